@@ -11,8 +11,7 @@ from benchmarks._common import flchain, table
 from benchmarks._run import arguments, data_file, part, run
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.datasets import load_survival_csv
-from skdpsurv.evaluation import relative_error
-from skdpsurv.reference import cox_coefficients
+from skdpsurv.reference import cox_coefficients, relative_error
 
 FILES = {"third births": "tb_third_births.csv.gz", "unemployment": "wt_unemployment_de.csv.gz"}
 

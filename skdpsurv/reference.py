@@ -20,14 +20,20 @@ from skdpsurv.dp import clip_times
 from skdpsurv.dp.checks import positive_int, positive_number
 from skdpsurv.dp.references import extra
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.evaluation import relative_error
 from skdpsurv.likelihoods.weibull import BEFORE_PART
 
 if TYPE_CHECKING:
     from lifelines import WeibullFitter
     from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-__all__ = ["cox_coefficients", "fit_cox", "fit_weibull", "person_period", "relative_error_to_cox"]
+__all__ = [
+    "cox_coefficients",
+    "fit_cox",
+    "fit_weibull",
+    "person_period",
+    "relative_error",
+    "relative_error_to_cox",
+]
 
 
 def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
@@ -91,6 +97,47 @@ def cox_coefficients(X: ArrayLike, y: ArrayLike) -> FloatArray:
     return np.asarray(fit_cox(X, y).coef_, dtype=np.float64)
 
 
+def relative_error(estimate: ArrayLike, reference: ArrayLike) -> float:
+    """NON-PRIVATE distance of an estimate from a reference, relative to the reference's length.
+
+    Parameters
+    ----------
+    estimate : array-like of shape (n_params,)
+        Estimated parameters, for example released coefficients.
+    reference : array-like of shape (n_params,)
+        Parameters to compare with, for example those of a non-private fit. Not all zero.
+
+    Returns
+    -------
+    float
+        ``norm(estimate - reference) / norm(reference)``, Euclidean norms.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, a value is not finite, or the reference is zero.
+
+    References
+    ----------
+    T. T. Nguyên and S. C. Hui, "Differentially private regression for discrete-time survival
+    analysis", arXiv:1708.07436, 2017, section 6 (RE).
+
+    Examples
+    --------
+    >>> relative_error([3.0, 3.0], [3.0, 4.0])
+    0.2
+    """
+    estimate, reference = np.asarray(estimate, np.float64), np.asarray(reference, np.float64)
+    if estimate.ndim != 1 or estimate.shape != reference.shape:
+        raise ValueError(
+            "estimate and reference must be 1-D and have the same shape, got "
+            f"{estimate.shape} and {reference.shape}."
+        )
+    if not np.isfinite([estimate, reference]).all() or not reference.any():
+        raise ValueError("estimate and reference must be finite, and reference not zero.")
+    return float(np.linalg.norm(estimate - reference) / np.linalg.norm(reference))
+
+
 def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
     """NON-PRIVATE distance of coefficients from those of a Cox regression, relative to these.
 
@@ -111,7 +158,7 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        As :func:`fit_cox` and :func:`skdpsurv.evaluation.relative_error`.
+        As :func:`fit_cox` and :func:`relative_error`.
 
     Notes
     -----

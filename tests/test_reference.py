@@ -18,6 +18,7 @@ from skdpsurv.reference import (
     fit_cox,
     fit_weibull,
     person_period,
+    relative_error,
     relative_error_to_cox,
 )
 
@@ -52,6 +53,30 @@ def test_relative_error_to_cox(tied):
     cox = cox_coefficients(tied.X, tied.y)
     assert relative_error_to_cox(cox, tied.X, tied.y) == 0.0
     assert relative_error_to_cox(3 * cox, tied.X, tied.y) == pytest.approx(2.0)
+
+
+def test_relative_error_by_hand():
+    reference = [3.0, -4.0]
+    assert relative_error(reference, reference) == 0.0
+    assert relative_error([0.0, 0.0], reference) == 1.0
+    assert relative_error([9.0, 4.0], reference) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "reference", "message"),
+    [
+        ([[1.0, 2.0]], [1.0, 2.0], "must be 1-D and have the same shape"),
+        ([1.0], [1.0, 2.0], "must be 1-D and have the same shape"),
+        (1.0, [1.0, 2.0], "must be 1-D and have the same shape"),
+        ([1.0, np.nan], [1.0, 2.0], "must be finite"),
+        ([1.0, 1.0], [1.0, np.inf], "must be finite"),
+        ([1.0, 1.0], [0.0, 0.0], "reference not zero"),
+        ([], [], "reference not zero"),
+    ],
+)
+def test_relative_error_refuses(estimate, reference, message):
+    with pytest.raises(ValueError, match=message):
+        relative_error(estimate, reference)
 
 
 def expand_by_hand(X, event, time, max_time, q, basis):

@@ -23,9 +23,9 @@ from skdpsurv.datasets import load_flchain
 from skdpsurv.dp import PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.dp.references import extra
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.evaluation import concordance_index, relative_error
+from skdpsurv.evaluation import concordance_index
 from skdpsurv.plotting import plot_survival_curves
-from skdpsurv.reference import fit_cox
+from skdpsurv.reference import fit_cox, relative_error
 from skdpsurv.survival import DPDiscreteTimeSurvival
 from skdpsurv.survival.step_function import StepFunction
 

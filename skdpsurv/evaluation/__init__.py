@@ -1,10 +1,7 @@
-"""How good a model is: on records that must not leak, on others, or before there are any.
+"""How good a model is, and how good it will be.
 
-:func:`private_survival_metrics` is differentially private. **Nothing else here is**: the other
-functions compare a release with private data, or with a fit to private data. Use them for research
-on data that may be disclosed.
-
-:func:`forecast_accuracy` simulates from public numbers what a study will get at each epsilon.
+:func:`private_survival_metrics` is differentially private, and :func:`forecast_accuracy` uses
+public numbers only. :func:`concordance_index` is **not** private: its result depends on records.
 """
 
 from __future__ import annotations
@@ -12,11 +9,6 @@ from __future__ import annotations
 from skdpsurv.evaluation.evaluation import private_survival_metrics
 from skdpsurv.evaluation.forecast import forecast_accuracy
 from skdpsurv.evaluation.forecast_result import AccuracyForecast
-from skdpsurv.evaluation.parameters import (
-    mean_relative_error,
-    median_absolute_error,
-    relative_error,
-)
 from skdpsurv.evaluation.result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.survival.concordance import concordance_index
 
@@ -27,8 +19,5 @@ __all__ = [
     "SurvivalEvaluation",
     "concordance_index",
     "forecast_accuracy",
-    "mean_relative_error",
-    "median_absolute_error",
     "private_survival_metrics",
-    "relative_error",
 ]

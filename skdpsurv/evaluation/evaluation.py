@@ -1,13 +1,12 @@
-"""private_survival_metrics: how good a released model is, on records that must not leak."""
+"""private_survival_metrics: how good a released model is, on private records."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import starmap
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,19 +20,14 @@ from skdpsurv.dp.checks import Check, by, horizon, integer, list_of, number_in, 
 from skdpsurv.dp.measurement import Known, Mechanism
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.types import FloatArray, frozen
+from skdpsurv.evaluation import predictions
 from skdpsurv.evaluation.plan import Setting, evaluation_plan
-from skdpsurv.evaluation.predictions import (
-    lone_rows,
-    predicted_survival,
-    refuse_short_reach,
-    unknown_steps,
-)
 from skdpsurv.evaluation.released_values import Reading, Sums, exact_measures, intervals
 from skdpsurv.evaluation.result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 from skdpsurv.regression.tabular import TabularEstimator
 
-#: More cells than this drown in their noise, whatever n and epsilon are.
+#: Upper limit on groups and on bands: more cells than that drown in their noise.
 MOST = 50
 
 
@@ -53,43 +47,44 @@ def private_survival_metrics(
     random_state: int | None = None,
     accountant: PrivacyAccountant | None = None,
 ) -> SurvivalEvaluation:
-    r"""Evaluate a survival model on records that must not leak, with differential privacy.
+    r"""Evaluate a survival model on private records, with differential privacy.
 
     Releases Harrell's C-index, the integrated Brier score, predicted and observed survival by risk
-    group, and the ratio of expected to observed events, each with an interval that allows for
-    sampling and for the noise.
+    group, and the ratio of expected to observed events. Their intervals allow for sampling and for
+    the privacy noise.
 
     Parameters
     ----------
     model : estimator
-        Fitted, with ``predict_survival_function``, as the regressions of this package and of
-        scikit-survival have it, or a Pipeline that ends in one. Public: it was released before, and
-        these records are other people's; else what it cost them adds up with ``epsilon``.
+        Fitted, with ``predict_survival_function``: a regression of this package or of
+        scikit-survival, or a Pipeline that ends in one. The model counts as public: it was released
+        before, and from other people's records. Otherwise its privacy loss adds to ``epsilon``.
     X : array-like or data frame of shape (n_samples, n_features)
         Rows, as the model takes them. Private.
     y : structured array of shape (n_samples,), or array-like of times
-        Event indicator and time, as scikit-survival has them. Private.
+        Event indicator and time, as for scikit-survival. Private.
     person : array-like of shape (n_samples,), or None, default=None
-        Whose each record is, as whole numbers or text: of each person the first record is used,
-        and the guarantee is about people. Private. None: nobody has two records.
+        Person identifier of each record, as whole numbers or text. Private. The first record of
+        each person is used, and the guarantee protects people. None: nobody has two records.
     epsilon : float, default=1.0
         Privacy loss, spent whole. ``numpy.inf`` gives the values without noise, and intervals for
         sampling alone.
     max_time : float
-        Public horizon, in the unit of the times; must be given. Survival is compared there, and all
+        Public horizon, in the unit of the times; required. Survival is compared there, and all
         measures stop there. The model's survival functions must reach it.
     level : float, default=0.95
         Coverage of each interval.
     n_groups : int, default=5
-        Risk groups of about equal size. With few records some are merged.
+        Number of risk groups, of about equal size. With few records some are merged.
     n_bands : int, default=3
-        Bands of time that exits are counted in. The table has n_groups (2 n_bands + 1) cells.
+        Number of time bands in which exits are counted. The table has n_groups (2 n_bands + 1)
+        cells.
     risk_edges : array-like of shape (n_groups - 1,) or None, default=None
         Public edges of the groups: predicted probabilities to survive ``max_time``, rising, within
-        (0, 1); n_groups is then ignored. None finds them, for a share of epsilon.
+        (0, 1). They replace ``n_groups``. None: edges are chosen privately, for a share of epsilon.
     time_edges : array-like of shape (n_bands - 1,) or None, default=None
-        Public edges of the bands, rising, within (0, max_time); n_bands is then ignored. None finds
-        them, for a share of epsilon.
+        Public edges of the bands, rising, within (0, max_time). They replace ``n_bands``. None:
+        edges are chosen privately, for a share of epsilon.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the evaluation reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -99,7 +94,7 @@ def private_survival_metrics(
     Returns
     -------
     SurvivalEvaluation
-        Values, intervals and the guarantee. It holds nothing of the records but what was released.
+        Values, intervals and the guarantee; a function of the released numbers alone.
 
     Raises
     ------
@@ -107,7 +102,7 @@ def private_survival_metrics(
         If a parameter breaks its rule, the model's survival functions end before ``max_time``, or
         ``y`` is not a survival target. No budget is spent.
     BudgetExceededError
-        If the accountant's budget would be exceeded; no record has been read then.
+        If the accountant's budget would be exceeded. No record is read then.
 
     See Also
     --------
@@ -117,19 +112,19 @@ def private_survival_metrics(
     Notes
     -----
     Neighbours: replace-one; the number of records is public. A record is in one cell of a table
-    (risk group, band of time, event), which depends on that record, the model and public edges
-    alone, so that the table has L1 sensitivity 2. Places in groups and bands, and terms of the
+    (risk group, time band, event), which depends on that record, the model and public edges
+    alone. So the table has L1 sensitivity 2. Offsets within groups and bands, and terms of the
     Brier score, are clipped and have sensitivity 1; edges are chosen by permute-and-flip. Theorem:
-    adaptive composition of these (docs/proofs/evaluation). All else is computed from what was
-    released: C from pairs of cells, corrected for ties within groups as if risks were normal;
+    adaptive composition of these (docs/proofs/evaluation). The measures follow from the released
+    numbers: C from pairs of cells, corrected for ties within groups as if risks were normal, and
     observed survival from hazards within bands, with densities that are linear in each.
 
-    The model is shown one row at a time, made of that record's own cells: raw cells where its
-    ``columns``, or a first step :class:`~skdpsurv.data.PublicColumns`, say what columns
-    hold, and else numbers in double precision; text is refused then, as what is made of it may
-    depend on all records. A copy is shown each row if the model's type is not known to stay as it
-    is. Where it fails, or predicts what is no number, the record counts as predicted to
-    survive every time with probability 1/2. Nothing that it prints or warns is shown.
+    The model sees one row at a time, made of that record's own cells. These are raw cells if the
+    model, or a first step :class:`~skdpsurv.data.PublicColumns`, declares its columns; otherwise
+    they are numbers in double precision, and text is refused. Each row is shown to a fresh copy of
+    the model, unless its type is known not to change. If the model fails, or predicts NaN, the
+    record counts as predicted to survive every time with probability 1/2. Its output and its
+    warnings are suppressed.
 
     References
     ----------
@@ -153,18 +148,8 @@ def private_survival_metrics(
     >>> bool(found.c_index.lower <= found.c_index.value <= found.c_index.upper)
     True
     """
-    return Evaluation(
-        model,
-        epsilon,
-        max_time=max_time,
-        level=level,
-        n_groups=n_groups,
-        n_bands=n_bands,
-        risk_edges=risk_edges,
-        time_edges=time_edges,
-        random_state=random_state,
-        accountant=accountant,
-    )._fit(X, y, person=person)
+    settings = {name: value for name, value in locals().items() if name not in ("X", "y", "person")}
+    return Evaluation(**settings)._fit(X, y, person=person)
 
 
 def _check_model(model: Any) -> None:
@@ -173,23 +158,18 @@ def _check_model(model: Any) -> None:
             "model must be fitted and have a method predict_survival_function, "
             f"{model.__name__ if isinstance(model, type) else type(model).__name__} has none."
         )
-    if unknown_steps(model):
+    if predictions.unknown_steps(model):
         try:
             copy.deepcopy(model)
-        except Exception:  # of any kind
+        except Exception:
             raise TypeError(
-                "model must be such that it can be copied: each record is shown to a fresh copy."
+                "model must allow copies: each record is shown to a fresh one."
             ) from None
 
 
 @dataclass(frozen=True, eq=False)
 class Exactly(Mechanism):
-    """The measures of the records themselves, without noise: not private.
-
-    Parameters
-    ----------
-    setting : Setting
-    """
+    """The measures without noise: not private."""
 
     setting: Setting
 
@@ -199,7 +179,7 @@ class Exactly(Mechanism):
     status = "none"
 
     def run(self, known: Known, records: Blocks[EvaluationRecords], source: Any) -> dict[str, Any]:
-        """Return the measures, for the groups that were released."""
+        """Return the measures, for the released groups."""
         parts = zip(*records.results(lambda block: block), strict=True)
         whole = EvaluationRecords(*(np.concatenate(part) for part in parts))
         return {"exact": exact_measures(whole, Reading.of(self.setting, dict(known)))}
@@ -207,14 +187,7 @@ class Exactly(Mechanism):
 
 @dataclass(eq=False, repr=False)
 class Evaluation(PrivateEstimator, released=False):
-    """The order of every fit, whose release is a :class:`SurvivalEvaluation`.
-
-    Parameters
-    ----------
-    model, epsilon, max_time, level, n_groups, n_bands, risk_edges, time_edges, random_state, \
-    accountant
-        As for :func:`private_survival_metrics`.
-    """
+    """An evaluation as a fit, which returns a :class:`SurvivalEvaluation`."""
 
     model: Any
     epsilon: float
@@ -247,18 +220,18 @@ class Evaluation(PrivateEstimator, released=False):
                 raise ValueError(f"{name} must be fewer than {MOST}, got {edges.size}.")
 
     def _edges(self) -> dict[str, FloatArray]:
-        both = {"risk_edges": self.risk_edges, "time_edges": self.time_edges}
-        return {name: np.asarray(one, float) for name, one in both.items() if one is not None}
+        stated = {"risk_edges": self.risk_edges, "time_edges": self.time_edges}
+        return {name: np.asarray(x, float) for name, x in stated.items() if x is not None}
 
     def _shape(self, X: Any, y: Any) -> Shape:
         shape = public_shape(self, X)
-        refuse_short_reach(self.model, X, float(self.max_time))
+        predictions.check_last_time(self.model, X, float(self.max_time))
         return shape
 
     def _plan(self, shape: Shape) -> Plan:
-        setting, unknown = self._setting(shape), ", ".join(unknown_steps(self.model))
-        asked = f"copies of {unknown} share no state that predictions change"
-        plan = evaluation_plan(setting, (asked,) if unknown else ())
+        setting, unknown = self._setting(shape), ", ".join(predictions.unknown_steps(self.model))
+        assumption = f"copies of {unknown} share no state that predictions change"
+        plan = evaluation_plan(setting, (assumption,) if unknown else ())
         if math.isinf(setting.epsilon):
             return replace(plan, tree=Sequential((plan.tree, Exactly(setting))))
         return plan
@@ -270,44 +243,43 @@ class Evaluation(PrivateEstimator, released=False):
         return Setting(float(self.epsilon), shape.n_records, horizon, n_groups, n_bands, edges)
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
-        """Return blocks of rows, events and times; what columns hold is checked if it is known."""
+        """Return predictions, events and times; cells are checked if their columns are declared."""
         model = self.model
         described = isinstance(model, TabularEstimator) and model.columns_ is not None
 
         def read(block: tuple[Any, ...]) -> tuple[Any, ...]:
             rows, target = block
             refuse_no_target(target)
-            if described:  # a row of another kind would count as one that nothing is known of
+            if described:  # refused here, as a failed prediction would count as unknown
                 model._prediction_rows(rows)
             event, time = event_and_time(target)
             require_one_each(time.size, length(rows))
-            return lone_rows(model, rows), event, time
+            return predictions.lone_rows(model, rows), event, time
 
         times = np.append(self._setting(shape).times, float(self.max_time))
-
-        def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
-            rows, event, time = block
-            return EvaluationRecords(predicted_survival(model, rows, times), event, time)
-
         records = in_blocks(X, y).map(read).held()
         shape.require(records.map_reduce(lambda block: block[2].size))
-        return records.map(predicted)
+        return records.map(
+            lambda block: EvaluationRecords(
+                predictions.predicted_survival(model, block[0], times), *block[1:]
+            )
+        )
 
     def _publish(self, shape: Shape, published: Published) -> Any:
-        """Return the evaluation, made of what was released and of nothing else."""
+        """Return the evaluation, from the released values alone."""
         released = dict(published.values)
         exact = released.pop("exact", None)
         reading = Reading.of(self._setting(shape), released)
         sums = Sums.of(released)
         found = reading.measures(sums) if exact is None else exact
         ends = intervals(reading, sums, found, float(self.level))
-        # Value, lower and upper end of each number.
-        all_three = zip(found, *ends, strict=True)
-        *whole, predicted, curves = (np.stack(three, axis=-1).tolist() for three in all_three)
+        triples = zip(found, *ends, strict=True)  # values, lower and upper ends
+        *overall, predicted, curves = (np.stack(triple, axis=-1).tolist() for triple in triples)
         shares = np.maximum(reading.merged @ reading.shares, 0.0)
         shares /= max(shares.sum(), 1.0)
         rows = zip(reading.ends[:-1], reading.ends[1:], shares, predicted, curves, strict=True)
-        c_index, brier, ratio = starmap(Estimate, whole)
+        c_index, brier, ratio = starmap(Estimate, overall)
+        values: Any = frozen("released", released)
         return SurvivalEvaluation(
             c_index,
             brier,
@@ -318,5 +290,5 @@ class Evaluation(PrivateEstimator, released=False):
             max_time=float(self.max_time),
             level=float(self.level),
             guarantee=published.guarantee,
-            released=cast(Mapping[str, object], frozen("released", released)),
+            released=values,
         )

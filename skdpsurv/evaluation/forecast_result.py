@@ -15,22 +15,19 @@ from skdpsurv.dp.checks import number_in
 from skdpsurv.evaluation.forecast_studies import MEDIAN, Run
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame, pyplot
 
-#: Of simulated studies, between which the ends of a range are.
+#: Quantiles of simulated studies that bound a range.
 ENDS = (0.1, 0.9)
-#: Measures whose range is told, too.
+#: Measures with a range.
 WITH_RANGE = ("c_index", "auc", "largest_error", "loss", "calibration")
-#: Measures, in words, and what a figure says of their loss.
+#: Measures in words, and the label of their loss in a figure.
 WORDS = {
     "c_index": ("C-index", "Loss in C-index"),
     "auc": ("AUC", "Loss in AUC"),
-    "largest_error": (
-        "largest error of the survival curve",
-        "Largest error, beyond that\nwithout privacy",
-    ),
+    "largest_error": ("largest error of the survival curve", "Loss in largest error"),
 }
-#: What may be lost without regret, and without much.
+#: Mean losses that advice calls acceptable: the first, or else the second.
 TOLERANCES = (0.01, 0.02)
-#: Share of finite intervals with which they can be had.
+#: Share of finite intervals from which advice says that most are.
 MOST_INTERVALS = 0.5
 #: Widths of intervals that can be drawn, with their labels.
 WIDTHS = {
@@ -46,59 +43,57 @@ def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
     rows: dict[float, dict[str, float]] = {}
     without = np.array([run[math.inf][headline] for run in runs])
     for epsilon in runs[0]:
-        each = pd.DataFrame([run[epsilon] for run in runs])
-        each.insert(1, "loss", sign * (each[headline].to_numpy() - without))
+        studies = pd.DataFrame([run[epsilon] for run in runs])
+        studies.insert(1, "loss", sign * (studies[headline].to_numpy() - without))
         rows[epsilon] = row = {}
-        for name in each:
+        for name in studies:
             # Widths may be infinite.
-            row[name] = each[name].median() if name == MEDIAN else each[name].mean()
+            row[name] = studies[name].median() if name == MEDIAN else studies[name].mean()
             if name in WITH_RANGE:
-                row[f"{name}_low"], row[f"{name}_high"] = each[name].quantile(ENDS)
+                row[f"{name}_low"], row[f"{name}_high"] = studies[name].quantile(ENDS)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="epsilon")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AccuracyForecast:
-    """What a study would get at each epsilon, by simulation.
+    """Forecast of a study's accuracy at each epsilon, by simulation.
+
+    No private record is used.
 
     Parameters
     ----------
     table : pandas.DataFrame
         Indexed by epsilon; the last row, ``inf``, is a fit without privacy: by maximum likelihood,
-        unless the estimator has a penalty that is a number. Columns are means over
-        the simulated studies; ``_low`` and ``_high`` are the ends of the middle 80 % of them.
+        unless the estimator has a penalty that is a number. Columns are means over the simulated
+        studies; ``_low`` and ``_high`` are the ends of the middle 80 % of them.
 
         ``c_index``, or ``auc``
-            Of a regression, on fresh records.
+            Ranking by a regression, on fresh records.
         ``loss``
-            How much less that is than without privacy, on the same records.
+            Difference to a fit without privacy, on the same records.
         ``calibration``
             Mean predicted risk (at the horizon) over mean true risk.
         ``risk_error``
             Mean absolute error of predicted risk (at the horizon).
         ``brier``
-            Expected Brier score; of survival, its mean over the follow-up.
+            Expected Brier score; for survival, its mean over the follow-up.
         ``interval_width``, ``finite_intervals``
             With ``inference_share``: the width of an interval of a log hazard or odds ratio,
-            relative to no privacy (the median of columns, and of studies; infinite where at least
-            half of them are), and how often it is finite.
+            relative to no privacy, and the share of finite ones. The width is the median of
+            columns, and of studies; it is infinite if at least half of them are.
         ``largest_error``, ``mean_error``
-            Of a survival curve, over the follow-up, absolute; ``loss`` is of the largest one.
+            Absolute errors of a survival curve, over the follow-up; ``loss`` is about the largest.
         ``restricted_mean_error``, ``median_error``
-            Of the mean time free of the event until the horizon, and of the median where that comes
-            before the horizon: absolute, in units of the horizon.
+            Absolute errors of the mean time free of the event until the horizon, and of the median
+            if that comes before the horizon, in units of the horizon.
         ``width_middle``, ``width_horizon``
-            Of the interval of survival half-way, and at the horizon.
+            Width of the interval of survival half-way, and at the horizon.
     headline : str
-        The measure that ``loss`` is of.
+        The measure that ``loss`` compares.
     about : mapping
-        What was asked.
+        Settings of the simulation.
     on_delta : str, default=""
-        What a delta would leave of the noise, in words; a part of ``advice``.
-
-    Notes
-    -----
-    Nothing of it depends on a record of anybody.
+        How much a delta would reduce the noise, in words; a part of ``advice``.
     """
 
     table: pd.DataFrame
@@ -112,21 +107,21 @@ class AccuracyForecast:
         Parameters
         ----------
         tolerance : float, default=0.01
-            Of ``loss``, in [0, 1].
+            Largest mean loss, in [0, 1].
 
         Returns
         -------
         float or None
-            One of those that were asked about; None if none is.
+            One of the simulated epsilons, or None.
         """
         number_in(0.0, 1.0)("tolerance", tolerance)
         return self._smallest(self._private["loss"] <= tolerance)
 
     @staticmethod
-    def _smallest(fine: pd.Series) -> float | None:
-        """Return the smallest epsilon from which on all is fine."""
-        below = fine.index[~fine.to_numpy(dtype=bool)]
-        found = fine.index[fine.index > max(below, default=-math.inf)]
+    def _smallest(acceptable: pd.Series) -> float | None:
+        """Return the smallest epsilon from which on all are acceptable."""
+        below = acceptable.index[~acceptable.to_numpy(dtype=bool)]
+        found = acceptable.index[acceptable.index > max(below, default=-math.inf)]
         return float(found[0]) if len(found) else None
 
     @property
@@ -135,11 +130,9 @@ class AccuracyForecast:
 
     @property
     def advice(self) -> str:
-        """What follows for epsilon and, if it would gain, a delta; of intervals, if asked for."""
-        found = [self._advice_on_loss(), self.on_delta]
-        if "finite_intervals" in self.table:
-            found.insert(1, self._advice_on_intervals())
-        return " ".join(filter(None, found))
+        """Advice on epsilon, on a delta if it would help, and on intervals if there are some."""
+        intervals = self._advice_on_intervals() if "finite_intervals" in self.table else ""
+        return " ".join(filter(None, [self._advice_on_loss(), intervals, self.on_delta]))
 
     def _advice_on_intervals(self) -> str:
         private = self._private["finite_intervals"]
@@ -156,25 +149,25 @@ class AccuracyForecast:
 
     def _advice_on_loss(self) -> str:
         what, private = WORDS[self.headline][0], self._private
-        asked = ", ".join(f"{epsilon:g}" for epsilon in private.index)
-        off = "above" if self.headline == "largest_error" else "below"
+        epsilons = ", ".join(f"{epsilon:g}" for epsilon in private.index)
+        side = "above" if self.headline == "largest_error" else "below"
         for tolerance in TOLERANCES:
             epsilon = self.smallest_epsilon(tolerance)
             if epsilon is not None:
-                worst = private.loc[epsilon, "loss_high"]
+                worst = max(private.loc[epsilon, "loss_high"], 0.0)
                 return (
-                    f"Epsilon {epsilon:g} is the smallest of {asked} at which the {what} is on "
+                    f"Epsilon {epsilon:g} is the smallest of {epsilons} at which the {what} is on "
                     f"average within {tolerance:g} of a fit without privacy; one study in ten "
-                    f"is {max(worst, 0.0):.3f} or more {off} it."
+                    f"is {worst:.3f} or more {side} it."
                 )
         return (
-            f"At none of {asked} is the {what} on average within {TOLERANCES[-1]:g} of a fit "
+            f"At none of {epsilons} is the {what} on average within {TOLERANCES[-1]:g} of a fit "
             f"without privacy: at {private.index[-1]:g} it is {private['loss'].iloc[-1]:.3f} "
-            f"{off} it. {HELP}"
+            f"{side} it. {HELP}"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it in JSON's types; infinity is the text "inf", and NaN is null."""
+        """Return a dict of JSON's types; infinity becomes the text "inf", and NaN null."""
         rows = self.table.reset_index().to_dict("records")
         return {
             "about": dict(self.about),
@@ -189,7 +182,7 @@ class AccuracyForecast:
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw the loss alone. A new figure with all panels if omitted.
+            Axes for the loss alone. If omitted, a new figure with all panels.
 
         Returns
         -------
@@ -222,14 +215,29 @@ class AccuracyForecast:
 
     def __repr__(self) -> str:
         about = ", ".join(f"{name}={value}" for name, value in self.about.items())
-        return f"AccuracyForecast({about})\n{_shown(self.table).to_string()}\n{self.advice}"
+        return f"AccuracyForecast({about})\n{self._cells().to_string()}\n{self.advice}"
 
     def _repr_html_(self) -> str:
-        return f"{_shown(self.table).to_html()}<p>{html.escape(self.advice)}</p>"
+        return f"{self._cells().to_html()}<p>{html.escape(self.advice)}</p>"
+
+    def _cells(self) -> pd.DataFrame:
+        """Return the table as text, with ranges beside means; a rounded loss of 0 has no sign."""
+        cells = self.table.map(lambda x: "" if math.isnan(x) else f"{round(x, 3) + 0.0:.3f}")
+        for name in WITH_RANGE:
+            if name in cells:
+                low, high = cells.pop(f"{name}_low"), cells.pop(f"{name}_high")
+                cells[name] += " (" + low + " to " + high + ")"
+        return cells.rename(index="{:g}".format, columns=lambda name: name.replace("_", " "))
+
+
+def _plain(number: float) -> float | str | None:
+    if math.isnan(number):
+        return None
+    return "inf" if math.isinf(number) else float(number)
 
 
 def _draw(ax: Any, table: pd.DataFrame, name: str, label: str, without: float, colour: str) -> None:
-    """Draw a measure against epsilon, and what it is without privacy; infinity is not drawn."""
+    """Draw a measure against epsilon, and its value without privacy; infinity is not drawn."""
     epsilons = table.index
     if f"{name}_low" in table:
         shade = {"color": colour, "alpha": 0.2, "linewidth": 0.0, "label": "middle 80 % of studies"}
@@ -243,27 +251,3 @@ def _draw(ax: Any, table: pd.DataFrame, name: str, label: str, without: float, c
     ax.minorticks_off()
     frame(ax)
     ax.legend(frameon=False, fontsize="small")
-
-
-def _plain(number: float) -> float | str | None:
-    if math.isnan(number):
-        return None
-    return "inf" if math.isinf(number) else float(number)
-
-
-def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the table as text, a range beside its mean."""
-    cells, shown = table.map(_rounded), {}
-    for name in table:
-        if f"{name}_low" in table:
-            ends = cells[f"{name}_low"] + " to " + cells[f"{name}_high"]
-            shown[name.replace("_", " ")] = cells[name] + " (" + ends + ")"
-        elif not name.endswith(("_low", "_high")):
-            shown[name.replace("_", " ")] = cells[name]
-    labels = pd.Index([f"{epsilon:g}" for epsilon in table.index], name="epsilon")
-    return pd.DataFrame(shown).set_axis(labels, axis=0)
-
-
-def _rounded(number: float) -> str:
-    # A rounded loss of nothing has no sign.
-    return "" if math.isnan(number) else f"{round(number, 3) + 0.0:.3f}"

@@ -1,11 +1,10 @@
-"""Simulated studies of regressions and of curves: one is drawn, and fitted with each epsilon."""
+"""Simulated studies of regressions and of curves, fitted with each epsilon and scored."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import clone
@@ -13,48 +12,33 @@ from sklearn.base import clone
 from skdpsurv.data.target import survival_target
 from skdpsurv.dp.refusals import silence
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.evaluation.forecast_covariates import Column, Table
-from skdpsurv.evaluation.forecast_truth import HazardTruth, LabelTruth, Pairs
+from skdpsurv.evaluation.forecast_records import Column, HazardTruth, LabelTruth, Pairs, Table
 from skdpsurv.survival.regression import SurvivalRegression
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
-#: The measure of which the median over studies is told, not the mean.
+#: The measure that is summarised by its median over studies, not by its mean.
 MEDIAN = "interval_width"
-#: Fresh records that a fit is judged on. No outcomes are drawn for them, only probabilities used.
+#: Fresh records to score a fit on, by expectations: no outcomes are drawn for them.
 N_FRESH = 2000
-#: Times at which predicted survival of records, and a curve, are compared with what is true.
+#: Times at which predictions for records, and a curve, are compared with the truth.
 N_TIMES, N_CURVE_TIMES = 20, 100
-#: Penalty of a classifier without privacy. Its own choice would be far from none, and penalises an
-#: intercept that is far from 0, at the cost of the coefficients.
+#: Penalty of a classifier without privacy. Its default is larger, and penalises the intercept.
 NO_PENALTY = 1e-6
 #: Simulated fits behind an interval of a Weibull curve, and studies that have intervals: each of
 #: these fits takes some milliseconds.
 N_RESAMPLES, WITH_INTERVALS = 100, 5
 
-#: Of one fit, by name.
+#: Measures of one fit, by name.
 Measures = dict[str, float]
-#: Of one simulated study, by epsilon.
+#: Measures of one simulated study, by epsilon.
 Run = dict[float, Measures]
 
 
-@dataclass(frozen=True)
-class Setting:
-    """A study in public numbers.
+class Setting(NamedTuple):
+    """A study in public numbers. Epsilons rise to infinity, which means no privacy.
 
-    Parameters
-    ----------
-    n_records : int
-    epsilons : tuple of float
-        Rising; the last is infinite, no privacy.
-    survival : tuple of float
-        Share of events, share of the others that are censored, and Weibull shape of the baseline.
-    concordance : float
-    level : float
-        Of intervals.
-    columns : list of Column
-        Empty for curves.
-    names : sequence of str or None
-        Those of raw columns; None: X is an array of numbers.
+    ``survival`` holds the share of events, the share of censored among the others, and the Weibull
+    shape. Curves have no columns. Without ``names`` rows are an array of numbers.
     """
 
     n_records: int
@@ -69,10 +53,10 @@ class Setting:
 def _fitted(
     estimator: Any, epsilon: float, rng: np.random.Generator, *records: Any, **options: Any
 ) -> Any:
-    """Return a copy of an estimator, fitted to made-up records with noise of a seed."""
+    """Return a copy of an estimator, fitted to simulated records with seeded noise."""
     model = clone(estimator)
     model.set_params(epsilon=epsilon, random_state=int(rng.integers(2**31)))
-    with silence():  # that a seed voids a guarantee: these records are nobody's
+    with silence():  # a seed voids the guarantee, but these records are nobody's
         return model.fit(*records, **options)
 
 
@@ -84,31 +68,30 @@ def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequenc
     unit = float(effects.std()) or 1.0
     z, pairs = effects / unit, Pairs.among(N_FRESH)
     survives = isinstance(estimator, SurvivalRegression)
-    kind, n_asked = (HazardTruth, 3) if survives else (LabelTruth, 1)
-    truth: Any = kind.found(z, pairs, setting.concordance, *setting.survival[:n_asked])
+    kind, n_settings = (HazardTruth, 3) if survives else (LabelTruth, 1)
+    truth = pairs.truth(kind, z, setting.concordance, *setting.survival[:n_settings])
     firsts = truth.firsts(z, pairs)
     X, effects = table.rows(setting.n_records, rng)
-    drawn = truth.draw(effects / unit, rng)
+    outcome = truth.draw(effects / unit, rng)
     if survives:
-        y = survival_target(drawn[0], drawn[1] * float(estimator.max_time))
+        y = survival_target(outcome[0], outcome[1] * float(estimator.max_time))
     else:
-        y = np.sort(np.asarray(estimator.classes))[drawn.astype(int)]
+        y = np.sort(np.asarray(estimator.classes))[outcome.astype(int)]
 
-    def judge(model: Any) -> Measures:
+    def score(model: Any) -> Measures:
         if survives:
-            score, predicted = model.predict(fresh), model.predict_survival_function(fresh, True)
+            risk, predicted = model.predict(fresh), model.predict_survival_function(fresh, True)
             n_times = predicted.shape[1]
             kept = np.unique(np.linspace(0, n_times - 1, N_TIMES).round().astype(int))
             predicted, true = predicted[:, kept], truth.survival(z, (kept + 1.0) / n_times)
-            risks = 1.0 - predicted[:, -1], 1.0 - true[:, -1]
+            found, expected = 1.0 - predicted[:, -1], 1.0 - true[:, -1]
         else:
-            score, predicted = model.decision_function(fresh), model.predict_proba(fresh)[:, 1]
-            true = truth.probability(z)
-            risks = predicted, true
+            risk, predicted = model.decision_function(fresh), model.predict_proba(fresh)[:, 1]
+            found, expected = predicted, (true := truth.probability(z))
         return {
-            "c_index" if survives else "auc": pairs.concordance(score, *firsts),
-            "calibration": float(risks[0].mean() / risks[1].mean()),
-            "risk_error": float(np.abs(risks[0] - risks[1]).mean()),
+            "c_index" if survives else "auc": pairs.concordance(risk, *firsts),
+            "calibration": float(found.mean() / expected.mean()),
+            "risk_error": float(np.abs(found - expected).mean()),
             # E (1{T > t} - p)^2 = S (1 - S) + (S - p)^2.
             "brier": float(np.mean(true * (1.0 - true) + (true - predicted) ** 2)),
         }
@@ -117,22 +100,21 @@ def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequenc
     if getattr(estimator, "inference_share", 0.0):
         columns = estimator.columns
         features = fresh if columns is None else columns.fit_transform(fresh)
-        information = truth.information(np.asarray(features, dtype=np.float64), z)
-        exact = _errors(setting.n_records * information)
+        exact = _errors(setting.n_records * truth.information(np.asarray(features, float), z))
     if isinstance(getattr(estimator, "alpha", None), str):
         exact_model = clone(estimator).set_params(alpha=NO_PENALTY)
     run: Run = {}
     for epsilon in setting.epsilons:
-        is_exact = math.isinf(epsilon)
-        model = _fitted(exact_model if is_exact else estimator, epsilon, rng, X, y)
-        run[epsilon] = judge(model)
+        private = math.isfinite(epsilon)
+        model = _fitted(estimator if private else exact_model, epsilon, rng, X, y)
+        run[epsilon] = score(model)
         if exact is not None:
-            run[epsilon] |= _widths(model, exact, is_exact)
+            run[epsilon] |= _widths(_released_errors(model, exact) if private else exact, exact)
     return run
 
 
 def _errors(information: FloatArray) -> FloatArray:
-    """Return standard errors, infinite for a column that is the same in all rows."""
+    """Return standard errors, infinite for constant columns."""
     diagonal = np.diag(information)
     errors = np.full(diagonal.size, math.inf)
     known = np.flatnonzero(diagonal > 1e-12)
@@ -141,25 +123,23 @@ def _errors(information: FloatArray) -> FloatArray:
     return errors
 
 
-def _widths(model: Any, exact: FloatArray, is_exact: bool) -> Measures:
+def _released_errors(model: Any, exact: FloatArray) -> FloatArray:
+    if model.inference_ is None:
+        return np.full(exact.size, math.inf)
+    return np.asarray(model.inference_.standard_errors()[-exact.size :])
+
+
+def _widths(errors: FloatArray, exact: FloatArray) -> Measures:
     """Return the median width of intervals relative to no privacy, and the share of finite ones."""
-    errors = exact
-    if not is_exact:
-        found = model.inference_
-        errors = np.full(exact.size, math.inf) if found is None else found.standard_errors()
-        errors = errors[-exact.size :]
-    there = np.isfinite(exact) & (exact > 0.0)
-    if not there.any():
+    comparable = np.isfinite(exact) & (exact > 0.0)
+    if not comparable.any():
         return {MEDIAN: math.nan, "finite_intervals": math.nan}
-    ratios = errors[there] / exact[there]
+    ratios = errors[comparable] / exact[comparable]
     return {MEDIAN: float(np.median(ratios)), "finite_intervals": float(np.isfinite(ratios).mean())}
 
 
 def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
-    """Simulate one study of survival times without covariates, and fit it with each epsilon.
-
-    Errors are absolute, and means over groups.
-    """
+    """Simulate one study without covariates; errors are absolute, and means over groups."""
     rng = np.random.default_rng(seed)
     truth = HazardTruth.of(np.zeros(1), 0.0, *setting.survival)
     event, time = truth.draw(np.zeros(setting.n_records), rng)
@@ -171,21 +151,21 @@ def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) ->
     options = {}
     if labels is not None:
         options["group"] = [labels[i % len(labels)] for i in range(setting.n_records)]
-    # The last of the key is the number of the study.
-    quick = not isinstance(estimator, WeibullCurve) or seed.spawn_key[-1] < WITH_INTERVALS
+    # The last entry of the key is the number of the study.
+    has_band = not isinstance(estimator, WeibullCurve) or seed.spawn_key[-1] < WITH_INTERVALS
 
-    def judge(curve: Any) -> Measures:
-        off = np.asarray(curve.survival_function_at_times(shares * horizon)) - true
+    def score(curve: Any) -> Measures:
+        error = np.asarray(curve.survival_function_at_times(shares * horizon)) - true
         found = {
-            "largest_error": float(np.abs(off).max()),
-            "mean_error": float(np.abs(off).mean()),
-            "restricted_mean_error": float(abs(off.mean())),
+            "largest_error": float(np.abs(error).max()),
+            "mean_error": float(np.abs(error).mean()),
+            "restricted_mean_error": float(abs(error.mean())),
         }
         if half <= 1.0:
             median = min(float(curve.median_survival_time_) / horizon, 1.0)
             found["median_error"] = abs(median - half)
         middle = end = math.nan
-        if quick:
+        if has_band:
             times = [horizon / 2.0, horizon]
             band = curve.survival_band(times, setting.level, n_resamples=N_RESAMPLES)
             middle, end = (band["upper"] - band["lower"]).to_numpy()
@@ -195,6 +175,6 @@ def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) ->
     for epsilon in setting.epsilons:
         model = _fitted(estimator, epsilon, rng, time * horizon, event, **options)
         curves = [model] if labels is None else [model.of_group(label) for label in labels]
-        each = [judge(curve) for curve in curves]
-        run[epsilon] = {name: float(np.mean([one[name] for one in each])) for name in each[0]}
+        scores = [score(curve) for curve in curves]
+        run[epsilon] = {name: float(np.mean([s[name] for s in scores])) for name in scores[0]}
     return run

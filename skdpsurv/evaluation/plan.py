@@ -1,9 +1,8 @@
-r"""How epsilon is spent on the evaluation of a model, and what is released.
+"""The plan of an evaluation: six measurements of all records, whose epsilons add up.
 
-Six measurements, each of all records, whose epsilons add up to that of the whole: edges of risk
-groups, edges of bands of time, the table of counts, where predictions are in their groups and times
-in their bands, and the terms of the Brier score. Neighbours: replace-one. Sensitivities: those of
-the queries (:mod:`skdpsurv.mechanisms.sums`). Theorem: adaptive composition
+They are edges of risk groups, edges of time bands, the table of counts, offsets of predictions and
+of times within their cells, and terms of the Brier score. Neighbours: replace-one. Sensitivities:
+those of the queries (:mod:`skdpsurv.mechanisms.sums`). Theorem: adaptive composition
 (docs/proofs/evaluation).
 """
 
@@ -23,23 +22,14 @@ from skdpsurv.dp.measurement import Known, NoisySum
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.evaluation.risk_table import (
-    N_CANDIDATES,
-    OFFSETS,
-    EvaluationRecords,
-    RiskTable,
-    brier_terms,
-    risk_candidates,
-    time_candidates,
-    uncensored_curve,
-)
+from skdpsurv.evaluation import risk_table
+from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, RiskTable
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS, Choices, Sums
 
-#: Times that the Brier score is a mean over: the middles of as many parts of (0, horizon).
+#: Number of times that the Brier score is averaged over: midpoints of equal parts of the horizon.
 TIMES = 32
-#: Shares of records at higher risk than the quantiles that are looked for; edges are laid between
-#: and beyond as if the log cumulative hazard were normal. Farther out too many candidates, beyond
-#: nearly everybody, would be nearly as good.
+#: Quantiles of risk that are estimated. Other edges follow as if the log cumulative hazard were
+#: normal: in the tails too many candidates would be nearly as good.
 ANCHORS = ((1, 4), (1, 2), (3, 4))
 
 PROOF = reference("docs/proofs/evaluation", "dwork")
@@ -54,17 +44,7 @@ Records = Blocks[EvaluationRecords]
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What is public of an evaluation.
-
-    Parameters
-    ----------
-    epsilon : float
-    n_records : int
-    horizon : float
-    n_groups, n_bands : int
-    edges : mapping of str to ndarray
-        Public "risk_edges" and "time_edges"; those that are not there are to be found.
-    """
+    """Public settings of an evaluation; edges that are not given are chosen privately."""
 
     epsilon: float
     n_records: int
@@ -75,11 +55,11 @@ class Setting:
 
     @property
     def shares(self) -> dict[str, float]:
-        """What of epsilon each measurement has."""
+        """Epsilon of each measurement."""
         used = {name: share for name, (share, _) in MEASURED.items() if name not in self.edges}
         if self.n_bands == 1:
             used.pop("time_edges", None)
-        # Rounded so that they add up to no more than epsilon.
+        # Rounded down, so that they add up to at most epsilon.
         unit = self.epsilon / math.fsum(used.values()) * (1.0 - 2.0**-48)
         return {name: share * unit for name, share in used.items()}
 
@@ -89,13 +69,13 @@ class Setting:
         return np.asarray(self.horizon * ((np.arange(TIMES) + 0.5) / TIMES))
 
     def table(self, known: Known) -> RiskTable:
-        """Return the table, by edges that were given or released."""
+        """Return the table with given or released edges."""
         return RiskTable(known["risk_edges"], known["time_edges"], self.horizon)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RiskEdges(Choices):
-    """Edges of predicted survival with about as many records between each two."""
+    """Edges of predicted survival that make groups of about equal size."""
 
     setting: Setting
 
@@ -105,23 +85,19 @@ class RiskEdges(Choices):
     @property
     def queries(self) -> list[Sums]:
         """One record moves a rank by 1."""
-        return [Sums(N_CANDIDATES, whole) for _, whole in ANCHORS]
+        return [Sums(risk_table.N_CANDIDATES, whole) for _, whole in ANCHORS]
 
     def losses(self, known: Known, records: Records) -> list[list[int]]:
-        """Return how far the rank of each candidate is from what is wanted."""
-        candidates = risk_candidates()
-
-        def below(block: EvaluationRecords) -> IntArray:
-            place = np.searchsorted(candidates, block.survival[:, -1], side="right")
-            return np.bincount(place, minlength=candidates.size + 1).astype(np.int64)
-
-        ranks, n = np.cumsum(records.map_reduce(below))[:-1], self.setting.n_records
+        """Return the distance of each candidate's rank from each quantile's."""
+        candidates = risk_table.risk_candidates()
+        below = records.map_reduce(lambda block: _bins(candidates, block.survival[:, -1], "right"))
+        ranks, n = np.cumsum(below)[:-1], self.setting.n_records
         return [[abs(whole * int(rank) - part * n) for rank in ranks] for part, whole in ANCHORS]
 
-    def after(self, known: Known, places: Sequence[int]) -> dict[str, Any]:
-        """Return edges between the anchors, and beyond."""
-        candidates, n_groups = risk_candidates(), self.setting.n_groups
-        first, middle, last = np.sort(places)
+    def after(self, known: Known, chosen: Sequence[int]) -> dict[str, Any]:
+        """Return edges by interpolation between the anchors, and extrapolation."""
+        candidates, n_groups = risk_table.risk_candidates(), self.setting.n_groups
+        first, middle, last = np.sort(chosen)
         wanted = special.ndtri(np.arange(1, n_groups) / n_groups)
         slopes = np.where(wanted < 0.0, middle - first, last - middle) / special.ndtri(0.75)
         at = np.clip(middle + wanted * slopes, 0.0, candidates.size - 1.0)
@@ -131,7 +107,7 @@ class RiskEdges(Choices):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TimeEdges(Choices):
-    """Edges of time with about as many exits before the horizon between each two."""
+    """Edges of time with about equal numbers of exits before the horizon."""
 
     setting: Setting
 
@@ -142,32 +118,36 @@ class TimeEdges(Choices):
     def queries(self) -> list[Sums]:
         """One record moves a rank, the number of exits, or both, by 1."""
         n_bands = self.setting.n_bands
-        return [Sums(N_CANDIDATES - 1, n_bands)] * (n_bands - 1)
+        return [Sums(risk_table.N_CANDIDATES - 1, n_bands)] * (n_bands - 1)
 
     def losses(self, known: Known, records: Records) -> list[list[int]]:
-        """Return how far the rank of each candidate is from what is wanted."""
+        """Return the distance of each candidate's rank from each quantile's."""
         horizon, n_bands = self.setting.horizon, self.setting.n_bands
-        candidates = time_candidates(horizon)
+        candidates = risk_table.time_candidates(horizon)
 
         def exits(block: EvaluationRecords) -> IntArray:
             left = np.where(block.event, block.time <= horizon, block.time < horizon)
-            place = np.searchsorted(candidates, block.time[left], side="left")
-            return np.bincount(place, minlength=candidates.size + 1).astype(np.int64)
+            return _bins(candidates, block.time[left], "left")
 
         *ranks, total = (int(rank) for rank in np.cumsum(records.map_reduce(exits)))
         return [[abs(n_bands * rank - k * total) for rank in ranks] for k in range(1, n_bands)]
 
-    def after(self, known: Known, places: Sequence[int]) -> dict[str, Any]:
-        """Return the candidates that were chosen, each once."""
-        return {"time_edges": np.unique(time_candidates(self.setting.horizon)[list(places)])}
+    def after(self, known: Known, chosen: Sequence[int]) -> dict[str, Any]:
+        """Return the chosen candidates, each once."""
+        return {
+            "time_edges": np.unique(risk_table.time_candidates(self.setting.horizon)[list(chosen)])
+        }
+
+
+def _bins(edges: FloatArray, values: FloatArray, side: Any) -> IntArray:
+    """Count values between edges, and beyond."""
+    bins = np.searchsorted(edges, values, side=side)
+    return np.bincount(bins, minlength=edges.size + 1).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OfTable(NoisySum):
-    """What is summed with a table whose edges are public by now.
-
-    A subclass says what is asked, and what the table counts in a block of records.
-    """
+class TableSums(NoisySum):
+    """Sums over the cells of a table with public edges; ``counted`` sums one block of records."""
 
     setting: Setting
 
@@ -179,8 +159,8 @@ class OfTable(NoisySum):
         return records.map_reduce(partial(type(self).counted, self.setting.table(known)))
 
 
-class Counts(OfTable):
-    """How many records are in each cell: a record is in one."""
+class Counts(TableSums):
+    """Numbers of records in each cell: a record is in one."""
 
     name = "noisy counts of records by predicted survival, time and event"
     asked, counted = HISTOGRAM, RiskTable.counts
@@ -190,8 +170,8 @@ class Counts(OfTable):
         return {"table": noisy}
 
 
-class RiskOffsets(OfTable):
-    """Where in their groups predictions are: at most half a width from the middle of one."""
+class RiskOffsets(TableSums):
+    """Offsets of predictions from the middles of groups: at most half a width."""
 
     name = "noisy sums of predictions within groups"
     asked, counted = OFFSETS, RiskTable.risk_offsets
@@ -201,8 +181,8 @@ class RiskOffsets(OfTable):
         return {"risk_offsets": OFFSETS.values(noisy)}
 
 
-class TimeOffsets(OfTable):
-    """Where in their bands times are: at most half a width from the middle of one."""
+class TimeOffsets(TableSums):
+    """Offsets of times from the middles of bands: at most half a width."""
 
     name = "noisy sums of times within bands"
     asked, counted = OFFSETS, RiskTable.time_offsets
@@ -212,34 +192,32 @@ class TimeOffsets(OfTable):
         return {"time_offsets": OFFSETS.values(noisy).reshape(2, -1)}
 
 
-class BrierTotal(OfTable):
-    """Terms of the Brier score, in [0, 1], weighted by a curve that follows from the table."""
+class BrierTotal(TableSums):
+    """Terms of the Brier score, in [0, 1], with censoring weights from the released table."""
 
     name = "a noisy sum of terms of the Brier score"
     asked = LOSS
 
     def ask(self, known: Known, records: Records) -> int:
         """Return the exact sum."""
-        times, horizon = self.setting.times, self.setting.horizon
-        counts = known["table"].astype(np.float64)
+        times, counts = self.setting.times, known["table"].astype(np.float64)
         ends = self.setting.table(known).band_ends
-        curve = uncensored_curve(counts, known["time_offsets"], ends)
+        curve = risk_table.uncensored_curve(counts, known["time_offsets"], ends)
         uncensored = curve(times)
 
         def brier(block: EvaluationRecords) -> int:
-            at_exit = curve(np.minimum(block.time, horizon))
-            return LOSS.total(brier_terms(block, times, uncensored, at_exit))
+            at_exit = curve(np.minimum(block.time, self.setting.horizon))
+            return LOSS.total(risk_table.brier_terms(block, times, uncensored, at_exit))
 
         return records.map_reduce(brier)
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
-        """Return the sum as a number."""
+        """Return the sum."""
         return {"brier": LOSS.value(noisy)}
 
 
-#: In the order in which they are asked, with shares of epsilon: those of edges are the others'
-#: where edges are given.
-MEASURED: Mapping[str, tuple[float, type[RiskEdges | TimeEdges | OfTable]]] = {
+#: Measurements in their order, with shares of epsilon; shares of given edges go to the others.
+MEASURED: Mapping[str, tuple[float, type[RiskEdges | TimeEdges | TableSums]]] = {
     "risk_edges": (0.12, RiskEdges),
     "time_edges": (0.04, TimeEdges),
     "table": (0.63, Counts),
@@ -249,14 +227,13 @@ MEASURED: Mapping[str, tuple[float, type[RiskEdges | TimeEdges | OfTable]]] = {
 }
 
 
-def evaluation_plan(setting: Setting, asked: tuple[str, ...] = ()) -> Plan:
+def evaluation_plan(setting: Setting, assumptions: tuple[str, ...] = ()) -> Plan:
     """Return the plan of an evaluation."""
     shares = setting.shares
-    found = "; edges by permute-and-flip" if shares.keys() & {"risk_edges", "time_edges"} else ""
+    chosen = "; edges by permute-and-flip" if shares.keys() & {"risk_edges", "time_edges"} else ""
+    leaves = tuple(MEASURED[name][1](price=e, setting=setting) for name, e in shares.items())
     return Plan(
-        Sequential(
-            tuple(MEASURED[name][1](price=e, setting=setting) for name, e in shares.items())
-        ),
+        Sequential(leaves),
         setting.epsilon,
         inputs={
             "n_records": setting.n_records,
@@ -265,8 +242,8 @@ def evaluation_plan(setting: Setting, asked: tuple[str, ...] = ()) -> Plan:
             "n_bands": setting.n_bands,
             **{name: edges.tolist() for name, edges in setting.edges.items()},
         },
-        assumed=(ASSUMED, *asked),
-        words=WORDS + found,
-        # One group, or one band, has none.
+        assumed=(ASSUMED, *assumptions),
+        words=WORDS + chosen,
+        # A single group, or a single band, has no edges.
         known={"risk_edges": np.empty(0), "time_edges": np.empty(0), **setting.edges},
     )

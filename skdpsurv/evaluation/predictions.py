@@ -1,17 +1,15 @@
-"""Predicted survival of private records: each by itself, without failing, without a word.
+"""Predicted survival of private records, each by itself.
 
-What is counted of a record may depend on that record alone. A model is therefore shown one row at a
-time, made of that record's own cells; one of a type that is not known to be left unchanged by that
-is copied for each row. A record for which there is no prediction counts as predicted to survive
-every time with probability 1/2.
+What is counted of a record must depend on that record alone. A model therefore sees one row at a
+time, made of that record's own cells; a model that predictions may change is copied for each row.
+A record without a prediction counts as predicted to survive every time with probability 1/2.
 """
 
 from __future__ import annotations
 
-import io
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -25,11 +23,11 @@ from skdpsurv.hybrid.predictions import asked_alone
 from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 
-#: Predicted where a model predicts nothing, or what is no number.
+#: Survival that is assumed for a record without a prediction.
 UNKNOWN = 0.5
-#: They are not changed by being asked.
+#: Types that predictions do not change.
 UNCHANGED: frozenset[type] = frozenset({Normalizer, PublicBoundsScaler, StandardScaler})
-#: Nor are these, of packages that need not be there: a model of such a type has loaded its module.
+#: The same of optional packages; a model of such a type has loaded its module.
 UNCHANGED_OF_OTHERS = (
     ("sksurv.ensemble", "ExtraSurvivalTrees"),
     ("sksurv.ensemble", "RandomSurvivalForest"),
@@ -37,45 +35,45 @@ UNCHANGED_OF_OTHERS = (
 )
 
 
-def _steps(model: Any, pipelines: Callable[[Any], bool]) -> list[Any]:
-    if pipelines(model):
-        return [step for _, inner in model.steps for step in _steps(inner, pipelines)]
+def _steps(model: Any, *, subclasses: bool = True) -> list[Any]:
+    """Return the steps of a pipeline, and of pipelines in it; or the model itself."""
+    if type(model) is Pipeline or (subclasses and isinstance(model, Pipeline)):
+        return [x for _, step in model.steps for x in _steps(step, subclasses=subclasses)]
     return [] if model is None or isinstance(model, str) else [model]
 
 
-def final_step(model: Any) -> Any:
-    """Return the last step of a pipeline, or the model."""
-    return [None, *_steps(model, lambda one: isinstance(one, Pipeline))][-1]
-
-
 def unknown_steps(model: Any) -> list[str]:
-    """Return the names of types, in a model, that may be changed by being asked.
+    """Return the names of types, in a model, that predictions may change.
 
-    A subclass of Pipeline is one: it may remember the row before.
+    A subclass of Pipeline counts as one of them.
     """
-    kinds = dict.fromkeys(type(step) for step in _steps(model, lambda one: type(one) is Pipeline))
-    others = {getattr(sys.modules.get(module), name, None) for module, name in UNCHANGED_OF_OTHERS}
-    ours = {kind for kind in kinds if kind.__module__.startswith("skdpsurv.")}
-    own = {kind for kind in ours if issubclass(kind, DiscreteTimeModel)}
-    return [kind.__name__ for kind in kinds if kind not in UNCHANGED | others | own]
+    kinds = dict.fromkeys(type(step) for step in _steps(model, subclasses=False))
+    known = UNCHANGED | {
+        getattr(sys.modules.get(module), name, None) for module, name in UNCHANGED_OF_OTHERS
+    }
+    return [
+        kind.__name__
+        for kind in kinds
+        if kind not in known
+        and not (kind.__module__.startswith("skdpsurv.") and issubclass(kind, DiscreteTimeModel))
+    ]
 
 
-def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:
+def check_last_time(model: Any, X: Any, horizon: float) -> None:
     """Refuse a model whose survival functions end before the horizon.
 
-    What is known of that is public: the model's own times, or the function that it predicts for
-    zeros, in the columns of X.
+    The end is public: the model's own times, or the function predicted for a row of zeros.
     """
-    times = getattr(final_step(model), "unique_times_", None)
+    times = getattr(_steps(model)[-1], "unique_times_", None)
     if times is None:
 
-        def last(one: Any, _: int) -> Any:
-            placeholder = np.zeros((1, X.shape[1]))
-            row = type(X)(placeholder, columns=X.columns) if hasattr(X, "iloc") else placeholder
-            return one.predict_survival_function(row)[0].domain[1]
+        def last(copied: Any, _: int) -> Any:
+            row: Any = np.zeros((1, X.shape[1]))
+            row = type(X)(row, columns=X.columns) if hasattr(X, "iloc") else row
+            return copied.predict_survival_function(row)[0].domain[1]
 
-        with _unheard():
-            end = asked_alone(model, last, 1, ())[0]  # NaN where zeros mean nothing to it
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            end = asked_alone(model, last, 1, ())[0]  # NaN if the model cannot read zeros
     else:
         end = np.max(times)
     if end < horizon:
@@ -86,21 +84,18 @@ def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:
 
 
 def lone_rows(model: Any, X: Any) -> LoneRows:
-    """Return rows such that what the model is shown of a record is made of its own cells.
-
-    They are raw where the model reads columns by a public description, and numbers elsewhere.
-    """
-    first, *_ = _steps(model, lambda one: isinstance(one, Pipeline))
+    """Return rows of one record each: raw if the model declares its columns, or else numbers."""
+    first = _steps(model)[0]
     described = getattr(first, "columns_", None) is not None and isinstance(first, TabularEstimator)
     return LoneRows.of(X, raw=described or type(first) is PublicColumns)
 
 
 def predicted_survival(model: Any, rows: LoneRows, times: FloatArray) -> FloatArray:
     """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1]."""
-    with _unheard():
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         found = asked_alone(
             model,
-            lambda one, i: _curve(one, rows[i], times),
+            lambda copied, i: _curve(copied, rows[i], times),
             len(rows),
             times.shape,
             copies=bool(unknown_steps(model)),
@@ -110,20 +105,12 @@ def predicted_survival(model: Any, rows: LoneRows, times: FloatArray) -> FloatAr
 
 
 def _curve(model: Any, row: Any, times: FloatArray) -> FloatArray:
-    """Return the survival of one row at times: of functions, or of values at the model's times."""
+    """Return the survival of one row, from functions or from values at the model's times."""
     predicted = model.predict_survival_function(row)
     if len(predicted) != 1:
         return np.empty(0)
     if callable(predicted[0]):
         return np.asarray(predicted[0](times), dtype=np.float64)
-    values = np.asarray(predicted[0], dtype=np.float64)
-    grid = np.asarray(final_step(model).unique_times_, dtype=np.float64)
-    place = np.searchsorted(grid, times, side="right") - 1
-    return np.where(place < 0, 1.0, values[np.maximum(place, 0)])
-
-
-@contextmanager
-def _unheard() -> Iterator[None]:
-    """No print."""
-    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        yield
+    grid = np.asarray(_steps(model)[-1].unique_times_, dtype=np.float64)
+    values = np.append(1.0, np.asarray(predicted[0], dtype=np.float64))
+    return np.asarray(values[np.searchsorted(grid, times, side="right")])

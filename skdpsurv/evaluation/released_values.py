@@ -1,7 +1,7 @@
-"""The measures of a model and their intervals, of what was released; and without privacy.
+"""Measures of a model and their intervals, from released numbers; and measures without privacy.
 
-An interval allows for sampling and for noise: tables of other people are simulated from the
-released one, with its noise taken off as far as counts can tell, and the same noise is put on them.
+An interval allows for sampling and for noise: tables are simulated from the released one, after
+projection onto possible counts, and receive the same noise.
 """
 
 from __future__ import annotations
@@ -15,40 +15,24 @@ import numpy as np
 from skdpsurv.data.target import survival_target
 from skdpsurv.dp import RandomSource, clip_times, random_source
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.evaluation import risk_table
 from skdpsurv.evaluation.plan import Setting
-from skdpsurv.evaluation.risk_table import (
-    OFFSETS,
-    EvaluationRecords,
-    RiskTable,
-    between_ties,
-    brier_terms,
-    concordance,
-    hazard_path,
-    observed_curves,
-    parts_of,
-    slopes_of,
-    uncensored_curve,
-)
+from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, RiskTable
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
 from skdpsurv.survival.concordance import concordance_index
 
 N_RESAMPLES = 500
-#: Groups that are found, and have less than this part of an equal share, join a neighbour.
+#: Chosen groups join a neighbour below this part of an equal share,
 LEAST_SHARE = 0.4
-#: Noise of a group's count, in standard deviations, below which it joins one, too.
+#: or below this number of standard deviations of their counts' noise.
 LEAST_SIGNAL = 4.0
 
 
 class Measures(NamedTuple):
-    """How good a model is; arrays may have an axis of simulations in front.
+    """Measures, perhaps with a leading axis of simulations.
 
-    Parameters
-    ----------
-    c_index, brier, ratio : ndarray of shape (...)
-    predicted : ndarray of shape (..., n_groups)
-        Mean survival at the horizon.
-    curves : ndarray of shape (..., n_groups, n_bands)
-        Observed survival at the ends of bands, the last of which is the horizon.
+    ``predicted`` is mean survival at the horizon by group, and ``curves`` observed survival at the
+    ends of bands by group.
     """
 
     c_index: FloatArray
@@ -59,7 +43,7 @@ class Measures(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What noise is added to, with the same axis in front."""
+    """Quantities that noise is added to, perhaps with a leading axis of simulations."""
 
     table: FloatArray
     risk_offsets: FloatArray
@@ -76,14 +60,8 @@ class Sums(NamedTuple):
 class Reading:
     """How a release is read.
 
-    Parameters
-    ----------
-    setting : Setting
-    edges : RiskTable
-    shares : ndarray of shape (n_groups,)
-        Of records in each group.
-    merged : ndarray of shape (n_shown, n_groups)
-        1 where a group of the table is part of a group that is shown.
+    ``shares`` are the groups' noisy counts. ``merged``, of shape (n_shown, n_groups), is 1 where a
+    group of the table is part of a group that is shown.
     """
 
     setting: Setting
@@ -93,46 +71,44 @@ class Reading:
 
     @classmethod
     def of(cls, setting: Setting, released: Mapping[str, Any]) -> Reading:
-        """Read a release for the first time."""
+        """Read the edges of a release, and decide which groups to merge."""
         edges = setting.table(released)
         counts = np.maximum(released["table"].sum(axis=1), 0.0)
-        each = HISTOGRAM.deviation(setting.shares["table"])
-        deviation = np.sqrt(edges.shape[1]) * each
+        deviation = np.sqrt(edges.shape[1]) * HISTOGRAM.deviation(setting.shares["table"])
         least = max(LEAST_SHARE * setting.n_records / setting.n_groups, LEAST_SIGNAL * deviation)
         given = "risk_edges" in setting.edges
         return cls(setting, edges, counts, np.eye(counts.size) if given else _merged(counts, least))
 
     @property
     def ends(self) -> FloatArray:
-        """Ends of the groups that are shown, in predicted survival."""
+        """Ends of the shown groups, in predicted survival."""
         first = np.argmax(self.merged, axis=1)
         return np.append(self.edges.group_ends[first], 1.0)
 
     def uncensored(self, sums: Sums) -> float:
-        """Return the share that would not be censored before the horizon."""
-        curve = uncensored_curve(sums.table, sums.time_offsets, self.edges.band_ends)
+        """Return the share that is not censored before the horizon."""
+        curve = risk_table.uncensored_curve(sums.table, sums.time_offsets, self.edges.band_ends)
         return float(curve(np.array([self.setting.horizon]))[0])
 
     def measures(self, sums: Sums) -> Measures:
-        """Return what the numbers say of the model."""
+        """Return the measures of the model."""
         table, ends = sums.table, self.edges.group_ends
-        slopes = slopes_of(table, sums.time_offsets)
+        slopes = risk_table.slopes_of(table, sums.time_offsets)
         counts = table.sum(axis=-1)
-        middles, widths = (ends[:-1] + ends[1:]) / 2.0, np.diff(ends)
-        survivors = counts * middles + widths * np.clip(
-            sums.risk_offsets, -np.abs(counts) / 2.0, np.abs(counts) / 2.0
-        )
+        half = np.abs(counts) / 2.0
+        offsets = np.diff(ends) * np.clip(sums.risk_offsets, -half, half)
+        survivors = counts * ((ends[:-1] + ends[1:]) / 2.0) + offsets
         shown = counts @ self.merged.T
         predicted = survivors @ self.merged.T / np.maximum(shown, 1.0)
         everybody = np.maximum(counts.sum(axis=-1), 1.0)
         expected = 1.0 - np.clip(survivors.sum(axis=-1) / everybody, 0.0, 1.0)
-        pooled = observed_curves(table.sum(axis=-2, keepdims=True), slopes)[..., 0, -1]
+        pooled = risk_table.observed_curves(table.sum(axis=-2, keepdims=True), slopes)[..., 0, -1]
         return Measures(
-            between_ties(concordance(table, slopes), self.shares),
+            risk_table.between_ties(risk_table.concordance(table, slopes), self.shares),
             np.clip(sums.brier / self.setting.n_records, 0.0, 1.0),
             expected / np.maximum(1.0 - pooled, 1.0 / self.setting.n_records),
             np.clip(predicted, self.ends[:-1], self.ends[1:]),
-            observed_curves(self.merged @ table, slopes),
+            risk_table.observed_curves(self.merged @ table, slopes),
         )
 
 
@@ -152,17 +128,14 @@ def _merged(counts: FloatArray, least: float) -> FloatArray:
 def intervals(
     reading: Reading, sums: Sums, found: Measures, level: float
 ) -> tuple[Measures, Measures]:
-    """Return lower and upper ends of intervals around what was found.
-
-    The same for the same release, as its randomness has a fixed seed.
-    """
+    """Return lower and upper ends of intervals; their fixed seed makes them reproducible."""
     source = random_source(0, purpose="interval")
     truth, draws = map(reading.measures, _simulated(reading, sums, source))
     ends = []
     for name, value, true, drawn in zip(Measures._fields, found, truth, draws, strict=True):
         if name == "ratio":
-            width = np.exp(_width(np.log(np.maximum(drawn, 1e-9) / np.maximum(true, 1e-9)), level))
-            ends.append((value / width, value * width))
+            factor = np.exp(_width(np.log(np.maximum(drawn, 1e-9) / np.maximum(true, 1e-9)), level))
+            ends.append((value / factor, value * factor))
         else:
             width = _width(drawn - true, level)
             ends.append(tuple(np.clip([value - width, value + width], 0.0, 1.0)))
@@ -171,13 +144,13 @@ def intervals(
 
 
 def _width(errors: FloatArray, level: float) -> FloatArray:
-    """Return how far an interval goes to both sides: as far as errors go to their longer one."""
+    """Return the half-width of an interval: the larger of both quantiles of the errors."""
     low, high = np.quantile(errors, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return np.asarray(np.maximum(np.maximum(-low, high), 0.0))
 
 
 def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums, Sums]:
-    """Return a plausible truth, and what would be released of samples from it."""
+    """Return a plausible truth, and simulated releases of samples from it."""
     setting, generator = reading.setting, source.generator
     n_bands = reading.edges.n_bands
     table = _on_simplex(sums.table.ravel(), setting.n_records)
@@ -185,14 +158,14 @@ def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums
     cells = cells.reshape(N_RESAMPLES, *sums.table.shape)
     table = table.reshape(sums.table.shape)
 
-    def places(offsets: FloatArray, own: FloatArray, others: FloatArray) -> tuple[Any, Any]:
-        mean = np.clip(offsets / np.maximum(own, 1.0), -0.5, 0.5)
-        spread = np.sqrt(others / 12.0) * generator.standard_normal(others.shape)
-        return mean * own, mean * others + spread
+    def offsets(released: FloatArray, own: FloatArray, others: FloatArray) -> tuple[Any, Any]:
+        mean = np.clip(released / np.maximum(own, 1.0), -0.5, 0.5)
+        sampling = np.sqrt(others / 12.0) * generator.standard_normal(others.shape)
+        return mean * own, mean * others + sampling
 
-    risk, risks = places(sums.risk_offsets, table.sum(axis=1), cells.sum(axis=2))
+    risk, risks = offsets(sums.risk_offsets, table.sum(axis=1), cells.sum(axis=2))
     by_band = (reading.edges.n_groups, 2, n_bands)
-    time, times = places(
+    time, times = offsets(
         sums.time_offsets,
         table[:, :-1].reshape(by_band).sum(axis=0),
         cells[..., :-1].reshape(N_RESAMPLES, *by_band).sum(axis=1),
@@ -214,7 +187,7 @@ def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums
 
 
 def _on_simplex(counts: FloatArray, total: float) -> FloatArray:
-    """Return the nearest counts that are not negative and have the known total."""
+    """Return the nearest nonnegative counts with the known total."""
     falling = np.sort(counts)[::-1]
     excess = (np.cumsum(falling) - total) / np.arange(1, counts.size + 1)
     last = np.flatnonzero(falling > excess)[-1]
@@ -222,52 +195,47 @@ def _on_simplex(counts: FloatArray, total: float) -> FloatArray:
 
 
 def _terms(reading: Reading, sums: Sums) -> tuple[FloatArray, FloatArray]:
-    """Return what mean and variance terms of the Brier score have in each cell, about."""
+    """Return the approximate mean and variance of Brier terms in each cell."""
     setting, edges = reading.setting, reading.edges
-    slopes = slopes_of(sums.table, sums.time_offsets)
-    path = hazard_path(*parts_of(sums.table.sum(axis=0)), slopes)[:, -1]
+    slopes = risk_table.slopes_of(sums.table, sums.time_offsets)
+    path = risk_table.hazard_path(*risk_table.parts_of(sums.table.sum(axis=0)), slopes)[:, -1]
     risen = np.concatenate([[0.0], np.cumsum(path + 1e-9)])
     share = np.interp(setting.times, edges.band_ends, risen / risen[-1])
-    curve = uncensored_curve(sums.table, sums.time_offsets, edges.band_ends)
-    n_places, n_bands = 8, edges.n_bands
-    places = (np.arange(n_places) + 0.5) / n_places
+    curve = risk_table.uncensored_curve(sums.table, sums.time_offsets, edges.band_ends)
+    n_points, n_bands = 8, edges.n_bands
+    points = (np.arange(n_points) + 0.5) / n_points
     starts, widths = edges.band_ends[:-1, None], np.diff(edges.band_ends)[:, None]
-    within = (starts + widths * places).ravel()
-    time = np.concatenate([within, within, np.full(n_places, setting.horizon)])
+    within = (starts + widths * points).ravel()
+    time = np.concatenate([within, within, np.full(n_points, setting.horizon)])
     event = np.arange(time.size) < within.size
-    counts = np.maximum(sums.table.sum(axis=1), 1.0)
-    center = np.clip(sums.risk_offsets / counts, -0.5, 0.5)
+    weights = curve(setting.times), curve(time)
+    center = np.clip(sums.risk_offsets / np.maximum(sums.table.sum(axis=1), 1.0), -0.5, 0.5)
     mean, variance = np.empty(edges.shape), np.empty(edges.shape)
     for g in range(edges.n_groups):
         low, high = edges.group_ends[g : g + 2]
         around = (low + high) / 2.0 + (high - low) * (center[g] + np.array([-0.25, 0.25]))
-        terms = [
-            brier_terms(
-                EvaluationRecords(np.tile(np.append(s**share, s), (time.size, 1)), event, time),
-                setting.times,
-                curve(setting.times),
-                curve(time),
-            )
-            for s in np.clip(around, max(low, 1e-6), high)
-        ]
+        terms = []
+        for s in np.clip(around, max(low, 1e-6), high):
+            survival = np.tile(np.append(s**share, s), (time.size, 1))
+            records = EvaluationRecords(survival, event, time)
+            terms.append(risk_table.brier_terms(records, setting.times, *weights))
         cells = np.stack(terms, axis=1).reshape(2 * n_bands + 1, -1)
         mean[g], variance[g] = cells.mean(axis=1), cells.var(axis=1)
     return mean, variance
 
 
 def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
-    """Return the measures of the records themselves, not private, for the groups of a reading.
+    """Return the measures without noise, not private, for the groups of a reading.
 
-    C is that of the predicted risk at the horizon; the Brier score is weighted by the Kaplan-Meier
-    estimate of censoring; observed survival is the Kaplan-Meier estimate of each group. A group
-    without records has neither prediction nor observation: NaN.
+    C ranks by predicted risk at the horizon. The Brier score is weighted by the Kaplan-Meier
+    estimate of censoring, and observed survival is the Kaplan-Meier estimate of each group; NaN
+    stands for groups without records.
     """
     setting = reading.setting
     time, event = clip_times(records.time, records.event, setting.horizon)
     uncensored, at_exit = (
-        # Nobody is left to be weighted where it is 0.
-        np.where(shares > 0.0, shares, 1.0)
-        for shares in (_left(~event, time, at, after=event) for at in (setting.times, time))
+        np.where(shares > 0.0, shares, 1.0)  # nobody is left where it is 0
+        for shares in (_survival(~event, time, at, after=event) for at in (setting.times, time))
     )
     clipped = EvaluationRecords(records.survival, event, time)
     last = records.survival[:, -1]
@@ -276,22 +244,22 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     ends = reading.edges.band_ends[1:]
     return Measures(
         np.asarray(concordance_index(survival_target(event, time), 1.0 - last)),
-        brier_terms(clipped, setting.times, uncensored, at_exit, clip=False).mean(),
-        (1.0 - last).mean() / max(1.0 - _left(event, time, ends)[-1], 1.0 / time.size),
+        risk_table.brier_terms(clipped, setting.times, uncensored, at_exit, clip=False).mean(),
+        (1.0 - last).mean() / max(1.0 - _survival(event, time, ends)[-1], 1.0 / time.size),
         np.array([last[who].mean() if who.any() else np.nan for who in groups]),
-        np.stack([_left(event[who], time[who], ends) for who in groups]),
+        np.stack([_survival(event[who], time[who], ends) for who in groups]),
     )
 
 
-def _left(
+def _survival(
     leaving: BoolArray, time: FloatArray, at: FloatArray, after: BoolArray | None = None
 ) -> FloatArray:
-    """Return the product-limit estimate at some times; NaN of nobody."""
+    """Return the Kaplan-Meier estimate at some times; NaN without records."""
     if not time.size:
         return np.full(at.size, np.nan)
-    times, place, number = np.unique(time, return_inverse=True, return_counts=True)
+    times, index, number = np.unique(time, return_inverse=True, return_counts=True)
     at_risk = time.size - np.cumsum(number) + number
     if after is not None:
-        at_risk = at_risk - np.bincount(place, after)
-    gone = np.bincount(place, leaving) / np.maximum(at_risk, 1)
+        at_risk = at_risk - np.bincount(index, after)
+    gone = np.bincount(index, leaving) / np.maximum(at_risk, 1)
     return np.append(1.0, np.cumprod(1.0 - gone))[np.searchsorted(times, at, side="right")]

@@ -1,4 +1,4 @@
-"""What an evaluation has found: released numbers, measures with intervals, and the guarantee."""
+"""SurvivalEvaluation: released numbers, measures with intervals, and the guarantee."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pandas as pd
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.types import frozen, thawed
 
-#: Measures of the whole, in words.
+#: Overall measures, in words.
 MEASURES = {
     "c_index": "C-index",
     "integrated_brier": "integrated Brier score",
@@ -22,7 +22,7 @@ MEASURES = {
 
 
 class Estimate(NamedTuple):
-    """A number, and the ends of its interval."""
+    """A value with the lower and upper end of its interval."""
 
     value: float
     lower: float
@@ -35,13 +35,13 @@ class RiskGroup(NamedTuple):
     Parameters
     ----------
     low, high : float
-        Ends, of the predicted probability to survive the horizon.
+        Range of the predicted probability to survive the horizon.
     share : float
-        Of all records, about.
+        Estimated share of all records.
     predicted : Estimate
         Mean predicted probability to survive the horizon.
     curve : tuple of Estimate
-        Actuarial probabilities to survive the evaluation's ``times``.
+        Observed (actuarial) probabilities to survive the evaluation's ``times``.
     """
 
     low: float
@@ -58,16 +58,15 @@ class RiskGroup(NamedTuple):
 
     @property
     def observed(self) -> Estimate:
-        """Actuarial probability to survive the horizon."""
+        """Observed (actuarial) probability to survive the horizon."""
         return self.curve[-1]
 
 
 @dataclass(frozen=True, repr=False)
 class SurvivalEvaluation:
-    """How good a survival model is, by :func:`~skdpsurv.evaluation.private_survival_metrics`.
+    """Result of :func:`~skdpsurv.evaluation.private_survival_metrics`.
 
-    Everything in it is public once it was released: values, intervals and the noisy numbers that
-    they are computed from.
+    It may be published: all follows from noisy numbers.
 
     Parameters
     ----------
@@ -78,20 +77,20 @@ class SurvivalEvaluation:
     expected_observed : Estimate
         Mean predicted risk at ``max_time``, divided by the observed one.
     groups : tuple of RiskGroup
-        Calibration, from the highest risk to the lowest.
+        Risk groups, from the highest risk to the lowest.
     times : tuple of float
-        Ends of the bands of time; the last one is ``max_time``.
+        Ends of the time bands; the last one is ``max_time``.
     uncensored : float
-        Share that is still followed at ``max_time``, or would be but for an event, by the released
-        counts. Where it is small, all measures rest on few records, and the Brier score is too low,
-        as weights are capped: choose an earlier ``max_time``.
+        Estimated share that is not censored before ``max_time``. If it is small, all measures rest
+        on few records, and the Brier score is too low, as weights are capped: choose an earlier
+        ``max_time``.
     max_time : float
         The horizon.
     level : float
-        Coverage that intervals were asked for.
+        Nominal coverage of the intervals.
     guarantee : PrivacyGuarantee
     released : mapping of str to object
-        What was released: edges, noisy counts and sums, as lists.
+        Released numbers: edges, noisy counts and sums, as lists.
     """
 
     c_index: Estimate
@@ -107,7 +106,7 @@ class SurvivalEvaluation:
 
     @property
     def calibration(self) -> pd.DataFrame:
-        """A row for each risk group: ends, share, predicted and observed survival, intervals."""
+        """Risk groups, one a row: range, share, predicted and observed survival, intervals."""
         groups = self.groups
         table = pd.DataFrame([group[:3] for group in groups], columns=["low", "high", "share"])
         for name in ("predicted", "observed"):
@@ -117,7 +116,7 @@ class SurvivalEvaluation:
 
     @property
     def curves(self) -> pd.DataFrame:
-        """Observed survival with its interval, a row for each risk group and time."""
+        """Observed survival with its interval, for each risk group and time."""
         index = pd.MultiIndex.from_product(
             [range(1, len(self.groups) + 1), self.times], names=["group", "time"]
         )
@@ -126,12 +125,12 @@ class SurvivalEvaluation:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """A row for each measure of the whole: ``value``, ``lower`` and ``upper``."""
-        measures = [getattr(self, name) for name in MEASURES]
-        return pd.DataFrame(measures, index=list(MEASURES.values()), columns=Estimate._fields)
+        """Overall measures, one a row: ``value``, ``lower`` and ``upper``."""
+        measures = {label: getattr(self, name) for name, label in MEASURES.items()}
+        return pd.DataFrame.from_dict(measures, orient="index", columns=list(Estimate._fields))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict of plain JSON values; ``from_dict`` turns it back.
+        """Return a dict of plain JSON values; :meth:`from_dict` reads it.
 
         Returns
         -------
@@ -143,13 +142,12 @@ class SurvivalEvaluation:
             "guarantee": self.guarantee.to_dict(),
             "released": thawed(self.released),
         }
-        # Lists of tuples.
-        plain: dict[str, Any] = json.loads(json.dumps(content))
+        plain: dict[str, Any] = json.loads(json.dumps(content))  # lists in place of tuples
         return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Make an evaluation from what :meth:`to_dict` returned, or from its JSON.
+        """Make an evaluation from the dict that :meth:`to_dict` returns, or from its JSON.
 
         Parameters
         ----------
@@ -159,28 +157,31 @@ class SurvivalEvaluation:
         -------
         SurvivalEvaluation
         """
-        content: dict[str, Any] = {name: Estimate(*data[name]) for name in MEASURES}
-        content["times"] = tuple(data["times"])
-        content["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
-        content["released"] = frozen("released", data["released"])
-        content["groups"] = tuple(RiskGroup.of(**group) for group in data["groups"])
-        return cls(**{**data, **content})
+        content = {
+            **data,
+            **{name: Estimate(*data[name]) for name in MEASURES},
+            "times": tuple(data["times"]),
+            "guarantee": PrivacyGuarantee.from_dict(data["guarantee"]),
+            "released": frozen("released", data["released"]),
+            "groups": tuple(RiskGroup.of(**group) for group in data["groups"]),
+        }
+        return cls(**content)
 
     def __repr__(self) -> str:
         lines = [
             f"SurvivalEvaluation at {self.max_time:g}: {100 * self.level:g} % intervals, "
             f"epsilon = {self.guarantee.epsilon:g}, status {self.guarantee.status}",
-            *(f"  {name}: {_shown(row)}" for name, row in self.summary.T.items()),
+            *(f"  {name}: {_interval(row)}" for name, row in self.summary.T.items()),
             f"  still followed at max_time: {self.uncensored:.0%}",
             "  survival by risk group: predicted, observed",
             *(
-                f"    {g.share:.0%} of records: {_shown(g.predicted)}, {_shown(g.observed)}"
+                f"    {g.share:.0%} of records: {_interval(g.predicted)}, {_interval(g.observed)}"
                 for g in self.groups
             ),
         ]
         return "\n".join(lines)
 
 
-def _shown(estimate: Any) -> str:
+def _interval(estimate: Any) -> str:
     value, lower, upper = estimate
     return f"{value:.3f} [{lower:.3f}, {upper:.3f}]"

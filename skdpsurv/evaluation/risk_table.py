@@ -1,14 +1,11 @@
-r"""A table of records by predicted survival, time of exit and event, and what follows from it.
+r"""A table of records by predicted survival, time of exit and event, and measures based on it.
 
-A record is in one cell, which depends on that record and on public numbers alone: its row is the
-risk group, which is where the predicted probability to survive the horizon lies between public
-edges; its column says in which band of time the record left, and whether with an event, or that it
-was seen to survive the horizon.
+A record is in one cell, which depends on that record and on public numbers alone. The row is its
+risk group, by predicted probability to survive the horizon. The column is its time band, with or
+without an event, or the one of records that survived the horizon.
 
-What follows is computed of tables of shape (..., n_groups, 2 n_bands + 1), so that simulated ones
-go in at once. Counts are used as they are, negative ones too: pairs of cells enter products of two
-different counts, whose noise is independent, so that nothing is biased by it. Within a band exits
-are taken to be spread evenly.
+Tables have the shape (..., n_groups, 2 n_bands + 1), for simulated ones at once. Counts may be
+negative: products are of two different counts, with independent noise, and so are unbiased.
 """
 
 from __future__ import annotations
@@ -23,26 +20,18 @@ from scipy import special
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.mechanisms.sums import CellSums
 
-#: How far from the middle of its cell a record is, in widths of the cell: at most half of one.
+#: Offsets of records from the middle of their cells, in widths of the cell.
 OFFSETS = CellSums(0.5)
-#: Candidates for edges.
+#: Number of candidates for edges.
 N_CANDIDATES = 256
-#: Least number of records at risk, and least share of uncensored ones, that is divided by.
+#: Smallest number of records at risk, and smallest uncensored share, in a denominator.
 LEAST_AT_RISK, LEAST_UNCENSORED = 1.0, 0.05
-#: Parts that a band is integrated in.
+#: Equal parts of a band for numerical integration.
 STEPS = 16
 
 
 class EvaluationRecords(NamedTuple):
-    """What an evaluation uses of some records, row by row; private.
-
-    Parameters
-    ----------
-    survival : ndarray of shape (n, n_times + 1)
-        Predicted probabilities to survive the public times, the last of which is the horizon.
-    event : ndarray of bool, shape (n,)
-    time : ndarray of shape (n,)
-    """
+    """Private records; ``survival`` is predicted at the Brier times and at the horizon."""
 
     survival: FloatArray
     event: BoolArray
@@ -50,10 +39,7 @@ class EvaluationRecords(NamedTuple):
 
 
 def risk_candidates() -> FloatArray:
-    """Return public candidates for edges of predicted survival, rising.
-
-    Equal steps of the log cumulative hazard, so that rare and frequent events have as many.
-    """
+    """Return public candidates for edges of predicted survival: equal steps of the log hazard."""
     return np.exp(-np.geomspace(10.0, 1e-4, N_CANDIDATES))
 
 
@@ -64,16 +50,7 @@ def time_candidates(horizon: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class RiskTable:
-    """The public edges of a table.
-
-    Parameters
-    ----------
-    risk_edges : ndarray of shape (n_groups - 1,)
-        Of predicted survival, rising, within (0, 1). Group 0 is at the highest risk.
-    time_edges : ndarray of shape (n_bands - 1,)
-        Rising, within (0, horizon).
-    horizon : float
-    """
+    """The public edges of a table. Group 0 has the lowest predicted survival."""
 
     risk_edges: FloatArray
     time_edges: FloatArray
@@ -91,17 +68,17 @@ class RiskTable:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns: bands of events, bands of censored records, survivors."""
+        """Numbers of rows and columns; columns are bands of events, of censoring, and survivors."""
         return self.n_groups, 2 * self.n_bands + 1
 
     @property
     def group_ends(self) -> FloatArray:
-        """Both ends of all groups, in predicted survival."""
+        """Ends of all groups, in predicted survival."""
         return np.concatenate([[0.0], self.risk_edges, [1.0]])
 
     @property
     def band_ends(self) -> FloatArray:
-        """Both ends of all bands."""
+        """Ends of all bands."""
         return np.concatenate([[0.0], self.time_edges, [self.horizon]])
 
     def groups(self, records: EvaluationRecords) -> IntArray:
@@ -110,26 +87,23 @@ class RiskTable:
         return np.searchsorted(self.risk_edges, last, side="right").astype(np.int64)
 
     def counts(self, records: EvaluationRecords) -> IntArray:
-        """Return the number of records in each cell, of shape ``shape``."""
+        """Return the number of records in each cell."""
         rows, columns = self.shape
         cell = self.groups(records) * columns + self._columns(records)
         return np.bincount(cell, minlength=rows * columns).astype(np.int64).reshape(self.shape)
 
     def risk_offsets(self, records: EvaluationRecords) -> IntArray:
-        """Return sums over each group of where in it predictions are, from -1/2 to 1/2."""
-        group, ends = self.groups(records), self.group_ends
-        place = (records.survival[:, -1] - ends[group]) / np.diff(ends)[group] - 0.5
-        return OFFSETS.totals(group, _offset(place), self.n_groups)
+        """Return sums of offsets of predictions by group."""
+        group = self.groups(records)
+        offsets = _offsets(records.survival[:, -1], self.group_ends, group)
+        return OFFSETS.totals(group, offsets, self.n_groups)
 
     def time_offsets(self, records: EvaluationRecords) -> IntArray:
-        """Return sums of where in their bands events are, and censored records; no survivors."""
+        """Return sums of offsets of times by band, with events and without; no survivors."""
         column, n_bands = self._columns(records), self.n_bands
-        ends = self.band_ends
-        before = column < 2 * n_bands
-        band = np.where(before, column % n_bands, 0)
-        time = np.minimum(records.time, self.horizon)
-        place = (time - ends[band]) / np.diff(ends)[band] - 0.5
-        return OFFSETS.totals(column[before], _offset(place[before]), 2 * n_bands)
+        left = column < 2 * n_bands
+        column, time = column[left], np.minimum(records.time[left], self.horizon)
+        return OFFSETS.totals(column, _offsets(time, self.band_ends, column % n_bands), 2 * n_bands)
 
     def _columns(self, records: EvaluationRecords) -> IntArray:
         n_bands = self.n_bands
@@ -161,26 +135,22 @@ def brier_terms(
     return np.clip(terms, 0.0, 1.0) if clip else terms
 
 
-def _offset(place: FloatArray) -> FloatArray:
-    """Return places that are within their cells; in a cell without width a place is no number."""
-    return np.nan_to_num(np.clip(place, -0.5, 0.5), nan=0.0)
+def _offsets(values: FloatArray, ends: FloatArray, cell: IntArray) -> FloatArray:
+    """Return offsets from the middle of cells, in [-1/2, 1/2]; 0 in a cell without width."""
+    offsets = (values - ends[cell]) / np.diff(ends)[cell] - 0.5
+    return np.nan_to_num(np.clip(offsets, -0.5, 0.5), nan=0.0)
 
 
 class Parts(NamedTuple):
-    """Events and censored records by band, those who survive, and those who are left later."""
+    """Events and censored records by band, and those still at risk at its end."""
 
     events: FloatArray
     censored: FloatArray
     later: FloatArray
 
-    @property
-    def at_risk(self) -> FloatArray:
-        """Records at the start of each band."""
-        return self.later + self.events + self.censored
-
 
 def parts_of(tables: FloatArray) -> Parts:
-    """Take tables apart."""
+    """Split the columns of tables."""
     n_bands = (tables.shape[-1] - 1) // 2
     events, censored = tables[..., :n_bands], tables[..., n_bands:-1]
     both = events + censored
@@ -191,13 +161,13 @@ def parts_of(tables: FloatArray) -> Parts:
 def concordance(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> FloatArray:
     r"""Return Harrell's C of groups, where pairs within a group count one half.
 
-    Pairs of two bands compare as they are. Of two events in one band the first one is not known:
-    with hazards :math:`\lambda_g, \lambda_h` in a band of length 1 it is that of group g with
-    probability :math:`\frac12 + (\lambda_g - \lambda_h)/12`, to first order; an event is before a
-    censored record of its band with probability :math:`\frac12 + (a_C - a_E)/12`, where densities
-    have slopes :math:`a_C, a_E`.
+    The order of two events in one band is unknown. With hazards :math:`\lambda_g, \lambda_h` in a
+    band of length 1, the event of group g is first with probability
+    :math:`\frac12 + (\lambda_g - \lambda_h)/12`, to first order. An event is before a censored
+    record of its band with probability :math:`\frac12 + (a_C - a_E)/12`, where densities have
+    slopes :math:`a_C, a_E`.
     """
-    events, censored, later = parts = parts_of(tables)
+    events, censored, later = parts_of(tables)
     n_groups = tables.shape[-2]
     # 1 where the group of the row is at higher risk, 1/2 where it is the same.
     wins = np.triu(np.ones((n_groups, n_groups)), 1) + 0.5 * np.eye(n_groups)
@@ -207,7 +177,7 @@ def concordance(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> Fl
     comparable = (events.sum(axis=-2) * against.sum(axis=-2)).sum(axis=-1)
     total = events.sum(axis=-2)
     same = 0.5 * (total * (total - 1.0)).sum(axis=-1)
-    gone = np.clip(events / np.maximum(parts.at_risk, LEAST_AT_RISK), 0.0, 0.9)
+    gone = np.clip(events / np.maximum(later + events + censored, LEAST_AT_RISK), 0.0, 0.9)
     hazard = -np.log1p(-gone)
     lead = np.einsum("...gk,gh,...hk->...", events * hazard, wins, events)
     lead -= np.einsum("...gk,gh,...hk->...", events, wins, events * hazard)
@@ -217,10 +187,10 @@ def concordance(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> Fl
 
 
 def between_ties(found: FloatArray, shares: FloatArray) -> FloatArray:
-    r"""Return what C would be if risks were not grouped, of a C for groups with some shares.
+    r"""Return C without ties within groups, from a grouped C and the groups' shares.
 
-    The map is that of two normal laws: risks x of all are N(0, 1), those of events N(b, 1), whose C
-    is :math:`\Phi(b/\sqrt2)`; cut into groups, C is smaller, by as much as groups are wide.
+    The correction is exact for normal risks: N(0, 1) of all, and N(b, 1) of events. Their C is
+    :math:`\Phi(b/\sqrt2)`, and is smaller in groups.
     """
     b = np.linspace(-6.0, 6.0, 601)
     p = np.maximum(shares, 0.0) / max(np.maximum(shares, 0.0).sum(), LEAST_AT_RISK)
@@ -228,7 +198,7 @@ def between_ties(found: FloatArray, shares: FloatArray) -> FloatArray:
     above = np.append(-special.ndtri(np.clip(np.cumsum(p)[:-1], 1e-12, 1.0 - 1e-12)), -np.inf)
     events = np.diff(special.ndtr(b[:, None] - above), axis=1, prepend=0.0)
     grouped = (events * (0.5 * p + np.cumsum(p[::-1])[::-1] - p)).sum(axis=1)
-    if p.max() > 0.9:  # next to nothing is known of the order
+    if p.max() > 0.9:  # hardly anything is known of the order
         return found
     return np.interp(found, grouped, special.ndtr(b / np.sqrt(2.0)))
 
@@ -246,12 +216,12 @@ def hazard_path(
 
 
 def _by(u: FloatArray, slope: FloatArray) -> FloatArray:
-    """Return the share that has left by u, by a density with some slope."""
+    """Return the share that has left by u, if the density has some slope."""
     return u + slope * u * (u - 1.0) / 2.0
 
 
 def slopes_of(tables: FloatArray, time_offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
-    r"""Return slopes of the densities of events and of censoring within bands, of all groups.
+    r"""Return slopes of the densities of events and of censoring within bands, for all groups.
 
     A density :math:`1 + a (u - \frac12)` on [0, 1] has the mean :math:`\frac12 + a / 12`.
     """
@@ -273,7 +243,7 @@ def observed_curves(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -
 def uncensored_curve(
     table: FloatArray, time_offsets: FloatArray, band_ends: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
-    """Return the share that would be uncensored, as a function of time."""
+    """Return the uncensored share as a function of time."""
     slopes = slopes_of(table, time_offsets)
     events, censored, later = parts_of(table.sum(axis=0))
     inside = hazard_path(censored, events, later, slopes[::-1])

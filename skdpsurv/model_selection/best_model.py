@@ -1,4 +1,4 @@
-"""What a search passes on to the model that it chose."""
+"""Methods that a search delegates to its chosen model."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.model_selection.candidates import private_step
 from skdpsurv.model_selection.losses import through_pipeline
 
-#: Methods that scikit-learn's Pipeline does not pass on.
+#: Methods that scikit-learn's Pipeline does not delegate.
 CURVES = ("predict_survival_function", "predict_cumulative_hazard_function")
 
 
 def _delegated(name: str) -> Callable[[Any], bool]:
-    """Say that a method is there if the estimator inside has it."""
+    """Return the check that the inner estimator has a method."""
 
     def check(search: Any) -> bool:
         model = getattr(search, "best_estimator_", search.estimator)
-        # Raises AttributeError, with the name of the estimator inside, if it has no such method.
+        # An AttributeError names the inner estimator.
         getattr(private_step(model)[1] if name in CURVES else model, name)
         return True
 
@@ -34,14 +34,14 @@ def _delegated(name: str) -> Callable[[Any], bool]:
 
 
 class BestModel(MetaEstimatorMixin, PrivateEstimator, released=False):
-    """Base of a search: it predicts as ``best_estimator_`` does, in as many ways."""
+    """Base of a search, with the predictions of ``best_estimator_``."""
 
     estimator: Any
     best_estimator_: Any
 
     @available_if(_delegated("predict"))
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return what ``best_estimator_`` predicts.
+        """Return the predictions of ``best_estimator_``.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class BestModel(MetaEstimatorMixin, PrivateEstimator, released=False):
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """Labels that a classifier knows."""
+        """Class labels of a classifier."""
         return np.asarray(self._fitted.classes_)
 
     @property

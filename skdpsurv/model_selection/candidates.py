@@ -1,7 +1,4 @@
-"""The candidates of a search: public, and each of them checked before anything is charged.
-
-What fits would charge to a ledger is counted here, too.
-"""
+"""The public candidates of a search, checked before anything is charged; and planned charges."""
 
 from __future__ import annotations
 
@@ -31,22 +28,15 @@ from skdpsurv.dp.measurement import Spend
 from skdpsurv.dp.refusals import NO_TABLE, unknown
 from skdpsurv.dp.types import BoolArray
 
-#: What the search sets, so that candidates may not.
+#: Parameters that the search sets.
 RESERVED = ("epsilon", "delta", "random_state", "accountant")
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One setting of the hyper-parameters, and an estimator that has it.
+    """One setting of the hyper-parameters, and an unfitted estimator with it.
 
-    Parameters
-    ----------
-    params : mapping
-        As in the grid.
-    estimator : estimator
-        Not fitted; a private estimator, or a pipeline that ends in one.
-    reads_classes : bool, default=False
-        Whether its classes are read from the records, which voids its guarantee.
+    An estimator that reads its classes from the records has no guarantee.
     """
 
     params: Mapping[str, Any]
@@ -60,11 +50,11 @@ class Candidate:
 
     @property
     def void(self) -> bool:
-        """Whether there is no guarantee: records reach what is released past every mechanism."""
+        """True if there is no guarantee, as records reach the release past every mechanism."""
         return self.reads_classes or bool(unprotected_steps(self.estimator))
 
     def knowing_classes(self, y: Any) -> Candidate:
-        """Return a candidate with the classes of y, if it would read them from its own part."""
+        """Return a candidate with the classes of all of y, if it reads classes."""
         if not self.reads_classes:
             return self
         with silence():
@@ -74,38 +64,36 @@ class Candidate:
         return Candidate(self.params, estimator, reads_classes=True)
 
     def ready(self, spend: Spend, seed: int | None = None) -> Any:
-        """Return a fresh estimator that spends so much; it has no accountant."""
+        """Return a fresh estimator with some privacy parameters; it has no accountant."""
         fresh = clone(self.estimator)
-        # Whoever speaks, or keeps what was computed, would tell how many runs there are; whoever
-        # writes into the rows that it is given would make a run depend on the one before.
-        fresh.set_params(**_calm(fresh))
+        # Output and caches would show the number of runs, and overwritten rows change the next one.
+        fresh.set_params(**_isolated(fresh))
         step = private_step(fresh)[1]
-        given: dict[str, Any] = {"epsilon": spend.epsilon}
+        step.set_params(epsilon=spend.epsilon)
         if spend.delta and "delta" in step.get_params(deep=False):
-            given["delta"] = spend.delta
+            step.set_params(delta=spend.delta)
         if seed is not None:
-            given["random_state"] = seed
-        step.set_params(**given)
+            step.set_params(random_state=seed)
         return fresh
 
 
-def _calm(estimator: Any) -> dict[str, Any]:
-    """Return parameters, at any depth, by which nothing is said, kept on disk, or overwritten."""
-    calm: dict[str, Any] = {}
+def _isolated(estimator: Any) -> dict[str, Any]:
+    """Return nested parameters without output, caches, or changes to the rows."""
+    changed: dict[str, Any] = {}
     for name, value in estimator.get_params(deep=True).items():
         match name.split("__")[-1]:
             case "verbose":
                 # Below 0 some are more silent than at 0.
-                calm[name] = min(type(value)(0), value) if isinstance(value, bool | int) else 0
+                changed[name] = min(type(value)(0), value) if isinstance(value, bool | int) else 0
             case "copy":
-                calm[name] = True
+                changed[name] = True
             case "memory":
-                calm[name] = None
-    return calm
+                changed[name] = None
+    return changed
 
 
 def private_step(estimator: Any) -> tuple[str, PrivateEstimator]:
-    """Return the private estimator, and the prefix of its parameters."""
+    """Return the prefix of the private estimator's parameters, and the estimator."""
     if isinstance(estimator, PrivateEstimator) and not isinstance(estimator, type):
         return "", estimator
     if isinstance(estimator, Pipeline) and estimator.steps:
@@ -121,20 +109,20 @@ def private_step(estimator: Any) -> tuple[str, PrivateEstimator]:
 
 
 def one_of_each(estimator: Any) -> tuple[str, ...]:
-    """Return the names of parameters of ``fit`` that have an entry for each record."""
+    """Return the names of ``fit`` parameters with an entry for each record."""
     prefix, step = private_step(estimator)
     return tuple(prefix + name for name in step._one_of_each)
 
 
 def flat_steps(estimator: Any) -> list[Any]:
-    """Return the steps of a pipeline, and of pipelines inside of it; the last is the estimator."""
+    """Return the steps of nested pipelines; the last is the estimator."""
     if not isinstance(estimator, Pipeline):
         return [] if estimator in (None, "passthrough") else [estimator]
     return [step for _, inner in estimator.steps for step in flat_steps(inner)]
 
 
 def one_after_another(steps: Sequence[Any]) -> Pipeline:
-    """Return a pipeline of steps, fitted where they are."""
+    """Return a pipeline of steps, which may be fitted."""
     return Pipeline([(f"step_{k}", step) for k, step in enumerate(steps)])
 
 
@@ -147,10 +135,10 @@ def unprotected_steps(estimator: Any) -> list[str]:
 def list_candidates(
     estimator: Any, param_grid: Any, n_candidates: int | None, seed: int | None, delta: float = 0.0
 ) -> list[Candidate]:
-    """Return all candidates, or so many drawn at random, with parameters that break no rule."""
+    """Return all candidates, or some number drawn at random, with checked parameters."""
     if param_grid is None:
         raise ValueError("param_grid must be a dict of lists, or a list of these, got None.")
-    with silence():  # of there being fewer than were asked for: all of them are tried then
+    with silence():  # with fewer than n_candidates all of them are tried
         settings = list(
             ParameterGrid(param_grid)
             if n_candidates is None
@@ -171,17 +159,19 @@ def _candidate(estimator: Any, params: Mapping[str, Any], delta: float) -> Candi
                 "all of them."
             )
     try:
-        own = clone(estimator).set_params(**clone_values(params))
-    except AttributeError as error:  # scikit-learn asks whatever stands before the "__"
+        own = clone(estimator).set_params(
+            **{k: clone(value, safe=False) for k, value in params.items()}
+        )
+    except AttributeError as error:  # from set_params of whatever stands before the "__"
         raise ValueError(
             "param_grid must name parameters that the estimator has: what stands before the '__' "
             f"in one of {', '.join(sorted(params))} is not set, or has no parameters."
         ) from error
     step = private_step(own)[1]
     if delta and "delta" in step.get_params(deep=False):
-        step.set_params(delta=0.0)  # the search's, where a run has one
-    unknown = step.get_params(deep=False).get("classes", ...) is None
-    candidate = Candidate(dict(params), own, reads_classes=unknown)
+        step.set_params(delta=0.0)  # the search sets that of its runs
+    reads_classes = step.get_params(deep=False).get("classes", ...) is None
+    candidate = Candidate(dict(params), own, reads_classes)
     if step.accountant is not None:
         raise ValueError(
             "accountant must be passed to PrivateSearchCV, which charges the whole search once, "
@@ -191,78 +181,58 @@ def _candidate(estimator: Any, params: Mapping[str, Any], delta: float) -> Candi
     return candidate
 
 
-def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with copies of those that are estimators."""
-    return {name: clone(value, safe=False) for name, value in params.items()}
-
-
 @dataclass(frozen=True)
 class Fit:
-    """A fit that is planned, of an estimator to some of the records, and not yet carried out.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A private estimator, or a pipeline that ends in one.
-    shape : object
-        What is public of the records, as the private estimator sees them.
-    guarantee : PrivacyGuarantee
-        What the fit would promise.
-    doubts : sequence of str
-        What looks wrong in its public numbers.
-    """
+    """A planned fit of an estimator to some of the records, with its public shape."""
 
     estimator: Any
     shape: Any
     guarantee: PrivacyGuarantee
-    doubts: Sequence[str]
+    input_warnings: Sequence[str]
 
     @classmethod
     def planned(
         cls, estimator: Any, X: Any, y: Any, parameters: Mapping[str, Any], public: BoolArray
     ) -> Fit:
-        """Plan a fit; no private value is looked at, but by steps that void every guarantee."""
-        _, step = private_step(estimator)
-        steps = flat_steps(estimator)[:-1]
+        """Plan a fit; only steps that void every guarantee see private values."""
+        *steps, step = flat_steps(estimator)
         with silence():
             if unprotected_steps(estimator):
-                X = call_without_data(_behind, steps, X, y)
+                X = call_without_data(_transformed, steps, X, y)
             elif steps:
-                X = _behind(steps, placeholder(X, public, _valid_row(steps[0], X)), y)
-            step._check_parameters()  # with the epsilon that it is given
+                X = _transformed(steps, placeholder(X, public, _valid_row(steps[0], X)), y)
+            step._check_parameters()
             own = _own(estimator, parameters)
             shape, _, guarantee = step._planned(X, y, **own)
-            doubts = step._input_warnings(shape, X, y, **own)
-            if steps and not unprotected_steps(estimator):  # public bounds are stated there
-                doubts = [doubt for doubt in doubts if doubt not in unstated_norm()]
-        return cls(estimator, shape, guarantee, doubts)
+            found = step._input_warnings(shape, X, y, **own)
+            if steps and not unprotected_steps(estimator):  # these state public bounds
+                found = [text for text in found if text not in unstated_norm()]
+        return cls(estimator, shape, guarantee, found)
 
     def check(self, X: Any, y: Any, parameters: Mapping[str, Any], *spared: type[Warning]) -> None:
-        """Refuse records that the fit would refuse, as it would."""
-        _, step = private_step(self.estimator)
+        """Refuse records that the fit would refuse, with its messages."""
+        *steps, step = flat_steps(self.estimator)
         with silence(*spared):
-            steps = flat_steps(self.estimator)[:-1]
             if steps:
-                X = call_without_data(_behind, steps, X, y)
+                X = call_without_data(_transformed, steps, X, y)
             with silent_arithmetic():
                 step._read(self.shape, X, y, **_own(self.estimator, parameters))
 
 
-def _behind(steps: Sequence[Any], X: Any, y: Any) -> Any:
-    """Put rows through the steps before the private one: what these refuse they may quote."""
+def _transformed(steps: Sequence[Any], X: Any, y: Any) -> Any:
+    """Fit and apply public steps; their messages may quote records."""
     for step in steps:
         X = clone(step).fit_transform(X, y)
     return X
 
 
 def _valid_row(step: Any, X: Any) -> list[Any]:
-    """Return a row of nobody that the first step of a pipeline takes."""
-    seen = call_without_data(size, X)
-    if len(seen) != 2:
+    """Return an invented row that the first step of a pipeline takes."""
+    shape = call_without_data(size, X)
+    if len(shape) != 2:
         raise ValueError(NO_TABLE)
-    n_columns = seen[1]
-    known = input_names(step, n_columns, getattr(X, "columns", None))
-    return valid_row(step, known_names(known, n_columns))
+    known = input_names(step, shape[1], getattr(X, "columns", None))
+    return valid_row(step, known_names(known, shape[1]))
 
 
 def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -278,7 +248,7 @@ def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def charges_of(
     estimator: Any, X: Any, y: Any = None, options: Mapping[str, Any] | None = None
 ) -> list[PrivacyGuarantee]:
-    """Return what ``estimator.fit(X, y, **options)`` would charge, in order."""
+    """Return the charges of ``estimator.fit(X, y, **options)``, in order."""
     options = {} if options is None else dict(options)
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
         folds = check_cv(estimator.cv, y, classifier=is_classifier(estimator.estimator))
@@ -286,7 +256,7 @@ def charges_of(
         grid: Any = (
             ParameterGrid(estimator.param_grid)
             if isinstance(estimator, GridSearchCV)
-            # Which ones are drawn is for the search to know; how many there are is not.
+            # Their number matters, not which ones are drawn.
             else ParameterSampler(estimator.param_distributions, estimator.n_iter, random_state=0)
         )
         each = [

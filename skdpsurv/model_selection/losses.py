@@ -1,12 +1,9 @@
-"""Losses of single records, in [0, 1]: their sum has sensitivity 1, which no ranking score has.
+"""Losses of single records, in [0, 1]: their sum has sensitivity 1, unlike ranking scores.
 
-The C-index and the area under the ROC curve compare pairs, so one record can move n of them, and
-their normalisation depends on the records, too. What is added up here are losses of one record
-each, under a model that was made from other records.
-
-What a record's loss is must not depend on which others are asked about, nor on whether they fail: a
-matrix product gives a row other last bits in a batch than by itself, and where two classes are
-equally likely these decide. Hence the way that is taken depends on types, and never on values.
+The C-index and the area under the ROC curve compare pairs, so that one record can move n of them.
+A record's loss must not depend on other records, nor on their failures: even the last bits of a
+matrix product differ between a batch and a single row, and may decide between equally likely
+classes. So types alone decide how losses are computed, never values.
 """
 
 from __future__ import annotations
@@ -44,61 +41,59 @@ from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 Loss = Callable[[Any, Any, Any], ArrayLike]
 
-#: Rows whose curves are in memory at once.
+#: Number of rows whose curves are in memory at once.
 BLOCK_ROWS = 4096
-#: Of this package: what they predict for a row is a function of that row, sums over its columns and
-#: curves of them.
+#: Models of this package that predict row by row: curves of sums over a row's columns.
 ROW_BY_ROW = (DiscreteTimeModel, LogisticModel, StackingModel, WeibullCurve)
-#: Steps that take more than numbers.
+#: Steps that take other cells than numbers.
 RAW = (PublicColumns, ColumnTransformer)
-#: What trees of scikit-learn take.
+#: Bound on the inputs of scikit-learn's trees.
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def error_loss(model: Any, X: Any, y: ArrayLike) -> FloatArray:
     """Return 1 where the predicted class is wrong, else 0."""
-    said, truth = np.asarray(model.predict(X)).tolist(), _labels(y)
-    return np.array([_differ(a, b) for a, b in zip(said, truth, strict=True)])
+    predicted = np.asarray(model.predict(X)).tolist()
+    return np.array([_differ(a, b) for a, b in zip(predicted, _labels(y), strict=True)])
 
 
 def _differ(one: Any, other: Any) -> float:
-    # A label may compare with nothing, and say so as it likes.
-    found = attempted(lambda: float(bool(one != other)))
+    found = attempted(lambda: float(bool(one != other)))  # a label may refuse comparisons
     return 1.0 if found is None else found
 
 
 def _labels(y: Any) -> list[Any]:
-    """Return labels as they are: an array made of them would have one type for all."""
+    """Return labels with their own types, which an array would change."""
     return np.ravel(y).tolist() if isinstance(y, np.ndarray) else list(y)
 
 
 def brier_loss(model: Any, X: Any, y: ArrayLike) -> FloatArray:
     """Return half the squared distance of probabilities and outcome: (1 - p)^2 for two classes."""
     likely = np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), 0.0, 1.0)
-    classes, truth = np.asarray(model.classes_).tolist(), _labels(y)
+    classes = np.asarray(model.classes_).tolist()
     outcome = np.zeros_like(likely)
-    for row, label in enumerate(truth):
-        outcome[row] = [1.0 - _differ(one, label) for one in classes]
+    for row, label in enumerate(_labels(y)):
+        outcome[row] = [1.0 - _differ(known, label) for known in classes]
     known = outcome.any(axis=1)
     return np.where(known, 0.5 * ((likely - outcome) ** 2).sum(axis=1), 1.0)
 
 
 @dataclass(frozen=True)
 class SurvivalLoss:
-    r"""How badly survival curves foretell a time, on a public grid, whatever the censoring.
+    r"""Loss of survival curves on a public grid, with or without censoring.
 
-    Time up to the public horizon is cut into ``n_intervals`` intervals of equal length, and curves
-    are read off at their ends. With the cumulative hazard H interpolated linearly between, and
-    :math:`h` its slope in units of 1 / horizon, a record that leaves at t has
+    Time up to the public horizon is divided into ``n_intervals`` equal intervals. With the
+    cumulative hazard H interpolated linearly between their ends, and :math:`h` its slope in units
+    of 1 / horizon, a record that leaves at t has
 
     * "likelihood": :math:`H(t) - \delta \log h(t)`, its negative log-likelihood, clipped to
       ``log_range`` and mapped to [0, 1];
     * "brier": :math:`\frac1J\sum_j (\delta_j - p_j)^2` over the intervals j at whose start it was
-      at risk, with :math:`p_j = 1 - e^{-(H_j - H_{j-1})}`, and :math:`\delta_j` whether its event
+      at risk, with :math:`p_j = 1 - e^{-(H_j - H_{j-1})}`, and :math:`\delta_j = 1` if its event
       was in j. An interval in which it was censored does not count.
 
-    Both are proper, up to the clipping: under independent censoring no model has a smaller
-    expected loss than the true one (for the grid).
+    Both are proper, up to the clipping: under independent censoring the true model has the smallest
+    expected loss on the grid.
 
     Parameters
     ----------
@@ -118,9 +113,8 @@ class SurvivalLoss:
 
     def __call__(self, model: Any, X: Any, y: Any) -> FloatArray:
         """Return the losses of records."""
-        # What X is, is asked of a fit: one of covariates may have a single one.
-        rows = is_two_dimensional(X)
-        event, time = event_and_time(y) if rows else fit_target(X, y, None, None)
+        # A curve's X holds its times.
+        event, time = event_and_time(y) if is_two_dimensional(X) else fit_target(X, y, None, None)
         losses = np.empty(time.size)
         for start in range(0, time.size, BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
@@ -159,7 +153,7 @@ class SurvivalLoss:
         grid = np.concatenate([[0.0], final.unique_times_])
         place = np.searchsorted(grid, ends * (1.0 + 1e-9), side="right") - 1
         padded = np.hstack([np.zeros((curves.shape[0], 1)), curves])
-        # Between the ends of its intervals a step function is read as a straight line.
+        # Between the ends of its intervals a step function is interpolated linearly.
         width = np.append(np.diff(grid), 1.0)[place]
         share = np.clip((ends - grid[place]) / width, 0.0, 1.0)
         beyond = np.minimum(place + 1, grid.size - 1)
@@ -167,7 +161,7 @@ class SurvivalLoss:
 
 
 def through_pipeline(model: Any, X: Any) -> tuple[Any, Any]:
-    """Return the final step of a pipeline, and rows as it sees them."""
+    """Return the final step of a pipeline, and transformed rows."""
     *steps, final = flat_steps(model)
     for step in steps:
         X = step.transform(X)
@@ -175,7 +169,7 @@ def through_pipeline(model: Any, X: Any) -> tuple[Any, Any]:
 
 
 def chosen_loss(scoring: str | Loss | None, estimator: Any, horizon: object) -> Loss:
-    """Return the loss that ``scoring`` names."""
+    """Return the loss named by ``scoring``."""
     if scoring is not None and not isinstance(scoring, str):
         if not callable(scoring):
             raise TypeError("scoring must be None, the name of a loss, or a callable.")
@@ -186,27 +180,20 @@ def chosen_loss(scoring: str | Loss | None, estimator: Any, horizon: object) -> 
     if not is_classifier(estimator):
         raise ValueError(
             "scoring must be a callable loss(estimator, X, y) with values in [0, 1] for an "
-            "estimator that is neither a classifier nor a model of survival: its outcome has no "
-            "bounds of its own."
+            "estimator that is neither a classifier nor a model of survival."
         )
     kind = one_of("scoring", scoring or "error", ("error", "brier"))
-    if kind == "brier":
-        if not hasattr(estimator, "predict_proba"):
-            raise ValueError("scoring='brier' needs an estimator with predict_proba.")
-        return brier_loss
-    return error_loss
+    if kind == "brier" and not hasattr(estimator, "predict_proba"):
+        raise ValueError("scoring='brier' needs an estimator with predict_proba.")
+    return brier_loss if kind == "brier" else error_loss
 
 
 def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
     """Return the sum of the records' losses, in units of 2^-30.
 
-    It depends on each record through a term between 0 and 1 of its own. Losses beyond [0, 1]
-    are clipped; a record for which there is none (NaN, or a failure) counts 1. Nothing is raised or
-    warned.
-
-    Records are shown one at a time, each to a fresh copy of the model. They are shown all at once
-    where the loss is one of this package and the model is, too: then rows are computed with one by
-    one inside, and :func:`_come_through` keeps any of them from failing for all.
+    Losses are clipped to [0, 1]; NaN and failures count 1. Nothing is raised or warned. Each record
+    is shown to a fresh copy of the model. If the loss and the model are of this package, they see
+    all rows at once: they compute row by row, and :func:`_readable` keeps a row from failing all.
     """
     n_records = length(X)
     if model is None:
@@ -218,27 +205,27 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
         else:
             raw = _raw_steps(model) is not None
 
-            def alone(one: Any, i: int) -> Any:
-                # One by one, as a row that cannot be read must fail for itself alone.
+            def alone(copied: Any, i: int) -> Any:
+                # Read here, as an unreadable row must fail alone.
                 row = LoneRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
-                return loss(one, row, lone_target(take(y, slice(i, i + 1)), 0))
+                return loss(copied, row, lone_target(take(y, slice(i, i + 1)), 0))
 
             losses = asked_alone(model, alone, n_records, (1,))[:, 0]
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
 
 
 def _goes_row_by_row(loss: Loss, model: Any) -> bool:
-    """Say whether losses of many rows are known to be those of each row, by types alone."""
+    """Return True if loss and model are known, by their types, to treat rows one by one."""
     *_, final = flat_steps(model)
     ours = isinstance(loss, SurvivalLoss) or loss in (error_loss, brier_loss)
     inside = isinstance(final, PrivateMetaEstimator) and type(final.estimator_) in row_wise()
-    # Somebody else's subclass may predict in another way.
+    # Foreign subclasses may predict in another way.
     own = type(final).__module__.startswith("skdpsurv.") and isinstance(final, ROW_BY_ROW)
     return ours and (inside or own) and not unprotected_steps(model)
 
 
 def _raw_steps(model: Any) -> list[Any] | None:
-    """Return the public steps that raw rows go through; None where all take numbers."""
+    """Return the public steps that read raw rows; None if all take numbers."""
     *steps, final = flat_steps(model)
     columns = getattr(final, "columns_", None)
     if columns is None and not any(isinstance(step, RAW) for step in steps):
@@ -247,9 +234,9 @@ def _raw_steps(model: Any) -> list[Any] | None:
 
 
 def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
-    """Return losses of many rows; NaN of rows that a step refuses, and of all if there are none."""
+    """Return losses of many rows; NaN for rows that a step refuses."""
     *steps, final = flat_steps(model)
-    seen = np.ones(length(X), dtype=bool)
+    valid = np.ones(length(X), dtype=bool)
     if isinstance(final, WeibullCurve):
         pass  # it has no covariates
     elif (raw := _raw_steps(model)) is not None:
@@ -257,29 +244,28 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
         final = final._of_features() if final.columns_ is not None else final
     else:
         for step in steps:
-            gaps = bool(get_tags(step).input_tags.allow_nan)
-            X, seen = _come_through(X, seen, gaps=gaps)
+            X, valid = _readable(X, valid, gaps=bool(get_tags(step).input_tags.allow_nan))
             X = step.transform(X)
     if isinstance(final, PrivateMetaEstimator):
-        X, seen = _come_through(_matrix(final, X), seen, largest=LARGEST_SINGLE)
+        X, valid = _readable(_matrix(final, X), valid, largest=LARGEST_SINGLE)
         final = final.estimator_
     elif not isinstance(final, WeibullCurve):
-        X, seen = _come_through(X, seen)
-    found = asked_alone(final, lambda one, _: loss(one, X, y), 1, (seen.size,), copies=False)
-    return np.where(seen, found[0], np.nan)
+        X, valid = _readable(X, valid)
+    found = asked_alone(final, lambda model, _: loss(model, X, y), 1, (valid.size,), copies=False)
+    return np.where(valid, found[0], np.nan)
 
 
-def _come_through(
-    X: Any, seen: BoolArray, *, largest: float = np.inf, gaps: bool = False
+def _readable(
+    X: Any, valid: BoolArray, *, largest: float = np.inf, gaps: bool = False
 ) -> tuple[FloatArray, BoolArray]:
-    """Return rows that the next step takes, whatever they hold, and which of them are records'."""
+    """Return rows that the next step takes, with zeros for invalid ones, and a mask of the rest."""
     rows: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite=False)
-    seen = seen & ((np.abs(rows) < largest) | (np.isnan(rows) & gaps)).all(axis=1)
-    return np.where(seen[:, None], rows, 0.0), seen
+    valid = valid & ((np.abs(rows) < largest) | (np.isnan(rows) & gaps)).all(axis=1)
+    return np.where(valid[:, None], rows, 0.0), valid
 
 
 def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
-    """Return the features of raw rows; NaN of a row that a step refuses."""
+    """Return the features of raw rows; NaN for a row that a step refuses."""
     whole = one_after_another(steps)
     first = flat_steps(model)[0]
     n_columns, names = int(first.n_features_in_), getattr(first, "feature_names_in_", None)
@@ -301,9 +287,9 @@ def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
             encode(start, middle)
             encode(middle, end)
 
-    most = 1 if _normalizes(whole) else len(rows)
-    for start in range(0, len(rows), most):
-        encode(start, start + most)
+    size = 1 if _normalizes(whole) else len(rows)
+    for start in range(0, len(rows), size):
+        encode(start, start + size)
     return rows
 
 
@@ -317,11 +303,10 @@ def _normalizes(step: Any) -> bool:
 
 
 def _matrix(final: PrivateMetaEstimator, X: Any) -> FloatArray:
-    """Return rows as the estimator inside sees them, read one by one; NaN where that fails."""
-    return asked_alone(
-        final,
-        lambda one, i: one._matrix(take(X, slice(i, i + 1))),
-        length(X),
-        (1, final.estimator_.n_features_in_),
-        copies=False,
-    )[:, 0]
+    """Return rows as the inner estimator takes them, read one by one; NaN for failures."""
+
+    def read(model: Any, i: int) -> Any:
+        return model._matrix(take(X, slice(i, i + 1)))
+
+    shape = (1, final.estimator_.n_features_in_)
+    return asked_alone(final, read, length(X), shape, copies=False)[:, 0]

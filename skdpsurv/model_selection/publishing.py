@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.data import public_steps
 from skdpsurv.data.cells import as_table
 from skdpsurv.data.feature import known_names
-from skdpsurv.data.public_steps import (
-    describe,
-    encoded,
-    features_in,
-    input_names,
-    learned_steps,
-    valid_row,
-)
 from skdpsurv.dp import PrivacyLeakWarning, silence
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, private_step
@@ -27,10 +20,10 @@ from skdpsurv.release import Release
 
 
 def make_release(model: Any) -> Release:
-    """Return the release of a fitted pipeline: what its steps do to raw rows, and its model.
+    """Return the release of a fitted pipeline, with the steps that transform raw rows.
 
-    The release of the private estimator itself begins where its X did: behind the steps, of which
-    an estimator sees nothing. This one takes raw rows.
+    The release of the private estimator itself starts from transformed rows, as it does not know
+    the steps. This one takes raw rows.
 
     Parameters
     ----------
@@ -44,9 +37,9 @@ def make_release(model: Any) -> Release:
     Returns
     -------
     Release
-        With a step that may learn from records (a ``StandardScaler``, a mean that is filled in),
-        its guarantee has status "none" and names the step as not covered. What a step learned is a
-        statistic of the records: the release does not hold it, and takes no raw rows.
+        If a step may learn from records (such as ``StandardScaler``), the guarantee has status
+        "none" and names the step as not covered. Such a release holds nothing that the step
+        learned, and takes no raw rows.
 
     Warns
     -----
@@ -80,37 +73,42 @@ def make_release(model: Any) -> Release:
     release = private.release_
     if not steps or not isinstance(private, TabularEstimator):
         return release
-    if learned := [name for step in steps for name in learned_steps(step)]:
+    if learned := [name for step in steps for name in public_steps.learned_steps(step)]:
         return _not_covered(release, learned)
     n_columns = int(steps[0].n_features_in_)
-    names = input_names(steps[0], n_columns, getattr(steps[0], "feature_names_in_", None))
-    made = len(features_in(one_after_another(steps), n_columns, names))
-    # Whatever comes next, the private estimator has seen what the steps made when it was fitted.
-    if made != private.n_features_in_ or not _as_fitted(steps, n_columns, names):
+    names = public_steps.input_names(
+        steps[0], n_columns, getattr(steps[0], "feature_names_in_", None)
+    )
+    n_features = len(public_steps.features_in(one_after_another(steps), n_columns, names))
+    # The private estimator was fitted behind the steps as they were then.
+    if n_features != private.n_features_in_ or not _as_fitted(steps, n_columns, names):
         raise ValueError("steps of the pipeline must be as they were when it was fitted.")
     whole = one_after_another(steps if private.columns_ is None else [*steps, private.columns_])
     return replace(
         release,
         n_features_in=n_columns,
         feature_names_in=None if names is None else tuple(names),
-        columns=describe(whole, known_names(names, n_columns)),
+        columns=public_steps.describe(whole, known_names(names, n_columns)),
     )
 
 
 def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> bool:
-    """Say whether fitted steps make of made-up rows what their present parameters say."""
+    """Return True if fitted steps transform invented rows as their present parameters say."""
     whole = one_after_another(steps)
-    row = valid_row(whole, known_names(names, n_columns))
-    # And of other numbers, where any will do.
-    other = [j + 0.37 if type(one) is float and one == 0.0 else one for j, one in enumerate(row)]
-    for placeholder in (row, other):
-        rows = as_table([placeholder], known_names(names, n_columns))
-        made: Any = rows if names is not None else rows.to_numpy()
+    row = public_steps.valid_row(whole, known_names(names, n_columns))
+    # Zeros stand for any number: try others, too.
+    other = [j + 0.37 if type(x) is float and x == 0.0 else x for j, x in enumerate(row)]
+    for cells in (row, other):
+        rows = as_table([cells], known_names(names, n_columns))
+        found: Any = rows if names is not None else rows.to_numpy()
         with silence():
             for step in steps:
-                made = step.transform(made)
-        dense, expected = np.asarray(made, float), encoded(whole, rows, n_columns, names)
-        if dense.shape != expected.shape or not np.allclose(dense, expected):
+                found = step.transform(found)
+        found, expected = (
+            np.asarray(found, float),
+            public_steps.encoded(whole, rows, n_columns, names),
+        )
+        if found.shape != expected.shape or not np.allclose(found, expected):
             return False
     return True
 
@@ -123,13 +121,10 @@ def _not_covered(release: Release, learned: list[str]) -> Release:
         PrivacyLeakWarning,
         stacklevel=3,
     )
-    part = (
-        f"What {named} learned from the records, and passed on to all that was fitted behind: no "
-        "mechanism covers it, so that epsilon promises nothing."
-    )
+    text = f"Statistics of the records that {named} learned: no mechanism covers them."
     void = {
-        name: replace(one, status="none", not_covered=(*one.not_covered, part))
+        name: replace(claim, status="none", not_covered=(*claim.not_covered, text))
         for name in ("guarantee", "fit_guarantee")
-        if (one := getattr(release, name)) is not None
+        if (claim := getattr(release, name)) is not None
     }
     return replace(release, **void)

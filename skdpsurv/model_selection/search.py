@@ -1,4 +1,4 @@
-"""PrivateSearchCV: choose hyper-parameters at a privacy cost that is stated in advance."""
+"""PrivateSearchCV: choose hyper-parameters at a privacy cost stated in advance."""
 
 from __future__ import annotations
 
@@ -15,22 +15,12 @@ from skdpsurv.base import Published, Weakness
 from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
 from skdpsurv.data.shape import in_memory
 from skdpsurv.data.target import paired
-from skdpsurv.dp import PrivacyAccountant, call_without_data, random_source, uniform_below
-from skdpsurv.dp.checks import (
-    Check,
-    by,
-    integer,
-    later,
-    number_in,
-    optional,
-    verbosity,
-    word_or,
-    workers,
-)
+from skdpsurv.dp import PrivacyAccountant, call_without_data, checks, random_source, uniform_below
 from skdpsurv.dp.measurement import Spend
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import IndexArray
 from skdpsurv.hybrid import HybridMEstimator
+from skdpsurv.model_selection import search_plan, strategies
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import (
     Candidate,
@@ -41,21 +31,8 @@ from skdpsurv.model_selection.candidates import (
     unprotected_steps,
 )
 from skdpsurv.model_selection.losses import Loss, chosen_loss
-from skdpsurv.model_selection.search_plan import (
-    SearchRecords,
-    SearchShape,
-    Workers,
-    never_asked,
-    search_plan,
-)
-from skdpsurv.model_selection.strategies import (
-    STRATEGIES,
-    DisjointParts,
-    Repeat,
-    RepeatedRuns,
-    SearchBudget,
-    Split,
-)
+from skdpsurv.model_selection.search_plan import SearchRecords, SearchShape
+from skdpsurv.model_selection.strategies import DisjointParts, Repeat, RepeatedRuns, Split
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -66,51 +43,51 @@ def _check_estimator(estimator: Any) -> None:
 class PrivateSearchCV(BestModel, released=False):
     r"""Search over hyper-parameters that protects every record, its choice included.
 
-    What is released (the chosen parameters and the fitted model) is epsilon-differentially private
-    under replacement of one record. ``epsilon`` is the price of the whole search: it is stated, and
-    charged once, before any record is used. A grid search over private fits pays for every fit.
+    The chosen parameters and the fitted model are epsilon-differentially private under replacement
+    of one record. ``epsilon`` is the cost of the whole search: it is stated, and charged once,
+    before any record is used. A grid search over private fits pays for every fit.
 
     Parameters
     ----------
     estimator : estimator
         A private estimator of this package, or a Pipeline that ends in one. Its own ``epsilon`` is
-        replaced, its ``accountant`` must be None. Steps before it must learn nothing from records,
-        as :class:`~skdpsurv.data.PublicBoundsScaler`, ``Normalizer``, ``Binarizer`` and
-        ``PolynomialFeatures`` do; with any other step the search has no guarantee (status
-        "none"), with a PrivacyLeakWarning.
+        replaced, and its ``accountant`` must be None. Steps before it must learn nothing from
+        records: :class:`~skdpsurv.data.PublicBoundsScaler`, ``Normalizer``, ``Binarizer``,
+        ``PolynomialFeatures``. With any other step the search has no guarantee (status "none"),
+        with a PrivacyLeakWarning.
     param_grid : dict or list of dict
         As for :class:`sklearn.model_selection.GridSearchCV` or, with ``n_candidates``, as
         ``param_distributions`` of :class:`sklearn.model_selection.RandomizedSearchCV`. Public:
         chosen without looking at the records. May not hold epsilon, random_state or accountant.
     n_candidates : int or None, default=None
-        Candidates drawn at random from ``param_grid``; None: all of it.
+        Number of candidates drawn at random from ``param_grid``; None: all of it.
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` searches without privacy.
     delta : float, default=0.0
-        With an epsilon at a delta the noise of all candidates, and on their scores, is Gaussian:
-        where each of them would choose that by public numbers, for what a run then has to spend.
-        If one would not, the search is pure. Above ``1 / n**2`` a PublicInputWarning asks. With
-        ``RepeatedRuns(eta=0, expected_runs=10)`` a search at delta 1e-6 costs 1.7 times the epsilon
-        of one run; without a delta 2 + eta times, whatever the number of runs.
+        With a delta, the noise of all candidates and of their scores is Gaussian, provided that
+        each candidate would choose that for its share of the budget. Otherwise the search is pure.
+        Above ``1 / n**2`` there is a PublicInputWarning. With ``RepeatedRuns(eta=0,
+        expected_runs=10)`` a search at delta 1e-6 costs 1.7 times the epsilon of one run. Without a
+        delta it costs 2 + eta times, whatever the number of runs.
     strategy : {"repeat", "split"}, RepeatedRuns or DisjointParts, default="repeat"
         "repeat" is :class:`~skdpsurv.model_selection.RepeatedRuns` with its defaults: random
         candidates, a random number of times, each trained on one part of the records with
         ``epsilon / (2 + eta)`` and scored on the other. "split" is
-        :class:`~skdpsurv.model_selection.DisjointParts`: each candidate once, on a part of its own,
+        :class:`~skdpsurv.model_selection.DisjointParts`: each candidate once, on its own part,
         with all of epsilon; for many records and few candidates.
     refit : float in (0, 1) or None, default=None
-        None releases the model that was chosen. A number is the share of epsilon for a new
-        fit to all records with the chosen parameters; the choice has the rest.
+        None releases the chosen model. A number is the share of epsilon for a new fit to all
+        records with the chosen parameters; the choice has the rest.
     scoring : str, callable or None, default=None
         Loss of one record, in [0, 1]. Classifiers: "error" (the default) or "brier". Survival:
         "likelihood" (the default) or "brier", on a public grid up to ``max_time``. Or a callable
         ``loss(estimator, X, y)`` that returns an array with the loss of each record, computed
-        from that record and the model alone. Clipped to [0, 1]; NaN and failures count 1. It is
-        given one record at a time, with a copy of the model, so that no record can change what is
-        found for others: about a millisecond for each record of each run.
+        from that record and the model alone. Losses are clipped to [0, 1]; NaN and failures count
+        1. A callable sees one record at a time, with a copy of the model: about a millisecond for
+        each record of each run.
     n_jobs : int or None, default=None
-        Runs at the same time, as for joblib. Under its Dask backend those of "split" are tasks of
-        Dask; those of "repeat" stay on this machine, as a scheduler would show how many there are.
+        Parallel runs, as for joblib. Under its Dask backend those of "split" are tasks of Dask;
+        those of "repeat" stay on this machine, as a scheduler would show their number.
     verbose : int, default=0
         Above 0, a progress bar, with ``strategy="split"`` only: the number of runs of "repeat" is
         private.
@@ -123,17 +100,16 @@ class PrivateSearchCV(BestModel, released=False):
     Attributes
     ----------
     best_estimator_ : estimator
-        Chosen and fitted. Its ``guarantee_`` and ``release_`` state the price of the search, its
-        ``accountant`` is that of the search. Its ``epsilon`` is that of its own fit, as in
-        ``release_.fit_guarantee``.
+        Chosen and fitted. Its ``guarantee_``, ``release_`` and ``accountant`` are those of the
+        search. Its ``epsilon`` is that of its own fit, as in ``release_.fit_guarantee``.
     best_params_ : dict
         Chosen parameters. Private release.
     best_index_ : int
-        Their place in ``candidates_``. Private release.
+        Their index in ``candidates_``. Private release.
     candidates_ : list of dict
-        All candidates. Public. Their scores, and how many runs there were, are not kept.
+        All candidates. Public. Their scores and the number of runs are not kept.
     guarantee_ : PrivacyGuarantee
-        What was promised, about what, under which assumptions.
+        Epsilon, delta, neighbours and assumptions.
     release_ : Release
         That of the chosen estimator: ``from_release`` of its class rebuilds the model.
     classes_ : ndarray
@@ -148,7 +124,7 @@ class PrivateSearchCV(BestModel, released=False):
         If a parameter of the search or of any candidate breaks its rule, a candidate refuses its
         part of the records, or there are too few records. No budget is spent.
     BudgetExceededError
-        If the accountant's budget would be exceeded; no record has been read then.
+        If the accountant's budget would be exceeded. No record is read then.
     RuntimeError
         If the chosen candidate could not be fitted, for private reasons. The budget is spent.
 
@@ -158,35 +134,35 @@ class PrivateSearchCV(BestModel, released=False):
 
     Notes
     -----
-    Neighbours: replace-one; the number of records is public. Parts are dealt by an order that
-    depends on their number alone: never stratified.
+    Neighbours: replace-one; the number of records is public. The order that makes the parts
+    depends on their number alone: they are never stratified.
 
     **Split** [1]_. m candidates, m + 1 disjoint parts. *If the training of each candidate is
-    epsilon-DP, so is the search.* Proof: the record that differs is in one part. In part j: model j
-    changes its law by a factor of at most :math:`e^\epsilon`, the others not at all, and the choice
-    is a function of the models, other records and fresh noise. In the part that is scored on:
-    the models have the same law; given these, each sum of losses moves by at most 1, and
-    permute-and-flip with sensitivity 1 is epsilon-DP. Average over the order.
+    epsilon-DP, so is the search.* Proof: the record that differs is in one part. In part j, the
+    distribution of model j changes by a factor of at most :math:`e^\epsilon`, the others not at
+    all, and the choice is a function of the models, other records and fresh noise. In the scored
+    part the models have the same distribution. Given these, each sum of losses moves by at most 1,
+    and permute-and-flip with sensitivity 1 is epsilon-DP. Average over the order.
 
-    **Repeat** [2]_, [3]_. K has the truncated negative binomial law with parameters
+    **Repeat** [2]_, [3]_. K has the truncated negative binomial distribution with parameters
     :math:`\eta \in (-1, 1]` and :math:`\gamma`. Each of the K runs draws a candidate, trains it on
     one part, and adds Laplace noise of scale :math:`1/\epsilon_1` to the sum of its losses on
-    the other; that of the smallest noisy sum is released. *If training is* :math:`\epsilon_1`
+    the other; the run with the smallest noisy sum is released. *If training is* :math:`\epsilon_1`
     *-DP, the search is* :math:`(2 + \eta)\epsilon_1` *-DP.* Proof: one run is
-    :math:`\epsilon_1`-DP, since training and scoring use different records. Let Q be the law of
-    its outcome, (score, number, model), with a number drawn uniformly from [0, 1] that decides
-    between equal scores: outcomes are totally ordered. The best is y with probability
+    :math:`\epsilon_1`-DP, since training and scoring use different records. Let Q be the
+    distribution of its outcome, (score, number, model), with a uniform number in [0, 1] that
+    decides between equal scores: outcomes are totally ordered. The best is y with probability
 
     .. math:: E[Q(\le y)^K - Q(<y)^K] = Q(y) \int_0^1 f'(Q(<y) + u Q(y))\,du ,
 
     where :math:`f(q) = E[q^K]`, so that :math:`f'(q) \propto (1 - (1 - \gamma) q)^{-1 - \eta}`. At
     :math:`q = Q(<y) + u Q(y)` the base of this power is :math:`\gamma q + (1 - q)`, a sum of
-    Q(<y), Q(y) and Q(>y) with weights that are not negative. For a neighbour each of these, and so
+    Q(<y), Q(y) and Q(>y) with nonnegative weights. For a neighbour each of these, and so
     the base, changes by a factor of at most :math:`e^{\epsilon_1}`, hence the integrand by
     :math:`e^{(1 + \eta)\epsilon_1}`, and the Q(y) before it by :math:`e^{\epsilon_1}`. The code
-    keeps the first among equals: as the runs are exchangeable, that has the law of the number's
-    choice. K, drawn exactly, is not bounded; it stays hidden, as losing runs do, but for the run
-    time.
+    keeps the first among equals: as the runs are exchangeable, that has the distribution of the
+    number's choice. K, drawn exactly, is unbounded; it and losing runs stay hidden, but for the
+    run time.
 
     **With a delta** one run is :math:`\rho`-zCDP, and the best of K has Renyi divergences
     that [3]_, theorem 2, bounds; ``guarantee_.renyi`` states them
@@ -225,16 +201,16 @@ class PrivateSearchCV(BestModel, released=False):
     (2,)
     """
 
-    _rules: ClassVar[dict[str, Check]] = {
-        "estimator": by(_check_estimator),
-        "param_grid": later,
-        "n_candidates": optional(integer()),
-        "delta": number_in(0.0, 1.0, closed="left"),
-        "strategy": word_or((RepeatedRuns, DisjointParts), *STRATEGIES),
-        "refit": optional(number_in(0.0, 1.0, closed="neither")),
-        "scoring": later,
-        "n_jobs": workers,
-        "verbose": verbosity,
+    _rules: ClassVar[dict[str, checks.Check]] = {
+        "estimator": checks.by(_check_estimator),
+        "param_grid": checks.later,
+        "n_candidates": checks.optional(checks.integer()),
+        "delta": checks.number_in(0.0, 1.0, closed="left"),
+        "strategy": checks.word_or((RepeatedRuns, DisjointParts), *strategies.STRATEGIES),
+        "refit": checks.optional(checks.number_in(0.0, 1.0, closed="neither")),
+        "scoring": checks.later,
+        "n_jobs": checks.workers,
+        "verbose": checks.verbosity,
     }
 
     def __init__(
@@ -276,12 +252,11 @@ class PrivateSearchCV(BestModel, released=False):
         y : array-like of shape (n_samples,)
             As the estimator takes it. Private.
         **fit_params : array-like or object
-            Passed to ``fit`` of the estimator; those that have an entry for each record, by their
-            names, are cut to parts as the records are. ``public``, of a
-            :class:`~skdpsurv.hybrid.HybridMEstimator`, names the records that need no protection:
-            all candidates are trained on all of them, and they are not scored on. ``person`` says
-            whose each record is: of each person the first record is used, and the guarantee is
-            about people.
+            Passed to ``fit`` of the estimator. Those with an entry for each record are split like
+            the records. ``public``, for a :class:`~skdpsurv.hybrid.HybridMEstimator`, marks the
+            records that need no protection: all candidates are trained on them, and none is scored
+            on them. ``person`` holds a person identifier for each record: the first record of each
+            person is used, and the guarantee protects people.
 
         Returns
         -------
@@ -298,18 +273,17 @@ class PrivateSearchCV(BestModel, released=False):
     def _sources(
         self, X: Any, y: Any, *, person: Any = None, **options: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the arguments; whether a public record is somebody's first would show."""
+        """Return the arguments; with public records, ``person`` would show whose come first."""
         if person is not None and isinstance(private_step(self.estimator)[1], HybridMEstimator):
             raise ValueError("person must be None with a HybridMEstimator.")
         if not in_memory(X, y, person, *options.values()):
             raise TypeError(
-                "X and y must be in memory: PrivateSearchCV takes no collections of Dask, and no "
-                "chunks."
+                "X and y must be in memory: PrivateSearchCV takes no Dask collections or chunks."
             )
         return super()._sources(X, y, person=person, **options)
 
     def _shape(self, X: Any, y: Any, **fit_params: Any) -> SearchShape:
-        """Return candidates, parts, and the fits that are planned: all of it public."""
+        """Return candidates, parts, and planned fits, which are public."""
         candidates, loss, strategy = self._setting()
         void = any(candidate.void for candidate in candidates)
         # Classes are read from y, or steps learn from X, before anything is charged.
@@ -319,7 +293,7 @@ class PrivateSearchCV(BestModel, released=False):
                 shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
                 if all(fit.guarantee.rho is not None for fit in shape.all_fits):
                     return shape
-            # A candidate with another law of noise would have hardly anything to spend.
+            # A candidate with other noise would have hardly anything to spend.
             return self._shaped(candidates, loss, strategy, X, y, **fit_params)
 
     def _shaped(
@@ -332,7 +306,7 @@ class PrivateSearchCV(BestModel, released=False):
         **fit_params: Any,
     ) -> SearchShape:
         X, y = call_without_data(indexable, X, y)
-        records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
+        records = SearchRecords.split(X, y, fit_params, self.estimator)
         n, mask, last = records.private.size, records.mask, self._budget.last_fit(strategy)
 
         def planned(candidate: Candidate, spend: Spend, part: IndexArray | None = None) -> Fit:
@@ -344,22 +318,23 @@ class PrivateSearchCV(BestModel, released=False):
         first = planned(candidates[0], strategy.run_spend)
         candidates = [candidate.knowing_classes(y) for candidate in candidates]
         parts = strategy.parts(n, random_source(self.random_state, purpose="split"))
-        dealt = zip(candidates, strategy.training(parts), strict=True)
-        fits = [planned(candidate, strategy.run_spend, part) for candidate, part in dealt]
-        refits = [] if last is None else [planned(one, last.spend) for one in candidates]
+        pairs = zip(candidates, strategy.training(parts), strict=True)
+        fits = [planned(candidate, strategy.run_spend, part) for candidate, part in pairs]
+        refits = [] if last is None else [planned(each, last.spend) for each in candidates]
         public = records.training(np.arange(0))[:2]
         return SearchShape(n, candidates, loss, strategy, parts, first, fits, refits, public, last)
 
     def _plan(self, shape: SearchShape) -> Plan:
-        workers = Workers(self.n_jobs, self.verbose, counted=isinstance(shape.strategy, Split))
-        return search_plan(shape, float(self.epsilon), workers)
+        counted = isinstance(shape.strategy, Split)
+        workers = search_plan.Workers(self.n_jobs, self.verbose, counted)
+        return search_plan.search_plan(shape, float(self.epsilon), workers)
 
     def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> SearchRecords:
-        """Return the records, after showing each fit what it would be fitted to."""
+        """Return the records, after each planned fit has checked its part of them."""
         X, y = indexable(X, y)
-        # A warning of the shape of y is given once.
+        # A warning about the shape of y is given once.
         shape.first.check(X, y, fit_params, DataConversionWarning)
-        records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
+        records = SearchRecords.split(X, y, fit_params, self.estimator)
         for fit, part in zip(shape.fits, shape.strategy.training(shape.parts), strict=True):
             fit.check(*records.training(part))
         for fit in shape.refits:
@@ -367,18 +342,18 @@ class PrivateSearchCV(BestModel, released=False):
         return records
 
     def _publish(self, shape: SearchShape, published: Published) -> Self:
-        """Set the fitted attributes from what is released, and from nothing else."""
+        """Set the fitted attributes from the released values alone."""
         guarantee, values = published.guarantee, published.values
         best, model = values["best"], values["model"]
         if self.refit is None:
-            model = never_asked(model, shape.public)
+            model = search_plan.never_asked(model, shape.public)
         if model is None:
             raise RuntimeError(
                 "the chosen candidate could not be fitted. The budget is spent, and the reason is "
-                "private: fit the candidates to made-up records to find it."
+                "private: fit the candidates to simulated records to find it."
             )
         _, step = private_step(model)
-        # Whoever looks at the model sees what its choice has cost, too.
+        # The model states the cost of its choice, too.
         step.guarantee_ = guarantee
         step.release_ = replace(
             step.release_,
@@ -396,12 +371,12 @@ class PrivateSearchCV(BestModel, released=False):
         return self
 
     @property
-    def _budget(self) -> SearchBudget:
+    def _budget(self) -> strategies.SearchBudget:
         refit = None if self.refit is None else float(self.refit)
-        return SearchBudget(float(self.epsilon), float(self.delta), refit)
+        return strategies.SearchBudget(float(self.epsilon), float(self.delta), refit)
 
     def _gaussian_price(self) -> dict[str, Any]:
-        """Return the delta of runs with Gaussian noise, and the divergences or rho of them all."""
+        """Return delta, and Renyi divergences or rho of the search, if its noise is Gaussian."""
         budget = self._budget
         strategy = budget.gaussian(self._setting()[2])
         if not strategy.rho:
@@ -409,7 +384,7 @@ class PrivateSearchCV(BestModel, released=False):
         return {"delta": strategy.delta, **strategy.total(budget.refit_rho)}
 
     def _setting(self) -> tuple[list[Candidate], Loss, Split | Repeat]:
-        """Return candidates, loss and strategy, after refusing candidates that break a rule."""
+        """Return checked candidates, loss and strategy."""
         draws = random_source(self.random_state, purpose="candidates")
         candidates = list_candidates(
             self.estimator,
@@ -427,10 +402,10 @@ class PrivateSearchCV(BestModel, released=False):
     def _input_warnings(
         self, shape: SearchShape, X: Any, y: Any = None, **options: Any
     ) -> list[str]:
-        return list(shape.first.doubts)
+        return list(shape.first.input_warnings)
 
     def _weaknesses(self, shape: SearchShape | None) -> list[Weakness]:
-        """Return those of the search; the plan knows the status of each fit."""
+        """Return the weaknesses of the search; the plan knows the status of each fit."""
         found = super()._weaknesses(shape)
         candidates = self._setting()[0] if shape is None else shape.candidates
         steps = {name for c in candidates for name in unprotected_steps(c.estimator)}
@@ -445,6 +420,6 @@ class PrivateSearchCV(BestModel, released=False):
             found.append(Weakness("none", CLASSES_FROM_Y))
         for candidate in candidates:
             step = private_step(candidate.ready(Spend(self.epsilon, float(self.delta))))[1]
-            step.accountant = self.accountant  # which a prior may have been charged to
-            found += [Weakness("proved", one.text) for one in step._weaknesses(None)]
+            step.accountant = self.accountant  # a prior may have been charged to it
+            found += [Weakness("proved", weak.text) for weak in step._weaknesses(None)]
         return found

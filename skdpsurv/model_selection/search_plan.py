@@ -1,7 +1,4 @@
-"""What a search asks, and the plan of it: who is fitted to which records, at which price.
-
-Candidates are fitted to some records, and their losses added up on others.
-"""
+"""The plan of a search: candidates are fitted to some records, and scored on others."""
 
 from __future__ import annotations
 
@@ -34,7 +31,7 @@ from skdpsurv.model_selection.candidates import Candidate, Fit, one_of_each, pri
 from skdpsurv.model_selection.losses import Loss, summed_losses, through_pipeline
 from skdpsurv.model_selection.strategies import Parts, Repeat, Share, Split
 
-#: Backends of joblib whose tasks nobody else counts.
+#: Backends of joblib without a scheduler that shows the number of tasks.
 LOCAL = ("loky", "multiprocessing", "threading", "sequential")
 ASSUMPTIONS = (
     "the candidates, and everything that the guarantee of a single fit takes for public",
@@ -45,31 +42,20 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True)
 class SearchRecords:
-    """All records of a search; private, but for those that ``public`` names.
+    """All records of a search, with a mask of the public ones.
 
-    Parameters
-    ----------
-    X, y : array-like
-    parameters : mapping
-        Of ``fit``.
-    public, private : ndarray of int
-        Places of the records that need no protection, and of those that do.
-    each : tuple of str
-        Names of the parameters that have an entry for each record.
+    ``each`` names the parameters of ``fit`` that have an entry for each record.
     """
 
     X: Any
     y: Any
     parameters: Mapping[str, Any]
-    public: IndexArray
-    private: IndexArray
+    mask: BoolArray
     each: tuple[str, ...] = ()
 
     @classmethod
-    def sorted_out(
-        cls, X: Any, y: Any, parameters: dict[str, Any], estimator: Any
-    ) -> SearchRecords:
-        """Tell public records from private ones, where the estimator knows of any."""
+    def split(cls, X: Any, y: Any, parameters: dict[str, Any], estimator: Any) -> SearchRecords:
+        """Split public records from private ones, if the estimator takes such."""
         prefix, step = private_step(estimator)
         mask = np.zeros(length(X), dtype=bool)
         if isinstance(step, HybridMEstimator):
@@ -80,53 +66,43 @@ class SearchRecords:
                 raise ValueError(f"{name} must have one entry for each record.")
         if hasattr(y, "iloc") and y.ndim == 2 and y.shape[1] == 1:  # a column of labels
             y = y.iloc[:, 0]
-        return cls(X, y, parameters, np.flatnonzero(mask), np.flatnonzero(~mask), each)
+        return cls(X, y, parameters, mask, each)
 
     @property
-    def mask(self) -> BoolArray:
-        """Which of all records are public."""
-        mask = np.zeros(self.public.size + self.private.size, dtype=bool)
-        mask[self.public] = True
-        return mask
+    def private(self) -> IndexArray:
+        """Indices of the private records."""
+        return np.flatnonzero(~self.mask)
 
-    def rows(self, places: IndexArray) -> IndexArray:
+    def rows(self, part: IndexArray) -> IndexArray:
         """Return the rows of all public records and of some private ones."""
-        return np.sort(np.concatenate([self.public, self.private[places]]))
+        return np.sort(np.append(np.flatnonzero(self.mask), self.private[part]))
 
-    def training(self, places: IndexArray) -> tuple[Any, Any, dict[str, Any]]:
+    def training(self, part: IndexArray) -> tuple[Any, Any, dict[str, Any]]:
         """Return the arguments of a fit to some of the private records and all public ones."""
-        rows = self.rows(places)
+        rows = self.rows(part)
         parameters = take_parameters(self.parameters, rows, self.each)
         return take(self.X, rows), take(self.y, rows), parameters
 
-    def held_out(self, places: IndexArray) -> tuple[Any, Any]:
+    def held_out(self, part: IndexArray) -> tuple[Any, Any]:
         """Return some of the private records."""
-        rows = np.sort(self.private[places])
-        # A list stays one: in an array, one label would decide the type of all.
+        rows = np.sort(self.private[part])
+        # A list stays a list: in an array, one label would decide the type of all.
         return take(self.X, rows), take(self.y, rows)
 
 
 @dataclass(frozen=True)
 class Workers:
-    """Who runs tasks for each candidate.
-
-    Parameters
-    ----------
-    n_jobs : int or None
-    verbose : int
-    counted : bool
-        Whether the number of runs is public: else no progress bar shows it, and no scheduler.
-    """
+    """Settings of parallel tasks; the number of runs is public only if ``counted``."""
 
     n_jobs: int | None
     verbose: int
     counted: bool
 
     def results(self, tasks: Sequence[Any], words: str = "") -> list[Any]:
-        """Return what tasks of joblib return, in their order; words are of a progress bar."""
-        where = nullcontext() if self.counted else _on_this_machine()
-        with silence(), _streams_as_before(), where:
-            # joblib, too, whatever parallel_config says: it would tell how many runs there are.
+        """Return the results of joblib's tasks, with words for a progress bar."""
+        local = nullcontext() if self.counted else _local_backend()
+        with silence(), _restored_streams(), local:
+            # A verbose joblib would reveal the number of runs.
             found = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(tasks)
             verbose = self.verbose if self.counted and words else 0
             return list(first(found, len(tasks), words, verbose))
@@ -134,7 +110,7 @@ class Workers:
 
 @dataclass(frozen=True, eq=False)
 class TrainedCandidates(Mechanism):
-    """Candidates that are fitted, each to its part of the records or all to one part."""
+    """Fits of candidates, each to its own part of the records or all to one part."""
 
     candidates: Sequence[Candidate]
     fits: Sequence[Fit]
@@ -147,7 +123,7 @@ class TrainedCandidates(Mechanism):
 
     def __post_init__(self) -> None:
         for fit in self.fits:
-            _require(fit, self.price)
+            _check_price(fit, self.price)
 
     @property
     def status(self) -> str:  # type: ignore[override]
@@ -155,42 +131,39 @@ class TrainedCandidates(Mechanism):
         return weakest_status([fit.guarantee.status for fit in self.fits])
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Return the models of those that were drawn; None for one that could not be fitted."""
+        """Return the models of the drawn candidates; None if a fit failed."""
         seeds = source.other("runs") if source.seeded else None
-        tasks = [
-            delayed(fitted)(*one) for one in self._ready(known, records, lambda: new_seed(seeds))
-        ]
-        return {"model": self.workers.results(tasks, "candidates"), "_seeds": seeds}
+        fits = self._ready(known, records, lambda: new_seed(seeds))
+        models = self.workers.results([delayed(fitted)(*fit) for fit in fits], "candidates")
+        return {"model": models, "_seeds": seeds}
 
     def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Return the candidates that were drawn, each with its part of the records."""
+        """Return the drawn candidates, each with its part of the records."""
         return self._ready(known, records, lambda: 0)
 
     def _ready(
         self, known: Known, records: Any, seed: Callable[[], int | None]
     ) -> list[tuple[Any, tuple[Any, ...]]]:
+        several = len(records) > 1
         return [
-            (
-                self.candidates[place].ready(self.spend, seed()),
-                records[place if len(records) > 1 else 0],
-            )
-            for place in known["_drawn"]
+            (self.candidates[i].ready(self.spend, seed()), records[i if several else 0])
+            for i in known["_drawn"]
         ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SummedLosses(NoisySum):
-    """The sum of losses of each model that was trained, on records that none was trained on."""
+    """The sum of losses of each model, on records that none was trained on."""
 
     loss: Loss
     workers: Workers
 
     name = "sums of losses"
-    asked = LOSS  # of each run by itself, which has a price of its own
+    asked = LOSS  # for each run, which has its own price
     theorem = reference("docs/proofs/private_search", "papernot-steinke", "liu-talwar")
 
     def ask(self, known: Known, records: Any) -> IntArray:
-        """Return the sums, in units of the lattice."""
+        """Return exact sums, in units of the lattice."""
         return _losses(self.loss, known["model"], records, self.workers)
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
@@ -222,20 +195,20 @@ class LeastLoss(Mechanism):
         return {"best": best, "model": models[best]}
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
-        """Return how far the sums are apart, of which each counts by itself."""
+        """Return the largest distance between sums; each counts by itself."""
         models = known["model"]
-        first, second = (_losses(self.loss, models, r, self.workers) for r in (one, other))
-        return [("losses", float(np.abs(first - second).max()), float(LOSS.sensitivity))]
+        sums = [_losses(self.loss, models, records, self.workers) for records in (one, other)]
+        return [("losses", float(np.abs(sums[0] - sums[1]).max()), float(LOSS.sensitivity))]
 
 
 @dataclass(frozen=True, eq=False)
 class LastFit(TrainedCandidates):
-    """One candidate that is fitted to all records."""
+    """A fit of one candidate to all records."""
 
     name = "a fit to all records"
 
     def run(self, known: Known, records: SearchRecords, source: RandomSource) -> dict[str, Any]:
-        """Return the model; None if it could not be fitted."""
+        """Return the model; None if the fit failed."""
         (ready,) = self._ready(known, records, lambda: new_seed(known["_seeds"]))
         return {"model": fitted(*ready)}
 
@@ -244,16 +217,16 @@ class LastFit(TrainedCandidates):
         return super()._ready({"_drawn": (0,)}, [everything], seed)
 
 
-def _require(fit: Fit, price: Price) -> None:
-    """Refuse a fit that promises less than a price."""
-    promised = fit.guarantee
+def _check_price(fit: Fit, price: Price) -> None:
+    """Refuse a fit that costs more than a price."""
+    guarantee = fit.guarantee
     if isinstance(price, Concentrated):
-        if promised.rho is None or promised.rho > price.rho:
+        if guarantee.rho is None or guarantee.rho > price.rho:
             raise ValueError("estimator must be private at the price that it is given.")
-    elif promised.delta > 0.0 or promised.epsilon > price:
+    elif guarantee.delta > 0.0 or guarantee.epsilon > price:
         raise ValueError(
-            "estimator must be purely differentially private, with its epsilon: a delta is "
-            "given to the search."
+            "estimator must be purely differentially private, with its epsilon: pass delta to the "
+            "search."
         )
 
 
@@ -263,17 +236,17 @@ def _losses(loss: Loss, models: Sequence[Any], held_out: Any, workers: Workers) 
     return np.array(workers.results(tasks), dtype=np.int64)
 
 
-def _on_this_machine() -> AbstractContextManager[Any]:
-    """Keep runs from schedulers elsewhere, such as Dask's, which count tasks and show them."""
+def _local_backend() -> AbstractContextManager[Any]:
+    """Keep runs from schedulers such as Dask's, which count tasks and show them."""
     backend, _ = get_active_backend()
     local = tuple(BACKENDS[name] for name in LOCAL if name in BACKENDS)
-    # Not subclasses of these, as others build on them.
+    # Exact types, as other backends subclass these.
     return nullcontext() if type(backend) in local else parallel_config(LOCAL[0])
 
 
 @contextmanager
-def _streams_as_before() -> Iterator[None]:
-    """Leave the process's own random streams as they were: how far they got tells how many fits."""
+def _restored_streams() -> Iterator[None]:
+    """Restore the global random streams, whose state would reveal the number of fits."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         yield
@@ -288,18 +261,18 @@ def new_seed(seeds: RandomSource | None) -> int | None:
 
 
 def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
-    """Return the estimator, fitted; None if it failed, which must not show."""
+    """Return the fitted estimator; None if it failed, which must not show."""
     X, y, parameters = data
-    # Past the charge nothing but the release may depend on the records.
+    # After the charge nothing but the release may depend on the records.
     with silence(), silent_arithmetic():
         return attempted(lambda: estimator.fit(X, y, **parameters))
 
 
 def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
-    """Return what predicts as the model does, and was never shown a held-out record.
+    """Return an equal model that was never shown a held-out record.
 
-    A copy was asked, but an estimator of somebody else's may share what it remembers with its
-    copies: a new one is fitted to the released weights, of public records alone.
+    Copies of a foreign estimator may share state that predictions change. So a new one is fitted to
+    the released weights of public records.
     """
     prefix, step = private_step(model) if model is not None else ("", None)
     if not isinstance(step, PrivateMetaEstimator) or type(step.estimator_) in row_wise():
@@ -316,26 +289,11 @@ def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SearchShape:
-    """What is public of a search: who is fitted to which records, and what each fit promises.
+    """Public facts of a search: candidates, parts of the records, and planned fits.
 
-    Parameters
-    ----------
-    n_records : int
-        Number of private records.
-    candidates : sequence of Candidate
-    loss : callable
-    strategy : Split or Repeat
-    parts : Parts
-    first : Fit
-        The first candidate's, to all records: what it refuses is refused in its words.
-    fits : sequence of Fit
-        Each candidate's, to its part.
-    refits : sequence of Fit
-        Each candidate's, to all records, if there is to be such a fit.
-    public : (X, y)
-        The records that need no protection.
-    last : Share or None
-        Of the fit to all records.
+    ``first`` is a fit of the first candidate to all records, for its messages. ``fits`` are those
+    of each candidate to its part, and ``refits`` those to all records, with the budget ``last``.
+    ``public`` holds the records that need no protection.
     """
 
     n_records: int
@@ -351,17 +309,17 @@ class SearchShape:
 
     @property
     def all_fits(self) -> Sequence[Fit]:
-        """Those of the search, and the last one."""
+        """Fits to parts, and to all records."""
         return (*self.fits, *self.refits)
 
-    def dealt(self, records: SearchRecords, source: RandomSource) -> list[Any]:
-        """Return the records of each part to train on, and those to score on."""
+    def split(self, records: SearchRecords, source: RandomSource) -> list[Any]:
+        """Return the records of each training part, and those to score on."""
         training, scoring = self.parts
         return [[records.training(part) for part in training], records.held_out(scoring)]
 
 
 def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> Plan:
-    """Return the plan of a search that costs an epsilon in all."""
+    """Return the plan of a search with a total epsilon."""
     strategy, m = shape.strategy, len(shape.candidates)
     trained = TrainedCandidates(
         shape.candidates, shape.fits, strategy.run_spend, strategy.price, workers
@@ -369,24 +327,24 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> Plan:
     nodes: list[Node]
     if isinstance(strategy, Repeat):
         losses = SummedLosses(price=strategy.price, loss=shape.loss, workers=workers)
-        each = Disjoint((trained, losses), shape.dealt)
+        each = Disjoint((trained, losses), shape.split)
         nodes = [RandomlyMany(each, m, strategy.count, "_losses")]
     else:
         least = LeastLoss(strategy.price, shape.loss, workers)
-        nodes = [Disjoint((trained, least), shape.dealt)]
-    again, stated = "", {"strategy": strategy.word}
+        nodes = [Disjoint((trained, least), shape.split)]
+    again, inputs = "", _public_inputs(shape) | {"strategy": strategy.word}
     if shape.last is not None:
-        again, stated = ", then a fit to all records", stated | shape.last.stated
-        spend, price = shape.last[:2]
-        fits = zip(shape.candidates, shape.refits, strict=True)
-        last = tuple(LastFit((one,), (fit,), spend, price, workers) for one, fit in fits)
+        spend, price, refit_inputs = shape.last
+        again, inputs = ", then a fit to all records", inputs | refit_inputs
+        pairs = zip(shape.candidates, shape.refits, strict=True)
+        last = tuple(LastFit((c,), (fit,), spend, price, workers) for c, fit in pairs)
         nodes.append(Total(price, lambda known: last[known["best"]], last))
     words = "; ".join(dict.fromkeys(fit.guarantee.mechanism for fit in shape.all_fits))
     return Plan(
         Sequential(tuple(nodes)),
         epsilon,
         strategy.delta,
-        inputs=_public_inputs(shape) | stated,
+        inputs=inputs,
         assumed=_assumptions(shape),
         words=f"{strategy.mechanism}{again}: {words}",
         known={"_drawn": range(m)},
@@ -394,18 +352,18 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> Plan:
 
 
 def _public_inputs(shape: SearchShape) -> dict[str, Any]:
-    stated: dict[str, Any] = {
+    inputs: dict[str, Any] = {
         "n_records": shape.n_records,
         "n_scored": shape.parts.scoring.size,
         "n_candidates": len(shape.candidates),
         **shape.strategy.public_inputs(),
     }
     if n_public := length(shape.public[0]):
-        stated["n_public"] = n_public
-    behind: list[Any] = [fit.guarantee.public_inputs.get("prior", ()) for fit in shape.all_fits]
-    if any(behind):
-        stated["prior"] = list(dict.fromkeys(each for one in behind for each in one))
-    return stated
+        inputs["n_public"] = n_public
+    priors: list[Any] = [fit.guarantee.public_inputs.get("prior", ()) for fit in shape.all_fits]
+    if any(priors):
+        inputs["prior"] = list(dict.fromkeys(prior for listed in priors for prior in listed))
+    return inputs
 
 
 def _assumptions(shape: SearchShape) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The two ways to choose privately: who is trained on what, and what it costs."""
+"""Two ways to choose privately: which records train each candidate, and what it costs."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from skdpsurv.dp.selection import RunCount
 from skdpsurv.dp.types import IndexArray
 from skdpsurv.dp.zcdp import MARGIN, Price, at_most, remaining_budget, rho_for
 
-#: Runs to expect for each candidate, so that most are tried.
+#: Expected runs for each candidate, so that most are tried.
 RUNS_PER_CANDIDATE = 10
-#: Upper limit on the expected number of runs, and of a law that rarely has as many.
+#: Upper limit on the expected number of runs, and lower limit on gamma of its distribution.
 MOST_RUNS, LEAST_GAMMA = 100_000, 1e-6
-#: A split search has as much to spend with a delta as without, but for rounding.
+#: A split search has as much to spend with a delta as without, up to rounding.
 ALMOST = 1.0 - 1e-6
 
 
 class RepeatedRuns(Parameters):
-    """Random candidates, a random number of times: ``PrivateSearchCV(strategy=...)``.
+    """Try random candidates a random number of times: ``PrivateSearchCV(strategy=...)``.
 
     Each run is trained on one part of the records with ``epsilon / (2 + eta)`` and scored on the
     other. ``strategy="repeat"`` is this with its defaults.
@@ -34,10 +34,10 @@ class RepeatedRuns(Parameters):
     Parameters
     ----------
     eta : float in (-1, 1], default=1.0
-        0: logarithmic law, 1: geometric law of the number of runs. The larger, the surer that there
-        are many runs, and the less epsilon each has.
+        Shape of the distribution of the number of runs: 0 is logarithmic, 1 geometric. A larger
+        eta makes few runs less likely, and leaves less epsilon to each.
     expected_runs : float or None, default=None
-        Expected number of runs. Costs time, and no privacy. None: ten for each candidate.
+        Expected number of runs. It costs time, but no privacy. None: ten for each candidate.
     holdout : float, default=0.2
         Share of the records to score on.
 
@@ -66,10 +66,10 @@ class RepeatedRuns(Parameters):
 
 
 class DisjointParts(Parameters):
-    """Each candidate once, on a part of the records of its own, with all of epsilon.
+    """Train each candidate once, on its own part of the records, with all of epsilon.
 
-    For many records and few candidates: ``PrivateSearchCV(strategy=...)``. ``strategy="split"`` is
-    this with its default.
+    Use ``PrivateSearchCV(strategy=...)`` with this for many records and few candidates.
+    ``strategy="split"`` is this with its default.
 
     Parameters
     ----------
@@ -91,15 +91,7 @@ STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
 
 
 class Parts(NamedTuple):
-    """Disjoint parts of the private records, by their places; public.
-
-    Parameters
-    ----------
-    training : sequence of ndarray
-        What candidates are trained on: a part for each, or one for all.
-    scoring : ndarray
-        What all are scored on; shares no record with any of the others.
-    """
+    """Disjoint parts of the private records, by public indices: to train on, and to score on."""
 
     training: Sequence[IndexArray]
     scoring: IndexArray
@@ -107,18 +99,9 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Strategy:
-    """What both ways share.
+    """Base of both strategies.
 
-    Parameters
-    ----------
-    epsilon : float
-        Of the whole choice.
-    n_candidates : int
-    holdout : float
-        Share of the records to score on.
-    delta : float, default=0.0
-    rho : float, default=0.0
-        Of each run, and of the choice of a split search, where all noise of training is Gaussian.
+    ``epsilon`` is that of the whole choice. ``rho`` is that of each run, if all noise is Gaussian.
     """
 
     epsilon: float
@@ -137,16 +120,16 @@ class Strategy:
 
     @property
     def run_spend(self) -> Spend:
-        """What each candidate is given to spend."""
+        """Privacy parameters of each candidate."""
         return spend_of(self.rho, self.delta) if self.rho else Spend(self.run_epsilon)
 
     @property
     def price(self) -> Price:
-        """What each training costs, and a choice or the noise on a sum of losses."""
+        """Cost of each training, and of a choice or of a noisy sum of losses."""
         return concentrated(self.rho) if self.rho else self.run_epsilon
 
     def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
-        """Deal records to parts, by their number and the stream alone."""
+        """Shuffle records into parts, by their number and the random stream alone."""
         n_scoring = max(1, round(self.holdout * n_records))
         if n_records - n_scoring < n_parts:
             raise ValueError(
@@ -157,17 +140,17 @@ class Strategy:
         return Parts(np.array_split(order[n_scoring:], n_parts), order[:n_scoring])
 
     def training(self, parts: Parts) -> Sequence[IndexArray]:
-        """Return what each candidate is trained on: on a part of its own, or all on one."""
+        """Return the training part of each candidate: its own, or one for all."""
         return list(parts.training) * (self.n_candidates // len(parts.training))
 
     def public_inputs(self) -> dict[str, Any]:
-        """Return the numbers that the guarantee rests on."""
+        """Return the public numbers of the guarantee."""
         return {"rho_run": self.rho} if self.rho else {"epsilon_run": self.run_epsilon}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split(Strategy):
-    """Each candidate on a part of its own, and a choice by permute-and-flip."""
+    """Each candidate on its own part, and a choice by permute-and-flip."""
 
     word = "split"
     mechanism = "permute-and-flip among candidates on disjoint parts of the records"
@@ -179,29 +162,21 @@ class Split(Strategy):
         return concentrated(self.rho).mu if self.rho else self.epsilon
 
     def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
-        """Deal records to a part for each candidate, and one to score on."""
+        """Shuffle records into a part for each candidate, and one to score on."""
         return super().parts(n_records, source, self.n_candidates)
 
     def run_rho(self, epsilon: float, delta: float, refit_rho: float) -> float:
-        """Return the rho of each part that goes with an epsilon at a delta."""
+        """Return the rho of each part for an epsilon at a delta."""
         return (rho_for(epsilon, delta) - refit_rho) / MARGIN**2
 
     def total(self, refit_rho: float) -> dict[str, Any]:
-        """Return the rho of all of it."""
+        """Return the rho of the whole search."""
         return {"rho": (self.rho + refit_rho) * MARGIN}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repeat(Strategy):
-    """A random number of runs of random candidates, of which the best is kept.
-
-    Parameters
-    ----------
-    eta : float
-        Of the law of the number of runs.
-    expected_runs : float
-        Its expectation.
-    """
+    """A random number of runs of random candidates, of which the best is kept."""
 
     eta: float
     expected_runs: float
@@ -216,33 +191,33 @@ class Repeat(Strategy):
 
     @property
     def count(self) -> RunCount:
-        """The law of the number of runs."""
+        """The distribution of the number of runs."""
         return RunCount.with_mean(self.eta, self.expected_runs)
 
     def public_inputs(self) -> dict[str, Any]:
-        """Return the numbers that the guarantee rests on."""
+        """Return the public numbers of the guarantee."""
         return super().public_inputs() | {"eta": self.eta, "expected_runs": self.expected_runs}
 
     def run_rho(self, epsilon: float, delta: float, refit_rho: float) -> float:
-        """Return the rho of each run that goes with an epsilon at a delta."""
+        """Return the rho of each run for an epsilon at a delta."""
         return run_rho(epsilon, delta, self.count, refit_rho)
 
     def total(self, refit_rho: float) -> dict[str, Any]:
-        """Return the Renyi divergences of all of it."""
+        """Return the Renyi divergences of the whole search."""
         return {"renyi": curve(self.rho, self.count, refit_rho)}
 
 
 class Share(NamedTuple):
-    """What a fit is given to spend, what it may cost, and how a guarantee states that."""
+    """Privacy parameters of a fit, its cost, and the public inputs that state it."""
 
     spend: Spend
     price: Price
-    stated: dict[str, Any]
+    inputs: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class SearchBudget:
-    """How a search divides its budget: a choice, and a share for a last fit to all records."""
+    """Allocation of a budget to a choice, and to a last fit to all records."""
 
     epsilon: float
     delta: float
@@ -255,7 +230,7 @@ class SearchBudget:
 
     @property
     def refit_rho(self) -> float:
-        """Price of the last fit where all noise is Gaussian: its share of mu."""
+        """Rho of the last fit if all noise is Gaussian: its share of mu."""
         if self.refit is None or not self.delta:
             return 0.0
         return self.refit**2 * rho_for(self.epsilon, self.delta)
@@ -273,7 +248,7 @@ class SearchBudget:
     def strategy(
         self, how: str | RepeatedRuns | DisjointParts, n_candidates: int
     ) -> Split | Repeat:
-        """Return who is trained on what; both parts add up to no more than all, exactly."""
+        """Return the strategy with the exact rest of the budget."""
         epsilon, how = self.epsilon, STRATEGIES[how]() if isinstance(how, str) else how
         if self.refit is not None and not math.isinf(epsilon):
             epsilon = remaining_budget(epsilon, self.refit_epsilon)
@@ -284,8 +259,9 @@ class SearchBudget:
         }
         if isinstance(how, DisjointParts):
             return Split(**common)
-        given, eta = how.expected_runs, float(how.eta)
-        runs = RUNS_PER_CANDIDATE * n_candidates if given is None else given
+        runs, eta = how.expected_runs, float(how.eta)
+        if runs is None:
+            runs = RUNS_PER_CANDIDATE * n_candidates
         gamma = RunCount.with_mean(eta, float(min(runs, MOST_RUNS))).gamma
         if runs > MOST_RUNS or gamma < LEAST_GAMMA:
             raise ValueError(
@@ -295,10 +271,13 @@ class SearchBudget:
         return Repeat(**common, eta=eta, expected_runs=float(runs))
 
     def gaussian(self, strategy: Split | Repeat) -> Split | Repeat:
-        """Return the strategy with Gaussian noise, if a run has more to spend then."""
+        """Return the strategy with Gaussian noise if that leaves more epsilon to a run.
+
+        It hardly ever does with many runs and a small eta.
+        """
         if not self.delta or math.isinf(self.epsilon):
             return strategy
         rho = strategy.run_rho(self.epsilon, self.delta, self.refit_rho)
-        paid = replace(strategy, delta=self.delta, rho=rho)
-        # Else a run without a delta has more to spend: hardly ever, with many runs and a small eta.
-        return paid if rho and paid.run_spend.epsilon > ALMOST * strategy.run_epsilon else strategy
+        other = replace(strategy, delta=self.delta, rho=rho)
+        more = rho and other.run_spend.epsilon > ALMOST * strategy.run_epsilon
+        return other if more else strategy

@@ -9,31 +9,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.plotting.style import (
-    LINE_WIDTH,
-    by_name,
-    colour,
-    dress,
-    dress_probability,
-    legend_beside,
-    new_axes,
-    step_curves,
-)
+from skdpsurv.plotting import style
+from skdpsurv.plotting.style import LINE_WIDTH, colour, legend_beside, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Points that a model's curve is drawn at.
+#: Number of points of a drawn curve.
 N_POINTS = 200
-#: Survival is kept this far from 0 and 1 where its logarithm is divided by.
+#: Distance of survival from 0 and 1 in denominators.
 SMALLEST = 1e-12
 
 
 def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool = True) -> Axes:
     """Draw observed against predicted survival by risk group, with intervals for both.
 
-    The figure is computed from what was released, and is as private as that.
+    The figure uses released numbers only, and is as private as these.
 
     Parameters
     ----------
@@ -41,7 +33,7 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
         From :func:`~skdpsurv.evaluation.private_survival_metrics`. The keys of a mapping name the
         models in the legend.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. A new figure's axes if omitted.
+        Axes to draw on. If omitted, those of a new figure.
     legend : bool, default=True
         Draw a legend beside the axes.
 
@@ -54,14 +46,14 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
     ImportError
         If matplotlib is not installed.
     TypeError
-        If something else than evaluations is passed.
+        If something other than evaluations is passed.
     ValueError
-        If there is none.
+        If there are no evaluations.
 
     Notes
     -----
-    Groups of a model that is calibrated lie on the diagonal. Crosses are intervals of each group by
-    itself: of five groups one more often misses the diagonal than a level of 95 % suggests.
+    Groups of a calibrated model lie on the diagonal. Crosses are separate intervals of each group,
+    so that one of several groups misses the diagonal more often than the level suggests.
 
     Examples
     --------
@@ -80,9 +72,9 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
     >>> ax.get_xlabel()
     'Predicted probability of survival'
     """
-    named = by_name(evaluations, "evaluation")
+    named = style.by_name(evaluations, "evaluation")
     for found in named.values():
-        _require_evaluation("evaluations", found)
+        _check_evaluation("evaluations", found)
     ax = new_axes("plot_calibration") if ax is None else ax
     handles = ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=1.2, linestyle=(0, (4.0, 2.0)))
     entries = ["as predicted"]
@@ -95,7 +87,7 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
     ax.set_xlim(0.0, 1.0)
     ax.set_aspect("equal")
     ax.set_xlabel("Predicted probability of survival")
-    dress_probability(ax, "Observed probability of survival")
+    style.dress_probability(ax, "Observed probability of survival")
     if legend:
         legend_beside(ax, handles, entries)
     return ax
@@ -112,18 +104,18 @@ def plot_risk_groups(
 ) -> Axes:
     """Draw observed survival of each risk group, with intervals, and the curves of a model.
 
-    The figure is computed from what was released, and is as private as that.
+    The figure uses released numbers only, and is as private as these.
 
     Parameters
     ----------
     evaluation : SurvivalEvaluation
         From :func:`~skdpsurv.evaluation.private_survival_metrics`.
     model : estimator, optional
-        The one that was evaluated, with ``predict_survival_function``. None draws no curves.
+        The evaluated model, with ``predict_survival_function``. None draws no curves.
     profile : array-like or data frame of shape (1, n_features), optional
-        A public row, as the model takes them: an invented person. Must be given with a model.
+        A public row, as the model takes it: an invented person. Required with a model.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. A new figure's axes if omitted.
+        Axes to draw on. If omitted, those of a new figure.
     time_unit : str, optional
         Unit of the time axis, for its label.
     legend : bool, default=True
@@ -138,17 +130,17 @@ def plot_risk_groups(
     ImportError
         If matplotlib is not installed.
     TypeError
-        If ``evaluation`` is none, or the model predicts no survival functions.
+        If ``evaluation`` is not an evaluation, or the model predicts no survival functions.
     ValueError
-        If there is a model and no profile, or more than one row in it.
+        If there is a model without a profile, or a profile of several rows.
 
     Notes
     -----
-    The curve of a group is that of the profile with its cumulative hazard multiplied, so that it
-    ends at the group's mean prediction. In a model with proportional hazards there is a person with
-    that curve, whatever the profile is; with others the profile should be somebody typical.
+    The curve of a group is that of the profile, with its cumulative hazard scaled so that it ends
+    at the group's mean prediction. With proportional hazards the choice of the profile makes no
+    difference; with other models it should be a typical person.
 
-    Crosses at the ends of bands are intervals of each point by itself.
+    Crosses at the ends of bands are separate intervals of each point.
 
     Examples
     --------
@@ -167,56 +159,54 @@ def plot_risk_groups(
     >>> ax.get_ylabel()
     'Probability of survival'
     """
-    _require_evaluation("evaluation", evaluation)
+    _check_evaluation("evaluation", evaluation)
     end, groups = evaluation.max_time, evaluation.groups
     at = np.linspace(0.0, end, N_POINTS)
     base = None if model is None else _cumulative_hazard(model, profile, at)
     ax = new_axes("plot_risk_groups") if ax is None else ax
     handles = []
-    # Groups lie at their times side by side, so that no interval hides another.
+    # Side by side, so that no interval hides another.
     nudges = (np.arange(len(groups)) - (len(groups) - 1) / 2.0) * 0.008 * end
     for k, (group, nudge) in enumerate(zip(groups, nudges, strict=True)):
         if base is not None:
             curve = np.exp(-base * _hazard(group.predicted.value) / max(base[-1], SMALLEST))
             ax.plot(at, curve, color=colour(k), linewidth=LINE_WIDTH, alpha=0.8)
         handles.append(_crosses(ax, k, np.array(evaluation.times) + nudge, group.curve))
-    dress(ax, end + abs(float(nudges[0])) + 0.01 * end, time_unit)
+    style.dress(ax, end + abs(float(nudges[0])) + 0.01 * end, time_unit)
     if legend:
         lines = "" if base is None else "; lines as predicted"
         title = f"Predicted survival to {end:g}\n({100 * evaluation.level:g} % intervals{lines})"
-        legend_beside(ax, handles, [f"{one.low:.2f} to {one.high:.2f}" for one in groups], title)
+        legend_beside(ax, handles, [f"{g.low:.2f} to {g.high:.2f}" for g in groups], title)
     return ax
 
 
-def _require_evaluation(name: str, found: Any) -> None:
+def _check_evaluation(name: str, found: Any) -> None:
     if not hasattr(found, "groups"):
         kind = type(found).__name__
         raise TypeError(f"{name} must be of private_survival_metrics, got {kind}.")
 
 
 def _intervals(estimates: Sequence[Any]) -> FloatArray:
-    """Return values, and how far below and above them their intervals go."""
+    """Return values, and the distances to the lower and upper ends of their intervals."""
     value, lower, upper = np.array(estimates).T
     return np.stack([value, value - lower, upper - value])
 
 
 def _crosses(ax: Axes, k: int, x: FloatArray, estimates: Sequence[Any], xerr: Any = None) -> Any:
     value, *yerr = _intervals(estimates)
-    style: dict[str, Any] = {"marker": "o", "markersize": 5.5, "linestyle": "none", "capsize": 2.5}
-    width = LINE_WIDTH / 1.5
-    return ax.errorbar(x, value, yerr, xerr, color=colour(k), elinewidth=width, **style)
+    options: dict[str, Any] = {"elinewidth": LINE_WIDTH / 1.5, "markersize": 5.5, "capsize": 2.5}
+    return ax.errorbar(x, value, yerr, xerr, fmt="o", color=colour(k), **options)
 
 
 def _cumulative_hazard(model: Any, profile: Any, at: FloatArray) -> FloatArray:
-    """Return that of a profile at some times."""
-    by_name(model, "model", "predict_survival_function")
+    """Return the cumulative hazard of a profile at some times."""
+    style.by_name(model, "model", "predict_survival_function")
     if profile is None:
         raise ValueError("profile must be given with a model: one public row.")
-    curves = step_curves(model, profile)
+    curves = style.step_curves(model, profile)
     if len(curves) != 1:
         raise ValueError(f"profile must be one row, got {len(curves)}.")
     ((time, survival),) = curves
-    # As steps are: what was reached at the last time that is not later.
     return _hazard(survival[np.searchsorted(time, at, side="right") - 1])
 
 

@@ -1,4 +1,4 @@
-"""Hazard or odds ratios of several models with their intervals: a forest plot."""
+"""Forest plots: hazard or odds ratios of several models with their intervals."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Of a summary, as lifelines has them.
+#: Columns of a summary, as in lifelines.
 _COLUMNS = ("coef", "coef lower 95%", "coef upper 95%")
-#: Of the room between two columns that the models of one take.
-_ROOM = 0.6
-#: Logarithm of the largest ratio on an axis: more say no more than an arrow does.
-MOST = 8.0
+#: Fraction of the row spacing used by one row's models.
+_HEIGHT = 0.6
+#: Logarithm of the largest ratio on an axis, and in a computation; larger ones become arrows.
+MOST, LARGEST_LOG = 8.0, 700.0
 
 
 def plot_coefficients(
@@ -32,24 +32,23 @@ def plot_coefficients(
     ax: Axes | None = None,
     legend: bool = True,
 ) -> Axes:
-    """Draw the coefficients of models with 95 % intervals, a row for each column: a forest plot.
+    """Draw a forest plot: coefficients of models with 95 % intervals, one row for each column.
 
     Parameters
     ----------
     models : estimator, data frame, or mapping of str to these
         Estimators with a ``summary``, such as those of this package with standard errors and those
-        of lifelines, or such summaries: what a reference fit says, in the same units. The first
-        is drawn uppermost.
+        of lifelines, or such summaries in the same units. The first is drawn uppermost.
     ratios : bool, default=True
         Draw exp(coef), hazard or odds ratios, on a logarithmic axis.
     scale : pandas.Series or None, default=None
-        How many units of a column a coefficient is drawn for, by the names of the columns: ten
-        years of age instead of one. 1 for those that it does not have.
+        Number of units that a coefficient is drawn for, by column: for example ten years of age
+        instead of one. 1 for columns that it does not have.
     limits : tuple of float or None, default=None
-        Ends of the horizontal axis. Intervals that go on are drawn with an arrow. None: what holds
-        all finite ends of the intervals.
+        Ends of the horizontal axis. Longer intervals end in an arrow. None: limits that contain all
+        finite ends of the intervals.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. A new figure's axes if omitted.
+        Axes to draw on. If omitted, those of a new figure.
     legend : bool, default=True
         Name the models, if they have names.
 
@@ -68,7 +67,7 @@ def plot_coefficients(
 
     Notes
     -----
-    Where nothing is known of a coefficient, its interval spans the figure, and there is no point.
+    The interval of an unknown coefficient spans the figure, without a point.
 
     Examples
     --------
@@ -86,12 +85,12 @@ def plot_coefficients(
     names = list(dict.fromkeys(str(name) for table in tables.values() for name in table.index))
     if ax is None:
         ax = new_axes("plot_coefficients", 1.4 + 0.45 * len(names) * max(1.0, 0.5 * len(tables)))
-    every = np.concatenate([table.to_numpy().ravel() for table in tables.values()])
-    change, bounds = effect_scale(every, ratios, limits)
+    ends = np.concatenate([table.to_numpy().ravel() for table in tables.values()])
+    change, bounds = effect_scale(ends, ratios, limits)
     handles = []
     for k, table in enumerate(tables.values()):
         y = np.array([names.index(str(name)) for name in table.index])
-        y = y + _ROOM * (k - (len(tables) - 1) / 2) / len(tables)
+        y = y + _HEIGHT * (k - (len(tables) - 1) / 2) / len(tables)
         point, lower, upper = change(table.to_numpy()).T
         draw_intervals(ax, y, lower, upper, bounds, colour(k))
         inside = (point >= bounds[0]) & (point <= bounds[1])
@@ -106,36 +105,35 @@ def plot_coefficients(
 def effect_scale(
     ends: FloatArray, ratios: bool, limits: tuple[float, float] | None
 ) -> tuple[Callable[[FloatArray], FloatArray], tuple[float, float]]:
-    """Return how coefficients are drawn, and ends of the axis: these hold all that is finite."""
-    change: Any = _ratios if ratios else np.asarray
+    """Return the transformation of coefficients, and limits of the axis around finite ends."""
+    change: Any = _exp if ratios else np.asarray
     if limits is None:
         most = MOST if ratios else np.inf
         shown = np.clip(np.append(ends[np.isfinite(ends)], 0.0), -most, most)
-        room = 0.05 * float(np.ptp(shown)) or 1.0
-        limits = change(shown.min() - room), change(shown.max() + room)
+        margin = 0.05 * float(np.ptp(shown)) or 1.0
+        limits = change(shown.min() - margin), change(shown.max() + margin)
     return change, limits
 
 
-def _ratios(values: Any) -> Any:
-    with np.errstate(over="ignore"):
-        return np.exp(values)
+def _exp(values: Any) -> Any:
+    return np.exp(np.minimum(values, LARGEST_LOG))
 
 
 def draw_intervals(
     ax: Axes, y: Any, lower: Any, upper: Any, bounds: tuple[float, float], color: str
 ) -> None:
-    """Draw horizontal intervals, with arrows where they go beyond the axis."""
+    """Draw horizontal intervals, with arrows at the limits of the axis."""
     low, high = bounds
-    drawn: dict[str, Any] = {"color": color, "zorder": 3}
-    ax.hlines(y, np.clip(lower, low, high), np.clip(upper, low, high), linewidth=2.0, **drawn)
+    style: dict[str, Any] = {"color": color, "zorder": 3}
+    ax.hlines(y, np.clip(lower, low, high), np.clip(upper, low, high), linewidth=2.0, **style)
     for end, marker, beyond in ((low, "<", lower < low), (high, ">", upper > high)):
-        ax.plot(np.full(int(beyond.sum()), end), y[beyond], marker, ms=6, **drawn)
+        ax.plot(np.full(int(beyond.sum()), end), y[beyond], marker, ms=6, **style)
 
 
 def dress_effects(
     ax: Axes, bounds: tuple[float, float], names: Sequence[str], ratios: bool
 ) -> None:
-    """Name the rows, mark no effect; ratios are on a logarithmic axis with ticks at 1, 2 and 5."""
+    """Label the rows, and mark no effect; ratios have a logarithmic axis."""
     from matplotlib.ticker import LogLocator, NullLocator
 
     if ratios:
@@ -152,7 +150,7 @@ def dress_effects(
 
 
 def _table(name: str, model: Any, scale: pd.Series | None) -> pd.DataFrame:
-    """Return estimates and intervals of a model."""
+    """Return estimates and intervals of a model, in units of ``scale``."""
     summary = model if isinstance(model, pd.DataFrame) else getattr(model, "summary", None)
     if not isinstance(summary, pd.DataFrame) or not set(_COLUMNS) <= set(summary):
         which = f"models[{name!r}]" if name else "models"

@@ -1,4 +1,4 @@
-"""What the figures of survival functions have in common."""
+"""Style and helpers of all figures."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from skdpsurv.dp.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Okabe and Ito's colours, which people with any colour vision can tell apart, less the yellow.
+#: Okabe and Ito's colours for any colour vision, without the yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-#: Of the curve that matters most.
+#: Width of the most important curve.
 LINE_WIDTH = 2.4
 
 
 def by_name(things: Any, what: str, method: str = "") -> Mapping[str, Any]:
-    """Return a mapping as it is, and one thing alone under the name ""."""
+    """Return a mapping unchanged, and a single thing under the name ""."""
     named = things if isinstance(things, Mapping) else {"": things}
     if not named:
         raise ValueError(f"{what}s must hold at least one {what}.")
@@ -34,7 +34,7 @@ def by_name(things: Any, what: str, method: str = "") -> Mapping[str, Any]:
 
 
 def checked_labels(labels: Sequence[str] | None, names: Sequence[str], what: str) -> list[str]:
-    """Return labels, one for each of the things that have some names already."""
+    """Return one label for each name, or the names."""
     found = list(names if labels is None else labels)
     if len(found) != len(names):
         raise ValueError(
@@ -56,12 +56,12 @@ def step_curves(model: Any, X: ArrayLike) -> list[tuple[FloatArray, FloatArray]]
 
 
 def colour(i: int) -> str:
-    """Return the i-th colour; after the last comes the first again."""
+    """Return the i-th colour of the cycle."""
     return COLOURS[i % len(COLOURS)]
 
 
 def pyplot(function: str) -> Any:
-    """Return matplotlib.pyplot: everything else in the package works without it."""
+    """Return matplotlib.pyplot, which is optional."""
     with extra("plot", "matplotlib", function):
         import matplotlib.pyplot as plt
     return plt
@@ -88,7 +88,7 @@ def dress_probability(ax: Axes, label: str) -> None:
 
 
 def frame(ax: Axes, grid: Any = "both", sides: tuple[str, ...] = ("top", "right")) -> None:
-    """Draw a pale grid below everything, and no lines at some sides."""
+    """Draw a pale grid below everything, and hide some sides."""
     ax.grid(axis=grid, color="0.92", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[list(sides)].set_visible(False)
@@ -98,15 +98,7 @@ def legend_beside(
     ax: Axes, handles: list[Any], entries: list[str], title: str | None = None
 ) -> None:
     """Draw a legend to the right of the axes."""
-    ax.legend(
-        handles,
-        entries,
-        title=title,
-        title_fontsize="small",
-        alignment="left",
-        loc="upper left",
-        bbox_to_anchor=(1.02, 1.0),
-        borderaxespad=0.0,
-        handlelength=3.6,
-        frameon=False,
-    )
+    where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
+    style: dict[str, Any] = {"borderaxespad": 0.0, "handlelength": 3.6, "frameon": False}
+    heading: dict[str, Any] = {"title": title, "title_fontsize": "small", "alignment": "left"}
+    ax.legend(handles, entries, **where, **style, **heading)

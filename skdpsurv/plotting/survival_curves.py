@@ -1,4 +1,4 @@
-"""Predicted survival curves of a few people under several models."""
+"""Predicted survival curves of a few people by several models."""
 
 from __future__ import annotations
 
@@ -9,22 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.dp.checks import positive_number
-from skdpsurv.plotting.style import (
-    LINE_WIDTH,
-    by_name,
-    checked_labels,
-    colour,
-    dress,
-    legend_beside,
-    new_axes,
-    step_curves,
-)
+from skdpsurv.plotting import style
+from skdpsurv.plotting.style import LINE_WIDTH, colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# After the first model, which is solid: ever shorter dashes, on thinner and paler lines.
+# Models after the first: ever shorter dashes, on thinner and paler lines.
 _DASHES = ((7.0, 1.5), (4.0, 1.5), (2.0, 1.5), (1.0, 1.5))
 
 
@@ -41,23 +33,22 @@ def plot_survival_curves(
 ) -> Axes:
     """Draw predicted survival curves: a colour for each row of X, a line style for each model.
 
-    The curves are functions of the models and of ``X`` alone. If the models are private releases
-    and ``X`` holds invented people, the figure is as private as the models are; if the rows of
-    ``X`` are records, it shows something about these records.
+    With private releases and invented people in ``X``, the figure is as private as the models. If
+    the rows of ``X`` are records, it discloses something about them.
 
     Parameters
     ----------
     models : estimator or mapping of str to estimator
-        Fitted, with a ``predict_survival_function`` that returns step functions: those of this
-        package and of scikit-survival, pipelines that end in one, a grid search that chose one.
-        The keys of a mapping name the models in the legend. The first is drawn solid; the order
-        should be that of interest, for example falling epsilon.
+        Fitted, with a ``predict_survival_function`` that returns step functions: models of this
+        package and of scikit-survival, pipelines and grid searches of these. The keys of a mapping
+        name the models in the legend. The first is drawn solid: order them by interest, for example
+        by falling epsilon.
     X : array-like of shape (n_people, n_features)
-        People to draw, one a row, such as ``PublicColumns.example()`` of a description of columns.
+        People to draw, one in each row, for example from ``PublicColumns.example()``.
     labels : sequence of str, optional
         Names of the rows of ``X``. "person 1", "person 2", ... if omitted.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. A new figure's axes if omitted.
+        Axes to draw on. If omitted, those of a new figure.
     time_unit : str, optional
         Unit of the drawn time axis, for its label.
     time_scale : float, default=1.0
@@ -105,30 +96,28 @@ def plot_survival_curves(
     >>> ax.get_ylabel()
     'Probability of survival'
     """
-    named = by_name(models, "model", "predict_survival_function")
+    named = style.by_name(models, "model", "predict_survival_function")
     scale = positive_number("time_scale", time_scale)
-    curves = [step_curves(model, X) for model in named.values()]
-    names = [f"person {i + 1}" for i in range(len(curves[0]))]
-    people = checked_labels(labels, names, "rows of X")
-    ax = new_axes("plot_survival_curves") if ax is None else ax
+    curves = [style.step_curves(model, X) for model in named.values()]
+    numbered = [f"person {i + 1}" for i in range(len(curves[0]))]
+    people = style.checked_labels(labels, numbered, "rows of X")
+    ax = style.new_axes("plot_survival_curves") if ax is None else ax
     if band:
         _shade(ax, next(iter(named.values())), X, scale)
     # The first model last, so that it lies on top.
     for k in reversed(range(len(curves))):
         for i, (time, survival) in enumerate(curves[k]):
             ax.plot(time / scale, survival, color=colour(i), **_line(k, len(named)))
-    dress(ax, max(time[-1] for of_model in curves for time, _ in of_model) / scale, time_unit)
+    style.dress(ax, max(time[-1] for of_model in curves for time, _ in of_model) / scale, time_unit)
     if legend:
         from matplotlib.lines import Line2D
 
-        handles = [
-            Line2D([], [], color=colour(i), linewidth=LINE_WIDTH) for i in range(len(people))
-        ]
+        handles = [Line2D([], [], color=colour(i), lw=LINE_WIDTH) for i in range(len(people))]
         if list(named) != [""]:
-            styles = [{"linestyle": "none"}, *(_line(k, len(named)) for k in range(len(named)))]
-            handles += [Line2D([], [], color="0.2", **style) for style in styles]
+            lines = [{"linestyle": "none"}, *(_line(k, len(named)) for k in range(len(named)))]
+            handles += [Line2D([], [], color="0.2", **line) for line in lines]
             people += ["", *named]
-        legend_beside(ax, handles, people)
+        style.legend_beside(ax, handles, people)
     return ax
 
 
@@ -140,8 +129,8 @@ def _shade(ax: Axes, model: Any, X: ArrayLike, scale: float) -> None:
         )
     time = np.concatenate([[0.0], model.unique_times_ / scale])
     for i, (lower, upper) in enumerate(zip(*model.survival_band(X), strict=True)):
-        low, high = (np.concatenate([[1.0], one]) for one in (lower, upper))
-        ax.fill_between(time, low, high, step="post", color=colour(i), alpha=0.15, linewidth=0)
+        band = np.append(1.0, lower), np.append(1.0, upper)
+        ax.fill_between(time, *band, step="post", color=colour(i), alpha=0.15, linewidth=0)
 
 
 def _line(k: int, n_models: int) -> dict[str, Any]:

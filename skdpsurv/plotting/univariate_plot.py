@@ -1,4 +1,4 @@
-"""Survival functions of one group each, with intervals, and noisy numbers of people at risk."""
+"""Survival functions with intervals, and noisy numbers at risk."""
 
 from __future__ import annotations
 
@@ -12,15 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.dp.checks import positive_number
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.plotting.style import (
-    COLOURS,
-    LINE_WIDTH,
-    by_name,
-    checked_labels,
-    dress,
-    legend_beside,
-    new_axes,
-)
+from skdpsurv.plotting import style
+from skdpsurv.plotting.style import COLOURS, LINE_WIDTH
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,10 +21,10 @@ if TYPE_CHECKING:
 
 _N_TIMES = 201
 _BAND_ALPHA = 0.18
-#: What is no release is there to compare with: dashed, and thin enough to lie on top.
+#: Models that are no releases, for comparison: dashed and thin.
 _REFERENCE = {"linestyle": (0, (4.0, 1.5)), "linewidth": 1.5}
-#: From the axes down to the heading of numbers at risk, and from line to line, in points: a layout
-#: that makes room for them changes the height of the axes, of which they must not be fractions.
+#: Distances from the axes to the heading of numbers at risk, and between lines, in points: a layout
+#: may change the height of the axes.
 _TOP, _LINE = 46.0, 12.5
 
 
@@ -52,40 +45,39 @@ def plot_univariate(
 ) -> Axes:
     """Draw fitted survival functions, each with a band for its uncertainty.
 
-    The figure is computed from the releases alone. It is as private as they are, band included,
-    and costs no budget; a model of lifelines in it is not private.
+    The figure uses the releases alone. It is as private as these, band included, and costs no
+    budget. A model of lifelines in it is not private.
 
     Parameters
     ----------
     models : estimator or mapping of str to estimator
-        Fitted, with a ``survival_function_at_times``: distributions of this package, with a band if
-        they have a ``survival_band``, and of lifelines, for comparison, as dashed lines. The keys
-        of a mapping name the models in the legend; the first lies on top.
+        Fitted, with a ``survival_function_at_times``: models of this package, with a band if they
+        have a ``survival_band``, and of lifelines, as dashed lines. The keys of a mapping name the
+        models in the legend; the first lies on top.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. A new figure's axes if omitted.
+        Axes to draw on. If omitted, those of a new figure.
     times : array-like of shape (n_times,), optional
-        Where to compute the curves, in the models' unit of time, not negative and rising. From 0
-        to each model's ``max_time`` if omitted; models that state none go as far as the others.
+        Times of the curves, in the models' unit, nonnegative and rising. If omitted, from 0 to each
+        model's ``max_time``; models without one end with the longest curve.
     band : bool, default=True
         Draw pointwise intervals of the survival function.
     level : float, default=0.95
-        Their coverage.
+        Coverage of the intervals.
     n_resamples : int, default=500
-        Simulated fits behind a band; a few milliseconds each.
+        Number of simulated fits behind a band; a few milliseconds each.
     labels : sequence of str, optional
         Names in the legend, in the order of the models. The keys of a mapping if omitted; for one
         model, its epsilon.
     colors : sequence of matplotlib colors, optional
-        In the order of the models; after the last comes the first again, so that with two colours
-        the third model has that of the first.
+        Colors in the order of the models, cyclically.
     time_unit : str, optional
         Unit of the drawn time axis, for its label.
     time_scale : float, default=1.0
         Length of one drawn unit in the models' unit of time. Models fitted in days are drawn in
         years with ``time_scale=365.25, time_unit="years"``.
     at_risk_counts : bool, default=False
-        Write noisy numbers at risk under the axes, as :func:`add_at_risk_counts` does, of the
-        models that know them.
+        Write noisy numbers at risk under the axes, if models have them, as
+        :func:`add_at_risk_counts` does.
     legend : bool, default=True
         Draw a legend beside the axes.
 
@@ -122,39 +114,36 @@ def plot_univariate(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['ε = 1', '95 % interval']
     """
-    named = by_name(models, "model", "survival_function_at_times")
+    named = style.by_name(models, "model", "survival_function_at_times")
     fitted = list(named.values())
     for model in fitted:
         if hasattr(model, "epsilon"):
             check_is_fitted(model, "release_")
-    names = [name or _name(model) for name, model in named.items()]
-    names = checked_labels(labels, names, "models")
+    names = style.checked_labels(labels, [n or _name(m) for n, m in named.items()], "models")
     palette = _palette(colors, len(fitted))
     scale = positive_number("time_scale", time_scale)
     grids = _grids(fitted, times)
-    survival = [
-        np.asarray(model.survival_function_at_times(t))
-        for model, t in zip(fitted, grids, strict=True)
-    ]
+    pairs = zip(fitted, grids, strict=True)
+    survival = [np.asarray(model.survival_function_at_times(t)) for model, t in pairs]
     bands = {
         i: model.survival_band(grids[i], level, n_resamples)
         for i, model in enumerate(fitted)
         if band and hasattr(model, "survival_band")
     }
-    ax = new_axes("plot_univariate") if ax is None else ax
+    ax = style.new_axes("plot_univariate") if ax is None else ax
 
     handles: list[Any] = []
     for i in reversed(range(len(fitted))):  # the first model last, so that it lies on top
         t, steps = grids[i] / scale, hasattr(fitted[i], "unique_times_")
         if i in bands:
             shade: dict[str, Any] = {"alpha": _BAND_ALPHA, "linewidth": 0.0, "color": palette[i]}
-            lower, upper = (bands[i][end].to_numpy() for end in ("lower", "upper"))
+            lower, upper = bands[i]["lower"], bands[i]["upper"]
             # All bands are below all lines.
             ax.fill_between(t, lower, upper, step="post" if steps else None, zorder=1.5, **shade)
-        style = {"linewidth": LINE_WIDTH} if hasattr(fitted[i], "release_") else _REFERENCE
+        line = {"linewidth": LINE_WIDTH} if hasattr(fitted[i], "release_") else _REFERENCE
         drawstyle = "steps-post" if steps else "default"
-        handles[:0] = ax.plot(t, survival[i], color=palette[i], drawstyle=drawstyle, **style)
-    dress(ax, max(float(t[-1]) for t in grids) / scale, time_unit)
+        handles[:0] = ax.plot(t, survival[i], color=palette[i], drawstyle=drawstyle, **line)
+    style.dress(ax, max(float(t[-1]) for t in grids) / scale, time_unit)
     if legend:
         entries = list(names)
         if bands:
@@ -162,12 +151,12 @@ def plot_univariate(
 
             handles.append(Patch(color="0.3", alpha=_BAND_ALPHA, linewidth=0.0))
             entries.append(f"{100 * level:g} % interval")
-        legend_beside(ax, handles, entries)
+        style.legend_beside(ax, handles, entries)
     known = [i for i, model in enumerate(fitted) if hasattr(model, "number_at_risk")]
     if at_risk_counts and known:
         rows = {f"{i}": fitted[i] for i in known}
-        words, own = [names[i] for i in known], [palette[i] for i in known]
-        add_at_risk_counts(rows, ax=ax, labels=words, colors=own, time_scale=scale)
+        labels, colors = [names[i] for i in known], [palette[i] for i in known]
+        add_at_risk_counts(rows, ax=ax, labels=labels, colors=colors, time_scale=scale)
     return ax
 
 
@@ -179,28 +168,27 @@ def add_at_risk_counts(
     colors: Sequence[Any] | None = None,
     time_scale: float = 1.0,
 ) -> Axes:
-    """Write how many were still at risk under the ticks of a figure of survival curves.
+    """Write noisy numbers at risk under the time axis of a figure of survival curves.
 
-    The numbers are noisy, follow from the releases alone, and cost no budget. As every number of a
-    noisy table they are estimates; they are rounded to whole people.
+    The numbers are estimates from the releases alone, rounded to whole people. They cost no budget.
 
     Parameters
     ----------
     models : estimator or mapping of str to estimator
         Fitted, with a ``number_at_risk``.
     ax : matplotlib.axes.Axes
-        Where their curves are drawn.
+        Axes with their curves.
     labels : sequence of str, optional
         Names of the rows. The keys of a mapping, or the models' labels, if omitted.
     colors : sequence of matplotlib colors, optional
-        Of the names, in the order of the models.
+        Colors of the names, in the order of the models, cyclically.
     time_scale : float, default=1.0
         Length of one drawn unit in the models' unit of time.
 
     Returns
     -------
     matplotlib.axes.Axes
-        The same.
+        The given axes.
 
     Raises
     ------
@@ -220,23 +208,17 @@ def add_at_risk_counts(
     >>> ax = plot_univariate(fitter, ax=Figure().subplots())
     >>> ax = add_at_risk_counts(fitter, ax=ax)
     """
-    named = by_name(models, "model", "number_at_risk")
-    names = [name or model.label for name, model in named.items()]
-    names = checked_labels(labels, names, "models")
+    named = style.by_name(models, "model", "number_at_risk")
+    names = style.checked_labels(labels, [n or m.label for n, m in named.items()], "models")
     palette = _palette(colors, len(names))
     scale = positive_number("time_scale", time_scale)
     left, right = ax.get_xlim()
     ticks = np.array([tick for tick in ax.get_xticks() if left <= tick <= right * (1 + 1e-9)])
-    style: dict[str, Any] = {
-        "xycoords": ax.get_xaxis_transform(),
-        "textcoords": "offset points",
-        "va": "center",
-        "fontsize": "small",
-        "annotation_clip": False,
-    }
+    where: dict[str, Any] = {"xycoords": ax.get_xaxis_transform(), "textcoords": "offset points"}
+    where |= {"va": "center", "fontsize": "small", "annotation_clip": False}
 
     def write(text: str, x: float, line: int, right: float = 0.0, **own: Any) -> None:
-        ax.annotate(text, (x, 0.0), xytext=(right, -(_TOP + _LINE * line)), **style, **own)
+        ax.annotate(text, (x, 0.0), xytext=(right, -(_TOP + _LINE * line)), **where, **own)
 
     write("At risk (noisy)", left, 0, ha="left", color="0.35")
     for i, model in enumerate(named.values()):
@@ -247,7 +229,7 @@ def add_at_risk_counts(
 
 
 def _palette(colors: Sequence[Any] | None, n: int) -> list[Any]:
-    """Return a colour for each model; after the last comes the first again."""
+    """Return a colour for each model, cyclically."""
     given = list(COLOURS if colors is None else colors)
     if not given:
         raise ValueError("colors must hold at least one color.")
@@ -255,7 +237,7 @@ def _palette(colors: Sequence[Any] | None, n: int) -> list[Any]:
 
 
 def _name(model: Any) -> str:
-    """Name a model that is alone."""
+    """Return the name of a single model."""
     if not hasattr(model, "release_"):
         return type(model).__name__.removesuffix("Fitter")
     epsilon = model.guarantee_.epsilon
@@ -263,17 +245,17 @@ def _name(model: Any) -> str:
 
 
 def _grids(models: list[Any], times: ArrayLike | None) -> list[FloatArray]:
-    """Return the times to compute each model at."""
+    """Return the times of each model's curve."""
     if times is not None:
         grid = np.asarray(times, dtype=np.float64)
         if grid.ndim != 1 or grid.size == 0 or not (grid[0] >= 0 and np.all(np.diff(grid) > 0)):
             raise ValueError("times must be a one-dimensional array of rising times from 0 on.")
         return [grid] * len(models)
     releases = [getattr(model, "release_", None) for model in models]
-    ends = [float(one.parameters["max_time"]) if one is not None else 0.0 for one in releases]
+    ends = [float(r.parameters["max_time"]) if r is not None else 0.0 for r in releases]
     if not any(ends):
         raise ValueError("times must be given, as no model states a max_time.")
-    # Closer together at the start, where many curves are steep.
+    # Denser at the start, where many curves are steep.
     parts = np.linspace(0.0, 1.0, _N_TIMES) ** 2
     return [
         np.unique([0.0, *model.unique_times_, end])

@@ -1,27 +1,26 @@
-r"""Estimates of several parameters from several studies, weighed by their precisions.
+r"""Estimates of several parameters from several studies, weighted by their precisions.
 
-Study i knows the coordinates :math:`K_i`, by an estimate :math:`\theta_i` with the covariance
-:math:`C_i`, of sampling and of privacy noise. Others are integrated out: what it says is
-:math:`P_i = (C_i[K_i, K_i])^{-1}` on its own coordinates and 0 elsewhere. Together
+Study i has an estimate :math:`\theta_i` of the coordinates :math:`K_i`, with covariance
+:math:`C_i` of sampling and privacy noise. Its precision is
+:math:`P_i = (C_i[K_i, K_i])^{-1}` on these coordinates and 0 elsewhere. The pooled estimate is
 
 .. math::
    \Sigma = \Bigl(\sum_i P_i\Bigr)^{-1}, \qquad \hat\theta = \Sigma \sum_i P_i \theta_i
 
-on the coordinates that anybody knows: generalised least squares. Coordinates that nobody knows stay
-unknown.
+by generalised least squares, on the coordinates that some study knows.
 
-**How far studies differ** by more than their errors, one coordinate at a time. Of one
-coordinate let :math:`y_i` be the k estimates that know it, :math:`v_i` their variances,
-:math:`w_i = 1 / v_i` and :math:`\bar y` their mean with these weights. Then
+**Heterogeneity** beyond the studies' errors, one coordinate at a time: let :math:`y_i` be its k
+estimates, :math:`v_i` their variances, :math:`w_i = 1 / v_i` and :math:`\bar y` their mean with
+these weights. Then
 
 .. math::
    Q = \sum_i w_i (y_i - \bar y)^2, \qquad
    \tau^2 = \max\Bigl(0,\; \frac{Q - (k - 1)}{\sum_i w_i - \sum_i w_i^2 / \sum_i w_i}\Bigr),
    \qquad I^2 = \max\Bigl(0,\; \frac{Q - (k - 1)}{Q}\Bigr).
 
-Q is Cochran's: about chi squared with k - 1 degrees of freedom where all studies have one truth.
-:math:`\tau^2` is the estimate by DerSimonian and Laird of the variance of their truths, and
-:math:`I^2` the part of Q beyond what errors explain.
+Cochran's Q is about chi squared with k - 1 degrees of freedom if all studies have one truth.
+:math:`\tau^2` is DerSimonian and Laird's estimate of the variance of their truths, and
+:math:`I^2` the part of Q that errors do not explain.
 """
 
 from __future__ import annotations
@@ -36,20 +35,10 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
 
 
-class Spread(NamedTuple):
-    """Of each coordinate; all arrays have the shape (n_params,).
+class Heterogeneity(NamedTuple):
+    """Statistics of each coordinate.
 
-    Parameters
-    ----------
-    tau2 : ndarray
-        Variance between the truths of studies; 0 where fewer than two know the coordinate.
-    q : ndarray
-        Cochran's statistic.
-    df : ndarray of int
-        Its degrees of freedom; -1 where no study knows the coordinate.
-    p, i2 : ndarray
-        Of Q, if all studies had one truth, and the part of Q beyond what errors explain; no number
-        where fewer than two know the coordinate.
+    If fewer than two studies know a coordinate, ``tau2`` is 0, and ``p`` and ``i2`` are NaN.
     """
 
     tau2: FloatArray
@@ -59,11 +48,11 @@ class Spread(NamedTuple):
     i2: FloatArray
 
     @classmethod
-    def of(cls, members: Sequence[Inference]) -> Self:
-        """Return that of estimates of the same coordinates."""
-        error = np.stack([member.standard_errors() for member in members])
+    def of(cls, estimates: Sequence[Inference]) -> Self:
+        """Return the statistics of estimates of the same coordinates."""
+        error = np.stack([each.standard_errors() for each in estimates])
         known = np.isfinite(error)
-        y = np.where(known, np.stack([member.estimate for member in members]), 0.0)
+        y = np.where(known, np.stack([each.estimate for each in estimates]), 0.0)
         weight = error**-2.0
         df = known.sum(axis=0) - 1
         several = df > 0
@@ -79,33 +68,33 @@ class Spread(NamedTuple):
 
 
 def pooled_estimate(estimates: Sequence[Inference], effects: str) -> Inference:
-    """Return the mean of one truth, or of truths that scatter around it."""
+    """Return the pooled estimate with fixed or random effects."""
     if effects == "random":
-        tau2 = np.diag(Spread.of(estimates).tau2)
+        tau2 = np.diag(Heterogeneity.of(estimates).tau2)
         estimates = [Inference(e.estimate, e.covariance + tau2, e.known) for e in estimates]
-    return together(estimates)
+    return weighted_mean(estimates)
 
 
-def together(members: Sequence[Inference]) -> Inference:
-    """Return the mean of estimates, weighed by their precisions, and its covariance."""
-    size = members[0].known.size
-    total, weighed = np.zeros((size, size)), np.zeros(size)
-    for member in members:
-        own = np.ix_(member.known, member.known)
+def weighted_mean(estimates: Sequence[Inference]) -> Inference:
+    """Return the mean of estimates, weighted by their precisions, and its covariance."""
+    size = estimates[0].known.size
+    total, weighted = np.zeros((size, size)), np.zeros(size)
+    for each in estimates:
+        own = np.ix_(each.known, each.known)
         precision = np.zeros_like(total)
-        precision[own] = _inverse(member.covariance[own])
+        precision[own] = _inverse(each.covariance[own])
         total += precision
-        weighed += precision @ member.estimate
-    known = np.any([member.known for member in members], axis=0)
+        weighted += precision @ each.estimate
+    known = np.any([each.known for each in estimates], axis=0)
     at = np.ix_(known, known)
     estimate, covariance = np.zeros(size), np.zeros((size, size))
     covariance[at] = _inverse(total[at])
-    estimate[known] = covariance[at] @ weighed[known]
+    estimate[known] = covariance[at] @ weighted[known]
     return Inference(estimate, covariance, known)
 
 
 def _inverse(matrix: FloatArray) -> FloatArray:
-    """Return the inverse of a positive matrix, whatever its scales; symmetric to the last bit."""
+    """Return the exactly symmetric inverse of a positive matrix of any scale."""
     with np.errstate(all="ignore"):
         size = np.sqrt(np.diag(matrix))
         scaled = matrix / np.outer(size, size)

@@ -1,8 +1,8 @@
-"""How far sites differ, coefficient by coefficient: a table, and a forest plot."""
+"""Heterogeneity of sites, by coefficient: a table and a forest plot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,84 +14,82 @@ from skdpsurv.inference import Inference
 from skdpsurv.inference.inference import half_width
 from skdpsurv.plotting.coefficient_plot import draw_intervals, dress_effects, effect_scale
 from skdpsurv.plotting.style import colour, new_axes
-from skdpsurv.pooling.estimates import Spread, pooled_estimate
+from skdpsurv.pooling.estimates import Heterogeneity, pooled_estimate
 from skdpsurv.pooling.kinds import ESTIMATED, LOGS, Regression
-from skdpsurv.pooling.members import in_order
+from skdpsurv.pooling.studies import checked
+from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Areas of the squares, in points: of the site with the largest weight, and the least that shows.
+#: Largest and smallest area of the squares, in points.
 LARGEST, LEAST = 130.0, 12.0
 #: Half the height of the diamond, in rows.
 HEIGHT = 0.28
 
 
-class DisplayOptions(NamedTuple):
-    """Coefficients of sites in the units of a summary.
-
-    ``names`` and ``steps`` (what is multiplied with) are of the coefficients, the last so many of
-    the parameters that ``members`` estimate.
-    """
+class Coefficients(NamedTuple):
+    """Names and units of coefficients, which are the last parameters of some estimates."""
 
     names: list[str]
-    steps: FloatArray
-    members: list[Inference]
+    units: FloatArray
+    estimates: list[Inference]
 
     @classmethod
-    def by(cls, members: Sequence[Release]) -> DisplayOptions:
-        """Return those of releases that can be pooled."""
-        kind = ESTIMATED[members[0].estimator]
-        kind.check(members)
-        estimates = kind.estimates(members)
+    def of(cls, studies: Sequence[Release]) -> Coefficients:
+        """Return the coefficients of releases that can be pooled."""
+        kind = ESTIMATED[studies[0].estimator]
+        kind.check(studies)
+        estimates = kind.estimates(studies)
         if not isinstance(kind, Regression):
             return cls(list(LOGS), np.ones(len(LOGS)), estimates)
-        features = members[0].features
-        steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
-        return cls([feature.name for feature in features], steps, estimates)
+        features = studies[0].features
+        units = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
+        return cls([feature.name for feature in features], units, estimates)
 
-    def of(self, one: Inference) -> tuple[FloatArray, FloatArray]:
-        """Return coefficients and standard errors; no number and infinity where unknown."""
-        n = self.steps.size
-        error = one.standard_errors()[-n:] * np.abs(self.steps)
-        return np.where(one.known, one.estimate, np.nan)[-n:] * self.steps, error
+    def with_errors(self, estimate: Inference) -> tuple[FloatArray, FloatArray]:
+        """Return coefficients and standard errors; NaN and infinity for unknown ones."""
+        n = self.units.size
+        coef = np.where(estimate.known, estimate.estimate, np.nan)[-n:]
+        return coef * self.units, estimate.standard_errors()[-n:] * np.abs(self.units)
 
     def table(self) -> pd.DataFrame:
-        """Return what :func:`heterogeneity` does."""
+        """Return the table of :func:`heterogeneity`."""
         columns: dict[str, FloatArray] = {}
         for effects in ("fixed", "random"):
-            coef, error = self.of(pooled_estimate(self.members, effects))
+            coef, error = self.with_errors(pooled_estimate(self.estimates, effects))
             columns |= {f"coef {effects}": coef, f"se(coef) {effects}": error}
-        tau2, q, df, p, i2 = (each[-self.steps.size :] for each in Spread.of(self.members))
-        columns |= {"tau2": tau2 * self.steps**2, "Q": q, "df": np.maximum(df, 0), "p": p, "I2": i2}
+        statistics = Heterogeneity.of(self.estimates)
+        tau2, q, df, p, i2 = (each[-self.units.size :] for each in statistics)
+        columns |= {"tau2": tau2 * self.units**2, "Q": q, "df": np.maximum(df, 0), "p": p, "I2": i2}
         return pd.DataFrame(columns, index=pd.Index(self.names, name="covariate"))
 
 
 def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
-    r"""Return how far sites differ by more than their errors, coefficient by coefficient.
+    r"""Return statistics of differences between sites beyond their errors, by coefficient.
 
     .. math::
        Q = \sum_i \frac{(y_i - \bar y)^2}{v_i}, \qquad
        \tau^2 = \max\Bigl(0, \frac{Q - \mathrm{df}}{\sum w_i - \sum w_i^2 / \sum w_i}\Bigr), \qquad
        I^2 = \max\Bigl(0, \frac{Q - \mathrm{df}}{Q}\Bigr),
 
-    with :math:`w_i = 1 / v_i`, :math:`v_i` the variance of site i, of sampling and of privacy
-    noise, and :math:`\bar y` the mean with these weights. Nothing is spent.
+    with :math:`w_i = 1 / v_i`, :math:`v_i` the variance of site i from sampling and privacy noise,
+    and :math:`\bar y` the mean with these weights. No budget is spent.
 
     Parameters
     ----------
     releases : sequence of Release
-        As for :func:`pool_releases`, of estimators that have coefficients or, of
-        :class:`~skdpsurv.DPWeibullFitter`, log scale and log shape.
+        As for :func:`pool_releases`, from estimators with coefficients, or with log scale and log
+        shape (:class:`~skdpsurv.DPWeibullFitter`).
 
     Returns
     -------
     pandas.DataFrame
         Indexed by ``covariate``, in the units of ``summary``. ``coef fixed``, ``se(coef) fixed``,
-        ``coef random`` and ``se(coef) random`` are those of :func:`pool_releases`, which weighs all
-        coefficients together. ``tau2``, ``Q``, ``df``, ``p`` and ``I2`` look at one at a time.
+        ``coef random`` and ``se(coef) random`` are those of :func:`pool_releases`, which weights
+        all coefficients jointly. ``tau2``, ``Q``, ``df``, ``p`` and ``I2`` treat each by itself.
 
     Raises
     ------
@@ -100,7 +98,7 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
 
     Notes
     -----
-    With few sites, or much noise, Q has little power: a large p does not say that sites are alike.
+    With few sites, or much noise, Q has little power: a large p does not show that sites agree.
 
     References
     ----------
@@ -120,7 +118,7 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
     >>> table["df"].tolist()
     [2, 2]
     """
-    return DisplayOptions.by(in_order(releases, tuple(ESTIMATED))).table()
+    return Coefficients.of(sorted(checked(releases, ESTIMATED), key=sha256)).table()
 
 
 def plot_forest(
@@ -134,27 +132,27 @@ def plot_forest(
 ) -> Axes:
     r"""Draw a coefficient at several sites, and the pooled one as a diamond: a forest plot.
 
-    Squares are as large as weights :math:`1 / (v_i + \tau^2)` are, with :math:`v_i` the variance of
-    a site, of sampling and of privacy noise, and :math:`\tau^2` that between sites, 0 with fixed
-    effects. Lines and the width of the diamond are 95 % intervals.
+    Areas of squares are proportional to the weights :math:`1 / (v_i + \tau^2)`, with :math:`v_i`
+    the variance of a site from sampling and privacy noise, and :math:`\tau^2` that between sites, 0
+    with fixed effects. Lines and the width of the diamond are 95 % intervals.
 
     Parameters
     ----------
     releases : sequence of Release, or mapping of str to Release
-        Of sites, with their names; as for :func:`skdpsurv.pool_releases`, of a regression or a
-        Weibull distribution. The first is drawn uppermost.
+        Releases of sites, perhaps by name; as for :func:`skdpsurv.pool_releases`, of a regression
+        or a Weibull distribution. The first is drawn uppermost.
     covariate : str or None, default=None
-        Which coefficient, as ``summary`` and :func:`skdpsurv.pooling.heterogeneity` name it. None:
+        Name of the coefficient, as in ``summary`` and :func:`skdpsurv.pooling.heterogeneity`. None:
         the only one.
     effects : {"fixed", "random"}, default="fixed"
-        Of the diamond.
+        Effects of the diamond.
     ratios : bool, default=True
         Draw exp(coef), on a logarithmic axis.
     limits : tuple of float or None, default=None
-        Ends of the horizontal axis. Intervals that go on are drawn with an arrow. None: what holds
-        all finite ends of the intervals.
+        Ends of the horizontal axis. Longer intervals end in an arrow. None: limits that contain all
+        finite ends of the intervals.
     ax : matplotlib.axes.Axes, optional
-        Where to draw. A new figure's axes if omitted.
+        Axes to draw on. If omitted, those of a new figure.
 
     Returns
     -------
@@ -165,13 +163,13 @@ def plot_forest(
     ImportError
         If matplotlib is not installed.
     TypeError, ValueError
-        As :func:`skdpsurv.pool_releases` does; if there is no such coefficient, or it is not said
-        which of several.
+        As :func:`skdpsurv.pool_releases` does; if there is no such coefficient, or ``covariate`` is
+        missing although there are several.
 
     Notes
     -----
-    Where a site does not know the coefficient, its line spans the figure, and there is no square.
-    The diamond is that of :func:`skdpsurv.pool_releases`, which weighs all coefficients together.
+    If a site does not know the coefficient, its line spans the figure, without a square. The
+    diamond is that of :func:`skdpsurv.pool_releases`, which weights all coefficients jointly.
 
     Examples
     --------
@@ -188,32 +186,28 @@ def plot_forest(
     """
     choice("fixed", "random")("effects", effects)
     mapped = isinstance(releases, Mapping)
-    given = list(releases.values()) if mapped else releases
-    if isinstance(given, Iterator):
-        given = list(given)
-    in_order(given, tuple(ESTIMATED))
+    given = checked(list(releases.values()) if mapped else releases, ESTIMATED)
     names = map(str, releases) if mapped else (f"release {k + 1}" for k in range(len(given)))
-    found = DisplayOptions.by(given)
+    found = Coefficients.of(given)
     if covariate is None and len(found.names) == 1:
         covariate = found.names[0]
     if covariate not in found.names:
         raise ValueError(f"covariate must be one of {found.names}, got {covariate!r}.")
-    place = found.names.index(covariate)
-    pooled = found.table().iloc[place]
-    of_all = pooled[[f"coef {effects}", f"se(coef) {effects}"]].to_numpy()
-    coef, error = np.array(
-        [*([part[place] for part in found.of(one)] for one in found.members), of_all]
-    ).T
+    index = found.names.index(covariate)
+    pooled = found.table().iloc[index]
+    rows = [np.array(found.with_errors(estimate))[:, index] for estimate in found.estimates]
+    rows.append(pooled[[f"coef {effects}", f"se(coef) {effects}"]].to_numpy())
+    coef, error = np.array(rows).T
     if ax is None:
         ax = new_axes("plot_forest", 1.8 + 0.4 * len(given))
-    reach = half_width(0.95) * error
+    half = half_width(0.95) * error
     middle = np.where(np.isfinite(error), coef, 0.0)
-    ends = np.array([coef, middle - reach, middle + reach])
+    ends = np.array([coef, middle - half, middle + half])
     change, bounds = effect_scale(ends[1:], ratios, limits)
     point, lower, upper = change(ends)
     weight = 1.0 / (error[:-1] ** 2 + (pooled["tau2"] if effects == "random" else 0.0))
     area = np.maximum(LARGEST * weight / max(float(weight.max()), 1e-300), LEAST)
-    last = len(given)  # the row of all together
+    last = len(given)  # the row of the pooled coefficient
     y = np.arange(last)
     draw_intervals(ax, y, lower[:-1], upper[:-1], bounds, colour(0))
     inside = ((point >= bounds[0]) & (point <= bounds[1]))[:-1]
@@ -223,12 +217,12 @@ def plot_forest(
         left, mean, right = np.clip([lower[-1], point[-1], upper[-1]], *bounds)
         height = last + HEIGHT * np.array([0.0, 1.0, 0.0, -1.0])
         ax.fill([left, mean, right, mean], height, color=colour(1), linewidth=0.0, zorder=3)
-    else:  # nothing is known
+    else:  # unknown
         ax.hlines(last, *bounds, linewidth=2.0, color=colour(1))
     dress_effects(ax, bounds, [*names, f"pooled ({effects} effects)"], ratios)
     ax.axhline(last - 0.5, color="0.8", linewidth=0.8)
     ax.set_xlabel(f"{'exp(coef)' if ratios else 'coef'} of {covariate}, 95 % interval")
     if pooled["df"] > 0:
-        said = f"Q = {pooled['Q']:.1f}, df = {pooled['df']:g}, p = {pooled['p']:.2g}"
-        ax.set_title(f"{said}, I² = {100.0 * pooled['I2']:.0f} %", loc="left", fontsize="small")
+        text = f"Q = {pooled['Q']:.1f}, df = {pooled['df']:g}, p = {pooled['p']:.2g}"
+        ax.set_title(f"{text}, I² = {100.0 * pooled['I2']:.0f} %", loc="left", fontsize="small")
     return ax

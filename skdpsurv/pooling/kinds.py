@@ -1,23 +1,22 @@
-r"""What is pooled of which estimator: how to read its releases, and how to write one of all.
+r"""How releases of each kind of estimator are read, pooled and written.
 
 **Regressions** are pooled by unshrunk estimates with standard errors, as releases hold them.
 
-**Weibull distributions** are pooled by log scale and log shape. A release holds no errors of them:
-its intervals are made of draws of parameters that could have led to it. The width of the central
-95 % of them is that of a normal law of the standard error that is used here, and their rank
-correlation :math:`r` gives its correlation, :math:`2 \sin(\pi r / 6)`. A pooled release holds its
-errors, and its own intervals are made of these.
+**Weibull distributions** are pooled by log scale and log shape. The standard error of a release
+matches a normal distribution to the central 95 % of its simulated parameters, and their rank
+correlation :math:`r` gives the correlation, :math:`2 \sin(\pi r / 6)`. A pooled release holds its
+errors.
 
-**Curves** are pooled by tables of counts, which add up. With the same bands, groups and causes, the
-table of all people is the sum of the tables of sites, :math:`z = \sum_i z_i`, and so is its noise,
-with variance :math:`v = \sum_i v_i` in each cell. The pooled release is a table like any other,
-with that variance: curves, intervals and tests of it are about all people together.
+**Curves** are pooled by tables of counts. With the same bands, groups and causes, the table of all
+people is the sum of the tables of sites, :math:`z = \sum_i z_i`, with noise of variance
+:math:`v = \sum_i v_i` in each cell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import special, stats
@@ -27,96 +26,91 @@ from skdpsurv.data.feature import require_same_units
 from skdpsurv.data.labels import stated_classes
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
-from skdpsurv.pooling.members import n_records, require_same
+from skdpsurv.pooling.studies import n_records, require_same
 from skdpsurv.priors import Evidence
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.curves.table import COUNT_VARIANCE, table_variance
 from skdpsurv.survival.weibull.fitter import LOG_COVARIANCE
 
-#: Parameters of a distribution as they are pooled.
+#: Pooled parameters of a distribution.
 LOGS = ("log lambda_", "log rho_")
-#: Draws that the errors of a release are read from: those of its intervals.
+#: Simulated parameters behind the errors of a release.
 N_DRAWS = 500
-#: Part of the draws between the ends of an interval, and of rank correlations that are believed.
+#: Central share of the draws that gives their error, and the largest correlation.
 LEVEL, LARGEST_CORRELATION = 0.95, 0.99
 
 
+@dataclass(frozen=True, kw_only=True)
 class Regression:
-    """How to read the parameters of a regression from a release, and how to write them.
+    """Parameters of a regression: a baseline or an intercept, then one for each feature.
 
-    Common parameters, a baseline or an intercept, come first, and then one for each feature.
+    ``same`` are public parameters that decide what coefficients mean. ``common`` names the baseline
+    or intercept in messages, and ``key`` in a release, with ``n_common`` entries. ``rows`` is the
+    shape of coefficients before the features. ``unshrunk`` holds further values of a release of
+    unshrunk coefficients. ``hint`` says what standard errors need beside a share of epsilon.
     """
 
-    #: Public parameters that decide what coefficients mean.
-    same: ClassVar[tuple[str, ...]]
-    #: What the common parameters are called, in messages and in a release.
-    common_name: ClassVar[tuple[str, str]]
-    #: The shape of a release's coefficients, before one for each feature.
-    rows: ClassVar[tuple[int, ...]] = ()
-    #: What else a release of unshrunk coefficients holds.
-    unshrunk: ClassVar[dict[str, float]] = {}
-    #: What a fit needs beside a share of epsilon to have standard errors.
-    hint: ClassVar[str] = ""
+    same: tuple[str, ...]
+    common: str
+    key: str
+    n_common: Callable[[Release], int]
+    rows: tuple[int, ...] = ()
+    unshrunk: Mapping[str, float] = field(default_factory=dict)
+    hint: str = ""
 
-    def n_common(self, release: Release) -> int:
-        """Return how many parameters there are beside the coefficients."""
-        raise NotImplementedError
-
-    def check(self, members: Sequence[Release]) -> None:
+    def check(self, studies: Sequence[Release]) -> None:
         """Refuse releases whose coefficients mean different things."""
-        require_same(members, self.same)
-        first = members[0]
+        require_same(studies, self.same)
+        first = studies[0]
         features = None if first.columns is None else first.features
-        for member in members[1:]:
-            named = member.feature_names_in == first.feature_names_in
-            sized = member.n_features_in == first.n_features_in
-            if not (named and sized and member.has_columns(features)):
+        for study in studies[1:]:
+            named = study.feature_names_in == first.feature_names_in
+            sized = study.n_features_in == first.n_features_in
+            if not (named and sized and study.has_columns(features)):
                 raise ValueError(
                     "releases must have the same columns, with the same bounds, categories, names "
                     "and order: fit with columns=release.transformer() of one of them."
                 )
-        require_same_units("releases", *(member.features for member in members))
+        require_same_units("releases", *(study.features for study in studies))
+        if "classes" in self.same:
+            classes = stated_classes(first.parameters["classes"])
+            if classes is None or classes.size != 2:
+                raise ValueError(
+                    "releases must be of two classes: there are no standard errors for others."
+                )
 
-    def estimates(self, members: Sequence[Release]) -> list[Inference]:
-        """Return what each release says of all parameters by its own records alone.
-
-        One that noise hides from everybody says nothing.
-        """
-        sizes = [self.n_common(member) + member.n_features for member in members]
-        found = list(map(Inference.of, members, sizes))
-        if all(one is None for one in found):
+    def estimates(self, studies: Sequence[Release]) -> list[Inference]:
+        """Return each release's own estimates; unknown if noise hides them."""
+        sizes = [self.n_common(study) + study.n_features for study in studies]
+        found = list(map(Inference.of, studies, sizes))
+        if not any(found):
             raise ValueError(
                 "releases must have standard errors to be weighed by: fit with inference_share=0.2"
                 f"{self.hint}."
             )
-        return [
-            Inference.unknown(size) if one is None else one
-            for one, size in zip(found, sizes, strict=True)
-        ]
+        return [x or Inference.unknown(size) for x, size in zip(found, sizes, strict=True)]
 
     def names(self, release: Release) -> list[str]:
-        """Return what the parameters are called in messages."""
-        common = [self.common_name[0]] * self.n_common(release)
+        """Return names of the parameters for messages."""
+        common = [self.common] * self.n_common(release)
         return common + [feature.name for feature in release.features]
 
-    def values(
-        self, members: Sequence[Release], estimates: Sequence[Inference], mean: Inference
-    ) -> dict[str, Any]:
-        """Return the values of the pooled release: without a recalibration, as it is not shrunk.
+    def values(self, studies: Sequence[Release], mean: Inference) -> dict[str, Any]:
+        """Return the values of the pooled release, without shrinkage and recalibration.
 
-        Where nobody knows a coordinate, predictions use the mean of what was released, weighed by
-        numbers of records; it has no standard error.
+        Unknown coordinates are means of the released ones, weighted by numbers of records; they
+        have no standard errors.
         """
-        sizes = np.array([n_records(member) for member in members], dtype=np.float64)
-        fitted = np.average([self._fitted(member) for member in members], axis=0, weights=sizes)
+        sizes = np.array([n_records(study) for study in studies], dtype=np.float64)
+        fitted = np.average([self._fitted(study) for study in studies], axis=0, weights=sizes)
         theta = np.where(mean.known, mean.estimate, fitted)
-        n_common = self.n_common(members[0])
+        n_common = self.n_common(studies[0])
         coef, error = (
             each[n_common:].reshape(*self.rows, -1) for each in (theta, mean.standard_errors())
         )
         released: dict[str, Any] = {
             "coef": coef,
-            self.common_name[1]: theta[:n_common] if n_common else np.zeros(1),
+            self.key: theta[:n_common] if n_common else np.zeros(1),
             **self.unshrunk,
         }
         if np.isfinite(error).all() and (error > 0.0).all():
@@ -124,66 +118,30 @@ class Regression:
         return released | Inference(theta, mean.covariance, mean.known).values()
 
     def _fitted(self, release: Release) -> FloatArray:
-        """Return the parameters that predictions of one release use: shrunk."""
+        """Return the shrunk parameters, which predictions of one release use."""
         n_common = self.n_common(release)
-        common = released_array(release, self.common_name[1], (max(n_common, 1),))
+        common = released_array(release, self.key, (max(n_common, 1),))
         coef = released_array(release, "coef", (*self.rows, release.n_features))
         return np.append(common[:n_common], coef)
 
 
-class Hazards(Regression):
-    """Of DPDiscreteTimeSurvival."""
-
-    same = ("max_time", "n_intervals", "n_knots", "link")
-    common_name = ("the baseline", "baseline_coef")
-
-    def n_common(self, release: Release) -> int:
-        """Return the number of knots of the baseline."""
-        return int(release.parameters["n_knots"])
-
-
-class LogOdds(Regression):
-    """Of DPLogisticRegression, of two classes: without a cap."""
-
-    same = ("classes", "fit_intercept")
-    common_name = ("the intercept", "intercept")
-    rows = (1,)
-    unshrunk: ClassVar = {"max_residual": 1.0, "recalibration_slope": 1.0}
-    hint = f", and n_records times epsilon of {ENOUGH:g} or more"
-
-    def check(self, members: Sequence[Release]) -> None:
-        """Refuse other than two classes, too."""
-        super().check(members)
-        classes = stated_classes(members[0].parameters["classes"])
-        if classes is None or classes.size != 2:
-            raise ValueError(
-                "releases must be of two classes: there are no standard errors for others."
-            )
-
-    def n_common(self, release: Release) -> int:
-        """Return 1 with an intercept, else 0."""
-        return int(bool(release.parameters["fit_intercept"]))
-
-
 class Distributions:
-    """Of DPWeibullFitter: its parameters are log scale and log shape."""
+    """Log scale and log shape of DPWeibullFitter."""
 
-    def check(self, members: Sequence[Release]) -> None:
+    def check(self, studies: Sequence[Release]) -> None:
         """Refuse releases on different scales of time."""
-        require_same(members, ("max_time", "omega"))
+        require_same(studies, ("max_time", "omega"))
 
-    def estimates(self, members: Sequence[Release]) -> list[Inference]:
+    def estimates(self, studies: Sequence[Release]) -> list[Inference]:
         """Return log scales and log shapes with their errors."""
-        return [_estimate(member) for member in members]
+        return [_estimate(study) for study in studies]
 
     def names(self, release: Release) -> list[str]:
-        """Return what the parameters are called in messages."""
+        """Return names of the parameters for messages."""
         return list(LOGS)
 
-    def values(
-        self, members: Sequence[Release], estimates: Sequence[Inference], mean: Inference
-    ) -> dict[str, Any]:
-        """Return scale and shape, and the covariance of their logs; refuse if nobody knows one."""
+    def values(self, studies: Sequence[Release], mean: Inference) -> dict[str, Any]:
+        """Return scale and shape, and the covariance of their logs, if both are known."""
         if not mean.known.all():
             raise ValueError("releases must have standard errors: noise hides those of all.")
         scale, shape = np.exp(mean.estimate)
@@ -197,13 +155,13 @@ def _estimate(release: Release) -> Inference:
         covariance = released_array(release, LOG_COVARIANCE, (2, 2))
     else:
         covariance = _covariance(np.log(fitter._draws(N_DRAWS)))
-    known = np.isfinite(estimate) & np.isfinite(np.diag(covariance))  # else noise hides it
+    known = np.isfinite(estimate) & np.isfinite(np.diag(covariance))  # not hidden by noise
     at = np.outer(known, known)
     return Inference(np.where(known, estimate, 0.0), np.where(at, covariance, 0.0), known)
 
 
 def _covariance(draws: FloatArray) -> FloatArray:
-    """Return the covariance of a normal law with the central part of the draws."""
+    """Return the covariance of a normal distribution with the central part of the draws."""
     if not np.isfinite(draws).all():
         return np.full((2, 2), np.inf)
     low, high = np.quantile(draws, [0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL], axis=0)
@@ -216,36 +174,38 @@ def _covariance(draws: FloatArray) -> FloatArray:
     return np.asarray(np.outer(error, error) * [[1.0, correlation], [correlation, 1.0]])
 
 
-def check_tables(members: Sequence[Release]) -> None:
-    """Refuse tables of different cells."""
-    require_same(members, ("max_time", "breakpoints"))
+def sum_of_tables(studies: Sequence[Release]) -> dict[str, Any]:
+    """Return the sum of tables with the same cells."""
+    require_same(studies, ("max_time", "breakpoints"))
     hint = ' n_intervals="auto" depends on the number of records and epsilon.'
-    require_same(members, ("n_intervals",), hint)
+    require_same(studies, ("n_intervals",), hint)
     optional = ("groups", "causes", "censored")
-    require_same(members, [n for n in optional if any(n in m.parameters for m in members)])
+    require_same(studies, [n for n in optional if any(n in s.parameters for s in studies)])
+    shape = np.asarray(studies[0].values.get("counts")).shape
+    counts = [released_array(study, "counts", shape) for study in studies]
+    variance = float(sum(map(table_variance, studies)))
+    return {"counts": np.sum(counts, axis=0), COUNT_VARIANCE: variance}
 
 
-def sum_of_tables(members: Sequence[Release]) -> dict[str, Any]:
-    """Return the values of the release of all."""
-    shape = np.asarray(members[0].values.get("counts")).shape
-    counts = [released_array(member, "counts", shape) for member in members]
-    return {
-        "counts": np.sum(counts, axis=0),
-        COUNT_VARIANCE: float(sum(map(table_variance, members))),
-    }
-
-
-#: Estimators whose parameters are weighed by their precisions.
+#: Estimators whose parameters are weighted by their precisions.
 ESTIMATED: dict[str, Regression | Distributions] = {
-    "DPDiscreteTimeSurvival": Hazards(),
-    "DPLogisticRegression": LogOdds(),
-    **dict.fromkeys(
-        (
-            "DPWeibullFitter",
-            "LaplaceWeibullFitter",
-            "PublishedWeibullFitter",
-            "SampleAggregateWeibullFitter",
-        ),
-        Distributions(),
+    "DPDiscreteTimeSurvival": Regression(
+        same=("max_time", "n_intervals", "n_knots", "link"),
+        common="the baseline",
+        key="baseline_coef",
+        n_common=lambda release: int(release.parameters["n_knots"]),
     ),
+    "DPLogisticRegression": Regression(
+        same=("classes", "fit_intercept"),
+        common="the intercept",
+        key="intercept",
+        n_common=lambda release: int(bool(release.parameters["fit_intercept"])),
+        rows=(1,),
+        unshrunk={"max_residual": 1.0, "recalibration_slope": 1.0},
+        hint=f", and n_records times epsilon of {ENOUGH:g} or more",
+    ),
+    "DPWeibullFitter": Distributions(),
+    "LaplaceWeibullFitter": Distributions(),
+    "PublishedWeibullFitter": Distributions(),
+    "SampleAggregateWeibullFitter": Distributions(),
 }

@@ -1,9 +1,9 @@
-"""One release of what several sites have released, and what it costs to fit in rounds."""
+"""pool_releases: one release from those of several sites; and the accuracy of several rounds."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -11,16 +11,17 @@ import pandas as pd
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.dp import PrivacyLeakWarning
 from skdpsurv.dp.checks import choice, instance, integer, is_list, number_in
-from skdpsurv.inference import Inference
+from skdpsurv.dp.types import BoolArray
 from skdpsurv.pooling.estimates import pooled_estimate
-from skdpsurv.pooling.joint_guarantee import doubts_of, joint_guarantee
-from skdpsurv.pooling.kinds import ESTIMATED, check_tables, sum_of_tables
-from skdpsurv.pooling.members import described, in_order
+from skdpsurv.pooling.joint_guarantee import joint_guarantee, privacy_warnings
+from skdpsurv.pooling.kinds import ESTIMATED, sum_of_tables
+from skdpsurv.pooling.studies import checked, described
+from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
 
 #: Estimators whose tables add up.
 COUNTED = ("DPKaplanMeierFitter", "DPAalenJohansenFitter")
-#: How far one record moves a sum of gradients, in units of the bound on rows.
+#: Sensitivity of a sum of gradients to one record, in units of the bound on rows.
 SENSITIVITY = 2.0
 #: A record's information on one of d coefficients is about 1 / (8 d).
 RECORDS_PER_INFORMATION = 8.0
@@ -29,16 +30,16 @@ RECORDS_PER_INFORMATION = 8.0
 def pool_releases(
     releases: Sequence[Release], *, effects: str = "fixed", disjoint: bool = True
 ) -> Release:
-    r"""Return one release of what several sites have released; no record is needed.
+    r"""Return one release from those of several sites, without any records.
 
-    Regressions and Weibull distributions are weighed by their precisions,
+    Regressions and Weibull distributions are weighted by their precisions,
 
     .. math::
        \hat\theta = \Sigma \sum_i P_i \theta_i, \qquad \Sigma = \Bigl(\sum_i P_i\Bigr)^{-1},
 
     with :math:`\theta_i` the unshrunk estimates of site i and :math:`P_i` their inverse covariance,
-    of sampling and of privacy noise. Tables of curves are added up. This is post-processing: it
-    spends no budget.
+    of sampling and of privacy noise. Tables of curves are added up. This post-processing spends no
+    budget.
 
     Parameters
     ----------
@@ -48,18 +49,18 @@ def pool_releases(
         :class:`~skdpsurv.DPWeibullFitter`, or a :class:`~skdpsurv.DPKaplanMeierFitter` or
         :class:`~skdpsurv.DPAalenJohansenFitter` with stated bands. They may be pooled themselves.
     effects : {"fixed", "random"}, default="fixed"
-        "fixed": all sites have one truth. "random": their truths scatter around a mean, which is
-        what is estimated; the variance of each parameter is that of DerSimonian and Laird, and is
-        added to the diagonal of each covariance. Tables have no random effects.
+        "fixed": all sites have one truth. "random": the sites' truths vary around the estimated
+        mean, with DerSimonian and Laird's variance of each parameter, which is added to the
+        diagonal of each covariance. Tables have no random effects.
     disjoint : bool, default=True
-        Whether nobody is in two of the data sets. Then epsilon is the largest of the members', and
-        the guarantee says what it rests on. False: it is their sum.
+        True states that nobody is in two of the data sets: epsilon is the largest one, under that
+        assumption. False: epsilon is the sum.
 
     Returns
     -------
     Release
-        Of the same estimator; the order of ``releases`` does not matter. Its coefficients are not
-        shrunk, and there is no recalibration.
+        Release of the same estimator, with unshrunk coefficients and no recalibration. The order
+        of ``releases`` does not matter.
 
     Raises
     ------
@@ -73,11 +74,10 @@ def pool_releases(
     Warns
     -----
     PrivacyLeakWarning
-        If a member has no proved guarantee, or two were charged to one ledger although ``disjoint``
-        says that they are of different people.
+        If a release has no proved guarantee, or two were charged to one ledger although
+        ``disjoint`` states that they are of different people.
     PublicInputWarning
-        Naming each member that has no standard error of a parameter (noise hides it): it counts
-        with weight 0 there.
+        If a release has no standard error of a parameter (noise hides it): it has weight 0 there.
 
     See Also
     --------
@@ -86,13 +86,13 @@ def pool_releases(
 
     Notes
     -----
-    Proof of the guarantee: docs/proofs/pooling. Where a site does not know a coefficient, what it
-    says of the others is used. Predictions with a coefficient that no site knows use the mean of
-    what was released; it has no standard error.
+    Proof of the guarantee: docs/proofs/pooling. If a site does not know a coefficient, its other
+    estimates are used. Predictions with a coefficient that no site knows use the mean of the
+    released ones, without standard error.
 
     Estimates far from 0 have larger estimated errors, and so less weight: pooled coefficients are
-    a little too near to 0. That part of the error does not shrink with the number of sites, and
-    with dozens of noisy ones intervals cover less than they say.
+    a little too near to 0. This bias does not shrink with the number of sites, so that with dozens
+    of noisy ones intervals cover less than their level.
 
     References
     ----------
@@ -114,46 +114,41 @@ def pool_releases(
     """
     choice("fixed", "random")("effects", effects)
     instance(bool)("disjoint", disjoint)
-    given = list(releases) if isinstance(releases, Iterator) else releases
-    members = in_order(given, (*ESTIMATED, *COUNTED))
-    hidden: list[str] = []
-    kind = ESTIMATED.get(members[0].estimator)
+    given = checked(releases, (*ESTIMATED, *COUNTED))
+    studies = sorted(given, key=sha256)  # the order of the caller does not matter
+    input_warnings: list[str] = []
+    kind = ESTIMATED.get(studies[0].estimator)
     if kind is None:
         if effects != "fixed":
             raise ValueError("effects must be 'fixed' for curves: tables of counts add up.")
-        check_tables(members)
-        mechanism, values = "sum of tables of counts from {} releases", sum_of_tables(members)
+        mechanism, values = "sum of tables of counts from {} releases", sum_of_tables(studies)
     else:
-        kind.check(members)
-        estimates = kind.estimates(members)
-        hidden = _hidden(given, members, estimates, kind.names(members[0]))
+        kind.check(studies)
+        estimates = kind.estimates(studies)
+        known = {id(s): e.known for s, e in zip(studies, estimates, strict=True)}
+        names = kind.names(studies[0])
+        input_warnings = _input_warnings([known[id(release)] for release in given], names)
         mechanism = f"pooled by inverse variance from {{}} releases ({effects} effects)"
-        values = kind.values(members, estimates, pooled_estimate(estimates, effects))
-    guarantee = joint_guarantee(members, mechanism, effects, disjoint)
-    pooled = Release(members[0].estimator, guarantee, values=values, **described(members))
-    pooled.to_estimator()  # or ValueError, where members held what no fit releases
-    for doubt in doubts_of(members, disjoint):
-        warnings.warn(doubt, PrivacyLeakWarning, stacklevel=2)
-    for doubt in hidden:
-        warnings.warn(doubt, PublicInputWarning, stacklevel=2)
+        values = kind.values(studies, pooled_estimate(estimates, effects))
+    guarantee = joint_guarantee(studies, mechanism, effects, disjoint)
+    pooled = Release(studies[0].estimator, guarantee, values=values, **described(studies))
+    pooled.to_estimator()  # or ValueError for values that no fit releases
+    for text in privacy_warnings(studies, disjoint):
+        warnings.warn(text, PrivacyLeakWarning, stacklevel=2)
+    for text in input_warnings:
+        warnings.warn(text, PublicInputWarning, stacklevel=2)
     return pooled
 
 
-def _hidden(
-    given: Sequence[Release],
-    members: Sequence[Release],
-    estimates: Sequence[Inference],
-    names: Sequence[str],
-) -> list[str]:
-    """Name the releases that do not know a parameter, in the order of the caller."""
+def _input_warnings(known: Sequence[BoolArray], names: Sequence[str]) -> list[str]:
+    """Name the releases that do not know a parameter."""
     found = []
-    known = {id(m): e.known for m, e in zip(members, estimates, strict=True)}
-    for number, release in enumerate(given):
-        lacking = dict.fromkeys(np.array(names)[~known[id(release)]].tolist())
-        if lacking:
-            what = ", ".join(lacking) if known[id(release)].any() else "all coefficients"
+    for number, mask in enumerate(known):
+        if not mask.all():
+            missing = ", ".join(dict.fromkeys(np.array(names)[~mask].tolist()))
             found.append(
-                f"releases[{number}] has no standard error of {what}: noise hides them, or it was "
+                f"releases[{number}] has no standard error of "
+                f"{missing if mask.any() else 'all coefficients'}: noise hides them, or it was "
                 "fitted without inference_share. It counts with weight 0 there."
             )
     return found
@@ -162,46 +157,46 @@ def _hidden(
 def plan_rounds(
     n_records: Sequence[int], epsilon: float, n_features: int, *, most_rounds: int = 5
 ) -> pd.DataFrame:
-    r"""Return how accurate a pooled coefficient is if sites spend epsilon in several rounds.
+    r"""Return the accuracy of a pooled coefficient if sites spend epsilon in several rounds.
 
     A site may spend its epsilon in one fit, or in R rounds, each of which starts from the pooled
     model of the last (``prior=``). A site of n records has about the information
-    :math:`h = n / (8 d)` on one of d coefficients, and the noise of a fit is as that on a sum with
-    sensitivity S = 2. In R rounds with :math:`\epsilon / R` each, noise is drawn R times and
-    averaged, while the people, and so what sampling did to them, stay the same:
+    :math:`h = n / (8 d)` on one of d coefficients, and the noise of a fit is like that of a sum
+    with sensitivity S = 2. In R rounds with :math:`\epsilon / R` each, noise is drawn R times and
+    averaged, while the sampling error of the same people stays:
 
     .. math:: v_R = \frac{(d + 1)\,S^2\,R / \epsilon^2 + h}{h^2}.
 
     Precisions :math:`1 / v_R` of sites add up. As :math:`v_R` grows with R, one round is always
-    best where the same people answer in each; further rounds are for new records, or for new
-    budgets.
+    best for the same people; further rounds are for new records, or for new budgets.
 
     Parameters
     ----------
     n_records : sequence of int
         Size of each site; public.
     epsilon : float
-        That each site spends in all rounds together.
+        Total of each site in all rounds.
     n_features : int
-        d.
+        Number of coefficients d.
     most_rounds : int, default=5
+        Largest number of rounds.
 
     Returns
     -------
     pandas.DataFrame
-        A row for each number of rounds: ``rounds``, ``epsilon_per_round``, and
+        One row for each number of rounds: ``rounds``, ``epsilon_per_round``, and
         ``relative_error``, the expected standard error of an unshrunk pooled coefficient relative
-        to that with one round.
+        to one round.
 
     Raises
     ------
     TypeError, ValueError
-        If an argument is none.
+        If an argument breaks its rule.
 
     Notes
     -----
-    A guide for planning, from public numbers: what a fit's own standard error will be depends on
-    how rows vary, and on how many have their event.
+    This guide for planning uses public numbers. The standard error of a real fit depends on the
+    variance of the rows and on the number of events.
 
     Examples
     --------

@@ -29,9 +29,16 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.dp.guarantee import doubtful_delta
 from skdpsurv.evaluation import forecast_studies
 from skdpsurv.evaluation.forecast import gain_of_delta
-from skdpsurv.evaluation.forecast_covariates import Table, columns_within, plain_columns
+from skdpsurv.evaluation.forecast_records import (
+    BASELINES,
+    HazardTruth,
+    LabelTruth,
+    Pairs,
+    Table,
+    columns_within,
+    plain_columns,
+)
 from skdpsurv.evaluation.forecast_result import AccuracyForecast
-from skdpsurv.evaluation.forecast_truth import BASELINES, HazardTruth, LabelTruth, Pairs
 from skdpsurv.published import PublishedLogisticRegression
 from skdpsurv.reference import fit_cox
 from skdpsurv.survival.concordance import concordance_index
@@ -101,7 +108,7 @@ def test_simulated_records_are_as_asked(baseline, event_rate, censoring):
     assert np.abs(X).max() <= 1.0
     z = z / z.std()
     shape, pairs = BASELINES[baseline], Pairs.among(2000)
-    truth = HazardTruth.found(z[:2000], pairs, 0.75, event_rate, censoring, shape)
+    truth = pairs.truth(HazardTruth, z[:2000], 0.75, event_rate, censoring, shape)
     event, time = truth.draw(z, rng)
     assert time.min() >= 0.0
     assert time.max() <= 1.0
@@ -135,7 +142,7 @@ def test_expected_area_is_that_of_drawn_labels():
     rng = np.random.default_rng(3)
     z = rng.normal(size=40_000)
     score, pairs = z + rng.normal(size=z.size), Pairs.among(z.size)
-    truth = LabelTruth.found(z, pairs, 0.8, 0.1)
+    truth = pairs.truth(LabelTruth, z, 0.8, 0.1)
     labels = truth.draw(z, rng)
     assert labels.mean() == pytest.approx(0.1, abs=0.01)
     assert roc_auc_score(labels, z) == pytest.approx(0.8, abs=0.025)

@@ -369,9 +369,7 @@ def test_times_alone_are_held_out_as_they_are(kind, container):
         model.fit(rows, y)
     loss, held = SurvivalLoss("brier", 5.0), np.arange(20, 90)
     found = [
-        summed_losses(
-            loss, model, *SearchRecords.sorted_out(rows, target, {}, model).held_out(held)
-        )
+        summed_losses(loss, model, *SearchRecords.split(rows, target, {}, model).held_out(held))
         for target in (container(times), y)
     ]
     assert found[0] == found[1] < len(held) * LOSS.sensitivity

@@ -138,7 +138,7 @@ class TestChoice:
 
     def test_a_delta_belongs_to_the_search(self, wide):
         own = DPLogisticRegression(classes=[0, 1], delta=1e-3, method="noisy_gd")
-        with pytest.raises(ValueError, match="a delta is given to the search"):
+        with pytest.raises(ValueError, match="pass delta to the search"):
             search(own, delta=0.0).fit(*wide)
         with pytest.raises(ValueError, match="delta must not vary among candidates"):
             PrivateSearchCV(own, {"delta": [1e-6, 1e-7]}, delta=DELTA).fit(*wide)

@@ -60,7 +60,7 @@ class TestOneRecordMovesOneLoss:
     def test_a_list_of_labels_stays_one(self, data):
         X, y = data
         labels = [*y.tolist()[:-1], "x"]
-        records = SearchRecords.sorted_out(X, labels, {}, logistic())
+        records = SearchRecords.split(X, labels, {}, logistic())
         _, held_out = records.held_out(np.arange(290, 300))
         assert type(held_out) is list
         assert held_out[0] in (0, 1)
@@ -74,12 +74,12 @@ class TestOneRecordMovesOneLoss:
 
         pipeline = make_pipeline(Normalizer(), Shown(classes=[0, 1]))
         given = {"shown__notes": list("abcd"), "shown__timeline": [1.0, 2.0, 3.0, 4.0]}
-        records = SearchRecords.sorted_out(np.zeros((4, 1)), [0, 1, 0, 1], given, pipeline)
+        records = SearchRecords.split(np.zeros((4, 1)), [0, 1, 0, 1], given, pipeline)
         _, _, cut = records.training(np.array([0, 2]))
         assert cut == {**given, "shown__notes": ["a", "c"]}
         assert PrivateSearchCV(pipeline, {})._one_of_each == ("shown__notes",)
         with pytest.raises(ValueError, match="shown__notes must have one entry for each record"):
-            SearchRecords.sorted_out(np.zeros((3, 1)), [0, 1, 0], given, pipeline)
+            SearchRecords.split(np.zeros((3, 1)), [0, 1, 0], given, pipeline)
 
     def test_a_model_that_remembers_forgets_row_by_row(self, data):
         class Startled:

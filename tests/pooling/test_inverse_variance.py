@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skdpsurv.inference import Inference
-from skdpsurv.pooling.estimates import Spread, pooled_estimate, together
+from skdpsurv.pooling.estimates import Heterogeneity, pooled_estimate, weighted_mean
 
 
 def members(rng, n_sites=5, size=3):
@@ -29,7 +29,7 @@ def test_all_known():
     precisions = [np.linalg.inv(one.covariance) for one in found]
     sigma = np.linalg.inv(sum(precisions))
     theta = sigma @ sum(p @ one.estimate for p, one in zip(precisions, found, strict=True))
-    mean = together(found)
+    mean = weighted_mean(found)
     np.testing.assert_allclose(mean.covariance, sigma, rtol=1e-9)
     np.testing.assert_allclose(mean.estimate, theta, rtol=1e-9)
     assert (mean.covariance == mean.covariance.T).all()
@@ -43,17 +43,17 @@ def test_who_does_not_know_a_coordinate_says_what_its_block_says():
     q = np.zeros((3, 3))
     at = np.ix_([0, 2], [0, 2])
     q[at] = np.linalg.inv(b.covariance[at])
-    mean = together([a, partial])
+    mean = weighted_mean([a, partial])
     np.testing.assert_allclose(mean.covariance, np.linalg.inv(p + q), rtol=1e-9)
     # What stands at an unknown coordinate is not read.
     other = Inference(b.estimate + np.array([0.0, 1e9, 0.0]), b.covariance, partial.known)
-    np.testing.assert_array_equal(together([a, other]).estimate, mean.estimate)
+    np.testing.assert_array_equal(weighted_mean([a, other]).estimate, mean.estimate)
 
 
 def test_what_nobody_knows_stays_unknown():
     a, b = members(np.random.default_rng(2), 2)
     known = np.array([True, False, True])
-    mean = together([Inference(x.estimate, x.covariance, known) for x in (a, b)])
+    mean = weighted_mean([Inference(x.estimate, x.covariance, known) for x in (a, b)])
     assert mean.known.tolist() == known.tolist()
     assert mean.estimate[1] == 0.0
     assert not mean.covariance[1].any()
@@ -61,9 +61,9 @@ def test_what_nobody_knows_stays_unknown():
 
 
 def test_nobody_knows_anything():
-    mean = together([diagonal([1.0, 2.0], [1.0, 1.0], False)] * 2)
+    mean = weighted_mean([diagonal([1.0, 2.0], [1.0, 1.0], False)] * 2)
     assert not mean.known.any()
-    assert Spread.of([diagonal([1.0], [1.0], False)] * 2).df.tolist() == [-1]
+    assert Heterogeneity.of([diagonal([1.0], [1.0], False)] * 2).df.tolist() == [-1]
 
 
 def test_very_different_scales():
@@ -74,16 +74,16 @@ def test_very_different_scales():
         for one in found
     ]
     np.testing.assert_allclose(
-        together(stretched).estimate, together(found).estimate * scale, rtol=1e-8
+        weighted_mean(stretched).estimate, weighted_mean(found).estimate * scale, rtol=1e-8
     )
 
 
 def test_a_covariance_without_inverse_is_refused():
     flat = Inference(np.zeros(2), np.ones((2, 2)), np.array([True, True]))
     with pytest.raises(ValueError, match="releases must have standard errors whose covariance"):
-        together([flat, diagonal([0.0, 0.0], [1.0, 1.0])])
+        weighted_mean([flat, diagonal([0.0, 0.0], [1.0, 1.0])])
     with pytest.raises(ValueError, match="whose covariance"):
-        together([diagonal([0.0], [0.0])])
+        weighted_mean([diagonal([0.0], [0.0])])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -93,7 +93,7 @@ def test_against_statsmodels(seed):
     y, v = rng.normal(0.0, 1.0, 6), rng.uniform(0.1, 1.5, 6)
     theirs = meta.combine_effects(y, v, method_re="dl", use_t=False)
     found = [diagonal(*pair) for pair in zip(y, v, strict=True)]
-    spread = Spread.of(found)
+    spread = Heterogeneity.of(found)
     assert spread.q[0] == pytest.approx(theirs.q)
     assert spread.tau2[0] == pytest.approx(max(0.0, theirs.tau2))
     assert spread.i2[0] == pytest.approx(max(0.0, theirs.i2))
@@ -111,7 +111,7 @@ def test_spread_by_hand():
     w = 1.0 / v
     mean = (w * y).sum() / w.sum()
     q = (w * (y - mean) ** 2).sum()
-    spread = Spread.of([diagonal(*pair) for pair in zip(y, v, strict=True)])
+    spread = Heterogeneity.of([diagonal(*pair) for pair in zip(y, v, strict=True)])
     assert spread.q[0] == pytest.approx(q)
     assert spread.tau2[0] == pytest.approx((q - 2) / (w.sum() - (w**2).sum() / w.sum()))
     assert spread.p[0] == pytest.approx(stats.chi2.sf(q, 2))
@@ -121,7 +121,7 @@ def test_spread_by_hand():
 def test_one_site_says_nothing_of_spread():
     one = Inference(np.array([1.0, 2.0]), np.eye(2), np.array([True, True]))
     other = Inference(np.array([9.0, 2.0]), np.eye(2), np.array([False, True]))
-    spread = Spread.of([one, other])
+    spread = Heterogeneity.of([one, other])
     assert spread.df.tolist() == [0, 1]
     assert spread.tau2.tolist() == [0.0, 0.0]
     assert np.isnan(spread.p[0])
@@ -131,11 +131,11 @@ def test_one_site_says_nothing_of_spread():
 
 def test_spread_is_added_to_the_diagonal():
     found = [diagonal([0.0, 1.0], [1.0, 2.0]), diagonal([5.0, 1.0], [1.0, 1.0])]
-    added = np.diag(Spread.of(found).tau2)
+    added = np.diag(Heterogeneity.of(found).tau2)
     wider = [Inference(one.estimate, one.covariance + added, one.known) for one in found]
     assert added.any()
     np.testing.assert_array_equal(
-        pooled_estimate(found, "random").covariance, together(wider).covariance
+        pooled_estimate(found, "random").covariance, weighted_mean(wider).covariance
     )
 
 

@@ -24,7 +24,7 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.inference import Inference
 from skdpsurv.pooling import heterogeneity
-from skdpsurv.pooling.estimates import together
+from skdpsurv.pooling.estimates import weighted_mean
 from skdpsurv.pooling.joint_guarantee import APART, DISJOINT
 from skdpsurv.priors.prior import sha256
 from skdpsurv.report import explain, html_report
@@ -70,7 +70,7 @@ def test_hazards(fitted, effects):
     if effects == "fixed":
         assert (model.summary["se(coef)"] < np.min(errors, axis=0)).all()
         parts = [Inference.of(one, 5) for one in fitted]
-        assert model.coef_ == pytest.approx(together(parts).estimate[3:])
+        assert model.coef_ == pytest.approx(weighted_mean(parts).estimate[3:])
     assert f"pooled by inverse variance from 3 releases ({effects} effects)" in explain(pooled)
     assert "Hazard ratio" in html_report(pooled) or "Odds ratio" in html_report(pooled)
 
@@ -168,7 +168,7 @@ def test_two_releases_of_one_ledger_are_doubted():
     a, b, c, d = charged(one), charged(one, 1), charged(other, 2), charged(None, 3)
     pooled, said = leaks([a, b, c, d])
     assert len(said) == 1
-    assert said[0].startswith("2 of the releases were charged to a ledger that another")
+    assert said[0].startswith("2 of the releases share a ledger with another one")
     assert leaks([a, c, d])[1] == leaks([a, b], disjoint=False)[1] == []
     # Also where one of them is in a pool already; not where the pool has added them up.
     assert len(leaks([leaks([a, c])[0], b])[1]) == 1

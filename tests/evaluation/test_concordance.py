@@ -1,0 +1,58 @@
+"""Concordance of risk scores, against definitions and another library."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sksurv.metrics import concordance_index_censored
+from sksurv.util import Surv
+
+from skdpsurv.evaluation import concordance_index
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("n_times", [4, 1000])
+@pytest.mark.parametrize("n_scores", [3, None])
+def test_concordance_equals_scikit_survival(seed, n_times, n_scores):
+    """Ties within and between events and censorings, in times and in scores."""
+    rng = np.random.default_rng(seed)
+    n = 120
+    event = rng.random(n) < 0.5
+    time = rng.integers(1, n_times + 1, size=n).astype(float)
+    risk = rng.normal(size=n) if n_scores is None else rng.integers(n_scores, size=n) / 1.0
+    expected = concordance_index_censored(event, time, risk)[0]
+    assert concordance_index(Surv.from_arrays(event, time), risk) == pytest.approx(
+        expected, abs=1e-14
+    )
+
+
+def test_concordance_of_nearly_equal_scores():
+    """Scores 1e-9 apart are ranked; scikit-survival calls them tied."""
+    y = Surv.from_arrays([True, True], [1.0, 2.0])
+    risk = np.array([1e-9, 0.0])
+    assert concordance_index(y, risk) == 1.0
+    assert concordance_index_censored(y["event"], y["time"], risk)[0] == 0.5
+
+
+def test_concordance_direction_and_integer_scores():
+    y = np.array([1.0, 2.0, 3.0])
+    assert concordance_index(y, [3, 2, 1]) == 1.0
+    assert concordance_index(y, np.array([0, 1, 2], dtype=np.uint8)) == 0.0
+    assert concordance_index(y, np.zeros(3)) == 0.5
+    assert concordance_index(y, [np.inf, 0.0, -np.inf]) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("event", "time"),
+    [([False, False], [1, 2]), ([True, True], [1, 1]), ([False, True], [1, 2]), ([True], [1])],
+)
+def test_concordance_without_a_comparable_pair_is_one_half(event, time):
+    assert concordance_index(Surv.from_arrays(event, time), np.arange(len(time))) == 0.5
+
+
+def test_concordance_refuses():
+    y = np.array([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"risk must have shape \(n_samples,\)"):
+        concordance_index(y, [1.0])
+    with pytest.raises(ValueError, match="risk must not contain NaN"):
+        concordance_index(y, [1.0, np.nan])
