@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.data.cells import days, numbers, places, quietly
+from skdpsurv.data.cells import days, numbers, positions, quietly
 from skdpsurv.data.feature import Expression, Feature
 from skdpsurv.dp import RefusedValueError
 from skdpsurv.dp.types import FloatArray, IndexArray
@@ -293,7 +293,7 @@ class Category(ColumnKind):
     remedies: ClassVar[str] = "missing='category' of that column makes a feature of it"
 
     def _values(self, cells: Any) -> IndexArray:
-        return places(cells, self.labels)
+        return positions(cells, self.labels)
 
     def _absent(self, values: IndexArray) -> Any:
         return values < 0
