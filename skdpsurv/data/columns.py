@@ -16,8 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from skdpsurv.data.cells import raw_columns
-from skdpsurv.data.column_kinds import ColumnKind
-from skdpsurv.data.column_specs import column_kinds
+from skdpsurv.data.column_kinds import ColumnKind, column_kinds
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.shape import is_frame
 from skdpsurv.dp import RefusedValueError, silent_arithmetic
