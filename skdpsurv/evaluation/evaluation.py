@@ -289,7 +289,7 @@ class Evaluation(PrivateEstimator, released=False):
             rows, event, time = block
             return EvaluationRecords(predicted_survival(model, rows, times), event, time)
 
-        records = in_blocks(X, y).map(read).held()
+        records = in_blocks(X, y).map(read).persist()
         shape.require(records.map_reduce(lambda block: block[2].size))
         return records.map(predicted)
 

@@ -275,7 +275,7 @@ class LinearEstimator(TabularEstimator):
     ) -> Blocks[Any]:
         """Return records, each block of them read by itself."""
         blocks = in_blocks(X, y).map(partial(read, self._without_ledger(), shape))
-        records = blocks.held(self._growth(shape))
+        records = blocks.persist(self._growth(shape))
         shape.require(records.map_reduce(lambda block: block.X.shape[0]))
         return records
 
