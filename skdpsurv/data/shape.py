@@ -116,9 +116,8 @@ def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[st
     needed = math.ceil(LEAST_EACH * n_coefficients / epsilon)
     return [
         f"n * epsilon is {budget:.3g} for each of {n_coefficients:,} coefficients, and below "
-        f"{LEAST_EACH:g} noise tends to hide what they say: it needs {needed:,} records at "
-        f"epsilon={epsilon:g}, fewer columns, or a curve without any. Ask skdpsurv plan, or "
-        "forecast_accuracy, what to expect."
+        f"{LEAST_EACH:g} noise tends to hide them. Use {needed:,} records at epsilon={epsilon:g}, "
+        "fewer columns, or a curve without any; skdpsurv plan and forecast_accuracy tell more."
     ]
 
 
@@ -126,10 +125,9 @@ def unstated_norm() -> list[str]:
     """Return the warning if neither columns nor a norm of rows are stated."""
     return [
         "neither columns nor data_norm is stated: rows are taken to be within [-1, 1] already (for "
-        "classifiers and linear models, no longer than 1), and longer ones are cut down whatever "
-        "their units. For raw numbers write columns=PublicColumns({name: (low, high), ...}) with "
-        "the bounds of the protocol; for rows that are scaled, data_norm=, a public bound on their "
-        "length."
+        "classifiers and linear models, no longer than 1), and longer ones are cut down. For raw "
+        "numbers write columns=PublicColumns({name: (low, high), ...}) with the bounds of the "
+        "protocol; for scaled rows data_norm=, a public bound on their length."
     ]
 
 

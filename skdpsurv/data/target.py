@@ -244,9 +244,8 @@ def fit_target(
     its length. Without events all are observed.
     """
     read, arguments = target_reader(X, y, durations, event_observed)
-    event, time = read(*arguments)
-    _refuse_empty(time.size)
-    return event, time
+    n_targets(X, y, durations, event_observed)
+    return read(*arguments)
 
 
 def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Arguments:
@@ -279,7 +278,8 @@ def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
     number = attempted(length, chosen_target(X, y, durations, event_observed)[0])
     if number is None:
         raise ValueError("durations must be 1-D, as y must be: one entry per record.")
-    _refuse_empty(number)
+    if number == 0:
+        raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
     return int(number)
 
 
@@ -298,11 +298,6 @@ def no_events(y: Any) -> list[str]:
         f"{TIMES_ALONE}: its numbers are times, and every one counts as an event, as if nobody "
         f"were censored. {SURV}, with event = numpy.ones(len(y), bool) where this is meant."
     ]
-
-
-def _refuse_empty(n_records: int) -> None:
-    if n_records == 0:
-        raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
 
 
 def target_reader(
