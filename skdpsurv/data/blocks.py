@@ -115,7 +115,7 @@ class Blocks(ABC, Generic[Block]):
         return [0 if isinstance(one, EmptyBlock) else one for one in self.all_results(size)]
 
     def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
-        """Return, for each block, the first record of each name that no block before it has.
+        """Return, for each block, its records with a name that no record before them has.
 
         Names are integers of 64 bits or text. The result is an argument of :meth:`map`.
         """

@@ -322,7 +322,7 @@ def _plain_column(column: Any) -> list[Any]:
 
 
 def _plain_cell(cell: Any) -> Any:
-    """Return whole numbers as such, and None for what is missing."""
+    """Return whole numbers as integers, and None for missing values."""
     if isinstance(cell, np.integer | np.floating):
         cell = cell.item()
     if cell is pd.NA or cell is pd.NaT or (type(cell) is float and math.isnan(cell)):

@@ -58,9 +58,9 @@ class ColumnKind:
     _specification: ClassVar[Any]
     cell: ClassVar[Any]
     words: ClassVar[Any]
-    #: Bounds of what is read.
+    #: Bounds of the values that are read.
     ends: ClassVar[tuple[float, float]] = (0.0, 0.0)
-    #: For messages: what cells must be, what is often mistaken for it, what to do with gaps.
+    #: For messages: the required contents, a common mistake, and remedies for missing cells.
     must_hold: ClassVar[str]
     hint: ClassVar[str] = ""
     remedies: ClassVar[str] = (

@@ -1,4 +1,4 @@
-r"""People with several records: the first of each is kept, so that what is private is a person.
+r"""People with several records: only the first record of each is used, so persons are private.
 
 The first record of a person in the data depends on that person's records alone. Data sets that
 differ in all records of one person, and have as many people, thus become data sets that differ in

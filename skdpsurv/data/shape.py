@@ -152,10 +152,10 @@ def few_intervals(
 
 
 def missing_from_prior(columns: Sequence[str]) -> list[str]:
-    """Return a warning if a prior speaks of columns that the records do not have."""
+    """Return a warning if a prior has columns that the records do not have."""
     message = (
-        f"the prior speaks of columns that these records do not have: {', '.join(columns)}. What "
-        "it says of the others allows for those: are they misspelt?"
+        f"the prior has columns that these records do not have: {', '.join(columns)}. Its other "
+        "columns are used as they are: are these misspelt?"
     )
     return [message] if columns else []
 

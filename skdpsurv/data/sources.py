@@ -134,7 +134,7 @@ def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
 
 
 def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
-    """Return pieces of some lengths of what is public, and in memory."""
+    """Return public values in memory, in pieces of some lengths."""
     if not has_one_each(values, sum(lengths)):
         raise ValueError(f"{name} must have one entry for each record.")
     ends = pairwise(np.cumsum([0, *lengths]).tolist())
