@@ -154,8 +154,8 @@ def few_intervals(
 def missing_from_prior(columns: Sequence[str]) -> list[str]:
     """Return a warning if a prior has columns that the records do not have."""
     message = (
-        f"the prior has columns that these records do not have: {', '.join(columns)}. Its other "
-        "columns are used as they are: are these misspelt?"
+        f"the prior has columns that these records do not have: {', '.join(columns)}. Its "
+        "values for the others allow for that: are the names misspelt?"
     )
     return [message] if columns else []
 
