@@ -1,9 +1,7 @@
 """NON-PRIVATE reference fits, to compare private releases with.
 
-They need lifelines and scikit-survival: ``pip install "skdpsurv[reference]"``.
-
-Nothing here is differentially private. Every function reads the records without noise and returns
-something that depends on each of them: keep the results where the records are kept.
+They need lifelines and scikit-survival: ``pip install "skdpsurv[reference]"``. Results depend on
+each record without noise: keep them where the records are kept.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ __all__ = [
 
 
 def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
-    """NON-PRIVATE Cox regression by maximum partial likelihood, ties by Efron's method.
+    """Fit a NON-PRIVATE Cox regression by maximum partial likelihood, ties by Efron's method.
 
     Parameters
     ----------
@@ -54,8 +52,8 @@ def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
     Raises
     ------
     ValueError
-        From scikit-survival, if the data are not fit for Cox regression (no events, missing
-        values, a singular information matrix). Its messages are not made for private data.
+        From scikit-survival, if Cox regression is impossible (no events, missing values, a
+        singular information matrix). Its messages may show private data.
 
     See Also
     --------
@@ -68,7 +66,7 @@ def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
 
 
 def cox_coefficients(X: ArrayLike, y: ArrayLike) -> FloatArray:
-    """NON-PRIVATE coefficients (log hazard ratios) of a Cox regression.
+    """Return NON-PRIVATE coefficients (log hazard ratios) of a Cox regression.
 
     Parameters
     ----------
@@ -139,7 +137,7 @@ def relative_error(estimate: ArrayLike, reference: ArrayLike) -> float:
 
 
 def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
-    """NON-PRIVATE distance of coefficients from those of a Cox regression, relative to these.
+    """Return the NON-PRIVATE relative distance of coefficients from those of a Cox regression.
 
     Parameters
     ----------
@@ -162,11 +160,11 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
 
     Notes
     -----
-    Not zero even without noise: a discrete-time model with logit link approximates proportional
-    hazards, and counts censored records as having survived their interval. Both effects vanish
-    as the intervals get short. The second is the larger one where censoring is heavy and goes
-    with the covariates: use 200 intervals rather than 20. The source below finds 2 to 9 per cent
-    on its data sets.
+    It is not zero even without noise: a discrete-time model with logit link approximates
+    proportional hazards, and counts censored records as having survived their interval. Both
+    effects vanish as the intervals get short. The second is larger where censoring is heavy and
+    depends on the covariates: use 200 intervals rather than 20. The source below finds 2 to 9 per
+    cent on its data sets.
 
     References
     ----------
@@ -177,10 +175,10 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
 
 
 def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> WeibullFitter:
-    """NON-PRIVATE Weibull distribution by maximum likelihood, of times clipped as private fits do.
+    """Fit a NON-PRIVATE Weibull distribution by maximum likelihood, with times clipped as usual.
 
-    Of events before the least time only that is used; records censored before it count for half of
-    their hazard at it.
+    Events before the least time are interval-censored there. Records censored before it count for
+    half of their hazard at it.
 
     Parameters
     ----------
@@ -199,7 +197,7 @@ def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> Weibull
     Raises
     ------
     ValueError, lifelines.exceptions.ConvergenceError
-        From lifelines, if the data are not fit for it. Its messages are not made for private data.
+        From lifelines, if the fit is impossible. Its messages may show private data.
 
     Examples
     --------
@@ -225,12 +223,11 @@ def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> Weibull
 def person_period(
     X: ArrayLike, y: ArrayLike, *, max_time: float, n_intervals: int, basis: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """NON-PRIVATE expansion to one row per record and interval at risk.
+    """Return the NON-PRIVATE expansion to one row per record and interval at risk.
 
     Any binary regression on these rows fits the discrete-time hazard model: logistic regression
-    for the logit link, a generalised linear model for the others. The expansion is the oracle
-    that faster likelihoods are checked against; it takes ``n_intervals`` times the memory of the
-    data.
+    for the logit link, a generalised linear model for the others. Tests compare faster likelihoods
+    with it. It takes up to ``n_intervals`` times the memory of the data.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter
 from skdpsurv.data import blocks
-from skdpsurv.data.blocks import InMemory, added, in_blocks, pairwise_sum
+from skdpsurv.data.blocks import InMemory, add_results, in_blocks, pairwise_sum
 from skdpsurv.datasets import make_discrete_time_survival
 
 
@@ -20,7 +20,7 @@ class Pair(NamedTuple):
 
 
 def test_added():
-    total = added((1, Pair(2.0, np.ones(2)), None), (10, Pair(3.0, np.ones(2)), None))
+    total = add_results((1, Pair(2.0, np.ones(2)), None), (10, Pair(3.0, np.ones(2)), None))
     assert total[0] == 11
     assert total[2] is None
     assert isinstance(total[1], Pair)

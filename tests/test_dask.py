@@ -316,16 +316,16 @@ class TestBlocks:
             return np.ones(2)
 
         tasks = [dask.delayed(make)(k) for k in range(3)]
-        held = DaskBlocks(tasks, n_bytes=100.0).held()
+        held = DaskBlocks(tasks, n_bytes=100.0).persist()
         for _ in range(3):
             assert held.map_reduce(np.sum) == 6.0
         assert len(made) == 3
         made.clear()
-        part = DaskBlocks(tasks, n_bytes=1e30).held(1e-28)
+        part = DaskBlocks(tasks, n_bytes=1e30).persist(1e-28)
         for _ in range(2):
             part.map_reduce(np.sum)
         assert len(made) == 3
-        large = DaskBlocks(tasks, n_bytes=math.inf).held()
+        large = DaskBlocks(tasks, n_bytes=math.inf).persist()
         for _ in range(2):
             large.map_reduce(np.sum)
         assert len(made) == 9

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.data.labels import (
+from skdpsurv.data.cells import (
     class_indices,
-    label_places,
+    label_indices,
     one_vs_rest,
     stated_classes,
     stated_labels,
@@ -166,13 +166,13 @@ class TestOneByOne:
     def test_of_large_numbers_beside_other_types(self, other, made):
         stated = stated_labels("groups", [1, self.BIG, self.BIG + 1])
         y = made([self.BIG + 1, self.BIG, other])
-        assert label_places(y, "group", stated, "groups").tolist() == [2, 1, 0]
+        assert label_indices(y, "group", stated, "groups").tolist() == [2, 1, 0]
         _, index = class_indices(y, np.unique(stated), 3)
         assert index.tolist() == [2, 1, 0]
 
     def test_beyond_64_bits_of_a_sign(self):
         stated = stated_labels("groups", [2**63, 2**63 + 1])
-        assert label_places([2**63 + 1, 2**63], "group", stated, "groups").tolist() == [1, 0]
+        assert label_indices([2**63 + 1, 2**63], "group", stated, "groups").tolist() == [1, 0]
 
     @pytest.mark.parametrize(
         "label",
@@ -184,14 +184,14 @@ class TestOneByOne:
             labels = stated_labels("groups", stated)
             first = labels.tolist()[0]
             with pytest.raises(ValueError, match="one of the labels in groups"):
-                label_places(made([first, label]), "group", labels, "groups")
+                label_indices(made([first, label]), "group", labels, "groups")
             with pytest.raises(ValueError, match="not among classes"):
                 class_indices(made([first, label]), labels, 2)
 
     def test_floats_in_an_array_that_stand_for_several_are_refused(self):
         stated = stated_labels("groups", [1, self.BIG, self.BIG + 1])
         with pytest.raises(ValueError, match="one of the labels"):
-            label_places(np.array([1.0, self.BIG]), "group", stated, "groups")
+            label_indices(np.array([1.0, self.BIG]), "group", stated, "groups")
 
 
 @pytest.mark.filterwarnings("error")

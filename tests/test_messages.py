@@ -206,7 +206,7 @@ def test_it_is_said_which_column_was_taken_for_the_event():
         hazard().fit(X, y)
     with pytest.raises(ValueError, match=r"taken to be event, the first of two: name the columns"):
         hazard().fit(X, (TIME, EVENT))
-    with pytest.raises(ValueError, match="compare with the one that means an event"):
+    with pytest.raises(ValueError, match="Compare labels with that of an event"):
         hazard().fit(X, FRAME.assign(died=np.where(EVENT, "secret", "alive")))
 
 

@@ -362,10 +362,10 @@ class TestChunks:
             begun.append(None)
             return iter([1.0, 2.0])
 
-        large = ChunkBlocks(begin, 2, math.inf).map(lambda x: x + 1).held()
+        large = ChunkBlocks(begin, 2, math.inf).map(lambda x: x + 1).persist()
         assert [large.map_reduce(float) for _ in range(3)] == [5.0] * 3
         assert len(begun) == 3
-        small = ChunkBlocks(begin, 2, 16.0).map(lambda x: x + 1).held()
+        small = ChunkBlocks(begin, 2, 16.0).map(lambda x: x + 1).persist()
         assert [small.map_reduce(float) for _ in range(3)] == [5.0] * 3
         assert len(begun) == 4
 

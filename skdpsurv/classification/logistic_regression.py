@@ -19,7 +19,7 @@ from skdpsurv.classification.logistic_model import (
     public_slope,
 )
 from skdpsurv.classification.private_classifier import LabelledShape
-from skdpsurv.data.labels import stated_classes
+from skdpsurv.data.cells import stated_classes
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.dp.plan import Plan

@@ -20,7 +20,7 @@ from skdpsurv.base import Weakness
 from skdpsurv.classification.budgets import GroupSetting, of_each
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.data.cells import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp import check_unclipped
 from skdpsurv.dp.checks import Check, auto_or, boolean, by, positive, supports_lazy_input, zero_or

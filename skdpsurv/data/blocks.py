@@ -1,10 +1,8 @@
-"""Records in blocks, and the one way over them: a sum over blocks.
+"""Records in blocks.
 
-A fit does two things with records: it turns each into what a likelihood wants, record by record
-(:meth:`Blocks.map`), and it adds up what functions make of blocks (:meth:`Blocks.map_reduce`).
-Where blocks live is for a backend to say: here, in memory (:class:`InMemory`); elsewhere by a
-subclass of :class:`Blocks` with the three methods that are abstract here, which an estimator's
-``fit`` takes in place of X.
+A fit transforms records one by one (:meth:`Blocks.map`), and adds up functions of blocks
+(:meth:`Blocks.map_reduce`). A backend says where blocks live: :class:`InMemory`, or a subclass of
+:class:`Blocks` with its three abstract methods, which ``fit`` takes in place of X.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ from skdpsurv.dp.types import IndexArray
 
 __all__ = ["Blocks", "InMemory", "in_blocks"]
 
-#: Rows of a block: what a fit adds to memory is a few copies of one block.
+#: Rows of a block: a fit adds a few copies of one block to memory.
 BLOCK_ROWS = 2**16
 #: Levels of the tree that sums are added in: 2^40 blocks are more than there can be.
 MOST_LEVELS = 40
@@ -40,33 +38,33 @@ Other = TypeVar("Other")
 
 
 class EmptyBlock:
-    """What stands for a block without records, and for what is made of it: no part of a sum."""
+    """Marker for a block without records, and for results of it; sums ignore it."""
 
 
 class Blocks(ABC, Generic[Block]):
     """Records in blocks, wherever these are.
 
-    Of a source that is passed to ``fit``, a block is what :func:`in_blocks` makes of arrays: a
-    tuple of the arguments of ``fit``, X and y, for some of the records; and it has a ``shape``, the
-    number of records and of columns, which is public.
+    A source that is passed to ``fit`` has blocks as :func:`in_blocks` makes them: tuples of the
+    arguments of ``fit``, X and y, for some of the records. Its ``shape``, the number of records
+    and of columns, is public.
 
-    A fit goes over its blocks many times, and what it has seen to be in the public domain it takes
-    to stay there: a backend must return the same records every time, in as many blocks as it said.
+    A fit goes over its blocks many times, and checks them against the public domain once. A backend
+    must return the same records every time, in ``n_blocks`` blocks.
     """
 
-    #: The number of records and of columns of a source.
+    #: Number of records and of columns of a source.
     shape: tuple[int, ...]
-    #: The columns of its X as an empty frame, or None if they have no names.
+    #: Columns of X as an empty frame, or None if they have no names.
     meta: pd.DataFrame | None = None
-    #: A target without records, which says what names it has.
+    #: An empty target, which has the names of its fields or columns.
     target: Any = None
-    #: Of its X, if it has one type.
+    #: Type of X, if it has a single one.
     dtype: Any = None
 
     def describe(
         self, shape: tuple[int, int], columns: Any = None, target: Any = None, dtype: Any = None
     ) -> Self:
-        """State what is public of these blocks, which are the arguments of a fit."""
+        """Set the public attributes of blocks that are arguments of a fit."""
         self.shape, self.target, self.dtype = shape, target, dtype
         self.meta = None if columns is None else pd.DataFrame(columns=columns)
         return self
@@ -74,62 +72,61 @@ class Blocks(ABC, Generic[Block]):
     @property
     @abstractmethod
     def n_blocks(self) -> int:
-        """How many blocks there are; public."""
+        """Number of blocks; public."""
 
     @abstractmethod
     def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> Blocks[Other]:
-        """Return what a function makes of every block, where the blocks are.
+        """Return blocks of a function's results, where the blocks are.
 
         Parameters
         ----------
         function : callable
-            Of a block, and of one entry of each of ``each``.
+            Takes a block, and one entry of each of ``each``.
         *each : sequence of length n_blocks
         """
 
     @abstractmethod
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
-        """Yield what a function makes of every block, block by block, here."""
+        """Yield a function's results, block by block, in this process."""
 
-    def held(self, share: float = 1.0) -> Blocks[Block]:
-        """Return the same blocks, for many passes: a backend that made them anew may keep them.
+    def persist(self, share: float = 1.0) -> Blocks[Block]:
+        """Return the same blocks, kept for many passes if a backend would make them anew.
 
         Parameters
         ----------
         share : float
-            About how much of the records they have; public.
+            Approximate size of the blocks relative to the records; public.
         """
         return self
 
     def can_send(self, value: Any) -> bool:
-        """Say whether a value, and functions that hold it, can go to where the blocks are.
+        """Return whether a value, and functions that hold it, can go to where the blocks are.
 
-        A fit asks this of its parameters and of its plan, before it is charged.
+        A fit checks its parameters and its plan with it before the charge.
         """
         return True
 
     def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
-        """Yield the results of all blocks; ``Nothing`` of those that hold no records, if any do."""
+        """Yield the results of all blocks, with ``EmptyBlock`` for those without records."""
         return self.results(function, *each)
 
     def sizes(self, size: Callable[[Block], int]) -> list[int]:
-        """Return how many records each block holds: none, if it is empty."""
+        """Return the number of records in each block."""
         return [0 if isinstance(one, EmptyBlock) else one for one in self.all_results(size)]
 
     def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
-        """Return, for each block, the places of the records whose name no record before them has.
+        """Return, for each block, its records with a name that no record before them has.
 
-        Names are integers of 64 bits or text. What is returned, :class:`FirstPlaces` or
-        ``Nothing``, :meth:`map` takes beside a function, wherever it is.
+        Names are integers of 64 bits or text. The result is an argument of :meth:`map`.
         """
         found = list(self.all_results(names))
         return [
-            one if isinstance(one, EmptyBlock) else FirstPlaces(first, fingerprint(one))
-            for one, first in zip(found, new_places(found), strict=True)
+            one if isinstance(one, EmptyBlock) else FirstRecords(first, fingerprint(one))
+            for one, first in zip(found, new_records(found), strict=True)
         ]
 
     def map_reduce(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
-        """Return the sum over all blocks of what a function makes of each, added in pairs.
+        """Return the sum of a function's results over all blocks, added in pairs.
 
         Parameters
         ----------
@@ -139,22 +136,22 @@ class Blocks(ABC, Generic[Block]):
         """
         return pairwise_sum(self.results(function, *each))
 
-    def chosen(self, places: IndexArray, size: Callable[[Block], int], rows: Any) -> Blocks[Block]:
-        """Return the records at some places, counted over all blocks.
+    def chosen(self, indices: IndexArray, size: Callable[[Block], int], rows: Any) -> Blocks[Block]:
+        """Return the records at some indices, counted over all blocks.
 
         Parameters
         ----------
-        places : ndarray of int
-            Within each block, in the order in which they are wanted.
+        indices : ndarray of int
+            Their order is kept within each block.
         size : callable
-            Of a block: how many records it holds.
+            Returns the number of records in a block.
         rows : callable
-            ``rows(block, places)`` returns some records of a block.
+            ``rows(block, indices)`` returns some records of a block.
         """
         ends = np.cumsum(self.sizes(size))
         starts = np.append(0, ends[:-1])
         inside = [
-            places[(places >= start) & (places < end)] - start
+            indices[(indices >= start) & (indices < end)] - start
             for start, end in zip(starts, ends, strict=True)
         ]
         return self.map(rows, inside)
@@ -173,40 +170,40 @@ class InMemory(Blocks[Block]):
 
     @property
     def n_blocks(self) -> int:
-        """How many blocks there are."""
+        """Number of blocks."""
         return len(self.blocks)
 
     def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> InMemory[Other]:
-        """Return what a function makes of every block."""
+        """Return blocks of a function's results."""
         return InMemory(self.results(function, *each))
 
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
-        """Yield what a function makes of every block."""
+        """Yield a function's results."""
         return map(function, self.blocks, *each)
 
 
-class FirstPlaces(NamedTuple):
-    """Where in a block the first records of names are, and what names the block had then."""
+class FirstRecords(NamedTuple):
+    """Indices of the first records of names in a block, and a fingerprint of its names."""
 
-    places: IndexArray
+    indices: IndexArray
     fingerprint: bytes
 
     def of(self, names: NDArray[Any]) -> IndexArray:
-        """Return the places, if the names are those that they were found for."""
+        """Return the indices, if the names are those that they were found for."""
         if fingerprint(names) != self.fingerprint:
             raise ValueError("records must come in the same order whenever they are read.")
-        return self.places
+        return self.indices
 
 
-def new_places(names: Sequence[Any]) -> list[Any]:
-    """Return the places of names that stand nowhere before; ``Nothing`` of ``Nothing``."""
-    given = [one for one in names if not isinstance(one, EmptyBlock)]
-    if not given:
+def new_records(names: Sequence[Any]) -> list[Any]:
+    """Return, for each block's names, the indices of those that stand nowhere before."""
+    present = [one for one in names if not isinstance(one, EmptyBlock)]
+    if not present:
         return list(names)
-    if len({one.dtype.kind for one in given}) > 1:
+    if len({one.dtype.kind for one in present}) > 1:
         raise RefusedValueError("person must hold whole numbers everywhere, or text everywhere.")
-    first = ~pd.Series(np.concatenate(given)).duplicated().to_numpy()
-    parts = iter(np.split(first, np.cumsum([one.size for one in given])))
+    first = ~pd.Series(np.concatenate(present)).duplicated().to_numpy()
+    parts = iter(np.split(first, np.cumsum([one.size for one in present])))
     return [one if isinstance(one, EmptyBlock) else np.flatnonzero(next(parts)) for one in names]
 
 
@@ -216,24 +213,19 @@ def fingerprint(names: NDArray[Any]) -> bytes:
     if names.dtype.kind == "i":
         found.update(names.tobytes())
     else:
-        for text in encoded_names(names):
+        for name in names.tolist():
+            text = name.encode("utf-8", "surrogatepass")
             found.update(len(text).to_bytes(8) + text)
     return found.digest()
 
 
-def encoded_names(names: NDArray[Any]) -> list[bytes]:
-    """Return text as bytes, whatever encodings know of it."""
-    return [name.encode("utf-8", "surrogatepass") for name in names.tolist()]
-
-
 def pairwise_sum(parts: Iterable[Any], add: Callable[[Any, Any], Any] | None = None) -> Any:
-    """Return the sum of parts, added in a tree of pairs: the same for whoever adds them.
+    """Return the sum of parts, added in a tree of pairs that depends on their number alone.
 
-    The first with the second, the third with the fourth, then both sums, and so on; what is left
-    over is added last. Rounding grows with the tree's height, and only as many sums are held.
+    Rounding grows with the height of the tree, and only as many sums are kept.
     """
-    add = added if add is None else add
-    levels: list[Any] = []  # what waits for its second half, from the largest subtree down
+    add = add_results if add is None else add
+    levels: list[Any] = []  # sums that wait for their second half, from the largest subtree down
     for number, part in enumerate(parts):
         total = part
         while number % 2:  # as in a binary counter
@@ -243,18 +235,18 @@ def pairwise_sum(parts: Iterable[Any], add: Callable[[Any, Any], Any] | None = N
     return reduce(lambda last, before: add(before, last), reversed(levels))
 
 
-def added(one: Any, other: Any) -> Any:
-    """Return the sum of two results: of numbers, arrays, or tuples of these; None stays None."""
+def add_results(one: Any, other: Any) -> Any:
+    """Return the sum of two results: numbers, arrays, or tuples of these; None stays None."""
     if one is None:
         return None
     if isinstance(one, tuple):
-        parts = [added(a, b) for a, b in zip(one, other, strict=True)]
+        parts = [add_results(a, b) for a, b in zip(one, other, strict=True)]
         return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
     return one + other
 
 
 def first(items: Iterator[Other], n_items: int, task: str, verbose: int = 0) -> Iterator[Other]:
-    """Yield the first ``n_items``, with a progress bar on standard error if asked for."""
+    """Yield the first ``n_items``, with a progress bar on standard error if ``verbose``."""
     some = islice(items, n_items)
     if verbose:
         yield from track(some, task, total=n_items, console=Console(stderr=True))
@@ -263,13 +255,19 @@ def first(items: Iterator[Other], n_items: int, task: str, verbose: int = 0) -> 
 
 
 def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
-    """Return the arguments of a fit in blocks: X, and what has an entry for each of its records.
+    """Return the arguments of a fit in blocks.
 
     Parameters
     ----------
     X : array-like, data frame, Blocks, or None
-        A source of blocks is returned as it is: its blocks hold all that belongs to a record.
+        A source of blocks is returned unchanged.
     *others : array-like or None
+        Arrays with an entry for each record, such as y.
+
+    Returns
+    -------
+    Blocks
+        Blocks of tuples of the arguments.
 
     Raises
     ------
@@ -280,12 +278,12 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
         if any(other is not None for other in others):
             raise ValueError("y must be None where X is a source of blocks, which hold both.")
         return X
-    # A sparse matrix that cannot be cut is for the estimator to refuse, too.
+    # Estimators refuse sparse matrices themselves, once they can be cut.
     arguments = tuple(v.tocsr() if hasattr(v, "tocsr") else v for v in (X, *others))
     sizes: set[int] = set()
-    with suppress(TypeError):  # of something that has none
+    with suppress(TypeError):  # for objects without a length
         sizes = {length(values) for values in arguments if values is not None}
-    # Whether lengths agree is for the estimator to say.
+    # Estimators refuse unequal lengths.
     if len(sizes) != 1 or max(sizes) <= BLOCK_ROWS:
         return InMemory([arguments])
     starts = range(0, max(sizes), BLOCK_ROWS)
@@ -294,7 +292,7 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
 
 
 def same_records(one: Any, other: Any) -> bool:
-    """Say whether two sets of records are alike, however they are kept: for audits."""
+    """Return whether two sets of records are alike, in any container: for audits."""
     if isinstance(one, Blocks):
         one, other = (list(each.results(lambda block: block)) for each in (one, other))
     elif isinstance(one, dict):

@@ -1,4 +1,4 @@
-"""Scaling by public bounds: the only scaling that costs no privacy."""
+"""Scaling by public bounds, which costs no privacy."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ Bound = float | ArrayLike | Mapping[str, float]
 
 
 class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    r"""Map every column from its public bounds to [-1, 1], and clip what lies beyond.
+    r"""Map every column from its public bounds to [-1, 1], and clip values beyond them.
 
-    Nothing is learnt from the data: the map depends on ``lower`` and ``upper`` alone, so using it
-    before a private estimator spends no budget and moves no record because of another record.
+    Nothing is learnt from the data: the map depends on ``lower`` and ``upper`` alone. So it spends
+    no budget before a private estimator, and a scaled record depends on no other record.
     A ``StandardScaler``, a ``MinMaxScaler`` or a mean imputer in the same place would publish
     functions of the private records outside of every guarantee.
 
@@ -48,9 +48,9 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         come from knowledge that does not depend on the records (units, protocol, physiology,
         literature): the minimum and maximum of the data are not public.
     missing : {"error", "midpoint"}, default="error"
-        What to do with NaN. ``"error"`` refuses them. ``"midpoint"`` sends them to 0, the middle
-        of the public bounds. The mean or median of the observed values would be a statistic of
-        the private records and would leak.
+        Treatment of NaN. ``"error"`` refuses them. ``"midpoint"`` replaces them by 0, the middle of
+        the public bounds. The mean or median of the observed values would be a statistic of the
+        private records and would leak.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     .. math:: z = \operatorname{clip}\left(\frac{x - (l + u) / 2}{(u - l) / 2}, -1, 1\right).
 
-    Clipping is silent, since how many values were clipped is private. Every row of the result
+    Clipping is silent, since the number of clipped values is private. Every row of the result
     has Euclidean norm at most :math:`\sqrt{d}` for :math:`d` columns.
 
     Infinite values are always refused, as they mark a fault in the data rather than a large
@@ -131,7 +131,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         )
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        """Check the columns against the public bounds; nothing is learnt from values.
+        """Check the columns against the public bounds; nothing is learnt from the data.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the bounds do not fit the columns, if a lower bound is not below its upper bound,
             or if a column holds infinity, or NaN with ``missing="error"``.
         """
-        if is_lazy(X):  # whose values are looked at where they are used
+        if is_lazy(X):  # values are checked where they are used
             X = one_row(X)
         values, names, _ = self._read(self, X, reset=True)
         warn_of_wide_bounds(self._features(raw_features(known_names(names, values.shape[1]))))
@@ -177,10 +177,10 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             As in ``fit``.
         """
         if not hasattr(self, "n_features_in_"):
-            # As a fitted copy would, in a container with names if set_output asks for one.
+            # A fitted copy returns a container with names, if set_output asks for one.
             with silence():
-                made: FloatArray = clone(self).fit(X).transform(X)
-            return made
+                scaled: FloatArray = clone(self).fit(X).transform(X)
+            return scaled
         values, _, (centre, half_width) = self._read(self, X)
         # First clip, then scale: differences of finite floats may overflow.
         values = np.clip(values, centre - half_width, centre + half_width)
@@ -192,8 +192,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
         """Map [-1, 1] back to the public bounds.
 
-        Clipped values and filled gaps do not come back: the inverse of their images is the bound
-        and the midpoint.
+        Clipped values come back as the bound, and filled gaps as the midpoint.
 
         Parameters
         ----------
@@ -206,7 +205,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Values in the units of ``lower`` and ``upper``.
         """
         fitted = hasattr(self, "n_features_in_")
-        with silence():  # what was scaled may have lost its names
+        with silence():  # scaled rows may have lost their names
             noting = self if fitted else clone(self)
             values, _, (centre, half_width) = self._read(noting, X, reset=not fitted)
         return np.asarray(centre + half_width * values)
@@ -235,7 +234,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Before ``fit``.
         """
         if not hasattr(self, "n_features_in_"):
-            # scikit-learn takes these words for "whatever transform returns is named already".
+            # By these words scikit-learn understands that results of transform have names already.
             raise NotFittedError(
                 "PublicBoundsScaler does not provide get_feature_names_out before fit."
             )
@@ -243,18 +242,18 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return names
 
     def _features(self, inputs: Sequence[Feature]) -> list[Feature]:
-        """Return what it makes of columns, known without data."""
+        """Return the features that it makes of others, known without data."""
         names = [one.name for one in inputs]
         centre, half_width = self._centre_and_half_width(names, len(names))
         found = []
         for one, middle, half in zip(inputs, centre.tolist(), half_width.tolist(), strict=True):
-            within = Expression("clip", (one.expression,), (middle - half, middle + half))
-            made = Expression("scale", (within,), (middle, half))
+            low, high = middle - half, middle + half
+            clipped = Expression("clip", (one.expression,), (low, high))
+            made = Expression("scale", (clipped,), (middle, half))
             if self.missing == "midpoint":
                 made = Expression("fill", (made,), (0.0,))
-            # What is clipped moves no further: of a column within its bounds, of others nowhere.
-            raw = one.expression.kind == "column"
-            kept = raw or (middle - half <= one.low and one.high <= middle + half)
+            # Slopes hold within the bounds of raw columns; other features must never be clipped.
+            kept = one.expression.kind == "column" or (low <= one.low and one.high <= high)
             per_unit = one.per_unit / half if one.per_unit is not None and kept else None
             found.append(replace(one, expression=made, low=-1.0, high=1.0, per_unit=per_unit))
         return found
@@ -271,7 +270,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return ends | {"missing": self.missing}
 
     def _beyond(self, X: ArrayLike) -> list[str]:
-        """Return the columns of which some value lies beyond the bounds."""
+        """Return the columns with a value beyond the bounds: private."""
         values, names, (centre, half_width) = self._read(clone(self), X, reset=True)
         outside = (values < centre - half_width) | (values > centre + half_width)
         return [_label(names, j) for j in np.flatnonzero(outside.any(axis=0))]
@@ -288,15 +287,14 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         found = getattr(noting, "feature_names_in_", None)
         names = None if found is None else list(found)
         scale = self._centre_and_half_width(names, values.shape[1])
-        if (infinite := np.isinf(values).any(axis=0)).any():
-            raise RefusedValueError(
-                f"X must not contain infinity (inf), found in {_label(names, infinite.argmax())}."
-            )
-        if self.missing == "error" and (missing := np.isnan(values).any(axis=0)).any():
-            raise RefusedValueError(
-                f"X must not contain NaN, found in {_label(names, missing.argmax())}. "
-                "missing='midpoint' replaces NaN by the middle of the public bounds."
-            )
+        remedy = " missing='midpoint' replaces it by the middle of the public bounds."
+        for wrong, what, more in (
+            (np.isinf(values), "infinity (inf)", ""),
+            (np.isnan(values) & (self.missing == "error"), "NaN", remedy),
+        ):
+            if (columns := wrong.any(axis=0)).any():
+                where = _label(names, columns.argmax())
+                raise RefusedValueError(f"X must not contain {what}, found in {where}.{more}")
         return values, names, scale
 
     def _ends(self, names: Sequence[str] | None, n_features: int) -> tuple[FloatArray, FloatArray]:
@@ -309,7 +307,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> tuple[FloatArray, FloatArray]:
         one_of("missing", self.missing, ("error", "midpoint"))
         lower, upper = self._ends(names, n_features)
-        # Halve first: upper - lower may overflow where the bounds do not.
+        # Halve first: upper - lower may overflow.
         centre, half_width = lower / 2 + upper / 2, upper / 2 - lower / 2
         if (wrong := ~(half_width > 0)).any():
             j = wrong.argmax()
@@ -321,13 +319,13 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 def _by_label(bound: Any) -> Any:
-    # Taking a labelled series by position would silently swap the columns' bounds.
+    # By position a labelled series would silently swap the columns' bounds.
     labelled = isinstance(bound, pd.Series) and all(isinstance(name, str) for name in bound.index)
     return bound.to_dict() if labelled else bound
 
 
 def _per_column(name: str, bound: Any, names: Sequence[str] | None, n_features: int) -> FloatArray:
-    """One finite bound per column from a scalar, an array or a dict by column name."""
+    """Return a finite bound for each column."""
     if is_lazy(bound):
         raise TypeError(f"{name} must be public, and in memory; got a collection of rows.")
     bound = _by_label(bound)
@@ -337,10 +335,8 @@ def _per_column(name: str, bound: Any, names: Sequence[str] | None, n_features: 
                 f"{name} is given by column name, so X must be a DataFrame with text column names."
             )
         if wrong := set(bound).symmetric_difference(names):
-            raise ValueError(
-                f"{name} must hold a bound for every column of X and for no other, which is wrong "
-                f"of {', '.join(sorted(map(repr, wrong)))}."
-            )
+            wrong_names = ", ".join(sorted(map(repr, wrong)))
+            raise ValueError(f"{name} must hold exactly the columns of X, unlike {wrong_names}.")
         bound = [bound[column] for column in names]
     values = attempted(np.asarray, bound, np.float64)
     if values is None or values.shape not in ((), (n_features,)) or not np.isfinite(values).all():

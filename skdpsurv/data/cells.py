@@ -1,18 +1,9 @@
-"""Cells of raw columns, read by what the column is declared to be and never by what it looks like.
+"""Private cells of raw columns, tables and labels, each read by itself as its column is declared.
 
-Whatever a cell is asked may answer with an error that quotes it. So every reader here runs inside
-of :func:`quietly`, and what cannot be read is refused outside, in words of ours.
-
-A cell is asked nothing unless its type is one of Python, NumPy or pandas itself: so none can speak
-for another.
-
-Tables of raw columns: data frames, arrays and lists of rows, taken apart by public names.
-
-Records one at a time, each made anew of its own cells.
-
-A row that is cut out of a table has the types of whole columns: one record's gap makes floats of a
-column of integers, its text makes objects of numbers, its category is in the list of all. What a
-model makes of such a row is a function of all records. Here a row is a function of its cells.
+Anything that a cell is asked may raise an error that quotes it. Readers run inside of
+:func:`quietly`, and refusals are worded outside. Only cells whose type is exactly one of Python,
+NumPy or pandas are asked anything. A single record is rebuilt from its own cells, since a row cut
+out of a table has types that depend on the other rows.
 """
 
 from __future__ import annotations
@@ -27,18 +18,22 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import column_or_1d
 
-from skdpsurv.data.shape import is_frame
-from skdpsurv.dp import RefusedValueError, refuse_masked, silent_arithmetic
+from skdpsurv.data.shape import is_frame, refuse_no_target, require_one_each
+from skdpsurv.dp import RefusedValueError, call_without_data, refuse_masked, silent_arithmetic
 from skdpsurv.dp.refusals import FLOATS, NO_TABLE, NUMBERS, REAL, TEXT, all_of, attempted
 from skdpsurv.dp.types import FloatArray, IndexArray
 
 #: Doubles from here on stand for several whole numbers each.
 LARGEST_FLOAT = 2.0**53
-LABELS = NUMBERS | TEXT | {Decimal}
+CATEGORIES = NUMBERS | TEXT | {Decimal}
+LABELS = NUMBERS | TEXT | {bool, np.bool_}
 MOMENTS = TEXT | {date, datetime, np.datetime64, pd.Timestamp}
-#: How many units of time a day has.
+PANDAS_MOMENTS = [f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")]
+#: Number of units of time in a day.
 _PER_DAY = {"h": 24, "m": 1_440, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6}
 _PER_DAY["ns"] = 86_400 * 10**9
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?)?", flags=re.ASCII)
@@ -58,8 +53,10 @@ def numbers(column: Any) -> FloatArray:
     return _filled(cells, REAL, np.nan, lambda found: _objects(found).astype(np.float64))
 
 
-def places(column: Any, labels: Sequence[Any], types: frozenset[type] = LABELS) -> IndexArray:
-    """Read labels: the place of each among the known ones by Python's equality, -1 where missing.
+def positions(
+    column: Any, labels: Sequence[Any], types: frozenset[type] = CATEGORIES
+) -> IndexArray:
+    """Read labels as positions among the known ones, by Python's equality; -1 where missing.
 
     In one array a record's 1.0 would make 2^53 + 1 of another 2^53, and its text make text of all.
     """
@@ -70,22 +67,22 @@ def places(column: Any, labels: Sequence[Any], types: frozenset[type] = LABELS) 
     _require(cells.ndim == 1)
     if cells.dtype.kind in "biuf":
         different, index = np.unique(cells, return_inverse=True)
-        found: IndexArray = places(different.tolist(), labels, types)[index]
+        found: IndexArray = positions(different.tolist(), labels, types)[index]
         return found
-    known = {label: place for place, label in enumerate(labels)}
+    known = {label: position for position, label in enumerate(labels)}
     several = LARGEST_FLOAT if float not in map(type, labels) else np.inf
 
     def read(found: list[Any]) -> list[int]:
-        _require(not any(type(one) in FLOATS and abs(one) >= several for one in found))
-        return [known[one] for one in found]
+        _require(not any(type(cell) in FLOATS and abs(cell) >= several for cell in found))
+        return [known[cell] for cell in found]
 
     return _filled(cells, types, -1, read)
 
 
 def days(column: Any, first: date, form: str = "") -> FloatArray:
-    """Read dates, as days since the first; NaN where missing.
+    """Read dates as days since the first; NaN where missing.
 
-    A time of day is a fraction of a day. Text may also be of a stated form.
+    A time of day is a fraction of a day. Text may also have a stated format.
     """
     dtype = getattr(column, "dtype", None)
     # pandas and polars would give another day than the one that is written there.
@@ -95,9 +92,9 @@ def days(column: Any, first: date, form: str = "") -> FloatArray:
         return _days_since(cells, first)
 
     def read(found: list[Any]) -> list[float]:
-        texts = {one for one in found if type(one) is str}
+        texts = {cell for cell in found if type(cell) is str}
         known = {text: _day(text, first, form) for text in texts}
-        return [known[one] if type(one) is str else _day(one, first, form) for one in found]
+        return [known[cell] if type(cell) is str else _day(cell, first, form) for cell in found]
 
     return _filled(cells, MOMENTS, np.nan, read)
 
@@ -125,7 +122,7 @@ def _objects(cells: Sequence[Any]) -> NDArray[Any]:
 def _filled(
     cells: NDArray[Any], types: frozenset[type], missing: Any, read: Callable[[list[Any]], Any]
 ) -> NDArray[Any]:
-    """Return what is read of the cells that are there, each of one of some types itself."""
+    """Read the cells that are present, each exactly of one of some types."""
     cells = cells if cells.dtype.kind not in "UT" else cells.astype(object)
     present = ~np.asarray(pd.isna(cells), dtype=bool)
     values = np.full(cells.size, missing, dtype=np.intp if missing == -1 else np.float64)
@@ -150,7 +147,7 @@ def _day(cell: Any, first: date, form: str) -> float:
 
 
 def _iso_text(text: str, form: str) -> str:
-    """Return a date as ISO 8601 has it, which it may be written in already."""
+    """Return a date, which may have a stated format, as ISO 8601 has it."""
     pattern = re.escape(form).replace("%d", r"(?P<d>\d\d?)").replace("%m", r"(?P<m>\d\d?)")
     pattern = pattern.replace("%Y", r"(?P<Y>\d{4})")
     if form and (found := re.fullmatch(pattern, text, flags=re.ASCII)):
@@ -178,7 +175,7 @@ def _days_since(moments: NDArray[Any], first: date) -> FloatArray:
     return values
 
 
-PANDAS_MOMENTS = [f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")]
+# ---- Tables of raw columns.
 
 
 def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
@@ -210,8 +207,8 @@ def _names(X: Any, names: Sequence[str]) -> list[str]:
 def as_table(X: Any, names: Sequence[str] | None, estimator: str = "") -> pd.DataFrame:
     """Return rows as a data frame of pandas with known columns, in order.
 
-    Cells stay what they are. NumPy and pandas look for a type that fits all of them: one text makes
-    text of all numbers of a list, and one gap makes floats of integers.
+    Cells keep their types. A common type would make text of all numbers of a list beside one text,
+    and floats of integers beside a gap.
     """
     refuse_masked(X, "X")
     if hasattr(X, "tocsr"):
@@ -229,8 +226,13 @@ def as_table(X: Any, names: Sequence[str] | None, estimator: str = "") -> pd.Dat
 
 
 def _table(X: Any) -> pd.DataFrame | None:
-    if is_frame(X):
-        columns = [_of_series(X[name]) for name in X.columns]
+    if is_frame(X):  # of polars
+        columns = [
+            np.asarray(column.to_numpy())
+            if str(column.dtype).startswith("Float")
+            else _objects(column.to_list())
+            for column in (X[name] for name in X.columns)
+        ]
     elif isinstance(X, list | tuple):
         # NumPy would make text of numbers beside text, and look into cells that are sequences.
         arrays = [row for row in X if not isinstance(row, list | tuple)]
@@ -243,35 +245,27 @@ def _table(X: Any) -> pd.DataFrame | None:
             return None
         if array.dtype.kind in "biuf":
             return pd.DataFrame(array)
-        columns = [_of_array(array[:, j]) for j in range(array.shape[1])]
+        columns = list(array.T)
+        if array.dtype.kind != "O" and array.dtype.name not in PANDAS_MOMENTS:
+            plain = array.dtype.kind in "UST"
+            columns = [_objects(column.tolist() if plain else list(column)) for column in columns]
     if len(set(map(len, columns))) > 1:
         return None
     return pd.DataFrame({j: pd.Series(one, dtype=one.dtype) for j, one in enumerate(columns)})
 
 
-def _of_series(series: Any) -> NDArray[Any]:
-    if str(series.dtype).startswith("Float"):
-        return np.asarray(series.to_numpy())
-    return _objects(series.to_list())
-
-
-def _of_array(cells: NDArray[Any]) -> NDArray[Any]:
-    """Return cells of a type that pandas has, or as objects."""
-    if cells.dtype.kind == "O" or cells.dtype.name in PANDAS_MOMENTS:
-        return cells
-    return _objects(cells.tolist() if cells.dtype.kind in "UST" else list(cells))
+# ---- Single records, in containers of their own.
 
 
 @dataclass(frozen=True)
 class LoneRows:
-    """Rows of a table, which share nothing.
+    """Rows of a table that share nothing: private.
 
     Parameters
     ----------
     cells : ndarray of float64, shape (n_records, n_columns), or list of columns
-        Private.
     names : tuple or None
-        Of the columns; None where rows are arrays.
+        Names of the columns; None where rows are arrays.
     """
 
     cells: FloatArray | list[list[Any]]
@@ -309,27 +303,26 @@ class LoneRows:
 
 
 def lone_target(y: Any, i: int) -> Any:
-    """Return what a record has in a target, in a container of its own; None of None."""
+    """Return a record's part of a target, in a container of its own; None stays None."""
     if y is None:
         return None
     if is_frame(y):
-        return pd.DataFrame(
-            [[_plain_column(y[name])[i] for name in y.columns]], columns=list(y.columns)
-        )
-    if hasattr(y, "dtype") and getattr(y.dtype, "names", None):
+        row = [_plain_column(y[name])[i] for name in y.columns]
+        return pd.DataFrame([row], columns=list(y.columns))
+    if getattr(getattr(y, "dtype", None), "names", None):
         return np.array(y[i : i + 1])
     return np.array(_plain_column(y)[i : i + 1])
 
 
 def _plain_column(column: Any) -> list[Any]:
-    """Return cells whose types are their own: another's gap or fraction makes floats of all."""
+    """Return cells with types of their own: another's gap or fraction makes floats of all."""
     if not isinstance(column, list | tuple):
         column = column.tolist() if hasattr(column, "tolist") else column.to_list()
-    return [_own(cell) for cell in column]
+    return [_plain_cell(cell) for cell in column]
 
 
-def _own(cell: Any) -> Any:
-    """Return whole numbers as such, and None for what is missing."""
+def _plain_cell(cell: Any) -> Any:
+    """Return whole numbers as integers, and None for missing values."""
     if isinstance(cell, np.integer | np.floating):
         cell = cell.item()
     if cell is pd.NA or cell is pd.NaT or (type(cell) is float and math.isnan(cell)):
@@ -337,3 +330,84 @@ def _own(cell: Any) -> Any:
     if type(cell) is float and abs(cell) < LARGEST_FLOAT and cell.is_integer():
         return int(cell)
     return cell
+
+
+# ---- Labels of classes or groups: public if the caller states them.
+
+
+def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
+    """Return the labels that the caller states, in their order."""
+    made: NDArray[Any] | None = attempted(np.asarray, labels)
+    stated = np.empty(0) if made is None else made  # ragged
+    mixed = stated.dtype.kind in "US" and not all(isinstance(c, str) for c in labels)  # type: ignore[union-attr]
+    if stated.dtype.kind == "O" and stated.ndim == 1 and all(isinstance(c, str) for c in stated):
+        stated = stated.astype(str)
+    if stated.ndim != 1 or stated.size < 1 or stated.dtype.kind not in "biufU" or mixed:
+        raise ValueError(f"{name} must be a list of labels, all numbers or all text.")
+    if stated.dtype.kind == "f" and not np.isfinite(stated).all():
+        raise ValueError(f"{name} must be finite.")
+    if np.unique(stated).size < stated.size:
+        raise ValueError(f"{name} must not hold a label twice.")
+    return stated
+
+
+def stated_classes(classes: ArrayLike | None) -> NDArray[Any] | None:
+    """Return the classes that the caller states, sorted, or None."""
+    return None if classes is None else np.unique(stated_labels("classes", classes))
+
+
+def label_indices(
+    values: ArrayLike, name: str, stated: NDArray[Any], among: str, error: str = ""
+) -> IndexArray:
+    """Return each record's label as its index among stated ones: a function of that label alone."""
+    refuse_masked(values, name)
+    found: IndexArray | None = attempted(positions, values, stated.tolist(), LABELS)
+    if found is None or (found < 0).any():
+        raise ValueError(
+            error or f"{name} must hold, for each record, one of the labels in {among}."
+        )
+    return found
+
+
+def class_indices(
+    y: ArrayLike, classes: NDArray[Any] | None, n_records: int
+) -> tuple[NDArray[Any], IndexArray]:
+    """Return the classes and, for each record, the index of its class among them."""
+    refuse_no_target(y)
+    refuse_masked(y, "y")
+    if classes is not None:
+        # Any stated label may be in any record: whether y looks like labels must not matter.
+        single = y if isinstance(y, list | tuple) else _validated(column_or_1d, y, warn=True)
+        require_one_each(len(single), n_records)
+        error = "y holds a label that is not among classes, or NaN."
+        return classes, label_indices(single, "y", classes, "classes", error)
+    labels = np.asarray(_validated(column_or_1d, y, warn=True))
+    if labels.dtype.names:
+        raise ValueError("y must be a 1d array of class labels, without fields.")
+    require_one_each(labels.shape[0], n_records)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise RefusedValueError("y contains NaN or infinity; every record must have a label.")
+    if _validated(type_of_target, labels) not in ("binary", "multiclass"):
+        raise RefusedValueError(
+            "Unknown label type: y must hold class labels, not continuous values."
+        )
+    found, index = _validated(np.unique, labels, return_inverse=True)
+    return found, index
+
+
+def one_vs_rest(index: IndexArray, n_classes: int) -> FloatArray:
+    """Return signs, 1 for a class and -1 for the rest: a row for each class, or one for two."""
+    positive = np.arange(n_classes) if n_classes > 2 else np.array([n_classes - 1])
+    return np.where(index == positive[:, None], 1.0, -1.0)
+
+
+def _validated(function: Any, *args: Any, **options: Any) -> Any:
+    """Call a validation of labels; its own errors may quote them."""
+    try:
+        return call_without_data(function, *args, **options)
+    except Exception as error:
+        message = str(error)
+        foreign = not isinstance(error, TypeError | ValueError)
+        if foreign or "Expected 2D" in message or "X must" in message:
+            message = "y must be a 1d array of class labels: numbers or text, not both."
+    raise RefusedValueError(message)

@@ -1,7 +1,6 @@
-"""Tables that come in chunks, one after the other, without an engine: one is in memory at a time.
+"""Tables that come in chunks, one after the other, of which one is in memory at a time.
 
-A fit goes over its records several times, so what is needed is not an iterator of frames, which
-can be gone through once, but something that begins anew.
+A fit goes over its records several times, so iterators of frames do not suffice.
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from skdpsurv.dp.refusals import step_of_callers
 
 __all__ = ["FrameChunks"]
 
-#: Records that take less memory than this, once they are read, are held while a fit goes over them.
-HELD_BYTES = 2**30
-
+#: Records that take less memory than this, once they are read, are kept while a fit goes over them.
+PERSISTED_BYTES = 2**30
 UNREAD = (
-    "frames must be readable to the last record: a step that reads them failed. What it said is "
-    "not shown, since it may quote a record."
+    "frames must be readable to the last record: a step that reads them failed. Its message is not "
+    "shown, since it may quote a record."
 )
 END = object()
 NO_FRAME = "frames must hold at least one pandas DataFrame, and nothing else."
@@ -33,27 +31,27 @@ Other = TypeVar("Other")
 
 
 class FrameChunks:
-    r"""A table in chunks, which are pandas data frames with the same columns.
+    r"""Read a table in chunks, which are pandas data frames with the same columns.
 
-    ``fit`` of the estimators takes it where it takes a data frame: records that do not fit into
-    memory are read chunk by chunk, as many times as a fit needs them.
-    :func:`~skdpsurv.split_target` tells covariates from the target.
+    ``fit`` of the estimators takes it in place of a data frame. Records that do not fit into memory
+    are read chunk by chunk, as many times as a fit needs them.
+    :func:`~skdpsurv.split_target` splits covariates from the target.
 
     Parameters
     ----------
     frames : callable or iterable of DataFrame
-        A function without arguments that returns an iterator which begins anew; or something that
-        can be iterated over again and again, such as a list. Private, and the same every time.
+        A function without arguments that returns a new iterator, or an iterable that can be used
+        many times, such as a list. Private, and the same every time.
 
     Attributes
     ----------
     columns : pandas.Index
-        Names of the columns, as the first chunk has them; public.
+        Names of the columns in the first chunk; public.
 
     Raises
     ------
     TypeError
-        If ``frames`` can be gone through once only.
+        If ``frames`` is an iterator, which ends.
 
     Examples
     --------
@@ -81,7 +79,7 @@ class FrameChunks:
 
     @property
     def columns(self) -> Any:
-        """Names of the columns, as the first chunk has them; None of what was made of chunks."""
+        """Names of the columns in the first chunk; None for arrays made of chunks."""
         if self._seen is None and not self._steps:
             first = next(iter(self), None)
             if not isinstance(first, pd.DataFrame):
@@ -96,7 +94,7 @@ class FrameChunks:
 
     @property
     def shape(self) -> tuple[float, ...]:
-        """Number of records, which is not known before they were read (NaN), and of columns."""
+        """Number of records, NaN until they are read, and of columns."""
         width = self._width if self._steps else len(self.columns)
         return (math.nan,) if width is None else (math.nan, width)
 
@@ -111,7 +109,7 @@ class FrameChunks:
             lambda: iter(self._frames() if callable(self._frames) else self._frames), UNREAD
         )
         while (frame := step_of_callers(lambda: next(frames, END), UNREAD)) is not END:
-            yield self._of(frame)
+            yield self._applied(frame)
 
     def __getitem__(self, columns: Any) -> FrameChunks:
         """Return one column, or some of the columns, of all chunks."""
@@ -120,33 +118,31 @@ class FrameChunks:
             if self.columns is None or name not in self.columns:
                 raise KeyError(f"columns must be among those of the chunks, got {name!r}.")
         width = len(wanted) if isinstance(columns, list) else None
-        return self._view(partial(_chosen, columns), width, pd.Index(wanted))
+        return self.over_chunks(partial(_selected, columns), width, pd.Index(wanted))
 
     def drop(self, *, columns: Sequence[Any]) -> FrameChunks:
         """Return the other columns of all chunks."""
         return self[[name for name in self.columns if name not in columns]]
 
-    def over_chunks(self, function: Callable[[Any], Any], width: int | None) -> FrameChunks:
-        """Return what a function makes of every chunk: an array of so many columns, or of none."""
-        return self._view(function, width, None)
-
-    def _view(self, step: Callable[[Any], Any], width: int | None, seen: Any) -> FrameChunks:
+    def over_chunks(
+        self, function: Callable[[Any], Any], width: int | None, columns: pd.Index | None = None
+    ) -> FrameChunks:
+        """Return a function's results for all chunks: arrays of so many columns, or of none."""
         view = FrameChunks(self._frames)
-        view._steps, view._width, view._seen = (*self._steps, step), width, seen
+        view._steps, view._width, view._seen = (*self._steps, function), width, columns
         return view
 
-    def _of(self, frame: Any) -> Any:
+    def _applied(self, frame: Any) -> Any:
         for step in self._steps:
             frame = step(frame)
         return frame
 
 
-def _chosen(columns: Any, frame: Any) -> Any:
+def _selected(columns: Any, frame: Any) -> Any:
     """Return a column, or some of the columns, of a chunk."""
-    names = columns if isinstance(columns, list) else [columns]
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(NO_FRAME)
-    for name in names:
+    for name in columns if isinstance(columns, list) else [columns]:
         if list(frame.columns).count(name) != 1:
             raise ValueError(f"frames must all have one column {name!r}.")
     return frame[columns]
@@ -158,10 +154,10 @@ class ChunkBlocks(Blocks[Block]):
     Parameters
     ----------
     begin : callable
-        Returns an iterator of the blocks; ``Nothing`` where one has no records.
+        Returns an iterator of the blocks, with ``EmptyBlock`` for those without records.
     n_blocks : int
     n_bytes : float
-        About how many bytes all blocks take; public.
+        Approximate size of all blocks; public.
     """
 
     def __init__(
@@ -171,42 +167,42 @@ class ChunkBlocks(Blocks[Block]):
 
     @property
     def n_blocks(self) -> int:
-        """How many blocks there are."""
+        """Number of blocks."""
         return self._n_blocks
 
     def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> ChunkBlocks[Other]:
-        """Return what a function makes of every block, once it is read."""
+        """Return blocks of a function's results, computed when they are read."""
         begin: Callable[[], Iterator[Any]] = partial(self.all_results, function, *each)
         return ChunkBlocks(begin, self.n_blocks, self.n_bytes)
 
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
-        """Yield what a function makes of every block that has records."""
+        """Yield a function's results for every block that has records."""
         found = self.all_results(function, *each)
         return (one for one in found if not isinstance(one, EmptyBlock))
 
     def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
-        """Yield what a function makes of every block."""
+        """Yield a function's results for every block."""
         number = 0
         for number, block in enumerate(self.begin(), 1):
             if number > self.n_blocks:
                 break
             given = (block, *(one[number - 1] for one in each))
-            nothing = [one for one in given if isinstance(one, EmptyBlock)]
-            yield nothing[0] if nothing else function(*given)
+            empty = [one for one in given if isinstance(one, EmptyBlock)]
+            yield empty[0] if empty else function(*given)
         if number != self.n_blocks:
             raise ValueError("frames must hold the same chunks whenever they begin anew.")
 
-    def held(self, share: float = 1.0) -> Blocks[Block]:
+    def persist(self, share: float = 1.0) -> Blocks[Block]:
         """Return the blocks in memory, if they are small."""
-        if self.n_bytes * share > HELD_BYTES:
+        if self.n_bytes * share > PERSISTED_BYTES:
             return ChunkBlocks(self.begin, self.n_blocks, self.n_bytes * share)
         return InMemory(one for one in self.begin() if not isinstance(one, EmptyBlock))
 
 
 def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> Blocks[Any]:
     """Return the arguments of a fit, chunk by chunk, person last; one pass counts the records."""
-    given = (X, y, *others.values(), *(() if person is None else (person,)))
-    some = [values for values in given if values is not None]
+    arguments = (X, y, *others.values(), *(() if person is None else (person,)))
+    some = [values for values in arguments if values is not None]
     if not all(
         isinstance(values, FrameChunks) and values._frames is some[0]._frames for values in some
     ):
@@ -217,8 +213,8 @@ def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) ->
 
     def begin() -> Iterator[Any]:
         for frame in table:
-            whole = tuple(None if values is None else values._of(frame) for values in given)
-            yield whole if len(frame) else EmptyBlock()
+            block = tuple(None if v is None else v._applied(frame) for v in arguments)
+            yield block if len(frame) else EmptyBlock()
 
     lengths = []
     for frame in table:

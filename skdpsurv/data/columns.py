@@ -1,4 +1,4 @@
-"""Whole tables of raw columns, turned into numbers by what is publicly known of them."""
+"""Tables of raw columns, encoded by a public description."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from skdpsurv.data.cells import raw_columns
-from skdpsurv.data.column_kinds import ColumnKind
-from skdpsurv.data.column_specs import column_kinds
+from skdpsurv.data.column_kinds import ColumnKind, column_kinds
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.shape import is_frame
 from skdpsurv.dp import RefusedValueError, silent_arithmetic
@@ -27,17 +26,17 @@ from skdpsurv.dp.types import FloatArray
 
 
 class PublicColumns(TransformerMixin, BaseEstimator):
-    """Turn a table of numbers, categories, booleans and dates into features within [-1, 1].
+    """Encode numbers, categories, booleans and dates as features within [-1, 1].
 
-    Nothing is learnt from the data: bounds and categories are stated, so using this before a
-    private estimator spends no budget, and moves no record because of another record. Categories
-    and ranges that are found in the records are not public.
+    Bounds and categories are stated, and nothing is learnt from the data. So this spends no budget
+    before a private estimator, and the features of a record depend on no other record. Categories
+    and ranges found in the records would not be public.
 
     Parameters
     ----------
     columns : dict of str to specification
-        What is publicly known of each column of the table. A specification is one of these, or
-        its shorthand:
+        The public knowledge of each column of the table. A specification is one of these, or its
+        shorthand:
 
         ======== ========================================================== ====================
         kind     specification                                              shorthand
@@ -48,25 +47,24 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         date     ``{"dates": ["2001-01-01", "2010-12-31"]}``
         ======== ========================================================== ====================
 
-        Each may say what to do with ``"missing"`` values, and dates which ``"format"`` their text
-        has, such as ``"%d.%m.%Y"``, beside ``"2001-12-31"``. Labels are all text or all integers.
+        Each may state a treatment of ``"missing"`` values. Dates may state the ``"format"`` of
+        text, such as ``"%d.%m.%Y"``, beside ``"2001-12-31"``. Labels are all text or all integers.
         The unit of a number is for its reader. A ``"typical"`` value, such as ``37`` within bounds
-        of a temperature, makes an example of a person in reports that readers recognise
-        (:meth:`example`). A list of two numbers is refused, as these may be
-        bounds or categories. Instead of a dict, a list of specifications that also hold their
-        ``"name"`` keeps the order of columns where a file would not.
+        of a temperature, is used for the example person in reports (:meth:`example`). A list of two
+        numbers is refused, as these may be bounds or categories. A list of specifications that
+        also hold their ``"name"`` keeps the order of columns where a file would not.
     missing : {"error", "midpoint", "category"}, default="error"
-        What to do with None, NaN, NaT and NA in columns that do not say it. ``"error"`` refuses
-        them. ``"midpoint"`` is the middle of the bounds: 0 for numbers and dates, 0.5 for
-        booleans; categories have no middle, and refuse. ``"category"`` adds an indicator of
-        missing values behind the column's other features, which are at their midpoint there, or
-        all 0 for categories.
+        Treatment of None, NaN, NaT and NA in columns that do not state it. ``"error"`` refuses
+        them. ``"midpoint"`` is the middle of the bounds: 0 for numbers and dates, 0.5 for booleans;
+        categories have no middle, and refuse. ``"category"`` adds an indicator of missing values
+        behind the column's other features. These are at their midpoint there, or all 0 for
+        categories.
     drop : {"first", "if_binary"} or None, default="first"
-        Which categories have no indicator: the first of each column, which is then the reference;
-        the first where there are two; or none.
+        Categories without an indicator: the first of each column, which is then the reference; the
+        first where there are two; or none.
     missing_values : sequence of str, default=()
-        What means missing in files that commands read, beside empty cells, NA and the like, such
-        as ``["-99"]``. Arrays and data frames have None or NaN there.
+        Texts that mean missing in files that commands read, beside empty cells, NA and the like,
+        such as ``["-99"]``. Arrays and data frames have None or NaN there.
 
     Attributes
     ----------
@@ -83,17 +81,16 @@ class PublicColumns(TransformerMixin, BaseEstimator):
     Notes
     -----
     ``X`` is a DataFrame of pandas or polars that holds exactly these columns, in any order, or an
-    array or a list of rows in the order of ``columns``, or of the frame in ``fit``. What a column
-    holds is decided by its specification and never by its type: numbers in a column of objects are
-    numbers, and numbers as text are refused.
+    array or a list of rows in the order of ``columns``, or of the frame in ``fit``. Specifications
+    say how columns are read, and types do not: numbers in a column of objects are numbers, and
+    numbers as text are refused.
 
-    Numbers become what :class:`PublicBoundsScaler` makes of them. Dates are days since the first
-    one, a time of day being a fraction of a day, scaled like numbers; those with a time zone are
-    refused, since their day depends on where one looks. A category is equal to its label: 1.0 is 1,
-    True is not, and neither is ``"1"``. Clipping is silent, since how many values were clipped is
-    private.
+    Numbers are scaled as by :class:`PublicBoundsScaler`. Dates are days since the first one, with
+    the time of day as a fraction, and scaled like numbers. Dates with a time zone are refused,
+    since their day depends on the place. A category is equal to its label: 1.0 is 1, True is not,
+    and neither is ``"1"``. Clipping is silent, since the number of clipped values is private.
 
-    What is refused is said by column, which reveals that such a value exists there, and no more.
+    Refusals name the column, which reveals that such a value exists there, and no more.
 
     ``transform`` needs no ``fit``: that call only checks the table.
 
@@ -138,8 +135,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         **columns
-            A specification for each column, as in the class. All are columns, also those that are
-            called as a parameter.
+            A specification for each column, as in the class. Names of parameters are columns, too.
 
         Returns
         -------
@@ -180,7 +176,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the file is no such file, naming it and the rule.
+            If the file breaks a rule; the message names both.
         OSError
             If it cannot be read.
         """
@@ -197,7 +193,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
                 parameters["drop"] = None
             if isinstance(parameters["columns"], dict):
                 parameters["columns"] = {
-                    name: _specification(name, said) for name, said in parameters["columns"].items()
+                    name: _specification(name, one) for name, one in parameters["columns"].items()
                 }
             columns = cls(**parameters)
             columns._check()
@@ -224,9 +220,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         ------
         ValueError, TypeError
             If the description breaks a rule, if the table has other columns, or if a column holds
-            what it should not.
+            other values than described.
         """
-        if is_lazy(X):  # whose values are looked at where they are used
+        if is_lazy(X):  # values are checked where they are used
             raw_columns(one_row(X), self._names(), type(self).__name__)
         else:
             self._read(X, None)
@@ -240,7 +236,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
     @supports_lazy_input(lambda self: len(self._features()))
     def transform(self, X: ArrayLike) -> FloatArray:
-        """Make features of the columns.
+        """Encode the columns as features.
 
         Parameters
         ----------
@@ -286,13 +282,13 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         return np.array([feature.name for feature in self._features()], dtype=object)
 
     def example(self) -> pd.DataFrame:
-        """Return somebody who does not exist, for predictions and figures: a table of one row.
+        """Return an example person, for predictions and figures.
 
         Returns
         -------
         DataFrame of shape (1, n_columns)
-            What each column calls ``"typical"``; where it says nothing, the middle of its bounds,
-            its first category, or False. Public, as the description is.
+            The ``"typical"`` value of each column; else the middle of its bounds, its first
+            category, or False. Public, as the description is.
 
         Examples
         --------
@@ -314,28 +310,28 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         return [kind.column for kind in self._kinds()]
 
     def _check(self) -> None:
-        """Raise TypeError or ValueError if a parameter breaks a rule; needs no data."""
+        """Raise TypeError or ValueError if a parameter breaks a rule."""
         self._kinds()
 
     def _features(self, inputs: Sequence[Feature] | None = None) -> list[Feature]:
-        """Return which features are made; of raw columns, so that inputs do not matter."""
+        """Return the features of raw columns, whatever the inputs."""
         return [feature for kind in self._kinds() for feature in kind.features()]
 
     def _described(self) -> dict[str, Any]:
         """Return parameters in JSON's types that make the same transformer, to the bit."""
         tables = [{"name": kind.column, **kind.described()} for kind in self._kinds()]
-        said = {"columns": tables, "missing": self.missing, "drop": self.drop}
-        coded = list(map(str, self.missing_values))
-        return said | ({"missing_values": coded} if coded else {})
+        texts = {"missing_values": list(map(str, self.missing_values))}
+        stated = {"columns": tables, "missing": self.missing, "drop": self.drop}
+        return stated | (texts if texts["missing_values"] else {})
 
     def _beyond(self, X: ArrayLike) -> list[str]:
-        """Return the columns of numbers and dates with a value beyond the bounds: private."""
+        """Return the columns with a value beyond the bounds: private."""
         return [kind.column for kind, values in self._read(X, None) if kind.beyond(values)]
 
     def _read(self, X: ArrayLike, seen: Sequence[str] | None) -> list[tuple[ColumnKind, Any]]:
         kinds = self._kinds()
         names = [kind.column for kind in kinds]
-        # After a fit on a frame, arrays hold their columns in the order of that.
+        # After a fit on a frame, arrays hold their columns in its order.
         order = names if seen is None or sorted(seen) != sorted(names) else list(seen)
         columns = dict(zip(order, raw_columns(X, order, type(self).__name__), strict=True))
         read: list[tuple[ColumnKind, Any]] = []
@@ -345,40 +341,31 @@ class PublicColumns(TransformerMixin, BaseEstimator):
                 read.append((kind, kind.read(columns[kind.column])))
             except RefusedValueError as error:
                 refused.append(str(error))
-        if refused:  # whoever mends a file wants to know all of them
+        if refused:  # all of them, for whoever mends a file
             raise RefusedValueError(" ".join(refused))
         return read
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        kinds = attempted(self._kinds) or ()  # what is wrong is said by fit
+        kinds = attempted(self._kinds) or ()  # fit refuses wrong descriptions
         tags.input_tags.allow_nan = any(kind.missing != "error" for kind in kinds)
         tags.input_tags.string = tags.input_tags.categorical = True
         tags.requires_fit = False
         return tags
 
     def _repr_html_(self) -> str:
-        kinds = attempted(self._kinds)
-        if kinds is None:  # said by fit
-            return f"<pre>{html.escape(repr(self))}</pre>"
-        names = [", ".join(feature.name for feature in kind.features()) for kind in kinds]
-        rows = [(kind.column, kind.words(), kind.missing) for kind in kinds]
-        table = pd.DataFrame(rows, columns=["column", "what", "missing"]).assign(features=names)
-        with pd.option_context("display.max_colwidth", None):
-            html_table: str = table.to_html(index=False)
-        return html_table
+        return f"<pre>{html.escape(repr(self))}</pre>"  # scikit-learn escapes no names of columns
 
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
-        # Notebooks ask for this first, and scikit-learn's shows no columns.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
-def _specification(name: str, said: Any) -> Any:
-    """Return what a file says of a column as the constructor has it: TOML has no tuples."""
-    if said == []:
+def _specification(name: str, stated: Any) -> Any:
+    """Return a column's entry in a file as the constructor has it: TOML has no tuples."""
+    if stated == []:
         raise ValueError(
             f"columns[{name!r}] must say what the column holds, and [] says nothing: bounds such "
             'as [0, 100], or categories such as ["a", "b"].'
         )
-    numbers = isinstance(said, list) and all(type(one) in (int, float) for one in said)
-    return tuple(said) if numbers and len(said) == 2 else said
+    numbers = isinstance(stated, list) and all(type(one) in (int, float) for one in stated)
+    return tuple(stated) if numbers and len(stated) == 2 else stated

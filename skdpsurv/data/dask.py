@@ -1,13 +1,9 @@
 """Records on the workers of Dask: blocks stay where they are, and only sums come back.
 
-A block is a task. What a function makes of it is another one, on the worker that holds the block,
-and sums are added up in a tree of fixed order, so that what reaches the client is one sum a pass.
-Noise is drawn there, once, whatever workers do: what a lost one had computed is computed again by
-the engine, from the records.
-
-Nothing fails on a worker, as an engine logs what failed on what: an error is caught, travels as a
-value, and is raised in the client. Its text is kept if it is one of this package's own refusals,
-which say what rule was broken and nothing of a record; errors of other kinds may quote one.
+A block is a task, and a function of a block is another, on the same worker. Sums are added in a
+tree of fixed order; noise is drawn once, in the client. Errors on workers would be logged with
+their data: they are caught, travel as values, and are raised in the client. Only messages of this
+package's own refusals are kept, since others may quote a record.
 """
 
 from __future__ import annotations
@@ -17,39 +13,30 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
-from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
-from uuid import uuid4
 
-import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import (
     Blocks,
     EmptyBlock,
-    FirstPlaces,
-    added,
-    encoded_names,
+    FirstRecords,
+    add_results,
     fingerprint,
-    new_places,
+    new_records,
     pairwise_sum,
 )
 from skdpsurv.dp import silent_arithmetic
 from skdpsurv.dp.refusals import RefusedValueError, attempted, step_of_callers
-from skdpsurv.dp.types import IndexArray
 
 UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
-#: Errors with a text of this package's own: no subclasses, such as those of Unicode and of pandas.
+#: Errors whose messages are this package's own, but not subclasses, as of Unicode and of pandas.
 OWN = (ValueError, TypeError, RefusedValueError)
-#: So many sums are added up in one task: a power of 2, so that the tree is that of
-# ``pairwise_sum``.
+#: Number of sums that one task adds: a power of 2 gives the tree of ``pairwise_sum``.
 SPLIT_EVERY = 8
-#: Blocks are held in memory if this many times their size is there.
-ROOM = 3.0
-#: Names are compared in at most so many tasks.
-NAME_PARTS = 64
+#: Blocks are persisted if this many times their size fits into memory.
+MEMORY_FACTOR = 3.0
 
 Block = TypeVar("Block")
 Other = TypeVar("Other")
@@ -63,10 +50,10 @@ class DaskBlocks(Blocks[Block]):
     parts : sequence of dask.delayed.Delayed
         One for each block.
     n_bytes : float, default=inf
-        About how many bytes all blocks take; public. Blocks that are known to be small enough for
-        the memory of the workers are held there while a fit goes over them.
+        Approximate size of all blocks; public. Blocks that fit into the memory of the workers are
+        persisted while a fit goes over them.
     client : distributed.Client or None
-        Of the workers; None: threads of this process.
+        Client of the workers; None means threads of this process.
     """
 
     def __init__(self, parts: Sequence[Any], n_bytes: float = math.inf, client: Any = None) -> None:
@@ -77,51 +64,60 @@ class DaskBlocks(Blocks[Block]):
 
     @property
     def n_blocks(self) -> int:
-        """How many blocks there are, with those that are empty."""
+        """Number of blocks, with empty ones."""
         return len(self.parts)
 
     def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> DaskBlocks[Other]:
-        """Return what a function will make of every block, when it is asked for."""
+        """Return lazy results of a function for every block."""
         return DaskBlocks(self._tasks(function, each), self.n_bytes, self.client)
 
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
-        """Yield what a function makes of every block that has records."""
+        """Yield results of a function for every block that has records."""
         found = self.all_results(function, *each)
         return (one for one in found if not isinstance(one, EmptyBlock))
 
     def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
-        """Yield what a function makes of every block."""
-        return map(raised, self._computed(self._tasks(function, each)))
+        """Yield results of a function for every block."""
+        return map(result_of, self._computed(self._tasks(function, each)))
 
     def map_reduce(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
-        """Return the sum over all blocks, added up on the workers."""
+        """Return the sum of results, added on the workers."""
         tasks = self._tasks(function, each)
         while len(tasks) > 1:
-            ends = range(0, len(tasks), SPLIT_EVERY)
-            some = (tasks[start : start + SPLIT_EVERY] for start in ends)
-            tasks = [task(_summed, *parts) for parts in some]
-        found: Other = raised(self._computed(tasks)[0])
+            starts = range(0, len(tasks), SPLIT_EVERY)
+            tasks = [task(_summed, *tasks[start : start + SPLIT_EVERY]) for start in starts]
+        found: Other = result_of(self._computed(tasks)[0])
         return found
 
     def can_send(self, value: Any) -> bool:
-        """Say whether a value can go to the workers."""
+        """Return whether a value can go to the workers."""
         return sendable(value)
 
     def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
-        """Return tasks for the places of the records whose name no record before them has."""
-        return step_of_callers(lambda: _first_places(self.parts, names), UNREAD)
+        """Return tasks for the first record of each name; names travel among workers alone."""
+        from dask.base import persist
 
-    def held(self, share: float = 1.0) -> DaskBlocks[Block]:
-        """Return the same blocks, computed now and held on the workers, if there is room."""
+        each = step_of_callers(lambda: self._tasks(names, ()), UNREAD)
+        new = task(_new_records, *each)
+        first = [
+            task(guarded_call, FirstRecords, task(guarded_call, itemgetter(i), new), given)
+            for i, given in enumerate(task(guarded_call, fingerprint, one) for one in each)
+        ]
+        # Small, and otherwise computed again in every pass.
+        found: Sequence[Any] = step_of_callers(lambda: persist(*first), UNREAD)
+        return found
+
+    def persist(self, share: float = 1.0) -> DaskBlocks[Block]:
+        """Return the same blocks, computed now and kept on the workers, if there is room."""
         from dask.base import persist
 
         n_bytes = self.n_bytes * share
-        room = n_bytes * ROOM <= _memory(self.client)
+        room = n_bytes * MEMORY_FACTOR <= _memory(self.client)
         parts = step_of_callers(lambda: persist(*self.parts), UNREAD) if room else self.parts
         return DaskBlocks(parts, n_bytes, self.client)
 
     def _computed(self, tasks: Sequence[Any]) -> Sequence[Any]:
-        """Return the results of tasks, or refuse what failed in words that quote no record."""
+        """Return the results of tasks, or refuse failures in words that quote no record."""
         from dask.base import compute
 
         # Without its client Dask would go on in this process, with all of the records.
@@ -139,12 +135,12 @@ class DaskBlocks(Blocks[Block]):
         )
 
     def _tasks(self, function: Callable[..., Any], each: Sequence[Sequence[Any]]) -> list[Any]:
-        once = task(partial(itself, function))
-        return [task(applied, once, *given) for given in zip(self.parts, *each, strict=True)]
+        once = task(partial(identity, function))
+        return [task(guarded_call, once, *given) for given in zip(self.parts, *each, strict=True)]
 
 
 def current_client() -> Any:
-    """Return the client that computes what is asked for now; None: threads of this process."""
+    """Return Dask's current client; None means threads of this process."""
     from distributed import get_client
 
     with suppress(ValueError):
@@ -153,48 +149,48 @@ def current_client() -> Any:
 
 
 def sendable(value: Any) -> bool:
-    """Say whether a value can go to where tasks are computed now: threads take anything."""
+    """Return whether a value can go to where tasks are computed now: threads take anything."""
     from cloudpickle import dumps
     from dask import local, threaded
     from dask.base import get_scheduler
 
     if get_scheduler() in (None, local.get_sync, threaded.get):
         return True
-    # As Dask does it, but that it logs what it cannot pickle; arrays are not copied.
+    # As Dask does it, but without its log of what cannot be pickled; arrays are not copied.
     pickled = partial(dumps, protocol=5, buffer_callback=lambda buffer: None)
     return attempted(pickled, value) is not None
 
 
 def _memory(client: Any) -> float:
-    """Return how much memory workers have, in bytes."""
+    """Return the memory of the workers, in bytes."""
     from distributed.system import MEMORY_LIMIT
 
     if client is None:
         return float(MEMORY_LIMIT)
     try:
         known = client.scheduler_info(n_workers=-1)
-    except TypeError:  # before 2025.4, which tells of all workers by itself
+    except TypeError:  # before 2025.4, which returns all workers by itself
         known = client.scheduler_info()
     workers = known["workers"].values()
     return float(sum(worker["memory_limit"] or MEMORY_LIMIT for worker in workers))
 
 
 def task(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return a task of other ones, and of values, which are taken as they are."""
+    """Return a task of other tasks and of values; Dask does not look into values."""
     from dask.delayed import Delayed, delayed
 
     given = [
-        one if isinstance(one, Delayed) else delayed(partial(itself, one), pure=False)()
+        one if isinstance(one, Delayed) else delayed(partial(identity, one), pure=False)()
         for one in arguments
     ]
     return delayed(function, pure=False)(*given)
 
 
-def itself(value: Any) -> Any:
+# ---- Functions that run on workers.
+
+
+def identity(value: Any) -> Any:
     return value
-
-
-# ---- What runs on workers.
 
 
 class RemoteError(NamedTuple):
@@ -204,8 +200,8 @@ class RemoteError(NamedTuple):
     message: str
 
 
-def applied(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function makes of its arguments, or of the first that is none: that one."""
+def guarded_call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a function's result, an error as a value, or the first argument that is no block."""
     for one in arguments:
         if isinstance(one, RemoteError | EmptyBlock):
             return one
@@ -221,93 +217,28 @@ def applied(function: Callable[..., Any], *arguments: Any) -> Any:
     return RemoteError(RuntimeError, "A block of records could not be used.")
 
 
-def raised(found: Any) -> Any:
-    """Return what was found, or raise what it stands for."""
+def result_of(found: Any) -> Any:
+    """Return a result, or raise the error that it stands for."""
     if isinstance(found, RemoteError):
         raise found.kind(found.message)
     return found
 
 
-def _unless_refused(function: Callable[[Any], Any], parts: Sequence[Any]) -> Any:
-    """Return what a function makes of parts, or the first refusal among them."""
-    refused = [part for part in parts if isinstance(part, RemoteError)]
-    return refused[0] if refused else function(parts)
-
-
 def _summed(*parts: Any) -> Any:
-    return _unless_refused(partial(pairwise_sum, add=_added), parts)
+    return _unless_failed(partial(pairwise_sum, add=_added), parts)
+
+
+def _new_records(*names: Any) -> Any:
+    return _unless_failed(partial(guarded_call, new_records), names)
+
+
+def _unless_failed(function: Callable[[Any], Any], parts: Sequence[Any]) -> Any:
+    """Return a function of parts, or the first error among them."""
+    failed = [part for part in parts if isinstance(part, RemoteError)]
+    return failed[0] if failed else function(parts)
 
 
 def _added(one: Any, other: Any) -> Any:
     if isinstance(other, EmptyBlock):
         return one
-    return other if isinstance(one, EmptyBlock) else added(one, other)
-
-
-# ---- Names of records, compared where they are. They are dealt by a hash, so that all records of a
-# name meet in one task. Names and places travel among workers, and nothing else.
-
-
-class Dealt(NamedTuple):
-    """Some names of a block, where they are in it, and what tells all of its names."""
-
-    names: NDArray[Any]
-    places: IndexArray
-    fingerprint: bytes
-
-
-def _first_places(parts: Sequence[Any], names_of: Callable[[Any], NDArray[Any]]) -> Sequence[Any]:
-    """Return a task for each partition: where its first records of names are."""
-    from dask.base import persist
-    from dask.delayed import Delayed
-    from dask.highlevelgraph import HighLevelGraph
-
-    of_names, of_parts = range(min(len(parts), NAME_PARTS)), range(len(parts))
-    deal = partial(_listed, partial(_deal, names_of, len(of_names)), len(of_names))
-    meet = partial(_listed, partial(_unless_refused, _meet), len(parts))
-    # In one layer of a graph: so many ``delayed`` objects take long to put together.
-    layer = uuid4().hex
-    words = "dealt", "some", "met", "first", "places"
-    dealt, some, met, first, places = (f"{word}-{layer}" for word in words)
-    graph: dict[Any, Any] = {(dealt, i): (deal, part.key) for i, part in enumerate(parts)}
-    for k, i in product(of_names, of_parts):
-        graph[some, k, i] = itemgetter(k), (dealt, i)
-        graph[first, k, i] = itemgetter(i), (met, k)
-    graph |= {(met, k): (meet, [(some, k, i) for i in of_parts]) for k in of_names}
-    graph |= {(places, i): (_together, [(first, k, i) for k in of_names]) for i in of_parts}
-    whole = HighLevelGraph.from_collections(layer, graph, dependencies=parts)
-    # Small, and else worked out again in every pass.
-    found: Sequence[Any] = persist(*(Delayed((places, i), whole, layer=layer) for i in of_parts))
-    return found
-
-
-def _listed(function: Callable[[Any], Any], length: int, given: Any) -> list[Any]:
-    """Return a list that is made, or as many times what could not be used."""
-    found = applied(function, given)
-    return found if isinstance(found, list) else [found] * length
-
-
-def _deal(names_of: Callable[[Any], NDArray[Any]], n_parts: int, block: Any) -> list[Dealt]:
-    names = names_of(block)
-    told = fingerprint(names)
-    keys = names if names.dtype.kind == "i" else pd.Series(encoded_names(names), dtype=object)
-    hashed = pd.util.hash_array(np.asarray(keys), categorize=False) % np.uint64(n_parts)
-    places = (np.flatnonzero(hashed == k) for k in range(n_parts))
-    return [Dealt(names[at], at, told) for at in places]
-
-
-def _meet(dealt: Sequence[Any]) -> list[Any]:
-    """Return, for each block, which of some names stand nowhere before."""
-    new = new_places([getattr(one, "names", one) for one in dealt])
-    return [
-        one if isinstance(one, EmptyBlock) else one._replace(places=one.places[first])
-        for one, first in zip(dealt, new, strict=True)
-    ]
-
-
-def _together(some: Sequence[Any]) -> Any:
-    """Return the places of all parts of a block's names, in their order."""
-    for one in some:
-        if isinstance(one, RemoteError | EmptyBlock):
-            return one
-    return FirstPlaces(np.sort(np.concatenate([one.places for one in some])), some[0].fingerprint)
+    return other if isinstance(one, EmptyBlock) else add_results(one, other)

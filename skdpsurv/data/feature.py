@@ -1,14 +1,7 @@
 """Features: the numbers that a likelihood sees, as formulas of raw columns.
 
-A public transformer is known without data: what it makes of columns is written down here, feature
-by feature. That gives a release its names, the coefficients their units, and whoever has neither
-this package nor Python a formula to compute.
-
-What looks wrong in public numbers, without a look at any record.
-
-Wrong bounds and wrong units cost accuracy in silence: whether records are within bounds is private,
-so that no fit may say it. Public numbers that hardly fit each other can be told apart from those
-that do, and are asked about before anything is spent.
+Public transformers are known without data. Their formulas give a release its names, coefficients
+their units, and other programs something to compute. Bounds that look wrong are warned of here.
 """
 
 from __future__ import annotations
@@ -19,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from skdpsurv.data.shape import PublicInputWarning
+
 
 @dataclass(frozen=True, eq=False)
 class Expression:
@@ -27,7 +22,7 @@ class Expression:
     Parameters
     ----------
     kind : str
-        What is computed of ``of``:
+        The operation on ``of``:
 
         ======== ========================= ====================================================
         kind     numbers                   value
@@ -49,7 +44,7 @@ class Expression:
     numbers : tuple
         Public constants.
     form : str, default=""
-        Of days: how dates may be written, as text, beside ISO 8601. The same formula in any form.
+        Format of dates written as text, beside ISO 8601. It does not change the formula.
     """
 
     kind: str
@@ -68,14 +63,14 @@ class Feature:
         As ``get_feature_names_out`` of scikit-learn has it.
     expression : Expression
     low, high : float
-        Its public range.
+        Public range.
     column : str or None
-        The raw column that it is made of, if it is made of one alone.
+        Its raw column, if it depends on one alone.
     level : str, int, bool or None
-        The category that it indicates; None of what is measured.
+        The category that it indicates; None for measurements.
     per_unit : float or None
-        How far it moves with one unit of the column, within the bounds, or from the reference to
-        the level. None where that is no constant.
+        Change of the feature for one unit of the column, within the bounds, or from the reference
+        to the level. None where that is not constant.
     unit : str
         Unit of the column.
     """
@@ -99,12 +94,12 @@ def raw_features(names: Sequence[str]) -> list[Feature]:
 
 
 def known_names(names: Sequence[str] | None, n_features: int) -> list[str]:
-    """Return names of columns; x0, x1 and so on, as scikit-learn has it, of those without."""
+    """Return names of columns; without any, x0, x1 and so on, as scikit-learn has it."""
     return [f"x{j}" for j in range(n_features)] if names is None else list(names)
 
 
 def same_features(some: Sequence[Feature], others: Sequence[Feature]) -> bool:
-    """Say whether features are the same formulas of the same raw columns, in the same order."""
+    """Return whether features are the same formulas of the same raw columns, in the same order."""
     known: dict[tuple[int, int], bool] = {}
 
     def same(one: Expression, other: Expression) -> bool:
@@ -121,14 +116,14 @@ def same_features(some: Sequence[Feature], others: Sequence[Feature]) -> bool:
 
 
 def require_same_units(who: str, *tables: Sequence[Feature]) -> None:
-    """Refuse tables that measure a column in different units, of those that state one.
+    """Refuse tables that state different units for one column.
 
-    Formulas are the same in years and in months where bounds are, and :func:`same_features` looks
-    at no unit.
+    :func:`same_features` ignores units: formulas in years and in months agree where bounds do.
     """
     units: dict[str, str] = {}
-    named = [one for features in tables for one in features if one.unit and one.column is not None]
-    for feature in named:
+    for feature in (one for features in tables for one in features):
+        if not feature.unit or feature.column is None:
+            continue
         first = units.setdefault(str(feature.column), feature.unit)
         if feature.unit != first:
             raise ValueError(
@@ -137,107 +132,42 @@ def require_same_units(who: str, *tables: Sequence[Feature]) -> None:
             )
 
 
-#: Of a span, or of an upper bound in units of a lower one.
+#: Width of bounds, or ratio of positive ones, above which they are called wide.
 WIDE = 1e6
-#: Horizons up to this many are of years, as a rule; bounds of this many horizons are then of days.
+#: Horizons up to ``SHORT`` are in years, as a rule; bounds ``MANY`` times as wide are not.
 SHORT, MANY = 20.0, 100.0
-#: Of n times epsilon, for each coefficient.
-LEAST_EACH = 50.0
 SMALL_UNITS = frozenset(
     name + plural for name in ("minute", "hour", "day", "week", "month") for plural in ("", "s")
 )
 
 
-#: Records times epsilon, with a fifth of it for standard errors, per squared number of features:
-#: with less, most intervals of made-up columns are infinite in simulated studies.
-INTERVALS_NEED, USUAL_SHARE = 100.0, 0.2
-
-
-class PublicInputWarning(UserWarning):
-    """Public numbers of a fit that hardly fit each other: it is private, and may be useless."""
-
-
 def wide_bounds(features: Sequence[Feature]) -> list[str]:
-    """Return a question where public bounds of a column span a million."""
+    """Return a warning if the public bounds of a column span a million."""
     wide = [
         f"column {feature.column!r} has public bounds {low:g} to {high:g}"
-        for feature, (low, high) in _bounded(features)
+        for feature, low, high in _bounded(features)
         if high - low >= WIDE or (low > 0 and high / low >= WIDE)
     ]
     if not wide:
         return []
     others = f" (and {len(wide) - 1} more like it)" if len(wide) > 1 else ""
     return [
-        f"{wide[0]}{others}. Noise is measured in spans of bounds, and values in a small part of a "
-        "span can hardly be told apart: are these the bounds of the protocol, in the unit of the "
+        f"{wide[0]}{others}. Noise grows with the width of bounds, and values in a small part of "
+        "them can hardly be told apart: are these the bounds of the protocol, in the unit of the "
         "column? Values that differ by factors are better given as logarithms."
     ]
 
 
-def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[str]:
-    """Return what is wrong where each coefficient has few records times epsilon."""
-    budget = float(n_records) * epsilon / max(n_coefficients, 1)
-    if budget >= LEAST_EACH:
-        return []
-    needed = math.ceil(LEAST_EACH * n_coefficients / epsilon)
-    return [
-        f"n * epsilon is {budget:.3g} for each of {n_coefficients:,} coefficients, and below "
-        f"{LEAST_EACH:g} noise tends to hide what they say: it needs {needed:,} records at "
-        f"epsilon={epsilon:g}, fewer columns, or a curve without any. Ask skdpsurv plan, or "
-        "forecast_accuracy, what to expect."
-    ]
-
-
-def unstated_norm() -> list[str]:
-    """Return what happens to rows of which neither the columns nor the norm were stated."""
-    return [
-        "neither columns nor data_norm is stated: rows are taken to be within [-1, 1] already (for "
-        "classifiers and linear models, no longer than 1), and longer ones are cut down whatever "
-        "their units. For raw numbers write columns=PublicColumns({name: (low, high), ...}) with "
-        "the bounds of the protocol; for rows that are scaled, data_norm=, a public bound on their "
-        "length."
-    ]
-
-
-def few_intervals(
-    n_records: int, n_features: int, epsilon: float, share: float, least: float
-) -> list[str]:
-    """Return what stands against standard errors, where most intervals will be infinite."""
-    signal = n_records * epsilon
-    if signal < least:
-        return [
-            f"inference_share={share:g} buys nothing: standard errors need n * epsilon of at least "
-            f"{least:g}, and it is {signal:.3g}. There will be none."
-        ]
-    need = INTERVALS_NEED * n_features**2 * USUAL_SHARE / share
-    if signal >= need:
-        return []
-    return [
-        f"inference_share={share:g} with {n_features} columns and n * epsilon = {signal:.3g}: less "
-        f"than half of the intervals will be finite, as a rule, below {need:.3g}. Fewer columns, "
-        "more records or a larger epsilon would help; forecast_accuracy tells how much."
-    ]
-
-
 def warn_of_wide_bounds(features: Sequence[Feature]) -> None:
-    """Warn of wide bounds where a scaler is used by itself, in a pipeline of scikit-learn."""
-    for doubt in wide_bounds(features):
-        warnings.warn(doubt, PublicInputWarning, stacklevel=4)
-
-
-def missing_from_prior(columns: Sequence[str]) -> list[str]:
-    """Return a question where a prior speaks of columns that the records do not have."""
-    said = (
-        f"the prior speaks of columns that these records do not have: {', '.join(columns)}. What "
-        "it says of the others allows for those: are they misspelt?"
-    )
-    return [said] if columns else []
+    """Warn of wide bounds where a scaler is used by itself, as in a pipeline of scikit-learn."""
+    for message in wide_bounds(features):
+        warnings.warn(message, PublicInputWarning, stacklevel=4)
 
 
 def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
-    """Return a question where a horizon looks like years, and bounds are of days.
+    """Return a warning if a horizon looks like years beside bounds in smaller units.
 
-    Dates are no reason to ask: they are days whatever unit a study has its times in.
+    Dates do not count: they are days whatever the unit of the times.
     """
     if max_time > SHORT:
         return []
@@ -246,13 +176,13 @@ def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
         f"{high - low:g} {feature.unit} apart. If times are in {feature.unit}, the horizon is "
         f"{max_time:g} {feature.unit}, and whoever is seen for longer counts as censored there. "
         "max_time must be in the unit of the times."
-        for feature, (low, high) in _bounded(features)
+        for feature, low, high in _bounded(features)
         if feature.unit.lower() in SMALL_UNITS and high - low >= MANY * max_time
     ][:1]
 
 
-def _bounded(features: Sequence[Feature]) -> list[tuple[Feature, tuple[float, float]]]:
-    """Return features that are numbers of a column, with its public bounds."""
+def _bounded(features: Sequence[Feature]) -> list[tuple[Feature, float, float]]:
+    """Return the features that are numbers of one column, with its public bounds."""
     found = []
     for feature in features:
         step = feature.expression
@@ -260,5 +190,5 @@ def _bounded(features: Sequence[Feature]) -> list[tuple[Feature, tuple[float, fl
             step = step.of[0]
         raw = step.kind == "clip" and step.of[0].kind == "column"
         if raw and feature.column is not None and feature.level is None:
-            found.append((feature, (float(step.numbers[0]), float(step.numbers[1]))))
+            found.append((feature, float(step.numbers[0]), float(step.numbers[1])))
     return found

@@ -1,11 +1,10 @@
-r"""People with several records: one of each is kept, so that what is private is a person.
+r"""People with several records: only the first record of each is used, so persons are private.
 
-Of the records of each person the first is kept, in the order of the records: which one that is
-depends on that person's records alone, and not on what any other's hold. Data sets that differ in
-all records of one person, with as many people, thus become data sets that differ in one record,
-but for the order; and what a fit releases has the same law in every order: its sums do not know
-it, and where records are dealt to parts they are dealt at random. So a guarantee for one replaced
-record is one for one replaced person (docs/proofs/person).
+The first record of a person in the data depends on that person's records alone. Data sets that
+differ in all records of one person, and have as many people, thus become data sets that differ in
+one record, up to their order. The distribution of a release does not depend on the order: sums
+ignore it, and random splits are uniform. So a guarantee for one replaced record is one for one
+replaced person (docs/proofs/person).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.data.blocks import Blocks, EmptyBlock, FirstPlaces, new_places
+from skdpsurv.data.blocks import Blocks, EmptyBlock, FirstRecords, new_records
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import PrivacyGuarantee, refuse_masked
 from skdpsurv.dp.guarantee import PERSON
@@ -42,15 +41,15 @@ def one_record_each(
     person: Any, X: Any, y: Any, options: dict[str, Any], each: Collection[str] = ()
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Return the arguments of a fit for the first record of each person."""
-    # A sparse matrix that cannot be cut is for the estimator to refuse.
+    # Estimators refuse sparse matrices themselves, once they can be cut.
     X = X.tocsr() if hasattr(X, "tocsr") else X
     names = _names(person, (X, y, *map(options.get, each)))
-    (places,) = new_places([names])
-    return take(X, places), take(y, places), take_parameters(options, places, each)
+    (first,) = new_records([names])
+    return take(X, first), take(y, first), take_parameters(options, first, each)
 
 
 def one_record_each_of(source: Blocks[Any]) -> Blocks[Any]:
-    """Return a source of the first record of each person; the last of its arguments says whose."""
+    """Return a source of the first record of each person; the last of its arguments names them."""
     kept: Blocks[Any] = source.map(_kept, source.first_of_each(_names_of_block))
     shape = sum(kept.sizes(_size)), source.shape[1]
     return kept.describe(shape, getattr(source.meta, "columns", None), source.target, source.dtype)
@@ -59,7 +58,7 @@ def one_record_each_of(source: Blocks[Any]) -> Blocks[Any]:
 def read_names(person: Any) -> NDArray[Any]:
     """Return names of people as integers of 64 bits, or as text."""
     refuse_masked(person, "person")
-    # Of a list NumPy would ask the entries what they are, and make text of numbers beside text.
+    # NumPy would ask the entries of a list what they are, and make text of numbers beside text.
     listed = person if isinstance(person, list | tuple) else None
     if listed is None:
         names = attempted(np.asarray, person)
@@ -69,9 +68,7 @@ def read_names(person: Any) -> NDArray[Any]:
             return names.astype(np.int64)
         listed = names.tolist() if names.dtype.kind in "OUTu" else [None]
     if all_of(TEXT, listed):
-        found = np.empty(len(listed), dtype=object)
-        found[:] = [str(name) for name in listed]
-        return found
+        return np.fromiter(map(str, listed), dtype=object, count=len(listed))
     if all_of(WHOLE, listed):
         listed = [int(name) for name in listed]
         if all(abs(name) < 2**63 for name in listed):
@@ -93,11 +90,9 @@ def _names_of_block(block: tuple[Any, ...]) -> NDArray[Any]:
     return _names(person, values)
 
 
-def _kept(block: tuple[Any, ...], first: FirstPlaces) -> Any:
-    places = first.of(_names_of_block(block))
-    if not places.size:
-        return EmptyBlock()
-    return tuple(take(values, places) for values in block[:-1])
+def _kept(block: tuple[Any, ...], first: FirstRecords) -> Any:
+    indices = first.of(_names_of_block(block))
+    return tuple(take(v, indices) for v in block[:-1]) if indices.size else EmptyBlock()
 
 
 def _size(block: tuple[Any, ...]) -> int:

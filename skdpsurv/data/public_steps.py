@@ -1,12 +1,12 @@
-"""Public transformers: which learn nothing, what they make of columns, and how releases hold them.
+"""Public transformers, which learn nothing: their features, and their form in releases.
 
-A transformer is public if what it makes of a row depends on that row and on its own parameters
-alone: the leaves, and pipelines and column transformers of such. Another leaf is a line in
-:data:`LEAVES`.
+A transformer is public if its result for a row depends on that row and on its own parameters
+alone: the entries of :data:`LEAVES`, and pipelines and column transformers of such.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,13 +29,14 @@ from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.data.feature import known_names as known_names
 from skdpsurv.dp import RefusedValueError, call_without_data, check_finite, silence
+from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray, frozen, thawed
 
 Features = list[Feature]
-#: Deeper nesting than anybody writes; a release that is nested deeper was crafted.
-MOST_NESTED = 20
-#: More features than anybody can fit: of polynomials in many columns.
-MOST_FEATURES = 200_000
+#: Limits that nobody reaches by honest means: on features, as of polynomials in many columns, and
+#: on nesting and steps of a release.
+MOST_FEATURES, MOST_NESTED, MOST_STEPS = 200_000, 20, 100
+DROP = "drop"
 
 
 def refuse_too_many(n_features: int) -> None:
@@ -47,13 +48,13 @@ def refuse_too_many(n_features: int) -> None:
 def _declared(step: PublicColumns, inputs: Features) -> Features:
     if any(one.expression.kind != "column" for one in inputs):
         raise ValueError("PublicColumns must come before all other steps: it reads raw columns.")
-    given, stated = {one.name: None for one in inputs}, dict.fromkeys(step._names())
-    if given != stated:
-        lacking = ", ".join(name for name in stated if name not in given)
-        unknown = ", ".join(name for name in given if name not in stated)
-        said = f"X has no {lacking}" if lacking else ""
-        said += f"{said and '; '}columns does not describe {unknown}" if unknown else ""
-        raise ValueError(f"columns of PublicColumns must be those of X: {said}.")
+    given, stated = [one.name for one in inputs], step._names()
+    lacking = ", ".join(name for name in stated if name not in given)
+    unknown = ", ".join(name for name in given if name not in stated)
+    if lacking or unknown:
+        found = f"X has no {lacking}" if lacking else ""
+        found += f"{found and '; '}columns does not describe {unknown}" if unknown else ""
+        raise ValueError(f"columns of PublicColumns must be those of X: {found}.")
     return step._features()
 
 
@@ -61,14 +62,16 @@ def _normalized(step: Normalizer, inputs: Features) -> Features:
     if step.norm not in ("l1", "l2", "max"):
         raise ValueError(f"norm of Normalizer must be 'l1', 'l2' or 'max', got {step.norm!r}.")
     norm = Expression("norm", tuple(one.expression for one in inputs), (step.norm,))
-    made = [Expression("share", (one.expression, norm)) for one in inputs]
-    return [Feature(one.name, own, -1.0, 1.0) for one, own in zip(inputs, made, strict=True)]
+    return [
+        Feature(one.name, Expression("share", (one.expression, norm)), -1.0, 1.0) for one in inputs
+    ]
 
 
 def _binarized(step: Binarizer, inputs: Features) -> Features:
     above = (float(step.threshold),)
-    made = [Expression("above", (one.expression,), above) for one in inputs]
-    return [Feature(one.name, own, 0.0, 1.0) for one, own in zip(inputs, made, strict=True)]
+    return [
+        Feature(one.name, Expression("above", (one.expression,), above), 0.0, 1.0) for one in inputs
+    ]
 
 
 def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
@@ -79,27 +82,27 @@ def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
     pick = combinations if step.interaction_only else combinations_with_replacement
     degrees = range(max(least, 1), most + 1)
     n = len(inputs)
-    numbers = (comb(n, k) if step.interaction_only else comb(n + k - 1, k) for k in degrees)
-    refuse_too_many(sum(numbers))
-    powers = chain.from_iterable(pick(range(n), degree) for degree in degrees)
+    refuse_too_many(
+        sum(comb(n, k) if step.interaction_only else comb(n + k - 1, k) for k in degrees)
+    )
     found: Features = [Feature("1", Expression("product"), 1.0, 1.0)] if step.include_bias else []
-    for places in powers:
-        if len(places) == 1:
-            found.append(inputs[places[0]])
+    for factors in chain.from_iterable(pick(inputs, degree) for degree in degrees):
+        if len(factors) == 1:
+            found += factors
             continue
-        counts = {inputs[j].name: places.count(j) for j in places}
+        counts = Counter(factor.name for factor in factors)
         name = " ".join(f"{one}^{count}" if count > 1 else one for one, count in counts.items())
-        factors = tuple(inputs[j].expression for j in places)
-        found.append(Feature(name, Expression("product", factors)))
+        product = Expression("product", tuple(factor.expression for factor in factors))
+        found.append(Feature(name, product))
     return found
 
 
 @dataclass(frozen=True)
 class Leaf:
-    """A transformer that maps rows one by one.
+    """A transformer that maps rows one by one, as its ``parameters`` say.
 
-    Its ``parameters`` decide what it makes of a row, ``features`` says of it and of the features
-    that go in which ones come out; descriptions of earlier versions lack the ``optional`` ones.
+    ``features`` takes it and the features that go in, and returns those that come out. Releases of
+    earlier versions lack the ``optional`` parameters.
     """
 
     kind: type
@@ -122,28 +125,25 @@ LEAVES = {
 
 
 def is_nothing(step: Any) -> bool:
-    """Say whether a step leaves columns as they are."""
+    """Return whether a step leaves columns as they are."""
     return step is None or (isinstance(step, str) and step == "passthrough")
 
 
 def is_dropped(step: Any) -> bool:
-    """Say whether a part of a column transformer leaves its columns out."""
-    return isinstance(step, str) and step == "drop"
+    """Return whether a part of a column transformer leaves its columns out."""
+    return isinstance(step, str) and step == DROP
 
 
 def branches(step: ColumnTransformer, names: Sequence[str]) -> list[tuple[str, Any, list[int]]]:
-    """Return name, transformer and places of columns of each part; what remains is the last."""
-    found, rest = [], set(range(len(names)))
-    for name, inner, columns in step.transformers:
-        places = _places(columns, names)
-        found.append((name, inner, places))
-        rest -= set(places)
+    """Return name, transformer and indices of columns of each part; the remainder is the last."""
+    found = [(name, one, _indices(columns, names)) for name, one, columns in step.transformers]
+    rest = set(range(len(names))).difference(*(indices for _, _, indices in found))
     if rest and not is_dropped(step.remainder):
         found.append(("remainder", step.remainder, sorted(rest)))
     return found
 
 
-def _places(columns: Any, names: Sequence[str]) -> list[int]:
+def _indices(columns: Any, names: Sequence[str]) -> list[int]:
     chosen = columns.tolist() if isinstance(columns, np.ndarray) else columns
     if not isinstance(chosen, list | tuple | slice):
         raise TypeError(
@@ -153,13 +153,13 @@ def _places(columns: Any, names: Sequence[str]) -> list[int]:
     if not isinstance(chosen, slice):
         chosen = [list(names).index(one) if one in names else one for one in chosen]
     with suppress(IndexError, TypeError, ValueError):
-        places: list[int] = np.arange(len(names))[chosen].tolist()
-        return places
+        indices: list[int] = np.arange(len(names))[chosen].tolist()
+        return indices
     raise ValueError(f"columns of a ColumnTransformer must be columns of X, got {columns!r}.")
 
 
 def _inner(step: Any) -> list[tuple[str, Any]] | None:
-    """Return the steps that a pipeline or column transformer is made of; None of others."""
+    """Return the steps of a pipeline or column transformer; None for other transformers."""
     if type(step) is Pipeline:
         return list(step.steps)
     if type(step) is ColumnTransformer:
@@ -168,7 +168,7 @@ def _inner(step: Any) -> list[tuple[str, Any]] | None:
 
 
 def learned_steps(step: Any, name: str = "") -> list[str]:
-    """Return the steps that may learn from records, by their names; none if it is public."""
+    """Return the names of steps that may learn from records; none if all are public."""
     if is_nothing(step) or is_dropped(step) or type(step) in LEAVES:
         return []
     inside = f"{name}." if name else ""
@@ -180,9 +180,9 @@ def learned_steps(step: Any, name: str = "") -> list[str]:
     if type(step) is ColumnTransformer:
         stated = dict(parts)
         found += [f"{inside}transformer_weights"] * (step.transformer_weights is not None)
-        # A function sees the records, and may choose by what they hold.
+        # A function sees the records, and may choose columns by them.
         found += [f"columns of {inside}{key}" for key, _, on in step.transformers if callable(on)]
-        # What was fitted as something else than it is stated to be now.
+        # Steps that were fitted as something else than they are stated to be now.
         for key, inner, *_ in getattr(step, "transformers_", ()):
             was = stated.get(key, "")
             if not isinstance(was, str) and type(inner) is not type(was):
@@ -191,7 +191,7 @@ def learned_steps(step: Any, name: str = "") -> list[str]:
 
 
 def public_transformer(name: str, value: Any) -> None:
-    """Refuse what is no transformer, or learns from records."""
+    """Refuse anything but a transformer that learns nothing from records."""
     if isinstance(value, type) or not hasattr(value, "fit_transform"):
         raise TypeError(
             f"{name} must be None or a public transformer, such as PublicColumns, got "
@@ -213,7 +213,7 @@ def _check(step: Any) -> None:
 
 
 def features_of(step: Any, inputs: Features) -> Features:
-    """Return what a public transformer makes of columns, known without data."""
+    """Return the features that a public transformer makes of others, without data."""
     if is_nothing(step):
         return inputs
     if isinstance(step, Pipeline):
@@ -225,11 +225,11 @@ def features_of(step: Any, inputs: Features) -> Features:
         if not isinstance(step.verbose_feature_names_out, bool):
             raise ValueError("verbose_feature_names_out of a ColumnTransformer must be a bool.")
         found: Features = []
-        for key, inner, places in branches(step, [one.name for one in inputs]):
+        for key, inner, indices in branches(step, [one.name for one in inputs]):
             if is_dropped(inner):
                 continue
             prefix = f"{key}__" if step.verbose_feature_names_out else ""
-            made = features_of(inner, [inputs[j] for j in places])
+            made = features_of(inner, [inputs[j] for j in indices])
             found += [replace(one, name=f"{prefix}{one.name}") for one in made]
             refuse_too_many(len(found))
         return found
@@ -237,7 +237,7 @@ def features_of(step: Any, inputs: Features) -> Features:
 
 
 def input_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str] | None:
-    """Return the names of raw columns, or of their description; None if neither has any."""
+    """Return the names of raw columns, or those in their description; None without any."""
     if names is not None:
         return list(map(str, names))
     while isinstance(step, Pipeline) and step.steps:
@@ -247,12 +247,12 @@ def input_names(step: Any, n_features: int, names: Sequence[str] | None) -> list
 
 
 def column_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str]:
-    """Return the names of raw columns: theirs, those of their description, or x0 and so on."""
+    """Return the names of raw columns, those in their description, or x0 and so on."""
     return known_names(input_names(step, n_features, names), n_features)
 
 
 def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Features:
-    """Return what a public transformer makes of raw columns, known without data."""
+    """Return the features that a public transformer makes of raw columns, without data."""
     known = column_names(step, n_features, names)
     if len(set(known)) < len(known):
         raise ValueError("X must not have two columns of one name where columns describes them.")
@@ -262,16 +262,11 @@ def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Feat
     return found
 
 
-# ---- As releases hold them: described as JSON has it, and rebuilt from that.
-
-#: More than anybody writes.
-MOST_STEPS = 100
-DROP = "drop"
-NAMES = {kind.__name__: kind for kind in LEAVES}
+# ---- Descriptions in releases, as JSON has them.
 
 
 def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return a public transformer as JSON has it; None of one that does nothing."""
+    """Return a public transformer as JSON has it; None if it does nothing."""
     if is_nothing(step):
         return None
     if isinstance(step, Pipeline):
@@ -282,8 +277,8 @@ def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
         return {"step": "Pipeline", "steps": inner}
     if isinstance(step, ColumnTransformer):
         parts = [
-            [key, DROP if is_dropped(one) else describe(one, [names[j] for j in places]), places]
-            for key, one, places in branches(step, names)
+            [key, DROP if is_dropped(one) else describe(one, [names[j] for j in indices]), indices]
+            for key, one, indices in branches(step, names)
         ]
         verbose = bool(step.verbose_feature_names_out)
         return {"step": "ColumnTransformer", "parts": parts, "verbose_names": verbose}
@@ -299,9 +294,7 @@ def rebuild(description: Any, depth: int = 0) -> Any:
     """Return the transformer that :func:`describe` described, not fitted."""
     if description is None:
         return "passthrough"
-    found = None
-    with suppress(LookupError, TypeError, AttributeError, ArithmeticError):
-        found = _rebuilt(description, depth) if depth < MOST_NESTED else None
+    found = attempted(_rebuilt, description, depth + 1) if depth < MOST_NESTED else None
     if found is None:
         raise ValueError("columns of a release must describe public steps, as its schema has it.")
     return found
@@ -310,14 +303,16 @@ def rebuild(description: Any, depth: int = 0) -> Any:
 def _rebuilt(description: Mapping[str, Any], depth: int) -> Any:
     match description["step"]:
         case "Pipeline":
-            steps = [(str(key), rebuild(one, depth + 1)) for key, one in description["steps"]]
+            steps = [(str(key), rebuild(one, depth)) for key, one in description["steps"]]
             return Pipeline(steps) if 0 < len(steps) <= MOST_STEPS else None
         case "ColumnTransformer":
             parts = [
-                (str(key), DROP if one == DROP else rebuild(one, depth + 1), _column_places(places))
-                for key, one, places in description["parts"]
+                (str(key), DROP if one == DROP else rebuild(one, depth), list(indices))
+                for key, one, indices in description["parts"]
             ]
-            # Its name is reserved: what remains, after all others.
+            if any(type(j) is not int or j < 0 for _, _, indices in parts for j in indices):
+                return None
+            # The name of the remainder, which comes last, is reserved.
             rest = [part[1] for part in parts if part[0] == "remainder"]
             return ColumnTransformer(
                 [part for part in parts if part[0] != "remainder"],
@@ -325,23 +320,17 @@ def _rebuilt(description: Mapping[str, Any], depth: int) -> Any:
                 verbose_feature_names_out=bool(description["verbose_names"]),
             )
         case name:
-            leaf = LEAVES[NAMES[name]]
+            (leaf,) = (leaf for kind, leaf in LEAVES.items() if kind.__name__ == name)
             parameters = thawed(description["parameters"])
             stated = set(parameters).difference(leaf.optional)
             return leaf.kind(**parameters) if stated == set(leaf.parameters) else None
-
-
-def _column_places(value: Any) -> list[int]:
-    if not isinstance(value, list | tuple) or any(type(j) is not int or j < 0 for j in value):
-        raise TypeError
-    return list(value)
 
 
 # ---- Raw rows through a public transformer, block by block and cell by cell.
 
 
 def encoded(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
-    """Return the features of raw rows; to fit what learns nothing is a formality."""
+    """Return the features of raw rows."""
     rows = _walked(step, X, n_columns, names, None)
     if not np.isfinite(rows).all():
         raise RefusedValueError(
@@ -352,14 +341,14 @@ def encoded(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> F
 
 
 def columns_beyond(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> list[str]:
-    """Return the columns of which some value lies beyond its public bounds, step by step."""
+    """Return the columns in which a value lies beyond its public bounds, step by step."""
     found: list[str] = []
     _walked(step, X, n_columns, names, found)
     return list(dict.fromkeys(found))
 
 
 def made_of_one(step: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
-    """Return the features of a placeholder row, which shows if a transformer can be used."""
+    """Return the features of a placeholder row, to try a transformer."""
     row = valid_row(step, column_names(step, n_columns, names))
     return encoded(step, [row], n_columns, names)
 
@@ -369,12 +358,12 @@ def _walked(
 ) -> FloatArray:
     known = column_names(step, n_columns, names)
     table = as_table(X, known)
-    with silence():  # what scikit-learn warns of, some record has
+    with silence():  # a warning of scikit-learn would be about a record
         return _numbers(_through(step, table, raw_features(known), beyond))
 
 
 def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None) -> Any:
-    """Return what a public step makes of rows; note columns beyond bounds, if there is a list."""
+    """Return rows through a public step; note columns beyond bounds in a list, if there is one."""
     if is_nothing(step):
         return X
     if isinstance(step, Pipeline):
@@ -385,26 +374,25 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
         return X
     if isinstance(step, ColumnTransformer):
         parts = []
-        for _, inner, places in branches(step, [one.name for one in inputs]):
-            if places and not is_dropped(inner):
-                own = X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
-                parts.append(_numbers(_through(inner, own, [inputs[j] for j in places], beyond)))
+        for _, inner, indices in branches(step, [one.name for one in inputs]):
+            if indices and not is_dropped(inner):
+                own = X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
+                parts.append(_numbers(_through(inner, own, [inputs[j] for j in indices], beyond)))
         return np.hstack(parts) if parts else np.empty((X.shape[0], 0))
-    if not isinstance(step, PublicColumns):
-        X = _numbers(X)
-    if isinstance(step, PublicBoundsScaler):
+    raw, bounded = isinstance(step, PublicColumns), isinstance(step, PublicBoundsScaler)
+    X = X if raw else _numbers(X)
+    if bounded:
         X = pd.DataFrame(X, columns=[one.name for one in inputs])
-    elif not isinstance(step, PublicColumns):
+    elif not raw:
         check_finite(X, "X")
-    if beyond is not None and hasattr(step, "_beyond"):
+    if beyond is not None and (raw or bounded):
         beyond += call_without_data(step._beyond, X)
     own = clone(step)
-    make = own.transform if isinstance(step, PublicColumns) else own.fit_transform  # needs no fit
-    return call_without_data(make, X)
+    return call_without_data(own.transform if raw else own.fit_transform, X)
 
 
 def _numbers(X: Any) -> FloatArray:
-    """Return rows in double precision, each cell by itself; NaN where missing."""
+    """Return rows in double precision, each cell read by itself; NaN where missing."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return X.astype(np.float64, copy=False)
     rows = pd.DataFrame(X)
@@ -417,7 +405,7 @@ def _numbers(X: Any) -> FloatArray:
 
 
 def valid_row(step: Any, names: Sequence[str]) -> list[Any]:
-    """Return one raw row that a public transformer takes: made up, and so of nobody."""
+    """Return a placeholder row that a public transformer takes."""
     return [
         0.0 if kind is None or isinstance(kind, Number) else kind.cell(kind.ends[0])
         for kind in raw_kinds(step, names)
@@ -425,15 +413,15 @@ def valid_row(step: Any, names: Sequence[str]) -> list[Any]:
 
 
 def raw_kinds(step: Any, names: Sequence[str]) -> list[ColumnKind | None]:
-    """Return what each raw column holds; None where no step says it."""
+    """Return the kind of each raw column; None where no step states it."""
     if isinstance(step, Pipeline):
         inner = [one for _, one in step.steps if not is_nothing(one)]
         return raw_kinds(inner[0] if inner else None, names)
     found: dict[str, ColumnKind | None] = {}
     if isinstance(step, ColumnTransformer):
         parts = branches(step, names)
-        for _, one, places in sorted(parts, key=lambda part: not is_dropped(part[1])):
-            own = [names[j] for j in places]
+        for _, one, indices in sorted(parts, key=lambda part: not is_dropped(part[1])):
+            own = [names[j] for j in indices]
             found |= {n: k for n, k in zip(own, raw_kinds(one, own), strict=True) if k}
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
         found |= {kind.column: kind for kind in kinds_of(step, names)}

@@ -1,7 +1,12 @@
-"""What of the records is public: how many there are, and their columns. No value is looked at."""
+"""The public shape of records, warnings of what looks wrong in public numbers, and rows of tables.
+
+Values beyond bounds are private and never reported. Public numbers that hardly fit each other are,
+before anything is spent.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral
@@ -18,13 +23,13 @@ from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
 #: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
 MOST_RECORDS = 2**32
-#: What the rows of a list may be.
+#: Types of rows in a list.
 ROWS = (list, tuple, np.ndarray)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What a plan may know of the records: all of it is public.
+    """Public size of the records, all that a plan may know of them.
 
     Parameters
     ----------
@@ -36,7 +41,7 @@ class Shape:
     n_features: int
 
     def require(self, n_records: int) -> None:
-        """Refuse records that are not as many as were planned for."""
+        """Refuse another number of records than was planned for."""
         if n_records != self.n_records:
             raise ValueError(
                 f"X must hold the {self.n_records} records that it had when the fit began."
@@ -60,7 +65,7 @@ def public_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
             )
     if seen[0] > MOST_RECORDS:
         raise ValueError(f"X must hold at most {MOST_RECORDS:,} records, got {seen[0]:,}.")
-    # Of a source, the names of columns are known without records.
+    # Sources of blocks know the names of columns without records.
     meta = X.meta if hasattr(type(X), "map_reduce") else None
     named = X if meta is None else meta
     call_without_data(validate_data, estimator, named, skip_check_array=True)
@@ -70,15 +75,15 @@ def public_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
 def placeholder(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
     """Return rows of the shape of X that hold nothing private."""
     if public.any():
-        places = np.arange(public.size)
-        return take(X, np.where(public, places, places[public][0]))
+        indices = np.arange(public.size)
+        return take(X, np.where(public, indices, indices[public][0]))
     names = X.columns if isinstance(X, pd.DataFrame) else None
     rows = pd.DataFrame([list(row)] * size(X)[0], columns=names)
     return rows.to_numpy() if names is None else rows
 
 
 def size(X: Any) -> tuple[int, ...]:
-    """Return the shape of X; of a list of rows, the first says how many columns there are."""
+    """Return the shape of X; the first row of a list gives the number of columns."""
     shape = getattr(X, "shape", None)
     if shape is None and hasattr(X, "__array__"):
         shape = np.asarray(X).shape
@@ -90,23 +95,88 @@ def size(X: Any) -> tuple[int, ...]:
     return (len(X), len(X[0])) if rows else (len(X),)
 
 
-# ---- Rows of whatever holds records: arrays, data frames, lists.
+# ---- Public numbers that look wrong.
+
+#: Least n * epsilon for each coefficient.
+LEAST_EACH = 50.0
+#: Least n * epsilon for each squared number of features, with a fifth of epsilon for standard
+#: errors: with less, most intervals of simulated columns are infinite.
+INTERVALS_NEED, USUAL_SHARE = 100.0, 0.2
+
+
+class PublicInputWarning(UserWarning):
+    """Public numbers of a fit hardly fit each other: it is private, and may be useless."""
+
+
+def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[str]:
+    """Return a warning if there are few records times epsilon for each coefficient."""
+    budget = float(n_records) * epsilon / max(n_coefficients, 1)
+    if budget >= LEAST_EACH:
+        return []
+    needed = math.ceil(LEAST_EACH * n_coefficients / epsilon)
+    return [
+        f"n * epsilon is {budget:.3g} for each of {n_coefficients:,} coefficients, and below "
+        f"{LEAST_EACH:g} noise tends to hide them. Use {needed:,} records at epsilon={epsilon:g}, "
+        "fewer columns, or a curve without any; skdpsurv plan and forecast_accuracy tell more."
+    ]
+
+
+def unstated_norm() -> list[str]:
+    """Return the warning if neither columns nor a norm of rows are stated."""
+    return [
+        "neither columns nor data_norm is stated: rows are taken to be within [-1, 1] already (for "
+        "classifiers and linear models, no longer than 1), and longer ones are cut down. For raw "
+        "numbers write columns=PublicColumns({name: (low, high), ...}) with the bounds of the "
+        "protocol; for scaled rows data_norm=, a public bound on their length."
+    ]
+
+
+def few_intervals(
+    n_records: int, n_features: int, epsilon: float, share: float, least: float
+) -> list[str]:
+    """Return a warning if most intervals will be infinite."""
+    information = n_records * epsilon
+    if information < least:
+        return [
+            f"inference_share={share:g} buys nothing: standard errors need n * epsilon of at least "
+            f"{least:g}, and it is {information:.3g}. There will be none."
+        ]
+    need = INTERVALS_NEED * n_features**2 * USUAL_SHARE / share
+    if information >= need:
+        return []
+    return [
+        f"inference_share={share:g} with {n_features} columns and n * epsilon = {information:.3g}: "
+        f"less than half of the intervals will be finite, as a rule, below {need:.3g}. Fewer "
+        "columns, more records or a larger epsilon would help; forecast_accuracy tells how much."
+    ]
+
+
+def missing_from_prior(columns: Sequence[str]) -> list[str]:
+    """Return a warning if a prior has columns that the records do not have."""
+    message = (
+        f"the prior has columns that these records do not have: {', '.join(columns)}. Its "
+        "values for the others allow for that: are the names misspelt?"
+    )
+    return [message] if columns else []
+
+
+# ---- Rows of arrays, data frames and lists.
 
 
 def in_memory(*values: Any) -> bool:
-    """Say whether all arguments are in the memory of this process."""
+    """Return whether all arguments are in the memory of this process."""
     return not any(map(is_lazy, values))
 
 
 def require_in_memory(*values: Any) -> None:
-    """Refuse rows that are somewhere else, which scikit-learn would pull here without a word."""
+    """Refuse lazy rows, which scikit-learn would silently load into this process."""
     if not in_memory(*values):
         raise TypeError("X and y must be in memory here, got a collection of Dask, or chunks.")
 
 
 def is_frame(X: Any) -> bool:
     """Return whether a table has names of columns, as those of pandas and polars."""
-    # Asked of the class: labels of a series are attributes of it.
+    # The class is asked: labels of a series are attributes of it.
     return hasattr(type(X), "columns") and hasattr(type(X), "__getitem__")
 
 
@@ -120,7 +190,7 @@ def refuse_moments(X: Any) -> None:
     if found or getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
         raise TypeError(
             f"X must hold numbers, and no dates or spans of time{found and ', found in '}{found}: "
-            "PublicColumns takes dates; of a span, divide by its unit, as in "
+            "PublicColumns takes dates; divide a span by its unit, as in "
             "X['wait'] / pd.Timedelta('1D')."
         )
 
@@ -134,7 +204,7 @@ def length(values: Any) -> int:
 
 
 def has_one_each(values: Any, n_records: int) -> bool:
-    """Say whether there is an entry for each record; of None there need be none."""
+    """Return whether there is an entry for each record; None needs none."""
     return values is None or bool(attempted(length, values) == n_records)
 
 
@@ -147,7 +217,7 @@ def refuse_no_target(y: Any) -> None:
 
 
 def require_one_each(n_targets: int, n_records: int) -> None:
-    """Refuse a target that has not one entry for each record."""
+    """Refuse a target without exactly one entry for each record."""
     if n_targets != n_records:
         raise ValueError(
             "X and y must have the same number of records: found input variables with inconsistent "
@@ -158,8 +228,8 @@ def require_one_each(n_targets: int, n_records: int) -> None:
 def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
     """Return the product of each row with coefficients.
 
-    Each in an order of its own, unlike a product of matrices: what comes out for a record does not
-    depend on the others, not in its last digit either.
+    Unlike a product of matrices, each row is summed by itself: not even its last digit depends on
+    other rows.
     """
     return np.asarray(np.sum(np.ascontiguousarray(rows * coef), axis=1))
 
@@ -181,10 +251,9 @@ def take(values: Any, rows: slice | IndexArray) -> Any:
 def take_parameters(
     parameters: Mapping[str, Any], rows: IndexArray, each: Collection[str]
 ) -> dict[str, Any]:
-    """Return parameters of ``fit``, of which those that are named are cut to rows.
+    """Return parameters of ``fit``, cutting to rows those that are named in ``each``.
 
-    Names say which have an entry for each record: how many there are may be private, and another
-    parameter may be as long by chance.
+    Lengths do not decide: they may be private, and others may be as long by chance.
     """
     return {
         name: take(value, rows) if name in each else value for name, value in parameters.items()
@@ -199,16 +268,13 @@ def target_names(y: Any) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(name, str))
 
 
-# ---- Columns that a parameter names, by index or by name.
-
-
 def column_index(parameter: str, column: Any, names: Sequence[str], n_columns: int) -> int:
-    """Return the index of a column."""
+    """Return the index of a column that a parameter names, by index or by name."""
     if isinstance(column, str):
         if column in names:
             return list(names).index(column)
-        said = f"and {column!r} is none" if len(names) else "which has no column names: use indices"
-        raise ValueError(f"{parameter} must hold columns of X, {said}.")
+        got = f"and {column!r} is none" if len(names) else "which has no column names: use indices"
+        raise ValueError(f"{parameter} must hold columns of X, {got}.")
     if isinstance(column, bool | np.bool_) or not isinstance(column, Integral):
         raise TypeError(
             f"{parameter} must hold indices or names of columns, got {type(column).__name__}."

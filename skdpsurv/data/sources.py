@@ -1,9 +1,8 @@
-"""Where the records of a fit come from: memory, an engine, or chunks."""
+"""Sources of records that are not in memory: collections of Dask, or chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from skdpsurv.data.blocks import Blocks, EmptyBlock
 from skdpsurv.data.chunks import chunk_source
-from skdpsurv.data.dask import DaskBlocks, current_client, itself, sendable, task
+from skdpsurv.data.dask import DaskBlocks, current_client, identity, sendable, task
 from skdpsurv.data.shape import has_one_each, in_memory, take
 from skdpsurv.data.target import chosen_target
 from skdpsurv.dp.checks import is_dask, partitions
@@ -29,44 +28,38 @@ def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Blocks[An
 def one_target(
     X: Any, y: Any, durations: Any = None, event_observed: Any = None
 ) -> tuple[Any, Any, Any]:
-    """Return X, y and events of a fit that speaks lifelines, too: durations beside events are y."""
+    """Return X, y and events of a fit; durations, beside events, stand for y."""
     values, *events = chosen_target(X, y, durations, event_observed)
     if events and events[0] is not None and in_memory(events[0]):
         raise TypeError("event_observed must be where durations are, and not in memory.")
     return (None, values, events[0]) if events else (X, values, None)
 
 
-# ---- Collections of Dask: frames, arrays, series, cut where they are cut.
+# ---- Collections of Dask: frames, arrays and series.
 
 
 def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> DaskBlocks[Any]:
     """Return the arguments of a fit, in partitions that belong together.
 
-    What is public is looked at here: how many records and partitions there are, and the names of
-    columns. That takes one pass over the lengths of partitions, which Parquet files state.
+    This looks at public numbers alone: counts of records and partitions, and names of columns. It
+    takes one pass over the lengths of partitions, which Parquet files state.
     """
     from dask.delayed import delayed
 
-    arguments = {"X": X, "y": y, **others}
-    if person is not None:
-        arguments["person"] = person
-    asked = next(name for name, values in arguments.items() if is_dask(values))
+    arguments = {"X": X, "y": y, **others} | ({} if person is None else {"person": person})
+    cut = {name: values for name, values in arguments.items() if is_dask(values)}
     for name in ("X", "y", "person"):
-        if arguments.get(name) is not None and not is_dask(arguments[name]):
+        if arguments.get(name) is not None and name not in cut:
             raise TypeError(
-                f"{name} must be a collection of Dask, as {asked} is: nothing private is sent to "
-                "workers. dask.dataframe.from_pandas and dask.array.from_array make one."
+                f"{name} must be a collection of Dask, as {next(iter(cut))} is: nothing private is "
+                "sent to workers. dask.dataframe.from_pandas and dask.array.from_array make one."
             )
     first = "y" if X is None else "X"
-    cut = {
-        name: _cut_as(arguments[first], values, first, name)
-        for name, values in arguments.items()
-        if is_dask(values)
-    }
+    cut = {name: _cut_as(arguments[first], values, first, name) for name, values in cut.items()}
     parts = {name: partitions(values) for name, values in cut.items()}
     for name, tasks in parts.items():
         if not sendable(_task(tasks[0])):
-            # Of a cell, perhaps: so it is refused as records are.
+            # Perhaps because of a cell: so it is refused as records are.
             raise RefusedValueError(
                 f"{name} must be a collection that can be sent to workers: a step that makes it "
                 "cannot be pickled."
@@ -84,7 +77,7 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
     block = delayed(_block, pure=False)
     n_bytes = 8.0 * n_records * (n_columns + 2)
     blocks: DaskBlocks[Any] = DaskBlocks([block(*some) for some in each], n_bytes, current_client())
-    # What names a target has, in an empty one.
+    # An empty target, for the names of its fields or columns.
     target = np.empty(0, dtype=y.dtype) if _is_array(y) else getattr(y, "_meta", None)
     columns, dtype = (getattr(X, name, None) for name in ("columns", "dtype"))
     return blocks.describe((n_records, n_columns), columns, target, dtype)
@@ -103,22 +96,22 @@ def _is_array(values: Any) -> bool:
 
 
 def _has_length(values: Any) -> bool:
-    """Say whether it is an array whose chunks are known."""
+    """Return whether it is an array whose chunks are known."""
     return _is_array(values) and not np.isnan(values.shape[0])
 
 
 def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
-    """Return a collection cut where another one is, as far as this is known; names are theirs."""
+    """Return a collection cut where another one is, as far as this is known."""
     if _is_array(guide) and guide.ndim > 2:
         raise ValueError(f"{first} must be two-dimensional: Expected 2D array.")
     if _has_length(guide) and _has_length(values):
         if guide.shape[0] != values.shape[0]:
             raise ValueError(f"{first} and {name} must have the same number of records.")
         return values.rechunk({0: guide.chunks[0]})
-    # Frames of which is known what index is in which partition.
+    # Frames with a known range of the index in each partition.
     if all(not _is_array(v) and bool(v.known_divisions) for v in (guide, values)):
         ends, others = ({v.divisions[0], v.divisions[-1]} for v in (guide, values))
-        if ends == others:  # an index that goes as far: cut by that
+        if ends == others:
             same = guide.divisions == values.divisions
             return values if same else values.repartition(divisions=guide.divisions)
     numbers = [v.numblocks[0] if _is_array(v) else v.npartitions for v in (guide, values)]
@@ -131,7 +124,7 @@ def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
 
 
 def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
-    """Return how many records each partition holds."""
+    """Return the number of records in each partition."""
     if _has_length(values):
         return [int(number) for number in values.chunks[0]]
     from dask.base import compute
@@ -141,15 +134,15 @@ def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
 
 
 def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
-    """Return what is in memory, and public, in pieces of some lengths."""
+    """Return public values in memory, in pieces of some lengths."""
     if not has_one_each(values, sum(lengths)):
         raise ValueError(f"{name} must have one entry for each record.")
     ends = pairwise(np.cumsum([0, *lengths]).tolist())
-    return [task(partial(itself, take(values, slice(*some)))) for some in ends]
+    return [task(identity, take(values, slice(*some))) for some in ends]
 
 
 def _length(values: Any) -> int:
-    """Return how many records there are."""
+    """Return the number of records."""
     if _is_array(values) and not _has_length(values):
         values = values.copy()
         step_of_callers(values.compute_chunk_sizes, UNCOUNTED)

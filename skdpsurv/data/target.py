@@ -1,4 +1,4 @@
-"""The survival target y: when a record was last seen, and whether in an event."""
+"""The survival target y: times, each with an indicator of event or censoring."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ from skdpsurv.dp.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]
 
-
-#: What of a list has entries of its own.
+#: Types with entries of their own.
 NESTED: frozenset[type] = frozenset({*ROWS, np.void})
 SPANS: frozenset[type] = frozenset({np.timedelta64})
-#: Reads events and times of its arguments.
+#: Returns events and times of its arguments.
 Reader = Callable[..., tuple[NDArray[Any], FloatArray]]
 Arguments = tuple[Any, ...]
 
 SURV = "sksurv.util.Surv.from_arrays(event, time) makes a y of two arrays"
-#: Words in names of columns that say which of two holds events, and which times.
+#: Words in names of columns that hold events, or times.
 EVENT_WORDS = {
     *("event", "events", "status", "observed", "death", "deaths", "dead", "died", "deceased"),
     *("failure", "failed", "fail", "relapse", "relapsed", "recurrence", "cause", "arrest"),
@@ -45,26 +44,26 @@ ONE_COLUMN = (
 
 
 def event_and_time(y: Any, events: Any = None) -> tuple[NDArray[Any], FloatArray]:
-    """Take a survival target apart.
+    """Split a survival target into events and times.
 
     Parameters
     ----------
     y : array-like of shape (n_samples,)
         Structured array with two fields under any names: the event indicator (boolean, or
         numbers 0 and 1) and the time. The event is the first of them, as in scikit-survival,
-        unless names say otherwise: a word such as days or time in that of the first alone, or
-        such as event, status or died in that of the second alone. Types say nothing: that of a
-        column may change with one record. A data frame of two such columns, likewise. An array
-        without fields holds times, all of them events.
+        unless names say otherwise: a word such as days or time in the name of the first alone, or
+        such as event, status or died in the name of the second alone. Types do not decide, since
+        one record may change the type of a column. A data frame of two such columns is read
+        likewise. An array without fields holds times, all of them events.
     events : callable or None
-        Of a column and its name, for what is no indicator; None is :func:`checked_events`. It is
-        called with None where there is no column, and refuses that unless all are events.
+        Reader of a column, by column and name, in place of :func:`checked_events`. Without a
+        column it is called with None, and refuses that unless all are events.
 
     Returns
     -------
     event : ndarray of bool, shape (n_samples,)
-        True where the event was observed, False where the time is censored; or what ``events``
-        returns.
+        True where the event was observed, False where the time is censored; or the result of
+        ``events``.
     time : ndarray of float, shape (n_samples,)
         Time of the event or of censoring, in the unit of ``y``.
 
@@ -85,9 +84,7 @@ def event_and_time(y: Any, events: Any = None) -> tuple[NDArray[Any], FloatArray
     y = y if frame else _column(_one_by_one(y), "y")
     names = tuple(y.columns) if frame else y.dtype.names
     if names is None:
-        if events is not None:
-            events(None, "y")
-        return np.ones(y.shape, dtype=bool), checked_times(y, "the times of y")
+        return _all_observed(y, "the times of y", events, "y")
     if len(names) != 2:
         raise ValueError(
             "y must be 1-D with two fields, or a data frame with two columns, event and time, got "
@@ -97,15 +94,25 @@ def event_and_time(y: Any, events: Any = None) -> tuple[NDArray[Any], FloatArray
     event, time = (_column(y[name], "y") for name in chosen)
     if events is None:
         how = "the first of two" if chosen[0] == names[0] else "the second, by both names"
-        taken = f"It was taken to be {chosen[0]!s}, {how}: name the columns event and time."
-        events = partial(checked_events, hint=taken)
+        hint = f"It was taken to be {chosen[0]!s}, {how}: name the columns event and time."
+        events = partial(checked_events, hint=hint)
     found = events(event, f"the event {'column' if frame else 'field'} of y")
     return found, checked_times(time, "the times of y")
 
 
+def _all_observed(
+    times: Any, name: str, events: Any, event_name: str
+) -> tuple[NDArray[Any], FloatArray]:
+    """Return times that are all events, unless a reader of events refuses that."""
+    if events is not None:
+        events(None, event_name)
+    time = checked_times(times, name)
+    return np.ones(time.shape, dtype=bool), time
+
+
 def paired(y: Any) -> Any:
     """Return two arrays in a tuple as a frame: events and times, unless names say otherwise."""
-    # Asked of the class: nothing of the records is looked at yet.
+    # The class is asked: no record is looked at yet.
     two = issubclass(type(y), tuple) and len(y) == 2
     if not two or any(getattr(one, "ndim", 0) != 1 for one in y):
         return y
@@ -120,7 +127,7 @@ def paired(y: Any) -> Any:
 def split_target(
     frame: Any, *, time: str, event: str, person: str | None = None
 ) -> tuple[Any, ...]:
-    """Take a table of records apart: what is known of people, and what became of them.
+    """Split a table of records into covariates and the survival target.
 
     Parameters
     ----------
@@ -130,7 +137,7 @@ def split_target(
         Names of the columns with the time of event or censoring, and with the indicator of the
         event: booleans, or 0 and 1.
     person : str or None
-        Name of the column that says whose each record is, where somebody may have several.
+        Name of the column with identifiers of persons, if a person may have several records.
 
     Returns
     -------
@@ -139,7 +146,7 @@ def split_target(
     y : data frame
         Event and time, in this order, as every ``fit`` of survival times takes them.
     person : series
-        As ``fit`` takes it by name; only if it is asked for.
+        The parameter ``person`` of ``fit``; only returned if a column was named.
 
     Raises
     ------
@@ -155,9 +162,7 @@ def split_target(
     >>> X.columns.tolist(), y.columns.tolist()
     (['age'], ['died', 'days'])
     """
-    named = {"time": time, "event": event}
-    if person is not None:
-        named["person"] = person
+    named = {"time": time, "event": event} | ({} if person is None else {"person": person})
     for name, column in named.items():
         if column not in frame.columns:
             raise ValueError(f"{name} must be the name of a column, got {column!r}.")
@@ -171,23 +176,23 @@ def split_target(
         )
     X, y = frame.drop(columns=columns), frame[[event, time]]
     if isinstance(y, pd.DataFrame):
-        y = y.copy()  # which may be changed without a warning of pandas
+        y = y.copy()  # so that pandas does not warn of changes to it
     return (X, y) if person is None else (X, y, frame[person])
 
 
 def event_first(first: Any, second: Any) -> tuple[Any, Any]:
     """Return the names of events and of times: the first is the event unless names say otherwise.
 
-    Names are public. Types are not asked: one record's NaN makes floats of a column of truth
-    values, and the columns of all others would change places.
+    Types do not decide: one record's NaN makes floats of a column of booleans, and the columns of
+    all others would change places.
     """
-    of_time, of_event = zip(*(_said(name) for name in (first, second)), strict=True)
+    of_time, of_event = zip(*(_meaning(name) for name in (first, second)), strict=True)
     swapped = of_time == (True, False) or of_event == (False, True)
     return (second, first) if swapped else (first, second)
 
 
-def _said(name: Any) -> tuple[bool, bool]:
-    """Say whether a name is one of times, and whether one of events; time_to_event says neither."""
+def _meaning(name: Any) -> tuple[bool, bool]:
+    """Return whether a name means times, and whether events; time_to_event means neither."""
     words = set(re.findall("[a-z]+", str(name).lower()))
     times, events = bool(words & TIME_WORDS), bool(words & EVENT_WORDS)
     return times and not events, events and not times
@@ -196,7 +201,7 @@ def _said(name: Any) -> tuple[bool, bool]:
 def checked_events(event: Any, name: str, hint: str = "") -> BoolArray:
     """Return event indicators as booleans: a view if they are booleans already.
 
-    ``name`` says what they are, and ``hint`` what is said where they are other numbers.
+    ``name`` and ``hint``, which follows where they are other numbers, are for messages.
     """
     if isinstance(event, list | tuple):
         event = [one if all_of(REAL | NESTED, [one]) else None for one in event]
@@ -205,19 +210,18 @@ def checked_events(event: Any, name: str, hint: str = "") -> BoolArray:
         flags = flags.astype(bool)
     plain = flags.dtype.kind in "buif"
     if not plain or not np.isin(flags, (0, 1)).all():
-        compare = "Of labels, compare with the one that means an event, as in status == 'dead'."
-        said = f"{name} must be boolean, or 0 and 1. {hint if plain else compare}"
-        raise ValueError(said.rstrip())
+        more = hint if plain else "Compare labels with that of an event, as in status == 'dead'."
+        raise ValueError(f"{name} must be boolean, or 0 and 1. {more}".rstrip())
     return flags.astype(bool, copy=False)
 
 
 def checked_times(time: ArrayLike, name: str) -> FloatArray:
     """Return times as floats: a view if they are doubles already.
 
-    They are numbers, finite and not negative; time differences of NumPy or pandas count in days.
+    They must be finite and not negative; time differences of NumPy or pandas count in days.
     """
     times = _column(_one_by_one(time), name)
-    if times.dtype.kind == "m" and _is_span(times):  # what is missing becomes NaN
+    if times.dtype.kind == "m" and _is_span(times):  # missing ones become NaN
         times = times / np.timedelta64(1, "D")
     if times.dtype.kind not in "uif":
         hint = f": {SURV}" if name == "the times of y" else ""
@@ -234,19 +238,18 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
 def fit_target(
     X: Any, y: Any, durations: Any = None, event_observed: Any = None
 ) -> tuple[BoolArray, FloatArray]:
-    """Find events and times in the arguments of a ``fit`` that speaks lifelines and scikit-learn.
+    """Return events and times from the arguments of a ``fit`` as in lifelines or scikit-learn.
 
-    A one-dimensional X holds durations, and y then events; of a two-dimensional one, only the
-    length matters. Without events all are observed.
+    A one-dimensional X holds durations, and y then events; a two-dimensional one only matters by
+    its length. Without events all are observed.
     """
     read, arguments = target_reader(X, y, durations, event_observed)
-    event, time = read(*arguments)
-    _refuse_nobody(time.size)
-    return event, time
+    n_targets(X, y, durations, event_observed)
+    return read(*arguments)
 
 
 def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Arguments:
-    """Return y, or durations and events: which of the arguments of a fit hold its target."""
+    """Return the arguments of a fit that hold its target: y, or durations and events."""
     if durations is None and not (X is None or is_two_dimensional(X) or _has_fields(y)):
         if y is not None and event_observed is not None:
             raise ValueError("event_observed must not be given twice, as y and by name.")
@@ -262,20 +265,21 @@ def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Argume
             "y or durations must be given: this estimator requires y to be passed, but the target "
             "y is None."
         )
-    # A frame of one column may hold the times, unless names say which does.
+    # A frame of one column may hold the times, unless names say that y does.
     if not (_has_fields(y) or _is_table(y)) and _is_table(X) and len(X.columns) == 1:
-        of_times = [_said(name)[0] for name in (X.columns[0], getattr(y, "name", None))]
+        of_times = [_meaning(name)[0] for name in (X.columns[0], getattr(y, "name", None))]
         if of_times != [False, True]:
             raise ValueError(ONE_COLUMN)
     return (y,)
 
 
 def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
-    """Return how many records the arguments of :func:`fit_target` hold, which is public."""
+    """Return the number of records in arguments of :func:`fit_target`, which is public."""
     number = attempted(length, chosen_target(X, y, durations, event_observed)[0])
     if number is None:
         raise ValueError("durations must be 1-D, as y must be: one entry per record.")
-    _refuse_nobody(number)
+    if number == 0:
+        raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
     return int(number)
 
 
@@ -284,9 +288,9 @@ def _has_fields(y: Any) -> bool:
 
 
 def no_events(y: Any) -> list[str]:
-    """Return a question, where y holds times alone, so that all of them count as events.
+    """Return a warning if y holds times alone, so that all of them count as events.
 
-    Only its type is asked; a source of records is taken to have events.
+    Only its type is looked at; a source of records is taken to have events.
     """
     if y is None or is_frame(y) or _has_fields(y):
         return []
@@ -296,33 +300,28 @@ def no_events(y: Any) -> list[str]:
     ]
 
 
-def _refuse_nobody(n_records: int) -> None:
-    if n_records == 0:
-        raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
-
-
 def target_reader(
     X: Any, y: Any, durations: Any, event_observed: Any, events: Any = None
 ) -> tuple[Reader, Arguments]:
-    """Return what reads the target of a fit, and its arguments: all, or the same part of each.
+    """Return a reader of the target of a fit, and its arguments, all or the same part of each.
 
-    Decided once, for all records: what X is must not be asked of some of its rows again.
+    The choice is made once, for all records, and not again for some rows of X.
     """
     if isinstance(X, list | tuple) and len({isinstance(row, ROWS) for row in X}) > 1:
-        # Else the first of them would say what those of all others mean.
+        # Else the first entry would decide what all others mean.
         raise ValueError(
             "durations must be a list of numbers, or X one of rows: not both in one list."
         )
     arguments = chosen_target(X, y, durations, event_observed)
     if len(arguments) == 2:
         return partial(_durations_and_events, events=events), arguments
-    with suppress(TypeError):  # which is refused in words of its own
+    with suppress(TypeError):  # the reader refuses what has no length
         require_one_each(length(y), length(y if X is None else X))
     return partial(event_and_time, events=events), arguments
 
 
 def _is_table(values: Any) -> bool:
-    # Of Dask and of chunks, a series has columns, too.
+    # A series of Dask or of chunks has columns, too.
     return is_frame(values) and getattr(values, "ndim", 2) == 2
 
 
@@ -338,11 +337,9 @@ def event_and_time_of(
 def _durations_and_events(
     durations: Any, event_observed: Any, events: Any
 ) -> tuple[NDArray[Any], FloatArray]:
-    time = checked_times(durations, "durations")
     if event_observed is None:
-        if events is not None:
-            events(None, "event_observed")
-        return np.ones(time.shape, dtype=bool), time
+        return _all_observed(durations, "durations", events, "event_observed")
+    time = checked_times(durations, "durations")
     event = (events or checked_events)(event_observed, "event_observed")
     if event.size != time.size:
         raise ValueError(
@@ -353,15 +350,15 @@ def _durations_and_events(
 
 
 def _one_by_one(times: Any) -> Any:
-    """Return a list in which each entry is read by itself; anything else as it is."""
+    """Return a list with each entry read by itself; anything else unchanged."""
     return [_time(time) for time in times] if isinstance(times, list | tuple) else times
 
 
 def _time(time: Any) -> Any:
-    """Return a number, of a span its days; None for what is neither; as it is, what has entries."""
+    """Return a number, or a span in days; None for anything else but nested entries."""
     if all_of(NESTED, [time]):
         return time
-    with suppress(OverflowError):  # of picoseconds a day has too many
+    with suppress(OverflowError):  # a day has too many picoseconds
         if all_of(NUMBERS, [time]):
             return float(time)
         if all_of(SPANS, [time]) and _is_span(time):
@@ -370,7 +367,7 @@ def _time(time: Any) -> Any:
 
 
 def _is_span(times: Any) -> bool:
-    """Say whether time differences have a length: months and years, or no unit, have none."""
+    """Return whether time differences have a fixed length, unlike months and years."""
     return np.datetime_data(times.dtype)[0] not in ("M", "Y", "generic")
 
 
@@ -382,14 +379,14 @@ def survival_target(event: ArrayLike, time: ArrayLike) -> NDArray[Any]:
 
 
 def single_column(X: Any) -> Any:
-    """Return the column of a frame or array that has one only; anything else as it is."""
+    """Return the column of a frame or array with a single one; anything else unchanged."""
     if getattr(X, "ndim", 0) != 2 or hasattr(X, "tocsr") or X.shape[1] != 1:
         return X
     return X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]
 
 
 def is_two_dimensional(X: Any) -> bool:
-    """Say whether X has rows and columns; of a list, the first entry says it."""
+    """Return whether X has rows and columns; the first entry of a list decides."""
     ndim = getattr(X, "ndim", None)
     if isinstance(ndim, int):
         return ndim == 2

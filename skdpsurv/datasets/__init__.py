@@ -1,4 +1,4 @@
-"""Data to try things on: flchain, benchmark files, simulations."""
+"""Example data: flchain, benchmark files, simulations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The flchain study, with public bounds that are not read off its records.
+"""The flchain study, with public bounds that do not come from its records.
 
 Serum free light chain and mortality in Olmsted County, Minnesota: 7,874 residents aged 50 or
 more, a random half of the study of Dispenzieri et al. (2012), followed from a blood sample
@@ -18,16 +18,15 @@ y
     death       True if the death was observed
     futime      days from the sample to death or last contact
 
-Left out: chapter, the cause of death. It is known only for those who died, so it leaks the
-outcome. And flc.grp, the tenth of the free light chain sum that a record falls in: it was cut at
-quantiles of the whole sample, so it is not a function of one record alone, and a guarantee about
-single records would not cover the cutting.
+Two columns are left out. The cause of death, chapter, is known only for those who died, so it leaks
+the outcome. The tenth of the free light chain sum, flc.grp, was cut at quantiles of the whole
+sample: it is not a function of one record alone, so no guarantee about single records covers it.
 
-Assumptions that stand in for a protocol
+Assumptions in place of a protocol
     bounds      from eligibility, definitions and clinical chemistry; values beyond are clipped
-    max_time    5,200 days, about 14.2 years: a follow-up window in round figures for samples taken
-                from 1995 on. No protocol states it, and it was chosen by people who had seen the
-                data. In a study of your own take the horizon from the protocol.
+    max_time    5,200 days, about 14.2 years: a round follow-up window for samples taken from 1995
+                on. No protocol states it, and people who had seen the data chose it. In a study of
+                your own take the horizon from the protocol.
 
 Reference: A. Dispenzieri, J. Katzmann, R. Kyle, et al. Use of nonclonal serum immunoglobulin free
 light chains to predict overall survival in the general population. Mayo Clinic Proceedings
@@ -61,8 +60,8 @@ def load_survival_csv(
     time : str, default="time"
         Name of the column with the time of the event or of censoring.
     event : str, default="event"
-        Name of the column with the event indicator: 1 or true where the event was observed, 0 or
-        false where the time is censored.
+        Name of the column with the event indicator: 1 or true for an observed event, 0 or false
+        for a censored time.
 
     Returns
     -------
@@ -75,8 +74,8 @@ def load_survival_csv(
     ------
     ValueError
         If a column is missing from the file, an event is not 0 or 1, or a time is missing,
-        infinite or negative. No record is ever dropped: with records dropped for what they hold,
-        their number would no longer be public.
+        infinite or negative. No record is ever dropped: otherwise the number of records would no
+        longer be public.
 
     Examples
     --------
@@ -100,8 +99,8 @@ def load_survival_csv(
     return frame.drop(columns=[time, event]), survival_target(events.to_numpy(dtype=bool), times)
 
 
-# Chosen from the study's design and from clinical chemistry, not from the minimum and maximum
-# of the columns: several columns do reach beyond them, and are clipped.
+# From the study's design and from clinical chemistry, not from the minimum and maximum of the
+# columns: several columns reach beyond them, and are clipped.
 _BOUNDS: dict[str, tuple[float, float]] = {
     "age": (50.0, 100.0),  # residents aged 50 or more were eligible
     "sex_male": (0.0, 1.0),
@@ -135,7 +134,7 @@ def load_flchain() -> Bunch:
         bounds : dict of str to (float, float)
             Public lower and upper bound of each column, assumptions too.
         description : str
-            Source, columns, units and what the public numbers rest on.
+            Source, columns, units and reasons for the public numbers.
 
     Raises
     ------

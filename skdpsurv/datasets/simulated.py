@@ -39,16 +39,16 @@ def make_discrete_time_survival(
     baseline : {"flat", "front-loaded", "rising"}, default="flat"
         Course of the baseline hazard: Weibull shape 1, 0.5 or 2.
     event_rate : float, default=0.3
-        Expected share of the records with an event by ``max_time`` if nobody dropped out, in
-        (0, 1), given the covariates that were drawn.
+        Expected share of records with an event by ``max_time`` without dropout, in (0, 1), given
+        the covariates drawn.
     censoring : {"exponential", "uniform"}, default="exponential"
-        Law of the dropout times, independent of the rest.
+        Distribution of the dropout times, independent of the rest.
     censoring_rate : float, default=0.3
         Probability that a record without an event drops out before ``max_time``, in [0, 1).
     max_time : float, default=1.0
-        Horizon; who reaches it is censored there.
+        Horizon; later times are censored there.
     random_state : int, RandomState instance or None, default=None
-        Source of the draws. Simulated records are nobody's: a seed is harmless here.
+        Source of random numbers. Simulated records are nobody's: a seed is harmless here.
 
     Returns
     -------
@@ -70,15 +70,15 @@ def make_discrete_time_survival(
     Raises
     ------
     TypeError, ValueError
-        If a parameter breaks its rule.
+        If a parameter is out of range.
 
     Notes
     -----
     The hazard of a record is :math:`\lambda_0(t) \exp(x \cdot \beta)` and its time is
-    continuous. Cut into intervals, proportional hazards are exactly the discrete-time model with
-    complementary log-log link and the same :math:`\beta`, on every grid; the logit link comes near
-    when the hazards of the intervals are small. Only dropouts inside of an interval, which the
-    discrete-time model counts as having survived it, stand between the two.
+    continuous. On every grid of intervals, proportional hazards are exactly the discrete-time model
+    with complementary log-log link and the same :math:`\beta`. The logit link comes near when the
+    hazards of the intervals are small. The one difference is dropouts inside of an interval: the
+    discrete-time model counts them as having survived it.
 
     Examples
     --------
@@ -118,19 +118,19 @@ def make_discrete_time_survival(
 
 
 def _cumulative_hazard(log_ratio: FloatArray, event_rate: float) -> float:
-    """Baseline cumulative hazard at the horizon that gives the expected share of events."""
+    """Return the baseline cumulative hazard at the horizon with the expected share of events."""
 
-    def surplus(log_hazard: float) -> float:
+    def excess(log_hazard: float) -> float:
         return float(np.mean(-np.expm1(-np.exp(log_hazard + log_ratio)))) - event_rate
 
-    # With equal hazard ratios the answer is explicit; unequal ones shift it by their range.
+    # Equal hazard ratios have an explicit solution; unequal ones shift it by their range.
     middle = np.log(-np.log1p(-event_rate))
     low, high = middle - log_ratio.max() - 1, middle - log_ratio.min() + 1
-    return float(np.exp(brentq(surplus, low, high)))
+    return float(np.exp(brentq(excess, low, high)))
 
 
 def _dropout(rng: np.random.RandomState, n_samples: int, censoring: str, rate: float) -> FloatArray:
-    """Dropout times in units of the horizon; the share ``rate`` of them is below 1."""
+    """Return dropout times in units of the horizon, of which the share ``rate`` is below 1."""
     if rate == 0:
         return np.full(n_samples, np.inf)
     if censoring == "exponential":

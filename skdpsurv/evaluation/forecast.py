@@ -17,7 +17,7 @@ from skdpsurv.classification.logistic_model import LogisticModel
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.blocks import first
-from skdpsurv.data.labels import stated_classes
+from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import checks
 from skdpsurv.evaluation.forecast_records import BASELINES, columns_within, plain_columns

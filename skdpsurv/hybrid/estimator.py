@@ -254,7 +254,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
     ) -> Blocks[PrivateRecords]:
         read = partial(self._without_ledger()._private, shape.categorical, shape.public.range)
-        private = in_blocks(X, y, public).map(read).held(self._growth(shape))
+        private = in_blocks(X, y, public).map(read).persist(self._growth(shape))
         shape.require(shape.public.n_public + private.map_reduce(lambda block: block.size))
         return private
 

@@ -12,8 +12,8 @@ import pandas as pd
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.data.feature import Feature, few_intervals
-from skdpsurv.data.shape import Shape
+from skdpsurv.data.feature import Feature
+from skdpsurv.data.shape import Shape, few_intervals
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.types import BoolArray, FloatArray

@@ -168,7 +168,7 @@ class Objective:
         return Objective(
             self.likelihood,
             # Held also where all records are too many.
-            self.blocks.map(partial(_thin, self.likelihood, step)).held(1.0 / step),
+            self.blocks.map(partial(_thin, self.likelihood, step)).persist(1.0 / step),
             max(self.kappa / step, PILOT_RIDGE),
             self.center,
             self.linear / step,

@@ -155,7 +155,7 @@ class Problem:
 
     def task(self, source: RandomSource) -> Objective | Descent:
         """Return what is to be computed, with its noise drawn."""
-        how, blocks = self.calibration, self.blocks.held()  # for every step
+        how, blocks = self.calibration, self.blocks.persist()  # for every step
         if isinstance(how, DescentCalibration):
             noise = [draw_noise(how.each, source) for _ in range(how.n_steps)]
             return Descent(self.likelihood, blocks, how, self.center, noise)

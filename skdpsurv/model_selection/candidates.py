@@ -19,10 +19,10 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.data.feature import known_names, unstated_norm
-from skdpsurv.data.labels import class_indices
+from skdpsurv.data.cells import class_indices
+from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import input_names, learned_steps, valid_row
-from skdpsurv.data.shape import length, placeholder, size
+from skdpsurv.data.shape import length, placeholder, size, unstated_norm
 from skdpsurv.dp import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
 from skdpsurv.dp.measurement import Spend
 from skdpsurv.dp.refusals import NO_TABLE, unknown

@@ -22,8 +22,8 @@ import numpy as np
 from scipy import special, stats
 
 from skdpsurv.classification.logistic_regression import ENOUGH
+from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.feature import require_same_units
-from skdpsurv.data.labels import stated_classes
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
 from skdpsurv.pooling.studies import n_records, require_same

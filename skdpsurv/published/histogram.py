@@ -213,7 +213,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[IntArray]:
         """Return the place of each record's cell."""
-        places = in_blocks(X, y).map(self._without_ledger()._places).held()
+        places = in_blocks(X, y).map(self._without_ledger()._places).persist()
         shape.require(places.map_reduce(np.size))
         return places
 

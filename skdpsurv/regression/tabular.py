@@ -21,14 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import PrivateEstimator, Weakness
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.feature import (
-    Feature,
-    missing_from_prior,
-    same_features,
-    small_budget,
-    unstated_norm,
-    wide_bounds,
-)
+from skdpsurv.data.feature import Feature, same_features, wide_bounds
 from skdpsurv.data.public_steps import (
     encoded,
     features_in,
@@ -39,11 +32,14 @@ from skdpsurv.data.public_steps import (
 from skdpsurv.data.shape import (
     Shape,
     is_frame,
+    missing_from_prior,
     public_shape,
     refuse_moments,
     refuse_no_target,
     require_in_memory,
     require_one_each,
+    small_budget,
+    unstated_norm,
 )
 from skdpsurv.dp import call_without_data, check_finite, check_unclipped, clip_rows, refuse_masked
 from skdpsurv.dp.checks import Check, choice, optional, positive, zero_or
@@ -279,7 +275,7 @@ class LinearEstimator(TabularEstimator):
     ) -> Blocks[Any]:
         """Return records, each block of them read by itself."""
         blocks = in_blocks(X, y).map(partial(read, self._without_ledger(), shape))
-        records = blocks.held(self._growth(shape))
+        records = blocks.persist(self._growth(shape))
         shape.require(records.map_reduce(lambda block: block.X.shape[0]))
         return records
 

@@ -444,6 +444,6 @@ def target_blocks(
 
 def counted(shape: Shape, blocks: Any) -> Any:
     """Return blocks that are held, after counting their records."""
-    records = blocks.held()
+    records = blocks.persist()
     shape.require(records.map_reduce(lambda block: block[1].size))
     return records

@@ -440,18 +440,11 @@ def test_tags():
     assert not get_tags(PublicColumns(3)).input_tags.allow_nan
 
 
-def test_a_notebook_shows_a_table_in_which_no_text_is_markup():
+def test_no_text_is_markup_in_a_notebook():
     columns = PublicColumns({"<b>": {"bounds": [0, 0.1], "unit": "<i>"}, "c": ["<u>", "&"]})
-    shown = columns._repr_mimebundle_()["text/html"]
-    assert "<td>a number from 0 to 0.1 &lt;i&gt;, beyond which it counts as the bound</td>" in shown
-    assert re.search(r"<td>error</td>\s*<td>&lt;b&gt;</td>", shown)
-    assert "one of &lt;u&gt;, &amp;" in shown
-    assert not re.search("<[biu]>", shown)
+    for each in (columns, PublicColumns("<b>")):
+        assert not re.search("<[biu]>", each._repr_mimebundle_()["text/html"])
     assert repr(columns).startswith("PublicColumns(columns={'<b>'")
-    assert (
-        PublicColumns("<b>")._repr_html_()
-        == "<pre>PublicColumns(columns=&#x27;&lt;b&gt;&#x27;)</pre>"
-    )
 
 
 # ---- Descriptions that are refused.

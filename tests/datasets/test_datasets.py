@@ -36,7 +36,7 @@ def test_flchain_is_the_published_data(flchain):
 def test_flchain_does_not_hold_the_cause_of_death(flchain):
     assert list(flchain.X) == list(flchain.bounds)
     assert "chapter" not in flchain.X
-    assert "Left out: chapter" in flchain.description
+    assert "left out. The cause of death, chapter," in flchain.description
 
 
 def test_flchain_does_not_hold_the_quantile_group(flchain):

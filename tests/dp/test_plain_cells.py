@@ -16,7 +16,7 @@ from skdpsurv import (
     PublicColumns,
 )
 from skdpsurv.data.cells import quietly
-from skdpsurv.data.dask import applied, raised
+from skdpsurv.data.dask import guarded_call, result_of
 from skdpsurv.data.person import read_names
 from skdpsurv.data.target import checked_events, checked_times
 from skdpsurv.dp import clip_rows
@@ -122,7 +122,7 @@ def test_what_it_raises_where_it_is_asked_is_a_refusal(cell):
         lambda: DPLogisticRegression(data_norm=1.0).fit(np.zeros((20, 1)), labels),
         lambda: DPKaplanMeierFitter(max_time=3.0).fit(np.ones(20), group=labels),
         lambda: as_float_array([1.0, cell], "y"),
-        lambda: raised(applied(_exit, cell)),
+        lambda: result_of(guarded_call(_exit, cell)),
     ):
         with pytest.raises((ValueError, TypeError, RuntimeError)) as error:
             read()

@@ -248,7 +248,7 @@ class TestFirstLook:
         monkeypatch.setattr(HazardRecords, "within", lambda *a: seen.append(a[1:]) or original(*a))
         point = Perturbed(np.arange(1.0, 6.0), np.zeros(5))
         monkeypatch.setattr(
-            perturbation, "perturb", lambda problem, source: problem.blocks.held() and point
+            perturbation, "perturb", lambda problem, source: problem.blocks.persist() and point
         )
         X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
         records = InMemory([HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))])

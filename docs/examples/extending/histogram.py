@@ -50,7 +50,7 @@ class DPHistogram(TabularEstimator):
 
     def _read(self, shape, X, y=None):
         of = self._without_ledger()
-        rows = in_blocks(X).map(lambda block: of._fitting_rows(block[0])).held()
+        rows = in_blocks(X).map(lambda block: of._fitting_rows(block[0])).persist()
         shape.require(rows.map_reduce(len))
         return rows
 

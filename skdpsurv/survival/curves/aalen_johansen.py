@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skdpsurv.data.labels import stated_labels
+from skdpsurv.data.cells import stated_labels
 from skdpsurv.dp import PrivacyAccountant, random_source
 from skdpsurv.dp.checks import Check, fraction, given, positive_int, rule_of
 from skdpsurv.dp.types import FloatArray

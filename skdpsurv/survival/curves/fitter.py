@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.labels import stated_labels
+from skdpsurv.data.cells import stated_labels
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import single_column
 from skdpsurv.dp import PrivacyAccountant

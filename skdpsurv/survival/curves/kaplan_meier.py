@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from skdpsurv.data.labels import stated_labels
+from skdpsurv.data.cells import stated_labels
 from skdpsurv.dp import random_source
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release, check_parameters, released_array

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.labels import label_places, stated_labels
+from skdpsurv.data.cells import label_indices, stated_labels
 from skdpsurv.dp import clip_times, refuse_masked
 from skdpsurv.dp.checks import is_list, number_in
 from skdpsurv.dp.measurement import Known, NoisySum
@@ -177,7 +177,7 @@ def _read_causes(labels: list[Any], values: Any, name: str) -> IndexArray:
         raise ValueError("event_observed must be given, or y must have two fields: which event.")
     stated: NDArray[Any] = np.empty(len(labels), dtype=object)
     stated[:] = labels
-    return label_places(values, name, stated, "causes, or censored")
+    return label_indices(values, name, stated, "causes, or censored")
 
 
 def check_groups(name: str, groups: Any) -> None:
@@ -196,7 +196,7 @@ def exits_of(
     cause = np.asarray(event, dtype=np.intp)
     if groups is None:
         return cause, time, np.zeros(time.size, dtype=np.intp)
-    place = label_places(group, "group", groups, "groups")
+    place = label_indices(group, "group", groups, "groups")
     if place.size != time.size:
         raise ValueError("group must have one entry for each record.")
     return cause, time, place

@@ -294,7 +294,7 @@ class PosteriorDraw(Mechanism):
         """Return the law that is drawn from: private."""
         model = self.model
         likelihood = DiscreteHazard(self.basis, model.n_features, link=LINKS[model.link])
-        blocks = records.map(lambda block: block.within(0.0, model.data_norm)).held()
+        blocks = records.map(lambda block: block.within(0.0, model.data_norm)).persist()
         return Target(likelihood, blocks, self.sanitizer)
 
     def distances(
@@ -372,7 +372,7 @@ class HazardChain(HazardPoint):
     ) -> Iterator[FloatArray]:
         """Yield the chain's states, on the scale of the fit."""
         likelihood, calibration = self.fit.after(look)
-        blocks = self.fit.seen(records, look).held()
+        blocks = self.fit.seen(records, look).persist()
         chain = Chain(likelihood, blocks, _chain(calibration), look.center)
         return chain.states(source)
 
