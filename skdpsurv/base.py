@@ -34,8 +34,7 @@ from skdpsurv.dp.random import require_delta
 from skdpsurv.dp.refusals import RefusedValueError
 from skdpsurv.dp.zcdp import rho_for
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
-from skdpsurv.release import Release
-from skdpsurv.release.released import Released, parameters_of
+from skdpsurv.release.release import Release, Released, parameters_of
 
 __all__ = ["PrivateEstimator"]
 
