@@ -253,16 +253,16 @@ def largest_ratio(one: Density, other: Density) -> tuple[Ratio, Ratio]:
     return climbed(1.0), climbed(-1.0)
 
 
-def offsets(law: Density, ways: list[FloatArray]) -> FloatArray:
+def offsets(density: Density, ways: list[FloatArray]) -> FloatArray:
     """Return steps in these directions and along each parameter, far and near."""
-    d = law.objective.center.size
+    d = density.objective.center.size
     rows = np.vstack([*ways, np.eye(d), -np.eye(d)])
     rows = rows[np.linalg.norm(rows, axis=1) > 0]
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    assert law.linear is not None
-    sensitivity = law.objective.likelihood.constants.gradient_sensitivity
-    reach = max(law.linear.scale, sensitivity) / law.objective.kappa
-    steps = [*(distance * reach for distance in DISTANCES), *NEAR]
+    assert density.linear is not None
+    sensitivity = density.objective.likelihood.constants.gradient_sensitivity
+    shift = max(density.linear.scale, sensitivity) / density.objective.kappa
+    steps = [*(distance * shift for distance in DISTANCES), *NEAR]
     return np.vstack([np.zeros((1, d)), *(step * rows for step in steps)])
 
 

@@ -159,7 +159,7 @@ def audit_epsilon(
     See Also
     --------
     worst_neighbours : Pairs of data sets to audit with.
-    density_ratio_audit : Exact, where the law of the output is known.
+    density_ratio_audit : Exact, where the density of the release is known.
 
     Notes
     -----
@@ -285,8 +285,8 @@ def run_trials(
         _fit(subject, arguments, seeds[0], statistic)
     n_trials = len(seeds) // len(data_sets)
     done = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_attempt)(subject, data_sets[place // n_trials], seed, statistic)
-        for place, seed in enumerate(seeds)
+        delayed(_attempt)(subject, data_sets[number // n_trials], seed, statistic)
+        for number, seed in enumerate(seeds)
     )
     found = list(first(done, len(seeds), f"{len(data_sets)} x {n_trials} fits", verbose))
     return [found[start : start + n_trials] for start in range(0, len(seeds), n_trials)]

@@ -86,7 +86,7 @@ class Subject:
 
 
 def audited(estimator: Any, data: Any, neighbour: Any) -> tuple[Subject, list[Mapping[str, Any]]]:
-    """Return what is audited, and the arguments of ``fit`` of two neighbours."""
+    """Return the subject of an audit, and the arguments of ``fit`` of two neighbours."""
     subject = Subject.of(estimator)
     arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
     check_neighbours(*arguments)

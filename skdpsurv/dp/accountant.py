@@ -43,7 +43,7 @@ _DEFAULT_DATASET = "default"
 
 
 class _Omitted(float):
-    """A default that can be told from the same number given by the caller, and prints as it."""
+    """A default that differs from the same number given by the caller, and prints as it."""
 
 
 _UNLIMITED = _Omitted("inf")
@@ -70,26 +70,26 @@ class PrivacyAccountant:
     path : str or os.PathLike, optional
         SQLite file that keeps the ledger, for a budget that outlives this process or is shared by
         worker processes. With ``epsilon`` the ledger is made where there is no file; without, it
-        must be there. What is given must be what an existing ledger was made with; what is omitted
-        is taken from it. The file system must have working locks, and the file stays beside its
-        lock, ``path + ".lock"``.
+        must be there. An existing ledger must have been made with all arguments given; omitted
+        ones are taken from it. The file system must have working locks, and the file stays beside
+        its lock, ``path + ".lock"``.
     rehearsal : bool, default=False
-        Whether what is not proved (seeded, asymptotic, without guarantee) stands apart, at its
-        nominal epsilon, in a sum of its own with the same limits. If not, it costs infinity.
+        Count unproved fits (seeded, asymptotic, without guarantee) at their nominal epsilon, in a
+        sum of their own with the same limits. Otherwise they cost infinity.
     charge_refusals : bool, default=False
-        Whether a fit that is refused for what its records hold is charged as if it had run: for
-        services that fit on behalf of others, who could learn from refusals.
+        Charge a fit that is refused for the contents of its records as if it had run: for services
+        that fit on behalf of others, who could learn from refusals.
     composition : {"basic", "renyi"}, default="basic"
-        How charges add up. "basic": epsilons, and deltas. "renyi": Renyi divergences of one order,
-        up to what ``epsilon`` at ``delta`` is worth [1]_; charges without a delta also by their
-        epsilons alone, whichever lets more pass. For many fits with a delta, which say their rho.
+        How charges add up. "basic": epsilons, and deltas. "renyi", for many fits with a delta:
+        Renyi divergences of one order, up to those of ``epsilon`` at ``delta`` [1]_; charges
+        without a delta also by their epsilons alone, whichever lets more pass.
     url : str, optional
         In place of ``path``: a database for people on several machines,
         ``"postgresql://user@host/database"``, which keeps one ledger, in its schema ``skdpsurv``.
         No password may stand in it (use ``~/.pgpass``). Needs the extra ``server``.
     purpose, who : str, optional
-        What the charges are for, and who charges (by default the operating system's name of the
-        user); kept with each of them.
+        Purpose of the charges, and who charges (by default the operating system's user name); kept
+        with each of them.
 
     Raises
     ------
@@ -101,9 +101,9 @@ class PrivacyAccountant:
     Notes
     -----
     Numbers count as the decimals they print as, and sums are exact. Without a path, threads of one
-    process share the ledger; a copy in another process, by pickle or fork, neither charges nor
-    knows what was charged, and back home is the original again. With a path, a file that was made
-    anew, replaced, or restored from an older copy is refused. A pickle holds no entry.
+    process share the ledger; a copy in another process, by pickle or fork, can neither charge nor
+    read it. With a path, a file that was made anew, replaced, or restored from an older copy is
+    refused. A pickle holds no entry.
 
     References
     ----------
@@ -119,7 +119,7 @@ class PrivacyAccountant:
     (0.75, 0.25)
     """
 
-    #: What fits charge: the floor that knows estimators enters its function.
+    #: Charges of fits, set by :mod:`skdpsurv.model_selection`, which knows estimators.
     _charges_of: ClassVar[Callable[..., list[PrivacyGuarantee]]]
 
     def __init__(
@@ -191,26 +191,28 @@ class PrivacyAccountant:
     ) -> Receipt:
         """Record a guarantee, or raise and record nothing.
 
-        What is proved costs its epsilon. What is not costs infinity, or stands apart in a ledger
-        for rehearsals. Check and charge are one step: among threads, and with a path among
-        processes, no interleaving overspends the budget.
+        Proved guarantees cost their epsilon, others infinity (or their own sum in a ledger for
+        rehearsals). Check and charge are one step: among threads, and with a path among processes,
+        no interleaving overspends the budget.
 
         Parameters
         ----------
         guarantee : PrivacyGuarantee
-            What is about to be released.
+            Guarantee of the result that is about to be released.
         dataset, estimator : str, optional
             Names of the data set, this accountant's own if omitted, and of the estimator.
 
         Returns
         -------
         Receipt
-            How far the ledger had come: its identity, number of entries, and hash. Public.
+            Identity, number of entries and hash of the ledger. Public.
 
         Raises
         ------
-        BudgetExceededError, RuntimeError
-            If it does not fit; if the ledger cannot be used.
+        BudgetExceededError
+            If it does not fit.
+        RuntimeError
+            If the ledger cannot be used.
         """
         return self._ledger.charge(self._entry([guarantee], dataset, estimator))
 
@@ -232,9 +234,9 @@ class PrivacyAccountant:
         guarantees : sequence of PrivacyGuarantee
             One for each part; the same neighbours in all.
         disjoint : bool
-            Must be True: the caller's statement that no record is in two parts, and that which
-            part a record is in depends on its position and on public values only. Parts chosen by
-            a record's own values (by sex, by outcome) do not qualify under replace-one neighbours.
+            Must be True: the caller states that no record is in two parts, and that a record's part
+            depends on its position and on public values only. Parts chosen by a record's own values
+            (by sex, by outcome) do not qualify under replace-one neighbours.
         dataset, estimator : str, optional
             As for :meth:`charge`, which returns and raises the same.
 
@@ -288,7 +290,7 @@ class PrivacyAccountant:
         return compose([(entry.epsilon, entry.delta) for entry in counted], delta)
 
     def remaining(self, delta: float = 0.0) -> float:
-        """Return what is left of this data set's epsilon, rounded down; infinite if the budget is.
+        """Return the rest of this data set's epsilon, rounded down; infinite if the budget is.
 
         Parameters
         ----------
@@ -314,14 +316,14 @@ class PrivacyAccountant:
         return table if self._settings.order else table.drop(columns="renyi")
 
     def plan(self, fits: Iterable[Sequence[Any]]) -> pd.DataFrame:
-        """Return what fits would charge to this data set, one after another; nothing is spent.
+        """Return the charges of future fits to this data set, in order; nothing is spent.
 
         Parameters
         ----------
         fits : iterable of (estimator, X, y) or (estimator, X, y, options)
             A private estimator, `PrivateSearchCV`, a pipeline that ends in a private step, or a
-            `GridSearchCV` or `RandomizedSearchCV` of one, each of whose fits is a charge. Only what
-            is public of the records is looked at. ``options``: further arguments of ``fit``.
+            `GridSearchCV` or `RandomizedSearchCV` of one, each of whose fits is a charge. Only
+            public properties of the records are used. ``options``: further arguments of ``fit``.
 
         Returns
         -------
@@ -421,9 +423,7 @@ class PrivacyAccountant:
         return f"PrivacyAccountant({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        caption = f"<p>{html.escape(repr(self))}</p>"
-        try:
-            table: str = self.entries().to_html(index=False)
-        except (OSError, RuntimeError, ValueError):
-            return caption
-        return caption + table
+        shown = f"<p>{html.escape(repr(self))}</p>"
+        with suppress(OSError, RuntimeError, ValueError):
+            shown += self.entries().to_html(index=False)
+        return shown

@@ -76,7 +76,7 @@ class Entry(NamedTuple):
 
     @property
     def is_charge(self) -> bool:
-        """Whether something was charged; a step of a move has a place for its mechanism."""
+        """Whether something was charged; the mechanism of a step of a move says where to."""
         return self.status not in MOVES
 
     @property
@@ -91,15 +91,12 @@ class BudgetExceededError(RuntimeError):
 
     Parameters
     ----------
-    requested : float
-        What the charge asked for.
-    remaining : float
-        What is left.
+    requested, remaining : float
+        Cost of the charge, and the rest of the budget.
     dataset : str
         Name of the data set whose budget it is.
     quantity : str, default="epsilon"
-        Which budget is exceeded: "epsilon", "delta", or "Renyi divergence of order ..." in a
-        ledger with that composition.
+        Exceeded budget: "epsilon", "delta", or "Renyi divergence of order ...".
     status : str, default="proved"
         Status of the guarantee that was to be charged.
     """
@@ -154,7 +151,7 @@ def float_below(exact: Decimal) -> float:
 
 
 def remaining(spent: Decimal, budget: float) -> float:
-    """Return what is left of a budget, rounded down; an infinite budget always leaves infinity."""
+    """Return the rest of a budget, rounded down; infinite if the budget is."""
     if math.isinf(budget):
         return math.inf
     left = _EXACT.subtract(_decimal(budget), spent)
@@ -165,7 +162,7 @@ COMPOSITIONS = ("basic", "renyi")
 
 
 class Sums(NamedTuple):
-    """What the entries add up to that share one budget, exactly."""
+    """Exact sums of the entries that share one budget."""
 
     epsilon: Decimal = Decimal(0)
     delta: Decimal = Decimal(0)

@@ -43,9 +43,9 @@ class Receipt(NamedTuple):
     ledger : str
         Identity of the ledger, made at random with it.
     entries : int
-        How many entries it held.
+        Number of entries.
     hash : str
-        Of the last of them, 64 hexadecimal digits.
+        Hash of the last of them, 64 hexadecimal digits.
     """
 
     ledger: str

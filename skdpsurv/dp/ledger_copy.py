@@ -52,7 +52,7 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
     Returns
     -------
     SQLLedger
-        At the destination: the same identity, terms, entries and hashes.
+        At the destination: the same identity, settings, entries and hashes.
 
     Raises
     ------

@@ -137,12 +137,11 @@ def upgraded(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _weibull(parameters: dict[str, Any], public: Public) -> Changed:
-    """Return estimator and parameters: ways to fit were words of one estimator."""
-    if not {"method", "calibration", "n_rungs"} <= parameters.keys():
+    """Give each method a class of its own."""
+    names = ("method", "calibration", "n_rungs")
+    if not parameters.keys() >= set(names):
         return "DPWeibullFitter", parameters
-    method, calibration, n_rungs = (
-        parameters.pop(name) for name in ("method", "calibration", "n_rungs")
-    )
+    method, calibration, n_rungs = map(parameters.pop, names)
     if method in _WEIBULL:
         return _WEIBULL[method], parameters
     if calibration in ("exact", "published"):
@@ -152,7 +151,7 @@ def _weibull(parameters: dict[str, Any], public: Public) -> Changed:
 
 
 def _logistic(parameters: dict[str, Any], public: Public) -> Changed:
-    """Return estimator and parameters: the papers' constants were a word of one estimator."""
+    """Give the papers' constants a class of their own."""
     if parameters.pop("calibration", "tight") != "published":
         return "DPLogisticRegression", parameters
     parameters.pop("method", None)
@@ -160,7 +159,7 @@ def _logistic(parameters: dict[str, Any], public: Public) -> Changed:
 
 
 def _stack(parameters: dict[str, Any], public: Public) -> Changed:
-    """Return estimator and parameters: weights were not stated, but followed from importances."""
+    """Give the papers' constants a class of their own, and state the weights."""
     published = parameters.pop("calibration", "tight") == "published"
     estimator = "PublishedStackingClassifier" if published else "PrivateStackingClassifier"
     if "feature_groups" not in parameters:

@@ -17,7 +17,7 @@ from skdpsurv.dp.types import FloatArray
 class Kinds(dict[str, Any]):
     """Estimators by their names; None is one that nobody knows."""
 
-    #: Imports those of this package: nobody may have asked for them yet.
+    #: Imports the estimators of this package, which enter themselves.
     import_all: Callable[[], object] = staticmethod(lambda: None)
 
     def __missing__(self, name: str) -> Any:
@@ -132,7 +132,7 @@ class ReleasedModel:
 
 
 def headline(release: Any) -> str:
-    """Return what was fitted to how many records, and what is promised, in a line."""
+    """Return estimator, number of records and guarantee in a line."""
     guarantee = release.guarantee
     return (
         f"{release.estimator}: {guarantee.public_inputs['n_records']:,} records, "
@@ -141,18 +141,17 @@ def headline(release: Any) -> str:
 
 
 def raw_rows(release: Any, table: Any, strict: bool) -> Any:
-    """Return raw rows with their columns in order, after refusing what is no such row."""
+    """Return raw rows with their columns in order, or raise ValueError."""
     if release.guarantee.not_covered:
         raise ValueError(
-            "a release of a pipeline with steps that learned from records does not hold these, so "
-            "it cannot take raw rows: use to_estimator, for rows as they leave those steps."
+            "a release does not hold the steps of its pipeline that learned from records: use "
+            "to_estimator, for rows as they leave those steps."
         )
     if release.columns is None:
         if is_frame(table) or strict:
             raise ValueError(
-                "this release does not say what its columns hold: it takes arrays, of rows as they "
-                "went into the fit. Releases of fits with columns=, and those that make_release "
-                "makes of a pipeline, take data frames."
+                "this release does not say what its columns hold: it takes arrays of rows as they "
+                "went into the fit. Fit with columns=, or use make_release, for data frames."
             )
         return table
     names = release.feature_names_in
@@ -162,8 +161,8 @@ def raw_rows(release: Any, table: Any, strict: bool) -> Any:
                 "the columns of this release have no names: it takes arrays, in order."
             )
         table = in_order(table, names, release.target_names)
-    asked = release.transformer(), table, release.n_features_in, names
-    if strict and (beyond := columns_beyond(*asked)):
+    arguments = release.transformer(), table, release.n_features_in, names
+    if strict and (beyond := columns_beyond(*arguments)):
         raise ValueError(
             f"table must be within the public bounds with strict=True, and {', '.join(beyond)} is "
             "not."

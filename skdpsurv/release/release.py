@@ -52,7 +52,7 @@ class Release(ReleasedModel):
     estimator : str
         Name of the class that made it.
     guarantee : PrivacyGuarantee
-        What was promised.
+        Its privacy guarantee.
     parameters : mapping of str to JSON value
         The public constructor parameters that prediction needs.
     values : mapping of str to array-like of float
