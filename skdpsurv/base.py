@@ -170,8 +170,8 @@ class PrivateEstimator(Released, released=False):
         parameters = reader.get_params(deep=False).items()
         names = [name for name, value in parameters if not blocks.can_send(value)]
         raise TypeError(
-            f"{' and '.join(names) or type(self).__name__} must be sent to where the records are, "
-            "and cannot be pickled."
+            f"{' and '.join(names) or type(self).__name__} must be such that it can be sent to "
+            "where the records are: it cannot be pickled."
         )
 
     def _guarantee_of_fit(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:

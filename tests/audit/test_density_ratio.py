@@ -183,7 +183,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("model", "match"),
         [
-            (HybridMEstimator(), "closed form"),
+            (HybridMEstimator(), "minimisers and nothing else"),
             (hazard(method="psgld"), "minimisers and nothing else"),
             (hazard(pilot_share=0.1, epsilon=500.0), "minimisers and nothing else"),
             (LaplaceWeibullFitter(max_time=1.0), "ladder"),
