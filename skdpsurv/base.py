@@ -34,13 +34,12 @@ from skdpsurv.dp.random import require_delta
 from skdpsurv.dp.refusals import RefusedValueError
 from skdpsurv.dp.zcdp import rho_for
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
-from skdpsurv.release import Release
-from skdpsurv.release.released import Released, parameters_of
+from skdpsurv.release.release import Release, Released, parameters_of
 
 __all__ = ["PrivateEstimator"]
 
 
-#: Of noise that anybody can draw again.
+#: Warning of a fit whose noise anybody can draw again.
 SEEDED = (
     "random_state is an integer: the noise can be drawn again and subtracted, so this fit is "
     "reproducible but not private. Use random_state=None for a release."
@@ -48,33 +47,13 @@ SEEDED = (
 
 #: Parameters that decide whether double precision can work with a plan.
 DECIDING = (
-    "epsilon",
-    "delta",
-    "alpha",
-    "data_norm",
-    "partition",
-    "max_cumulative_hazard",
-    "pilot_share",
-    "recalibration_share",
-    "inference_share",
-    "n_groups",
-    "n_bands",
-)
+    "epsilon", "delta", "alpha", "data_norm", "partition", "max_cumulative_hazard", "pilot_share",
+    "recalibration_share", "inference_share", "n_groups", "n_bands",
+)  # fmt: skip
 
 
 class Published(NamedTuple):
-    """What a fit leaves behind.
-
-    Parameters
-    ----------
-    guarantee : PrivacyGuarantee
-    values : mapping
-        What was released, by name.
-    target : tuple of str
-        Names of the columns of y.
-    receipt : Receipt or None
-        Where it stands in its ledger.
-    """
+    """The released values of a fit by name, with its guarantee, columns of y and receipt."""
 
     guarantee: PrivacyGuarantee
     values: Mapping[str, Any]
@@ -83,15 +62,7 @@ class Published(NamedTuple):
 
 
 class Weakness(NamedTuple):
-    """Why a fit is less than it claims, or may be.
-
-    Parameters
-    ----------
-    status : str
-        What the fit can be at best.
-    text : str
-        A warning; "" for none.
-    """
+    """The best status that a fit can have, and a warning that says why; "" for none."""
 
     status: str
     text: str
@@ -108,19 +79,17 @@ class PrivateEstimator(Released, released=False):
     A subclass has the parameters ``epsilon``, ``random_state`` and ``accountant``. Its ``fit``
     hands its arguments to :meth:`_fit`, which
 
-    1. checks the parameters, which are public (:meth:`_check_parameters`);
+    1. checks the parameters (:meth:`_check_parameters`);
     2. looks at the shape of the records, which is public (:meth:`_shape`);
-    3. plans from these two alone (:meth:`_plan`), so that a plan which cannot be carried out fails
-       whatever the records hold; the plan says what will be promised;
-    4. asks the ledger whether the budget would do;
-    5. reads the records, refusing what has no place in the public domain (:meth:`_read`);
+    3. plans from these two alone (:meth:`_plan`); the plan says what will be promised;
+    4. asks the ledger whether the budget suffices;
+    5. reads the records, refusing what is outside the public domain (:meth:`_read`);
     6. charges the ledger in one atomic step, and runs the plan;
     7. keeps nothing but its release (:meth:`_publish`).
 
     A refused input costs nothing, unless the ledger charges refusals: then 6. charges before 5.
-    reads. Where people have several records, or these are not in memory, they are counted, after
-    the ledger was asked a first time. An exhausted budget stops the fit before any record is read,
-    and whatever fails after the charge stays charged.
+    reads. If persons have several records, or records are not in memory, they are counted after a
+    first look at the ledger. Whatever fails after the charge stays charged.
     """
 
     accountant: PrivacyAccountant | None
@@ -128,13 +97,8 @@ class PrivateEstimator(Released, released=False):
     random_state: int | None
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
-        """Return why a fit with a finite epsilon is less than proved; all of it is public.
-
-        The shape is None as long as the records are not counted.
-        """
-        if self.random_state is None:
-            return []
-        return [Weakness("seeded", SEEDED)]
+        """Return why a fit with a finite epsilon is not proved; shape is None before counting."""
+        return [] if self.random_state is None else [Weakness("seeded", SEEDED)]
 
     def _status(self, shape: Any) -> str:
         """Return the status of a fit whose mechanism is proved."""
@@ -143,46 +107,36 @@ class PrivateEstimator(Released, released=False):
         return weakest_status(["proved", *(one.status for one in self._weaknesses(shape))])
 
     def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
-        """Return what looks wrong in public numbers; no value of a record may be looked at.
-
-        Takes the arguments of :meth:`_fit`, after the shape; y of a source is one without records.
-        """
+        """Return what looks wrong in public numbers, without looking at a value of a record."""
         return []
 
     def _fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit, in the order that privacy needs; ``fit`` of a subclass passes its arguments on."""
-        # What parameters become meanwhile, by a thread or where a warning is shown, is not this
-        # fit's; and an earlier fit stays whole as long as this one has not ended.
-        fit = self._held()
-        found = fit._fit_in_order(X, y, **options)
-        if found is not fit:
-            return found
+        # A copy: other threads may change parameters, and an earlier fit stays whole meanwhile.
+        copied = copy.copy(self)
         names = parameters_of(type(self))
-        mine = {name: value for name, value in vars(self).items() if name in names}
-        fitted = {name: value for name, value in vars(fit).items() if name not in names}
-        self.__dict__ = {**mine, **fitted}
+        for name in names:
+            if isinstance(value := getattr(copied, name), Parameters):
+                setattr(copied, name, copy.copy(value))
+        found = copied._fit_in_order(X, y, **options)
+        if found is not copied:
+            return found
+        own = {name: value for name, value in vars(self).items() if name in names}
+        fitted = {name: value for name, value in vars(copied).items() if name not in names}
+        self.__dict__ = {**own, **fitted}
         return self
 
-    def _held(self) -> Self:
-        """Return a copy that nobody else has, with the parameters of this moment."""
-        held = copy.copy(self)
-        for name in parameters_of(type(self)):
-            value = getattr(held, name)
-            if isinstance(value, Parameters):
-                setattr(held, name, copy.copy(value))
-        return held
-
     def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
-        beforehand = self._prepare(X, y, person, options)
-        X, y, options, shape, plan, guarantee, doubts = beforehand
+        prepared = self._prepare(X, y, person, options)
+        X, y, options, shape, plan, guarantee, messages = prepared
         charged_first = self.accountant is not None and self.accountant.charge_refusals
         if charged_first:
-            receipt = self._charge(shape, guarantee, doubts)
-        # What is refused must not depend on what NumPy and scikit-learn were told.
+            receipt = self._charge(shape, guarantee, messages)
+        # What is refused must not depend on settings of NumPy and scikit-learn.
         with silent_arithmetic(), config_context(assume_finite=False):
             records = self._read(shape, X, y, **options)
         if not charged_first:
-            receipt = self._charge(shape, guarantee, doubts)
+            receipt = self._charge(shape, guarantee, messages)
         # Past the charge nothing may fail by the records.
         with silent_arithmetic():
             known = plan.run(records, random_source(self.random_state))
@@ -190,11 +144,7 @@ class PrivateEstimator(Released, released=False):
             return self._publish(shape, Published(guarantee, known, names, receipt))
 
     def _prepare(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
-        """Return all that is known before a value is looked at, once the ledger would allow it.
-
-        These are the arguments of ``fit``, the shape, the plan, what the fit will promise, and what
-        looks wrong in public numbers.
-        """
+        """Return arguments, shape, plan, guarantee and warnings, after asking the ledger."""
         self._check_parameters()
         if person is not None or not in_memory(X, y, *options.values()):
             X, y, options = self._resolve_source(X, y, person, options)
@@ -205,18 +155,15 @@ class PrivateEstimator(Released, released=False):
             self.accountant.check(guarantee)
         if isinstance(X, Blocks):
             self._refuse_unsendable(X, plan)
-        doubts = self._input_warnings(shape, X, _target(X, y), **options)
+        messages = list(self._input_warnings(shape, X, _target(X, y), **options))
         if math.isfinite(self.epsilon):
-            stated = guarantee.delta or float(getattr(self, "delta", 0.0))
-            doubts = [
-                *doubts,
-                *large_epsilon(float(self.epsilon)),
-                *doubtful_delta(stated, guarantee.delta > 0, shape.n_records),
-            ]
-        return X, y, options, shape, plan, guarantee, doubts
+            delta = guarantee.delta or float(getattr(self, "delta", 0.0))
+            messages += large_epsilon(float(self.epsilon))
+            messages += doubtful_delta(delta, guarantee.delta > 0, shape.n_records)
+        return X, y, options, shape, plan, guarantee, messages
 
     def _refuse_unsendable(self, blocks: Blocks[Any], plan: Any) -> None:
-        """Refuse a fit that cannot go to where its blocks are; all of this is public."""
+        """Refuse a fit that cannot be sent to where its blocks are."""
         reader = self._without_ledger()
         if blocks.can_send((reader, plan)):
             return
@@ -229,12 +176,10 @@ class PrivateEstimator(Released, released=False):
 
     def _guarantee_of_fit(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
         """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent."""
-        # Without a ledger, which may charge refusals.
-        reader = self._without_ledger()
-        with silent_arithmetic():
-            *_, guarantee, doubts = reader._prepare(X, y, person, options)
-        for doubt in doubts:
-            warnings.warn(doubt, PublicInputWarning, stacklevel=2)
+        with silent_arithmetic():  # and without a ledger, which may charge refusals
+            *_, guarantee, messages = self._without_ledger()._prepare(X, y, person, options)
+        for message in messages:
+            warnings.warn(message, PublicInputWarning, stacklevel=2)
         if self.accountant is not None:
             self.accountant.check(guarantee)
         return guarantee
@@ -245,10 +190,7 @@ class PrivateEstimator(Released, released=False):
     def _sources(
         self, X: Any, y: Any, *, person: Any = None, **options: Any
     ) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the arguments of ``fit``: a source of what is not in memory, one of each person.
-
-        If all is in memory, ``person`` is given.
-        """
+        """Return the arguments of ``fit`` with one record of each person, as a source if needed."""
         if in_memory(X, y, person, *options.values()):
             if isinstance(X, Blocks):
                 raise TypeError("person must be None where X is a source of blocks.")
@@ -259,10 +201,10 @@ class PrivateEstimator(Released, released=False):
         return source, None, dict.fromkeys(options)
 
     def _resolve_source(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> Any:
-        """Return the arguments of ``fit``, where records are looked at to count them.
+        """Return the arguments of ``fit`` where records must be counted.
 
-        Whose each is is private, and what is not in memory may have to be read. So the ledger is
-        asked before, and a refusal is charged where refusals are.
+        Person identifiers are private, and out-of-core data must be read to be counted. So the
+        ledger is asked before, and may charge a refusal.
         """
         with self._refusals_charged(self._status(None)), silent_arithmetic():
             return self._sources(X, y, person=person, **options)
@@ -279,16 +221,14 @@ class PrivateEstimator(Released, released=False):
             raise
 
     def _precheck_budget(self, status: str) -> PrivacyGuarantee:
-        """Return what a fit may cost, as far as it is known before its shape is, or raise.
+        """Return what a fit may cost, as far as it is known before its shape, or raise.
 
-        Whether its noise will be Gaussian, and have a delta, follows from the shape. That the
-        ledger has room for the one or the other is enough here: the plan is asked about later. What
-        is returned is the dearer of those that fit, to be charged for a refusal.
+        The shape decides whether noise is Gaussian and has a delta. Room for one of the two is
+        enough here; the dearer one that fits is returned, to be charged for a refusal.
         """
-        prices = [{}, gaussian] if (gaussian := self._gaussian_price()) else [{}]
         possible = [
             PrivacyGuarantee(float(self.epsilon), mechanism="none: refused", status=status, **price)
-            for price in prices
+            for price in filter(None, ({"delta": 0.0}, self._gaussian_price()))
         ]
         if self.accountant is None:
             return possible[0]
@@ -302,23 +242,20 @@ class PrivateEstimator(Released, released=False):
         return last
 
     def _gaussian_price(self) -> dict[str, Any]:
-        """Return the delta, and what goes with it, of a fit with Gaussian noise, if it may be one.
-
-        Known before the shape of the records is.
-        """
+        """Return the delta and rho of a fit with Gaussian noise; nothing if it cannot have any."""
         delta = float(getattr(self, "delta", 0.0))
         if not delta or math.isinf(self.epsilon):
             return {}
         return {"delta": delta, "rho": rho_for(float(self.epsilon), delta)}
 
     def _without_ledger(self) -> Self:
-        """Return a copy that reads blocks where they are, as on a worker, which has no ledger."""
+        """Return a copy without a ledger, to read blocks on workers."""
         reader = copy.copy(self)
         reader.accountant = None
         return reader
 
     def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
-        """Return the shape of the records, the plan, and what it promises: all of it public."""
+        """Return the shape of the records, the plan and its guarantee: all of it public."""
         with silent_arithmetic():
             shape = self._shape(X, y, **options)
             return shape, *self._plan_and_guarantee(shape)
@@ -328,17 +265,17 @@ class PrivateEstimator(Released, released=False):
             plan = self._plan(shape)
         else:
             plan = checked(lambda: self._plan(shape), [n for n in DECIDING if hasattr(self, n)])
-        promised = plan.guarantee(self._status(shape))
-        if promised.delta and math.isfinite(promised.epsilon):
-            require_delta(promised.epsilon, promised.delta)
-        return plan, promised
+        guarantee = plan.guarantee(self._status(shape))
+        if guarantee.delta and math.isfinite(guarantee.epsilon):
+            require_delta(guarantee.epsilon, guarantee.delta)
+        return plan, guarantee
 
     def _charge(
-        self, shape: Any, guarantee: PrivacyGuarantee, doubts: Sequence[str]
+        self, shape: Any, guarantee: PrivacyGuarantee, messages: Sequence[str]
     ) -> Receipt | None:
-        """Enter the fit in the ledger, after warnings: of its guarantee, of public numbers."""
-        for doubt in doubts:
-            warnings.warn(doubt, PublicInputWarning, stacklevel=6)
+        """Charge the ledger, after warnings: of public numbers, of the guarantee."""
+        for message in messages:
+            warnings.warn(message, PublicInputWarning, stacklevel=6)
         weak = [] if math.isinf(self.epsilon) else self._weaknesses(shape)
         for reason in dict.fromkeys(one.text for one in weak if one.text):
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=6)
@@ -367,7 +304,7 @@ class PrivateEstimator(Released, released=False):
     #: Words of ``method`` with parameters, and what makes the object that holds these.
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
-    #: Of perturbed minimisers.
+    #: Noise of perturbed minimisers.
     _noise_law: ClassVar[type[NoiseDistribution]] = SphericalLaplace
 
     _rules: ClassVar[dict[str, Check]] = {
@@ -377,10 +314,7 @@ class PrivateEstimator(Released, released=False):
     }
 
     def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return what is public of the records; no private value may be looked at.
-
-        Takes the arguments of :meth:`_fit`. Here: how many records and columns there are.
-        """
+        """Return what is public of the records: their number and that of columns."""
         return public_shape(self, X)
 
     def _plan(self, shape: Any) -> Plan:
@@ -388,10 +322,7 @@ class PrivateEstimator(Released, released=False):
         raise NotImplementedError
 
     def _read(self, shape: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return the records, after refusing what has no place in the public domain.
-
-        Takes the arguments of :meth:`_fit`, after the shape.
-        """
+        """Return the records, after refusing what is outside the public domain."""
         raise NotImplementedError
 
     def _release_parameters(self, shape: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""density_ratio_audit: compare the laws of two releases point by point, where they are known."""
+"""density_ratio_audit: compare the densities of two releases point by point."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from skdpsurv.audit.subject import at_most, audited, told
+from skdpsurv.audit.subject import at_most, audited, verdict
 from skdpsurv.audit.walk import planned
 from skdpsurv.dp import silent_arithmetic
 from skdpsurv.dp.checks import integer
@@ -23,14 +23,14 @@ from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussia
 from skdpsurv.survival.weibull.counts import CountTable
 from skdpsurv.survival.weibull.plan import Ladder
 
-#: Of any release: audits ask for laws, and draw nothing.
-SAMPLERS = "samplers, and that drawn noise follows its stated law"
-#: Distances at which densities are compared: in units of what one record can move a minimum by.
+#: Not audited here: densities are computed, and nothing is drawn.
+SAMPLERS = "samplers, and that drawn noise follows its stated distribution"
+#: Distances at which densities are compared, in units of the shift of a minimum by one record.
 DISTANCES = (0.01, 0.3, 1.0, 3.0, 10.0, 100.0, 1e3)
-#: The same, for where losses bend.
+#: Distances without units, where losses are curved.
 NEAR = (1.0, 5.0)
 N_DIRECTIONS = 16
-#: Points from which the ratio is climbed, in either direction, and steps of the climb.
+#: Starting points of the search for the largest ratio, in either direction, and its steps.
 N_CLIMBS, CLIMB_STEPS = 2, 150
 #: Means of log event times, in parts of omega, that the tight ladder may have been given.
 MEANS = (0.02, 0.1, 0.2, 0.4, 0.7, 0.95)
@@ -46,19 +46,19 @@ class DensityRatioResult:
     Parameters
     ----------
     largest : float
-        Of log p(release | data) / p(release | neighbour), in either direction.
+        Largest log p(release | data) / p(release | neighbour), in either direction.
     claimed : float
-        What the estimator claims: epsilon, or the ladder's part of it.
+        Claim of the estimator: epsilon, or the ladder's part of it.
     where : tuple of float
         The released point, in the parameters of the fit, or the shape, at which it is attained;
         the models of several classes or groups one after the other.
     audited, not_audited : tuple of str
-        Which parts of what is released have been compared, and which have not.
+        Parts of the release that were compared, and those that were not.
 
     Notes
     -----
-    No sampling and no chance: ``largest`` is the log ratio at ``where``, so that one above
-    ``claimed`` refutes the claim. The largest of all may be larger still.
+    Nothing is sampled: ``largest`` is the log ratio at ``where``, so that one above ``claimed``
+    refutes the claim. The true maximum may be larger.
     """
 
     largest: float
@@ -73,14 +73,13 @@ class DensityRatioResult:
         return at_most(self.largest, self.claimed)
 
     def __repr__(self) -> str:
-        parts = f"{', '.join(self.audited)}; not audited: {', '.join(self.not_audited)}"
-        return told(self, f"{self.claimed:.4g}", f"largest log ratio {self.largest:.4g}; {parts}")
+        return verdict(self, f"{self.claimed:.4g}", f"largest log ratio {self.largest:.4g}")
 
 
 def density_ratio_audit(
     estimator: Any, data: tuple[Any, ...], neighbour: tuple[Any, ...], *, n_cells: int = 512
 ) -> DensityRatioResult:
-    r"""Find the largest log density ratio of what two neighbours release, without sampling.
+    r"""Find the largest log density ratio of the releases of two neighbours, without sampling.
 
     Parameters
     ----------
@@ -93,8 +92,7 @@ def density_ratio_audit(
     data, neighbour : tuple
         Arguments of ``fit``: the same but for one record.
     n_cells : int, default=512
-        Of a ladder: about as many cells it draws from here, between nodes of the estimator's grid
-        at equal distances.
+        For a ladder: about as many cells between equidistant nodes of the estimator's grid.
 
     Returns
     -------
@@ -103,8 +101,7 @@ def density_ratio_audit(
     Raises
     ------
     TypeError, ValueError
-        If the law of what the estimator releases is not known in closed form, or the data sets do
-        not differ in exactly one record.
+        If the release has no known density, or the data sets do not differ in exactly one record.
 
     See Also
     --------
@@ -113,23 +110,23 @@ def density_ratio_audit(
 
     Notes
     -----
-    **Objective perturbation.** A minimiser f has its noise, :math:`b = -\nabla F(f)`, so that its
+    **Objective perturbation.** A minimiser f determines its noise, :math:`b = -\nabla F(f)`. Its
     density is
 
     .. math:: p(f) \propto e^{-\|b(f)\|/s}\,|\det\nabla^2 F(f)|,
 
     with s, the ridge and the centre of the estimator's own plan. The ratio is evaluated around the
-    minima of both objectives, far and near, and climbed from the largest values found. Several
-    models of one record have independent noise: their largest log ratios add up. What hides the
-    solver, a thousandth of epsilon, is not in it.
+    minima of both objectives, far and near, and maximised from the largest values found. Several
+    models of one record have independent noise: their largest log ratios add up. The noise that
+    hides the solver, a thousandth of epsilon, is left out.
 
     **Output perturbation.** :math:`\|f^* - f'^*\|/s`, attained on the line through both minima.
 
     **Ladder.** Levels of all cells give all probabilities. The rungs are the estimator's own, on
     every so many nodes of its grid: the theorem holds for any set of nodes. The tight ladder's
     rungs depend on a mean that was released before, and its part of epsilon on a number of events:
-    several means are tried, at the number of events of ``data``. Of counts and sums
-    :func:`measurement_audit` has more to say.
+    several means are tried, at the number of events of ``data``. :func:`measurement_audit` looks at
+    counts and sums.
 
     References
     ----------
@@ -159,18 +156,18 @@ def density_ratio_audit(
                 "delta of the estimator must be 0, or buy no Gaussian noise, whose density ratio "
                 "has no bound: use privacy_curve_audit."
             )
-        ratios = [largest_ratio(*map(Law.of, pair)) for pair in zip(*problems, strict=True)]
+        ratios = [largest_ratio(*map(Density.of, pair)) for pair in zip(*problems, strict=True)]
     # In either direction, the same for all models.
-    directions = list(zip(*ratios, strict=True))
-    sums = [sum(largest for largest, _ in found) for found in directions]
-    best = directions[sums.index(max(sums))]
+    directions = zip(*ratios, strict=True)
+    best = max(directions, key=lambda found: sum(ratio for ratio, _ in found))
+    largest = sum(ratio for ratio, _ in best)
     where = tuple(value for _, point in best for value in point)
     unseen = ("noise that hides the solver", SAMPLERS)
-    return DensityRatioResult(max(sums), subject.epsilon, where, minimisers(len(best)), unseen)
+    return DensityRatioResult(largest, subject.epsilon, where, minimisers(len(best)), unseen)
 
 
 def minimisers(number: int) -> tuple[str, ...]:
-    """Return what was compared, in words."""
+    """Return the audited parts in words."""
     return ("minimiser" if number == 1 else f"{number} minimisers together",)
 
 
@@ -178,9 +175,8 @@ def minimisations(plan: Plan, records: Any) -> list[Problem]:
     """Return all minimisations of a plan, and refuse one that releases more."""
     if not isinstance(plan.alone, Minimisers):
         raise TypeError(
-            "estimator must have a law that is known in closed form: it must release perturbed "
-            "minimisers and nothing else, with shares of 0 for the rest, or have a ladder; got: "
-            f"{plan.mechanism}."
+            "estimator must release perturbed minimisers and nothing else, with shares of 0 for "
+            f"the rest, or have a ladder; got: {plan.mechanism}."
         )
     return plan.alone.problems(plan.known, records)
 
@@ -192,24 +188,16 @@ def is_gaussian(problem: Problem) -> bool:
 
 
 @dataclass(frozen=True)
-class Law:
-    """The law of one released minimiser: of the plan, likelihood and calibration of the estimator.
-
-    Parameters
-    ----------
-    objective : Objective
-        Without its linear term.
-    linear, output : NoiseDistribution or None
-        Of the noise in the objective, and on the minimiser.
-    """
+class Density:
+    """Density of one released minimiser: objective, noise in it, and noise on the minimiser."""
 
     objective: Objective
     linear: NoiseDistribution | None
     output: NoiseDistribution | None
 
     @classmethod
-    def of(cls, problem: Problem) -> Law:
-        """Return the objective that a problem minimises, and its noise of whatever law."""
+    def of(cls, problem: Problem) -> Density:
+        """Return the density of the minimiser of a problem."""
         how, likelihood = problem.calibration, problem.likelihood
         zero = np.zeros(likelihood.n_params)
         objective = Objective(likelihood, problem.blocks, how.kappa, problem.center, zero)
@@ -217,7 +205,7 @@ class Law:
 
     @property
     def minimum(self) -> FloatArray:
-        """Where the objective without noise is least."""
+        """Minimiser of the objective without noise."""
         task = self.objective
         constants, center = task.likelihood.constants, float(np.linalg.norm(task.center))
         reached = certificate(constants, task.n_records, task.kappa, 0.0, Center(center))
@@ -227,37 +215,37 @@ class Law:
         """Return the log density, up to a constant of public numbers."""
         gradient, hessian = self.objective.derivatives(point - self.objective.center)
         assert self.linear is not None
-        bend = np.linalg.slogdet(np.asarray(hessian))[1]
-        return float(self.linear.log_density(gradient) + bend)
+        log_det = np.linalg.slogdet(np.asarray(hessian))[1]
+        return float(self.linear.log_density(gradient) + log_det)
 
 
-def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:
+def largest_ratio(one: Density, other: Density) -> tuple[Ratio, Ratio]:
     """Return the largest log p(f | one) / p(f | other) found, and the largest of its inverse."""
     minima = one.minimum, other.minimum
     if one.linear is None:
         assert one.output is not None
         gap = one.output.cost(float(np.linalg.norm(minima[0] - minima[1])))
         return (gap, tuple(minima[0])), (gap, tuple(minima[1]))
-    # Around the minima, and around where no record pulls.
+    # Around the minima, the centre and zero.
     centers = np.unique([*minima, one.objective.center, np.zeros(minima[0].size)], axis=0)
-    rng = np.random.default_rng(0)  # of points to look at, not of noise
+    rng = np.random.default_rng(0)  # for points, not for noise
     random = rng.standard_normal((N_DIRECTIONS, minima[0].size))
     around = offsets(one, [*random, minima[1] - minima[0], minima[0] - minima[1]])
     points = np.vstack([center + around for center in centers])
 
-    def gap_at(point: FloatArray, sign: float = 1.0) -> float:
+    def log_ratio(point: FloatArray, sign: float = 1.0) -> float:
         return sign * (one.log_density(point) - other.log_density(point))
 
-    gaps = np.array([gap_at(point) for point in points])
+    ratios = np.array([log_ratio(point) for point in points])
 
     def climbed(sign: float) -> Ratio:
         # Where densities vanish there is no ratio.
-        values = np.where(np.isfinite(gaps), sign * gaps, -np.inf)
+        values = np.where(np.isfinite(ratios), sign * ratios, -np.inf)
         best = np.argsort(-values)[:N_CLIMBS]
         found: Ratio = float(values[best[0]]), tuple(points[best[0]].tolist())
         for start in points[best]:
             end = optimize.minimize(
-                gap_at, start, (-sign,), "Nelder-Mead", options={"maxfev": CLIMB_STEPS}
+                log_ratio, start, (-sign,), "Nelder-Mead", options={"maxfev": CLIMB_STEPS}
             )
             found = max(found, (-float(end.fun), tuple(end.x.tolist())), key=lambda each: each[0])
         return found
@@ -265,25 +253,24 @@ def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:
     return climbed(1.0), climbed(-1.0)
 
 
-def offsets(law: Law, ways: list[FloatArray]) -> FloatArray:
+def offsets(density: Density, ways: list[FloatArray]) -> FloatArray:
     """Return steps in these directions and along each parameter, far and near."""
-    d = law.objective.center.size
+    d = density.objective.center.size
     rows = np.vstack([*ways, np.eye(d), -np.eye(d)])
     rows = rows[np.linalg.norm(rows, axis=1) > 0]
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
-    assert law.linear is not None
-    sensitivity = law.objective.likelihood.constants.gradient_sensitivity
-    reach = max(law.linear.scale, sensitivity) / law.objective.kappa
-    steps = [*(distance * reach for distance in DISTANCES), *NEAR]
+    assert density.linear is not None
+    sensitivity = density.objective.likelihood.constants.gradient_sensitivity
+    shift = max(density.linear.scale, sensitivity) / density.objective.kappa
+    steps = [*(distance * shift for distance in DISTANCES), *NEAR]
     return np.vstack([np.zeros((1, d)), *(step * rows for step in steps)])
 
 
-def log_law(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int) -> FloatArray:
+def ladder_logs(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int) -> FloatArray:
     """Return the log probabilities of a ladder's draw among every so many nodes of the grid."""
     top, step = highest_level(epsilon, n_rungs), grid_step(rungs, n_cells)
     n_cells = rungs.n_cells // step
     levels = np.zeros(n_cells)
-
     # The level of a cell is the largest bound on the way to it, as the mechanism defines it.
     blocks = [(0, n_cells)]
     while blocks:
@@ -299,7 +286,7 @@ def log_law(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int) -> 
 
 
 def grid_step(rungs: Rungs, n_cells: int) -> int:
-    """Return every how many nodes of the grid one is looked at."""
+    """Return the distance of the nodes that are looked at."""
     return max(1, rungs.n_cells // n_cells)
 
 
@@ -309,20 +296,20 @@ def _compare_ladders(
     node = plan.tree
     knowns: list[dict[str, float]] = [{}]
     if isinstance(node, Sequential) and isinstance(total := node.nodes[-1], Total):
-        # The ladder that may be drawn, and what may have been released before it.
+        # The ladder that may be drawn, and released values that may come before it.
         n_events = min(max(int(one.events.sum()), 1), one.n_records)
         follow_up = float(np.exp(one.log_time) @ one.records)
         node = total.choose({"n_events": n_events, "follow_up": follow_up})
         knowns = [{"mean_log_event": -part * one.omega} for part in MEANS]
     ladder = next(leaf for leaf in leaves(node) if isinstance(leaf, Ladder))
     found = []
+    n_rungs = ladder.public.way.n_rungs
     for known in knowns:
         rungs = [ladder.rungs(known, table) for table in (one, other)]
-        way = ladder.public.way
-        laws = [log_law(each, ladder.price, way.n_rungs, n_cells) for each in rungs]
-        gaps = np.abs(laws[0] - laws[1])
-        place = (int(np.argmax(gaps)) + 0.5) * grid_step(rungs[0], n_cells)
-        found.append((float(gaps.max()), place))
+        logs = [ladder_logs(each, ladder.price, n_rungs, n_cells) for each in rungs]
+        ratios = np.abs(logs[0] - logs[1])
+        place = (int(np.argmax(ratios)) + 0.5) * grid_step(rungs[0], n_cells)
+        found.append((float(ratios.max()), place))
     largest, place = max(found)
     where, unseen = (ladder.shape_at(place),), ("noisy counts and sums", SAMPLERS)
     return DensityRatioResult(largest, ladder.price, where, ("draw of the shape",), unseen)

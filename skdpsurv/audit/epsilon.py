@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from joblib import Parallel, delayed
 
 from skdpsurv.audit.events import (
     Scores,
@@ -16,11 +18,18 @@ from skdpsurv.audit.events import (
     largest_bound,
     learned_scores,
 )
-from skdpsurv.audit.repeated_fits import Statistic, released_table, run_trials
-from skdpsurv.audit.subject import audited, told
+from skdpsurv.audit.subject import Subject, audited, private_step, verdict
+from skdpsurv.data.blocks import first
+from skdpsurv.dp import silence
 from skdpsurv.dp.checks import fraction, positive_int, seed, verbosity
 from skdpsurv.dp.types import FloatArray
 
+Statistic = Callable[[Any], float]
+#: Released numbers of one fit, by name.
+Numbers = Mapping[str, FloatArray]
+
+#: Numbers of a failed fit, as an observer sees the failure.
+FAILED: Numbers = {"failed": np.ones(1)}
 #: Events that are counted on the held-out half; the error is split among them.
 N_EVENTS = 3
 
@@ -33,10 +42,8 @@ class AuditResult:
     ----------
     lower_bound : float
         Epsilon is at least this, with probability ``confidence``; 0 if nothing was found.
-    claimed : float
-        Epsilon as the estimator states it.
-    delta : float
-        As the estimator states it.
+    claimed, delta : float
+        Epsilon and delta as the estimator states them.
     confidence : float
         Probability, at least, with which ``lower_bound`` does not exceed the true epsilon.
     n_trials : int
@@ -44,12 +51,12 @@ class AuditResult:
     resolution : float
         The largest bound that so many fits can give: an epsilon beyond it goes unnoticed.
     statistic : str
-        What told the data sets apart best: "linear", "quadratic", "forest", or "given".
+        Best distinguisher: "linear", "quadratic", "forest", or "given".
     threshold : float
-        Of the scores by that statistic.
+        Threshold of its scores.
     n_failed : tuple of (int, int)
-        Fits of ``data`` and of ``neighbour`` that raised an error. That they did is looked at, too;
-        if nearly all did, the audit has seen nothing else.
+        Fits of ``data`` and of ``neighbour`` that raised an error. Failures count as outcomes; if
+        nearly all fits failed, the audit has seen nothing else.
     rates : tuple of (float, float)
         Shares of the held-out releases of ``data`` and of ``neighbour`` on the event's side of the
         threshold.
@@ -58,8 +65,8 @@ class AuditResult:
 
     Notes
     -----
-    A bound below the claim proves nothing: another pair of neighbours, or a cleverer attack, may
-    find more. A bound above it refutes the claim.
+    A bound above the claim refutes it. A bound below proves nothing: another pair of neighbours, or
+    a cleverer attack, may find more.
     """
 
     lower_bound: float
@@ -83,13 +90,13 @@ class AuditResult:
         delta = f", delta={self.delta:g}" if self.delta else ""
         failed = f"; {sum(self.n_failed):,} fits failed" if any(self.n_failed) else ""
         sure = self.confidence
+        level = f"{sure:g}" if sure <= 0.999 else f"1 - {1.0 - sure:.2g}"
         found = (
-            f"epsilon >= {self.lower_bound:.3g} at confidence "
-            f"{f'{sure:g}' if sure <= 0.999 else f'1 - {1.0 - sure:.2g}'}; "
+            f"epsilon >= {self.lower_bound:.3g} at confidence {level}; "
             f"{self.n_trials:,} fits of each data set can show up to {self.resolution:.3g}; "
             f"statistic={self.statistic!r}{failed}"
         )
-        return told(self, f"epsilon={self.claimed:g}{delta}", found)
+        return verdict(self, f"epsilon={self.claimed:g}{delta}", found)
 
 
 def audit_epsilon(
@@ -106,9 +113,9 @@ def audit_epsilon(
 ) -> AuditResult:
     r"""Bound the epsilon of an estimator from below, by trying to tell two neighbours apart.
 
-    Both data sets are fitted many times. On one half of the fits it is learned what in the
-    released numbers tells the data sets apart; on the other half it is counted how often that
-    succeeds, which bounds epsilon from below. A bound above the claimed epsilon refutes the claim.
+    Both data sets are fitted many times. One half of the fits trains distinguishers on the released
+    numbers; the other half counts how often they succeed, which bounds epsilon from below. A bound
+    above the claimed epsilon refutes the claim.
 
     **Nothing in here is private**: use made-up data. :func:`worst_neighbours` makes pairs that
     are hard on each estimator of this package.
@@ -125,16 +132,16 @@ def audit_epsilon(
     n_trials : int, default=3000
         Fits of each data set.
     statistic : callable or None, default=None
-        Function of a fitted estimator that returns a number, by whose size the data sets are told
-        apart. None learns that from all that is released (the values of ``release_``).
+        Function of a fitted estimator that returns a number to tell the data sets apart by. None
+        learns from all that is released (the values of ``release_``).
     confidence : float in (0, 1), default=0.99
         Of the bound: it exceeds the true epsilon with probability at most ``1 - confidence``. In
         an automatic test of many pairs take something like ``1 - 1e-6``.
     n_jobs : int or None, default=None
         Workers, as for :class:`joblib.Parallel`.
     random_state : None or int, default=None
-        An int gives each fit a seed that follows from it, so that the audit can be repeated; an
-        estimator that passes may still draw worse noise without a seed, which is what it is for.
+        An int seeds each fit, so that the audit can be repeated. An estimator that passes may
+        still draw worse noise without a seed.
     verbose : int, default=0
         1 shows a progress bar.
 
@@ -152,7 +159,7 @@ def audit_epsilon(
     See Also
     --------
     worst_neighbours : Pairs of data sets to audit with.
-    density_ratio_audit : Exact, where the law of the output is known.
+    density_ratio_audit : Exact, where the density of the release is known.
 
     Notes
     -----
@@ -160,10 +167,10 @@ def audit_epsilon(
     :math:`\epsilon \ge \log[(P(M(D) \in E) - \delta) / P(M(D') \in E)]`. Events are scores by
     logistic regressions and a forest on one side of a threshold; the 3 best on the first half are
     counted on the second, and the bounds of Clopper and Pearson on either probability share the
-    error: each has ``(1 - confidence) / 6``. Which events these are, and how they were found, does
-    not matter to the confidence, since the second half had no part in it.
+    error: each has ``(1 - confidence) / 6``. The confidence does not depend on how events were
+    found, since the second half had no part in it.
 
-    A fit that fails has released something, too: that it failed. Run times are not looked at.
+    A failure counts as an outcome. Run times are not looked at.
 
     References
     ----------
@@ -196,7 +203,8 @@ def audit_epsilon(
     positive_int("n_trials", n_trials)
     subject, arguments = audited(estimator, data, neighbour)
     n_events = N_EVENTS if statistic is None else 1
-    half, n_held_out = n_trials // 2, n_trials - n_trials // 2
+    half = n_trials // 2
+    n_held_out = n_trials - half
     limits = (error / n_events, subject.delta)
     resolution = largest_bound(n_held_out, *limits)
     if resolution <= subject.epsilon:
@@ -226,12 +234,11 @@ def audit_epsilon(
         scores = learned_scores(learn, held_out)
     else:
         scores = [Scores("given", *((a[:, -1], b[:, -1]) for a, b in (learn, held_out)))]
-    # Counted on the held-out half; the one that says most is kept.
-    bounds = [
-        (float(epsilon_bound(*event.hits, n_held_out, *limits)), event)
-        for event in best_events(scores, n_events, *limits)
-    ]
-    bound, best = max(bounds, key=lambda pair: pair[0])
+    # Counted on the held-out half; the largest bound is kept.
+    events = best_events(scores, n_events, *limits)
+    bounds = [float(epsilon_bound(*event.hits, n_held_out, *limits)) for event in events]
+    bound = max(bounds)
+    best = events[bounds.index(bound)]
     shares = [hits / n_held_out for hits in best.hits]
     return AuditResult(
         lower_bound=max(bound, 0.0),
@@ -241,3 +248,88 @@ def audit_epsilon(
         scores=best.scores.held_out,
         **stated,
     )
+
+
+def released_numbers(fitted: Any) -> Numbers:
+    """Return all that a fitted estimator has released, as numbers."""
+    step = private_step(fitted)
+    values = getattr(getattr(step, "release_", None), "values", None)
+    if not isinstance(values, Mapping):
+        raise TypeError(
+            "estimator must have a release_ once it is fitted, "
+            f"{type(step).__name__} has none: pass a statistic of the fitted estimator."
+        )
+    numbers = {name: np.ravel(np.asarray(value, dtype=float)) for name, value in values.items()}
+    if hasattr(step, "best_index_"):
+        numbers["best_index_"] = np.array([float(step.best_index_)])
+    if {"public_index", "weights"} <= set(numbers):
+        index = numbers.pop("public_index").astype(np.intp)
+        weights = np.zeros(index.max(initial=-1) + 1)
+        weights[index] = numbers["weights"]
+        # The number of weights says more than the last index.
+        numbers |= {"weights": weights, "n_weights": np.array([float(index.size)])}
+    return numbers
+
+
+def run_trials(
+    subject: Subject,
+    data_sets: Sequence[Mapping[str, Any]],
+    seeds: Sequence[int | None],
+    statistic: Statistic | None,
+    n_jobs: int | None,
+    verbose: int,
+) -> list[list[Numbers]]:
+    """Fit each data set, given as arguments of ``fit``, with as many of the seeds."""
+    # Faulty arguments raise here, in the caller's process.
+    for arguments in data_sets:
+        _fit(subject, arguments, seeds[0], statistic)
+    n_trials = len(seeds) // len(data_sets)
+    done = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(_attempt)(subject, data_sets[number // n_trials], seed, statistic)
+        for number, seed in enumerate(seeds)
+    )
+    found = list(first(done, len(seeds), f"{len(data_sets)} x {n_trials} fits", verbose))
+    return [found[start : start + n_trials] for start in range(0, len(seeds), n_trials)]
+
+
+def _attempt(*what: Any) -> Numbers:
+    try:
+        return _fit(*what)
+    except Exception:  # of whatever kind: an observer sees a failure
+        return FAILED
+
+
+def _fit(
+    subject: Subject, arguments: Mapping[str, Any], seed: int | None, statistic: Statistic | None
+) -> Numbers:
+    # PrivacyLeakWarning for the seed, and whatever an inner estimator says of its data.
+    with silence():
+        fitted = subject.seeded(seed).fit(**arguments)
+        if statistic is None:
+            return released_numbers(fitted)
+        value = float(statistic(fitted))
+    if not np.isfinite(value):
+        raise ValueError("statistic must return a finite number.")
+    return {"statistic": np.array([value])}
+
+
+def released_table(found: Sequence[Sequence[Numbers]]) -> tuple[list[FloatArray], tuple[str, ...]]:
+    """Return released numbers in columns that mean the same in every row, and names of columns.
+
+    Sizes of arrays are columns, too, and missing entries count as 0.
+    """
+    rows = [numbers for some in found for numbers in some]
+    columns, names = [], []
+    for name in sorted(set().union(*rows)):
+        given = [row.get(name) for row in rows]
+        size = max(one.size for one in given if one is not None)
+        block = np.zeros((len(rows), size + 1))
+        for row, one in zip(block, given, strict=True):
+            row[0] = -1.0 if one is None else one.size
+            row[1 : int(row[0]) + 1] = [] if one is None else one
+        columns.append(block)
+        names += [f"size of {name}", *(f"{name}[{i}]" for i in range(size))]
+    table = np.hstack([np.zeros((len(rows), 0)), *columns])
+    varies = (table != table[:1]).any(axis=0)
+    kept = tuple(name for name, one in zip(names, varies, strict=True) if one)
+    return np.split(table[:, varies], np.cumsum([len(some) for some in found])[:-1]), kept

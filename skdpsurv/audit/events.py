@@ -1,4 +1,4 @@
-r"""Events that happen more often on one of two neighbours, and what they say of epsilon.
+r"""Events that happen more often on one of two neighbours, and their bounds on epsilon.
 
 An (epsilon, delta)-private mechanism M has, for every event E and neighbours D and D',
 
@@ -9,14 +9,12 @@ Clopper and Pearson (1934),
 
 .. math:: p \ge B^{-1}_{k,\,n-k+1}(a), \qquad p' \le B^{-1}_{k'+1,\,n-k'}(1 - a),
 
-with B the distribution function of the beta law, are each wrong with probability at most a.
+with B the beta distribution function, are each wrong with probability at most a.
 
-A distinguisher gives each release a score, the higher the likelier that it comes from the second
-data set; an event is a score on one side of a threshold. Linear and quadratic logistic regressions
-find shifts and changes of spread, a forest whatever else there is. Tails of noise are heavy, so
-numbers are first put in units of their quartiles and squeezed, :math:`x \mapsto
-\mathrm{asinh}(x)`. Nothing that is learned here needs to be right: what is claimed is counted on
-the other half (Ding et al. 2018; Bichsel et al. 2021).
+A distinguisher scores each release; an event is a score on one side of a threshold. Linear and
+quadratic logistic regressions find shifts and changes of spread, a forest finds the rest. Noise has
+heavy tails, so numbers are scaled by their quartiles and mapped by :math:`\mathrm{asinh}`. The
+claim rests on counts of the other half alone (Ding et al. 2018; Bichsel et al. 2021).
 """
 
 from __future__ import annotations
@@ -36,14 +34,14 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from skdpsurv.dp.types import FloatArray
 
-#: Columns that enter: of more, those which differ most between the neighbours.
+#: Columns that are used: those that differ most between the neighbours.
 MOST_COLUMNS, MOST_SQUARED_COLUMNS = 40, 10
 #: Quantiles of the scores that are tried as thresholds.
 QUANTILES = np.unique(np.r_[np.geomspace(1e-3, 0.05, 20), np.linspace(0.05, 0.5, 46)])
 FOREST = {"n_estimators": 100, "max_features": None, "oob_score": True, "random_state": 0}
 LEAF_SHARE, SMALLEST_LEAF = 1 / 150, 5
 
-#: Of both data sets.
+#: Arrays of both data sets.
 Both = tuple[FloatArray, FloatArray]
 
 
@@ -68,7 +66,7 @@ def probability_bounds(
 def epsilon_bound(
     hits: ArrayLike, other_hits: ArrayLike, n_trials: int, error: float, delta: float = 0.0
 ) -> FloatArray:
-    """Return what epsilon is at least, given the hits of an event on two neighbours."""
+    """Return lower bounds on epsilon from the hits of events on two neighbours."""
     low, _ = probability_bounds(hits, n_trials, error / 2.0)
     _, high = probability_bounds(other_hits, n_trials, error / 2.0)
     with np.errstate(divide="ignore"):
@@ -81,10 +79,9 @@ def largest_bound(n_trials: int, error: float, delta: float = 0.0) -> float:
 
 
 def fewest_trials(epsilon: float, error: float, delta: float = 0.0) -> int:
-    """Return with how many trials a bound above ``epsilon`` could be found.
+    """Return the number of trials at which :func:`largest_bound` exceeds ``epsilon``.
 
-    That is where :func:`largest_bound` is epsilon: both probabilities are then bounded by the n-th
-    root of half the error.
+    Both probabilities are then bounded by the n-th root of half the error.
 
     Examples
     --------
@@ -98,16 +95,7 @@ def fewest_trials(epsilon: float, error: float, delta: float = 0.0) -> int:
 
 
 class Scores(NamedTuple):
-    """What one distinguisher says of the releases, for both data sets.
-
-    Parameters
-    ----------
-    name : str
-    learned : tuple of ndarray
-        Scores of the first half, each by a model that has not seen it.
-    held_out : tuple of ndarray
-        Scores of the second half.
-    """
+    """Scores of one distinguisher: of the first half, out of sample, and of the held-out half."""
 
     name: str
     learned: Both
@@ -115,7 +103,7 @@ class Scores(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Scores above a threshold, or those at it and below; and which data set makes it likelier."""
+    """Scores above a threshold, or not above it, and the data set that makes them likelier."""
 
     scores: Scores
     threshold: float
@@ -124,15 +112,15 @@ class Event(NamedTuple):
 
     @property
     def hits(self) -> tuple[int, int]:
-        """How often it happened, held out, on the data set that makes it likelier and the other."""
-        held = self.scores.held_out
-        count = [int(np.count_nonzero((one > self.threshold) == self.above)) for one in held]
+        """Held-out hits on the data set that makes it likelier, and on the other."""
+        held_out = self.scores.held_out
+        count = [int(np.count_nonzero((one > self.threshold) == self.above)) for one in held_out]
         return count[self.likelier], count[1 - self.likelier]
 
 
 def learned_scores(learn: Both, held_out: Both) -> list[Scores]:
     """Train all distinguishers."""
-    # Those columns first whose laws differ most (Kolmogorov and Smirnov).
+    # First the columns whose distributions differ most (Kolmogorov and Smirnov).
     pairs = zip(learn[0].T, learn[1].T, strict=True)
     differences = [stats.ks_2samp(*pair, method="asymp").statistic for pair in pairs]
     chosen = np.argsort(-np.array(differences), kind="stable")[:MOST_COLUMNS]

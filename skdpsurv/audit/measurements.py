@@ -1,4 +1,4 @@
-"""measurement_audit: walk over the plan of a fit, and compare what is asked of two neighbours."""
+"""measurement_audit: walk over the plan of a fit, and compare its queries of two neighbours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skdpsurv.audit.subject import at_most, audited, check_neighbours, told
+from skdpsurv.audit.subject import at_most, audited, check_neighbours, verdict
 from skdpsurv.audit.walk import Ready, Visit, plan_and_records, ready, visits
 from skdpsurv.data.blocks import same_records
 from skdpsurv.dp import random_source, silence, silent_arithmetic
@@ -23,27 +23,27 @@ from skdpsurv.dp.plan import Disjoint, Plan
 from skdpsurv.dp.zcdp import amount
 from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics
 
-#: What no walk shows.
+#: Beyond any walk.
 NOT_AUDITED = ("samplers, and that noise is drawn as the plan says", "whether a theorem is true")
-#: Of a fit whose status is "none".
+#: Remark on a fit whose status is "none".
 PROMISES_NOTHING = "the claim: this fit has the status 'none', and promises nothing"
-#: Public fits within a private one may draw, as of a tree: for both data sets the same.
+#: Seed of public fits within a private one, such as trees: the same for both data sets.
 PUBLIC_SEED = 0
 
 
 class MeasuredDistance(NamedTuple):
-    """How far neighbours are apart in one thing that a theorem speaks of.
+    """Distance of neighbours in one quantity that a theorem bounds.
 
     Parameters
     ----------
     measurement : str
-        Of which it is a part.
+        Name of the measurement.
     price : float
-        What that may cost: an epsilon, or a mu of Gaussian noise.
+        Its privacy cost: an epsilon, or a mu of Gaussian noise.
     what : str
-        What was compared.
+        Quantity that was compared.
     found, allowed : float
-        How far it is apart, and how far it may be.
+        Distance, and its bound.
     """
 
     measurement: str
@@ -54,33 +54,29 @@ class MeasuredDistance(NamedTuple):
 
     @property
     def share(self) -> float:
-        """How much of what is allowed was found."""
+        """Distance in parts of its bound."""
         if not self.found:
             return 0.0
         return self.found / self.allowed if self.allowed else math.inf
 
     @property
     def passed(self) -> bool:
-        """Whether it is no farther apart than it may be."""
+        """Whether the distance is within its bound."""
         return at_most(self.found, self.allowed)
 
 
 @dataclass(frozen=True, repr=False)
 class MeasurementResult:
-    """How far two data sets are apart, measurement by measurement.
+    """Distances of two data sets, measurement by measurement; not private.
 
     Parameters
     ----------
     distances : tuple of MeasuredDistance
-        In the order in which things are asked.
+        In the order of the measurements.
     epsilon, delta : float
-        What the fit claims: its plan has made sure that the prices come to no more.
+        Claim of the fit: its plan has made sure that the prices come to no more.
     not_audited : tuple of str
-        What was not looked at.
-
-    Notes
-    -----
-    Nothing here is private.
+        Parts of the claim that were not looked at.
     """
 
     distances: tuple[MeasuredDistance, ...]
@@ -90,12 +86,12 @@ class MeasurementResult:
 
     @property
     def table(self) -> pd.DataFrame:
-        """The distances: measurement, price, what, found, allowed."""
+        """Distances as a data frame: measurement, price, what, found, allowed."""
         return pd.DataFrame(list(self.distances), columns=list(MeasuredDistance._fields))
 
     @property
     def refuted(self) -> tuple[str, ...]:
-        """What does not hold, in words; nothing if the claim was not refuted."""
+        """Distances beyond their bounds, in words."""
         return tuple(
             f"{each.measurement}, {each.what}: {each.found:.4g} of {each.allowed:.4g}"
             for each in self.distances
@@ -104,16 +100,15 @@ class MeasurementResult:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is farther apart than it may be."""
+        """Whether all distances are within their bounds."""
         return not self.refuted
 
     @property
     def unmoved(self) -> tuple[str, ...]:
-        """Measurements that this pair did not move, of which nothing was found out."""
-        most: dict[str, float] = {}
-        for each in self.distances:
-            most[each.measurement] = max(each.found, most.get(each.measurement, 0.0))
-        return tuple(name for name, found in most.items() if not found)
+        """Measurements that this pair did not move, so that nothing was found out about them."""
+        moved = {each.measurement for each in self.distances if each.found}
+        names = dict.fromkeys(each.measurement for each in self.distances)
+        return tuple(name for name in names if name not in moved)
 
     def __repr__(self) -> str:
         found = list(self.refuted) or [f"{len(self.distances)} distances"]
@@ -121,13 +116,13 @@ class MeasurementResult:
             found.append(f"nothing found out of {', '.join(self.unmoved)}")
         if PROMISES_NOTHING in self.not_audited:
             found.append("its status is 'none'")
-        return told(self, f"epsilon={self.epsilon:.4g}", "; ".join(found))
+        return verdict(self, f"epsilon={self.epsilon:.4g}", "; ".join(found))
 
 
 def measurement_audit(
     estimator: Any, data: tuple[Any, ...], neighbour: tuple[Any, ...], *, random_state: int = 0
 ) -> MeasurementResult:
-    r"""Compare what each measurement of a fit asks of two neighbours with what its theorem allows.
+    r"""Compare the exact answers of two neighbours, measurement by measurement, with their bounds.
 
     Parameters
     ----------
@@ -137,7 +132,7 @@ def measurement_audit(
     data, neighbour : tuple
         Arguments of ``fit``: the same but for one record. As for :func:`audit_epsilon`.
     random_state : int, default=0
-        Of the releases in view of which later measurements are asked: another integer gives others.
+        Seed of the released values that later measurements depend on.
 
     Returns
     -------
@@ -161,21 +156,18 @@ def measurement_audit(
     A fit is a tree of measurements. The walk follows it as a fit to ``data`` with a seed does, and
     asks each of both data sets after the *same* earlier releases, as composition demands.
 
-    * Of counts, sums and moments the exact answers are compared: they may be as far apart as the
-      sensitivity from which the plan works out the noise.
-    * Of perturbed minimisers, descents and chains gradients and Hessians are compared, at a few
-      points, with the likelihood's constants S, :math:`\tau` and r; and the epsilon (of Gaussian
-      noise, the :math:`\mu`) for which the noise hides what was found, of all models together that
-      share a price, with that price.
-    * Of choices the losses, of ladders the rungs are compared, and of posterior draws the energies.
-    * Of measurements on records that share nobody, one alone may see another record.
-    * Of a search every candidate is walked over, and of what it promises no more is taken than it
-      was given.
+    * Counts, sums and moments: exact answers may differ by the sensitivity that the plan calibrates
+      noise to.
+    * Perturbed minimisers, descents and chains: gradients and Hessians, at a few points, are
+      compared with the likelihood's constants S, :math:`\tau` and r. The epsilon (for Gaussian
+      noise, the :math:`\mu`) at which noise hides the difference is compared with the price.
+    * Choices: losses. Ladders: levels. Posterior draws: energies.
+    * Measurements on disjoint records: at most one may see another record.
+    * A search: every candidate is walked over, and must promise no more than its price.
 
-    A sensitivity of half of what it is, or half of the noise that a calibration should state, is
-    refuted by a pair that moves the measurement by more than half of what a record may. A pair that
-    does not move a measurement says nothing about it: look at several. That noise is drawn as the
-    plan says is not looked at here; the tests of this package do that, and :func:`audit_epsilon`.
+    A pair that moves a measurement by more than half of its bound refutes half of a sensitivity, or
+    half of the noise. A pair that does not move a measurement says nothing about it: use several.
+    The drawing of noise is not audited here; see :func:`audit_epsilon`.
 
     Examples
     --------
@@ -225,7 +217,7 @@ def _evaluation(function: functools.partial[Any], data: Any, neighbour: Any) -> 
 def _compared(
     both: Sequence[Ready], seed: int, silent: list[str]
 ) -> tuple[Plan, list[MeasuredDistance]]:
-    """Return the plan, and how far all that is asked is apart; note what does not say how far."""
+    """Return the plan and all distances; note measurements without any."""
     plans = []
     for each in both:
         np.random.seed(PUBLIC_SEED)  # noqa: NPY002
@@ -244,7 +236,7 @@ def _compared(
 
 
 def _of_sets(visit: Visit, node: Disjoint) -> MeasuredDistance:
-    """Return how many sets of records see that one is another: no more than one may."""
+    """Return the number of disjoint sets that differ: at most one may."""
     moved = sum(not same_records(a, b) for a, b in zip(visit.one, visit.other, strict=True))
     names = " | ".join(dict.fromkeys(leaf.name for leaf in node.leaves()))
     return MeasuredDistance(names, _price(node), "sets that share a record", float(moved), 1.0)
@@ -281,7 +273,7 @@ def _number(cost: Cost) -> float:
 
 @contextmanager
 def _same_streams() -> Iterator[None]:
-    """Leave the streams of the process as they were."""
+    """Restore the global random streams afterwards."""
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     try:
         yield

@@ -1,7 +1,7 @@
 """worst_neighbours: pairs of data sets that are hard on an estimator's guarantee.
 
-Pairs are changes of one record, each among several sorts of other records. One table,
-:data:`PAIRS`, says who makes them for which estimator; a new family of estimators adds a line.
+Each pair changes one record among several kinds of other records. :data:`PAIRS` maps families of
+estimators to functions that make them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from skdpsurv.survival.curves.fitter import ExitCurves
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
-#: How far beyond a bound records go that clipping must catch.
+#: Size of values far beyond a bound, which clipping must catch.
 FAR = 1e9
 #: Public records for each private one, and at least.
 PUBLIC_SHARE, LEAST_PUBLIC = 2, 12
@@ -39,7 +39,7 @@ class NeighbourPair(NamedTuple):
     Parameters
     ----------
     name : str
-        What differs, and what the other records are.
+        Change of the record, and kind of the other records.
     data, neighbour : tuple
         Arguments of ``fit``.
     """
@@ -50,7 +50,7 @@ class NeighbourPair(NamedTuple):
 
 
 class _Sizes(NamedTuple):
-    """Sizes of the data sets, beside the record that differs, and typical rows."""
+    """Sizes of the data sets, and rows for the others."""
 
     n_others: int
     n_features: int
@@ -61,24 +61,24 @@ class _Sizes(NamedTuple):
         return size * np.eye(self.n_features)[column]
 
     def shared(self, size: float) -> FloatArray:
-        """Return a row that all columns have an equal part in."""
+        """Return a row with equal entries."""
         return np.full(self.n_features, size / np.sqrt(self.n_features))
 
     def uniform(self, low: Any, high: Any, *shape: int) -> FloatArray:
-        """Return values that are spread out, for the others."""
+        """Return uniform values for the others."""
         return np.random.default_rng(self.seed).uniform(low, high, (self.n_others, *shape))
 
     def spread(self, size: float) -> FloatArray:
-        """Return rows of norm at most ``size`` in all directions, for the others."""
+        """Return rows of norm at most ``size`` for the others."""
         return size * self.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
 
-    def turns(self, *values: Any) -> list[Any]:
-        """Return values that take turns, for the others."""
+    def alternating(self, *values: Any) -> list[Any]:
+        """Return alternating values for the others."""
         return [values[i % len(values)] for i in range(self.n_others)]
 
 
 class _Family(NamedTuple):
-    """What differs, among whom, and how records become arguments of ``fit``."""
+    """Changes of one record, kinds of other records, and how records become arguments."""
 
     changes: Mapping[str, tuple[Record, Record]]
     crowds: Callable[[Record], Mapping[str, Sequence[Record]]]
@@ -100,23 +100,21 @@ def worst_neighbours(
 ) -> Iterator[NeighbourPair]:
     """Make pairs of data sets that differ in one record and are hard on an estimator.
 
-    Records at the public bounds and far beyond them, opposite to each other, with other labels or
-    times, among other records that are absent, alike, spread out or separable: where sensitivities
-    are attained, and where clipping, intercepts, horizons and empty cells have their corners.
+    Records are at the public bounds and far beyond them, opposite to each other, or with other
+    labels or times. The others are absent, alike, spread out or separable. Sensitivities are
+    attained there, and clipping, intercepts, horizons and empty cells have their corner cases.
 
     Parameters
     ----------
     estimator : estimator
-        Of this package, not fitted; its parameters (bounds, horizon, classes) say what the extremes
-        are. A search gets the pairs of its ``estimator``.
+        Of this package, not fitted; its parameters (bounds, horizon, classes) give the extremes. A
+        search gets the pairs of its ``estimator``.
     n : int, default=3
-        Private records in each data set. Few: then one of them weighs most.
+        Private records in each data set; with few, one of them weighs most.
     n_features : int, default=1
-        Columns. More than one adds pairs with rows at right angles and with rows that are shared
-        by all columns.
+        Columns. More than one adds pairs with orthogonal rows and with rows of equal entries.
     random_state : None or int, default=None
-        Of the records that are spread out; None is the same as 0, so that the pairs of an estimator
-        are always the same.
+        Seed of the records that are spread out; None is the same as 0.
 
     Yields
     ------
@@ -126,11 +124,11 @@ def worst_neighbours(
     Raises
     ------
     TypeError
-        If nobody knows pairs for the estimator.
+        If there are no pairs for the estimator.
 
     See Also
     --------
-    audit_epsilon : Tries to tell them apart.
+    audit_epsilon : Try to tell them apart.
 
     Examples
     --------
@@ -150,7 +148,6 @@ def worst_neighbours(
     seed("random_state", random_state)
     model = estimator
     while not (families := [make for kind, make in PAIRS.items() if isinstance(model, kind)]):
-        # What a search chooses among.
         if not (hasattr(model, "estimator") and hasattr(model, "epsilon")):
             raise TypeError(
                 "estimator must be a private estimator of this package, or a search over one, got "
@@ -200,12 +197,12 @@ def _linear(estimator: Any, sizes: _Sizes) -> _Family:
         changes["outcome far beyond its range"] = ((FAR * top, beyond), (-FAR * top, high))
     elif len(stated) > 2:
         changes["label of one class or of another"] = ((top, stated[0]), (top, stated[1]))
-    outcomes = sizes.turns(high, low)
+    outcomes = sizes.alternating(high, low)
     crowds = {
         "others alike": [(top, low)] * n,
         "others at zero": [(zero, outcome) for outcome in outcomes],
         f"others at zero with one {what}": [(zero, low)] * n,
-        "others separable": sizes.turns((top, high), (-top, low)),
+        "others separable": sizes.alternating((top, high), (-top, low)),
         "others spread out": list(zip(sizes.spread(bound), outcomes, strict=True)),
     }
     return _Family(changes, lambda _: crowds, _rows, 3, (0, 1))
@@ -227,12 +224,12 @@ def _survival(estimator: Any, sizes: _Sizes) -> _Family:
         **_moved_rows(sizes, bound, healthy, early, "outcome"),
     }
     times = (end * sizes.uniform(0.0, 1.0)).tolist()
-    outcomes = zip(sizes.turns(True, False), times, strict=True)
+    outcomes = zip(sizes.alternating(True, False), times, strict=True)
     crowds = {
         "others at zero and censored": [(zero, healthy)] * n,
         "others with events at once": [(top, early)] * n,
         "others censored at the end": [(top, healthy)] * n,
-        "others separable": sizes.turns((top, early), (-top, healthy)),
+        "others separable": sizes.alternating((top, early), (-top, healthy)),
         "others spread out": list(zip(sizes.spread(bound), outcomes, strict=True)),
     }
     target = [("event", "?"), ("time", "f8")]
@@ -266,13 +263,13 @@ def _durations(estimator: Any, sizes: _Sizes) -> _Family:
         pair = (least, True, None), (least / FAR, True, None)
         changes["event at the least time or far below"] = pair
     times = sizes.uniform(0.0, end).tolist()
-    spread = zip(times, sizes.turns(*seen, none), sizes.turns(here, there), strict=True)
+    spread = zip(times, sizes.alternating(*seen, none), sizes.alternating(here, there), strict=True)
     crowds = {
         "others censored at the horizon": [healthy] * n,
         "others with events at the horizon": [late] * n,
         "others with events at zero": [early] * n,
         "one event among others": [(0.5 * end, seen[0], here), *[healthy] * n][:n],
-        "others half at zero, half censored": sizes.turns(early, healthy),
+        "others half at zero, half censored": sizes.alternating(early, healthy),
         "others spread out": list(spread),
     }
 
@@ -295,7 +292,7 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
     public = np.column_stack([np.roll(steps, 5 * j) for j in range(sizes.n_features)])
     bounds = [(-1.0, 1.0)] * sizes.n_features if hybrid else estimator.bounds
     bottom, top = np.asarray(bounds, dtype=float).T
-    middle, reach = (bottom + top) / 2.0, FAR * (top - bottom)
+    middle, far = (bottom + top) / 2.0, FAR * (top - bottom)
     stated = np.unique(y if hybrid else estimator.outcome).tolist()
     low, high = stated[0], stated[-1]
     changes = {
@@ -303,7 +300,7 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
         "at opposite ends, one outcome": ((bottom, low), (top, low)),
         "outcome flipped at the end": ((top, low), (top, high)),
         "outcome flipped in the middle": ((middle, low), (middle, high)),
-        "far beyond the range": ((bottom - reach, low), (top + reach, high)),
+        "far beyond the range": ((bottom - far, low), (top + far, high)),
     }
     if hybrid:
         changes["at a public record or next to it"] = ((public[0], low), (public[1], low))
@@ -312,7 +309,7 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
     elif not classifies:
         changes["outcome far beyond its range"] = ((middle, low - FAR), (middle, high + FAR))
     rows = sizes.spread(1.0) if hybrid else sizes.uniform(bottom, top, top.size)
-    spread = list(zip(rows, sizes.turns(low, high), strict=True))
+    spread = list(zip(rows, sizes.alternating(low, high), strict=True))
 
     def crowds(record: Record) -> dict[str, Sequence[Record]]:
         row, outcome = record
@@ -332,7 +329,7 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
     return _Family(changes, crowds, data, 1, (0, 1) if hybrid else (0, 1, 3))
 
 
-#: Who makes the pairs: a function of the estimator and of sizes for each family.
+#: Function of the estimator and of sizes that makes the pairs of each family.
 PAIRS: dict[type, Callable[[Any, _Sizes], _Family]] = {
     DiscreteTimeModel: _survival,
     WeibullCurve: _durations,

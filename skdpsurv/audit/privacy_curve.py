@@ -1,9 +1,9 @@
-r"""privacy_curve_audit: the delta that a pair of neighbours needs at the epsilon that is claimed.
+r"""privacy_curve_audit: the delta that a pair of neighbours needs at the claimed epsilon.
 
-Gaussian noise hides one vector, or all the noisy gradients of a descent.
-Of neighbours D, D' let the noisy vectors be, one after the other, :math:`v_t + \xi_t` with
-:math:`\xi_t \sim N(0, \sigma^2 I)`, and :math:`\Delta_t = v_t(D) - v_t(D')`, which may depend on
-all that came before. The log ratio of the densities of all of them together is, on D,
+Gaussian noise hides one vector, or all the noisy gradients of a descent. For neighbours D, D' let
+the noisy vectors be, in order, :math:`v_t + \xi_t` with :math:`\xi_t \sim N(0, \sigma^2 I)`, and
+:math:`\Delta_t = v_t(D) - v_t(D')`, which may depend on all before. The log ratio of their joint
+densities is, on D,
 
 .. math:: L = \sum_t \frac{\langle\xi_t, \Delta_t\rangle}{\sigma^2}
         + \frac{\|\Delta_t\|^2}{2\sigma^2},
@@ -23,8 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from skdpsurv.audit.density_ratio import SAMPLERS, Law, is_gaussian, minimisations, minimisers
-from skdpsurv.audit.subject import audited, told
+from skdpsurv.audit.density_ratio import SAMPLERS, Density, is_gaussian, minimisations, minimisers
+from skdpsurv.audit.subject import audited, verdict
 from skdpsurv.audit.walk import planned
 from skdpsurv.dp import silent_arithmetic
 from skdpsurv.dp.checks import fraction, integer
@@ -47,26 +47,23 @@ class PrivacyCurveResult:
     Parameters
     ----------
     delta : float
-        What the pair needs: exactly, or a lower bound if ``confidence`` is below 1.
-    claimed : float
-        What the estimator claims.
-    epsilon : float
-        At which; as the estimator states it.
+        Delta of the pair: exact, or a lower bound if ``confidence`` is below 1.
+    claimed, epsilon : float
+        Claimed delta, at this epsilon.
     mu : float
-        How many deviations of the noise the neighbours are apart, all noise together; of a
-        simulated descent, along the path without noise.
+        Distance of the neighbours in standard deviations of all noise together; for a simulated
+        descent, along the path without noise.
     confidence : float
         Probability, at least, with which ``delta`` does not exceed the pair's; 1 if it is exact.
     estimate : float
-        Of the pair's delta, which ``delta`` bounds from below; the same if it is exact. Terms that
-        are cut make it no larger, on average.
+        Estimate of the pair's delta, which ``delta`` bounds from below; the same if it is exact.
     audited, not_audited : tuple of str
-        Which parts of what is released have been compared, and which have not.
+        Parts of the release that were compared, and those that were not.
 
     Notes
     -----
-    The event that needs so much delta is that the log ratio of the densities exceeds epsilon.
-    Another pair may need more.
+    The event behind it is that the log ratio of the densities exceeds epsilon. Another pair may
+    need more.
     """
 
     delta: float
@@ -86,9 +83,8 @@ class PrivacyCurveResult:
 
     def __repr__(self) -> str:
         needs = "=" if self.confidence == 1.0 else ">="
-        parts = f"{', '.join(self.audited)}; not audited: {', '.join(self.not_audited)}"
         claim = f"delta={self.claimed:.4g} at epsilon={self.epsilon:g}"
-        return told(self, claim, f"delta {needs} {self.delta:.4g}; {parts}")
+        return verdict(self, claim, f"delta {needs} {self.delta:.4g}")
 
 
 def privacy_curve_audit(
@@ -122,8 +118,8 @@ def privacy_curve_audit(
     Raises
     ------
     TypeError, ValueError
-        If what the estimator releases is more than that, or has no Gaussian noise, or the data sets
-        do not differ in exactly one record.
+        If the estimator releases more, or its noise is not Gaussian, or the data sets do not differ
+        in exactly one record.
 
     See Also
     --------
@@ -132,19 +128,17 @@ def privacy_curve_audit(
 
     Notes
     -----
-    **Exact.** Laws that are mu deviations apart need :math:`\delta(\epsilon) = \Phi(-\epsilon/\mu +
-    \mu/2) - e^\epsilon\,\Phi(-\epsilon/\mu - \mu/2)` [1]_. Of output perturbation mu is
-    :math:`\|f^* - f'^*\|/\sigma`, and of T noisy gradients :math:`\sqrt T\,\|\Delta\|/\sigma`, if
-    the gradients of neighbours differ by the same :math:`\Delta` at every point: as where a label
-    is flipped and ``max_residual`` is 1. They are compared at some 80 points. Of several models the
-    squares of mu add up.
+    **Exact.** Normal distributions that are mu deviations apart need :math:`\delta(\epsilon) =
+    \Phi(-\epsilon/\mu + \mu/2) - e^\epsilon\,\Phi(-\epsilon/\mu - \mu/2)` [1]_. Output perturbation
+    has mu = :math:`\|f^* - f'^*\|/\sigma`. T noisy gradients have
+    :math:`\sqrt T\,\|\Delta\|/\sigma`, if the gradients of neighbours differ by the same
+    :math:`\Delta` at every point, as for a flipped label with ``max_residual`` 1. They are compared
+    at some 80 points. The squares of mu of several models add up.
 
-    **Simulated.** In other pairs :math:`\Delta` depends on where the noise has led. Descents are
-    followed whose noise has a drift along it, and weighed for that; ``delta`` is a lower bound on
-    what the pair needs, in the worse direction.
+    **Simulated.** In other pairs :math:`\Delta` depends on earlier noise. Descents are simulated
+    with a drift along it (importance sampling); ``delta`` is a lower bound, in the worse direction.
 
-    The points of a descent, and what is made of them, follow from the noisy gradients. That as
-    many gradients are drawn as the plan says, and by their law, is not looked at.
+    The number of gradients drawn, and their distribution, are not audited.
 
     References
     ----------
@@ -196,7 +190,7 @@ def privacy_curve_audit(
 
 
 def delta_of_normal(epsilon: float, mu: float) -> float:
-    r"""Return the delta of two normal laws that are mu deviations apart.
+    r"""Return the delta of two normal distributions that are mu deviations apart.
 
     :math:`\Phi(-\epsilon/\mu + \mu/2) - e^\epsilon\Phi(-\epsilon/\mu - \mu/2)` (Balle and Wang
     2018, theorem 5), by logarithms.
@@ -210,13 +204,13 @@ def delta_of_normal(epsilon: float, mu: float) -> float:
 
 @dataclass(frozen=True)
 class Gap:
-    """What one record changes in what one problem's noise is added to, for neighbours."""
+    """One problem of two neighbours, and the difference of its gradients."""
 
     one: Problem
     other: Problem
 
     def at(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the gradient at a point, and how far it is from the neighbour's."""
+        """Return the gradient at a point, and its difference from the neighbour's."""
         gradients = [
             problem.blocks.map_reduce(
                 lambda block, of=problem.likelihood: of.derivatives(point, block, order=1).gradient
@@ -227,10 +221,10 @@ class Gap:
 
     @property
     def mu(self) -> float | None:
-        """How many deviations apart all is, wherever a descent goes; None if that depends."""
+        """Distance in deviations of the noise; None if it depends on the path."""
         how = self.one.calibration
         if not isinstance(how, DescentCalibration):
-            minima = [Law.of(problem).minimum for problem in (self.one, self.other)]
+            minima = [Density.of(problem).minimum for problem in (self.one, self.other)]
             assert how.output is not None
             return how.output.cost(float(np.linalg.norm(minima[0] - minima[1])))
         start = self.one.center
@@ -244,10 +238,9 @@ class Gap:
         return how.each.cost(size) * math.sqrt(how.n_steps)
 
     def path(self, drift: float, rng: np.random.Generator | None) -> tuple[float, float]:
-        """Follow a descent on the first data set whose noise has a drift along the gap.
+        """Follow a descent whose noise, or none, drifts along the gap.
 
-        Without random numbers the noise is 0. Return the sums of <noise, gap> and of ||gap||^2, in
-        units of sigma^2.
+        Return the sums of <noise, gap> and of ||gap||^2, in units of sigma^2.
         """
         how = self.one.calibration
         assert isinstance(how, DescentCalibration)
@@ -275,7 +268,7 @@ class Bound(NamedTuple):
 def simulated(
     gaps: Sequence[Gap], epsilon: float, n_paths: int, error: float, rng: np.random.Generator
 ) -> Bound:
-    r"""Bound delta from below by descents whose noise drifts to where it is decided.
+    r"""Bound delta from below by descents with a drift (importance sampling).
 
     With noise :math:`\xi_t \sim N(\theta\Delta_t, \sigma^2 I)` in place of :math:`N(0, \sigma^2
     I)`, and :math:`A = \sum_t\|\Delta_t\|^2/\sigma^2`, the weight :math:`W = e^{-\theta(L - A/2) +

@@ -1,4 +1,4 @@
-"""What is audited: an estimator that promises an epsilon, and two neighbours, checked before."""
+"""The subject of an audit: an estimator that claims an epsilon, and two neighbours."""
 
 from __future__ import annotations
 
@@ -18,19 +18,21 @@ from skdpsurv.dp.types import BoolArray
 
 
 def at_most(found: float, allowed: float) -> bool:
-    """Say whether what was found is allowed: sums over thousands of records are rounded."""
+    """Compare a distance with its bound; sums over thousands of records are rounded."""
     return found <= allowed * (1.0 + 1e-9)
 
 
-def told(result: Any, claim: str, found: str) -> str:
-    """Return what an audit says of a claim."""
-    verdict = "not refuted" if result.passed else "REFUTED"
-    return f"{type(result).__name__}(claim of {claim} {verdict}: {found})"
+def verdict(result: Any, claim: str, found: str) -> str:
+    """Return the result of an audit in words."""
+    words = "not refuted" if result.passed else "REFUTED"
+    if hasattr(result, "audited"):
+        found += f"; {', '.join(result.audited)}; not audited: {', '.join(result.not_audited)}"
+    return f"{type(result).__name__}(claim of {claim} {words}: {found})"
 
 
 @dataclass(frozen=True)
 class Subject:
-    """An estimator to be audited, a clone without accountant, and what its parameters claim."""
+    """A clone of an estimator without accountant, and the claim of its parameters."""
 
     estimator: Any
     epsilon: float
@@ -49,10 +51,7 @@ class Subject:
                 f"or a Pipeline that ends in one, got {getattr(step, '__name__', repr(step))}."
             )
         if any(name.endswith("_") and not name.startswith("_") for name in vars(step)):
-            raise ValueError(
-                "estimator must not be fitted: what it claims is read before any fit, and clones "
-                "of it are fitted. Pass sklearn.base.clone(estimator)."
-            )
+            raise ValueError("estimator must not be fitted. Pass sklearn.base.clone(estimator).")
         delta = float(delta) if isinstance(delta, Real) else 0.0
         if not (0.0 < float(epsilon) < math.inf and 0.0 <= delta < 1.0):
             raise ValueError(
@@ -87,7 +86,7 @@ class Subject:
 
 
 def audited(estimator: Any, data: Any, neighbour: Any) -> tuple[Subject, list[Mapping[str, Any]]]:
-    """Return what is audited, and the arguments of ``fit`` of two neighbours."""
+    """Return the subject of an audit, and the arguments of ``fit`` of two neighbours."""
     subject = Subject.of(estimator)
     arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
     check_neighbours(*arguments)
@@ -130,10 +129,11 @@ def _changed_rows(one: Any, other: Any, name: str) -> BoolArray | None:
             raise ValueError(f"{name} is no array of records, and must not differ.")
         return None
     a, b = _table(one), _table(other)
-    alike = {"number of records": len(a) == len(b), "columns": list(a.columns) == list(b.columns)}
-    for what, same in alike.items():
-        if not same:
-            raise ValueError(f"{name} must have the same {what} in data and neighbour.")
+    if len(a) != len(b) or list(a.columns) != list(b.columns):
+        raise ValueError(
+            f"{name} must have the same number of records and the same columns in data and "
+            "neighbour."
+        )
     # Missing values are not equal to themselves.
     equal = (a == b) | (a.isna() & b.isna())
     return np.asarray(~equal.to_numpy(dtype=bool).all(axis=1))

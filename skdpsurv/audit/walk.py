@@ -13,18 +13,15 @@ from skdpsurv.dp import RandomSource, random_source, silence
 from skdpsurv.dp.measurement import Known, Measurement
 from skdpsurv.dp.plan import Disjoint, Node, Plan, RandomlyMany, Total
 
-#: A private estimator, and what has it fitted to some records.
+#: A private estimator, and a call that fits it.
 Ready = tuple[PrivateEstimator, Callable[[], Any]]
 
-#: Of how records are dealt out: alike for both data sets.
-DEAL = 0
+#: Seed of the split into disjoint sets: the same for both data sets.
+SPLIT_SEED = 0
 
 
 class Visit(NamedTuple):
-    """One node of a tree, what was released before it, and both sets of records.
-
-    Of a Disjoint node the records are lists: those of each of its nodes.
-    """
+    """One node of a tree, earlier releases, and both sets of records (lists if Disjoint)."""
 
     node: Measurement | Disjoint
     known: Known
@@ -35,7 +32,7 @@ class Visit(NamedTuple):
 def visits(
     node: Node, known: Known, one: Any, other: Any, source: RandomSource, *, last: bool = True
 ) -> Generator[Visit, None, Mapping[str, Any]]:
-    """Yield what is asked of both data sets, in order, after what was released of the first."""
+    """Yield the nodes in order, after releases of the first data set."""
     if isinstance(node, Measurement):
         yield Visit(node, known, one, other)
         return {} if last else node.run(known, one, source)
@@ -48,7 +45,7 @@ def visits(
         return {} if last else node.best(every, drawn)
     pairs = [(one, other)] * len(node.nodes)
     if isinstance(node, Disjoint):
-        dealt = [list(node.deal(records, random_source(DEAL))) for records in (one, other)]
+        dealt = [list(node.deal(records, random_source(SPLIT_SEED))) for records in (one, other)]
         yield Visit(node, known, *dealt)
         pairs = list(zip(*dealt, strict=True))
     found: dict[str, Any] = {}
@@ -60,14 +57,14 @@ def visits(
 
 
 class _Taken(BaseException):
-    """A fit has come as far as its plan."""
+    """Raised where a fit would run its plan."""
 
 
 class _Stopped(Plan):
     """A plan that is not run."""
 
     def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Hand plan and records over to whoever called ``fit``."""
+        """Hand plan and records over to the caller of ``fit``."""
         raise _Taken(self, records)
 
 
@@ -91,7 +88,7 @@ def plan_and_records(step: PrivateEstimator, fit: Any) -> tuple[Plan, Any]:
 
 
 def ready(model: Any, *data: Any, **named: Any) -> Ready:
-    """Return the private step of an estimator, and what has it fitted."""
+    """Return the private step of an estimator, and a call that fits it."""
     step = private_step(model)
     if not isinstance(step, PrivateEstimator):
         raise TypeError(
@@ -102,6 +99,6 @@ def ready(model: Any, *data: Any, **named: Any) -> Ready:
 
 
 def planned(model: Any, arguments: Mapping[str, Any]) -> tuple[Plan, Any]:
-    """Return the plan of a fit and the records as it reads them; the model is of no more use."""
+    """Return the plan of a fit and the records as it reads them; the model cannot be used again."""
     with silence():
         return plan_and_records(*ready(model, **arguments))

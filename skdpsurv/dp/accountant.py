@@ -17,8 +17,8 @@ from skdpsurv.dp.budget import (
     COMPOSITIONS,
     BudgetExceededError,
     Entry,
+    LedgerSettings,
     Sums,
-    Terms,
     compose,
     dataset_name,
     exact_sum,
@@ -37,28 +37,20 @@ from skdpsurv.dp.checks import (
     positive_number,
 )
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
-from skdpsurv.dp.ledger import (
-    Ledger,
-    MemoryLedger,
-    Receipt,
-    charge_of,
-    in_parallel,
-    user_name,
-    verify,
-)
+from skdpsurv.dp.ledger import Ledger, MemoryLedger, Receipt, charge_of, user_name, verify
 
 _DEFAULT_DATASET = "default"
 
 
 class _Omitted(float):
-    """A default that can be told from the same number given by the caller, and prints as it."""
+    """A default that differs from the same number given by the caller, and prints as it."""
 
 
 _UNLIMITED = _Omitted("inf")
 _PURE = _Omitted(0.0)
 
 
-def _shown(attribute: str, doc: str) -> property:
+def _read_only(attribute: str, doc: str) -> property:
     return property(attrgetter(attribute), doc=doc)
 
 
@@ -78,39 +70,40 @@ class PrivacyAccountant:
     path : str or os.PathLike, optional
         SQLite file that keeps the ledger, for a budget that outlives this process or is shared by
         worker processes. With ``epsilon`` the ledger is made where there is no file; without, it
-        must be there. What is given must be what an existing ledger was made with; what is omitted
-        is taken from it. The file system must have working locks, and the file stays beside its
-        lock, ``path + ".lock"``.
+        must be there. An existing ledger must have been made with all arguments given; omitted
+        ones are taken from it. The file system must have working locks, and the file stays beside
+        its lock, ``path + ".lock"``.
     rehearsal : bool, default=False
-        Whether what is not proved (seeded, asymptotic, without guarantee) stands apart, at its
-        nominal epsilon, in a sum of its own with the same limits. If not, it costs infinity.
+        Count unproved fits (seeded, asymptotic, without guarantee) at their nominal epsilon, in a
+        sum of their own with the same limits. Otherwise they cost infinity.
     charge_refusals : bool, default=False
-        Whether a fit that is refused for what its records hold is charged as if it had run: for
-        services that fit on behalf of others, who could learn from refusals.
+        Charge a fit that is refused for the contents of its records as if it had run: for services
+        that fit on behalf of others, who could learn from refusals.
     composition : {"basic", "renyi"}, default="basic"
-        How charges add up. "basic": epsilons, and deltas. "renyi": Renyi divergences of one order,
-        up to what ``epsilon`` at ``delta`` is worth [1]_; charges without a delta also by their
-        epsilons alone, whichever lets more pass. For many fits with a delta, which say their rho.
+        How charges add up. "basic": epsilons, and deltas. "renyi", for many fits with a delta:
+        Renyi divergences of one order, up to those of ``epsilon`` at ``delta`` [1]_; charges
+        without a delta also by their epsilons alone, whichever lets more pass.
     url : str, optional
         In place of ``path``: a database for people on several machines,
         ``"postgresql://user@host/database"``, which keeps one ledger, in its schema ``skdpsurv``.
         No password may stand in it (use ``~/.pgpass``). Needs the extra ``server``.
     purpose, who : str, optional
-        What the charges are for, and who charges (by default the operating system's name of the
-        user); kept with each of them.
+        Purpose of the charges, and who charges (by default the operating system's user name); kept
+        with each of them.
 
     Raises
     ------
-    ValueError, FileNotFoundError
-        If a budget is out of range, there is a ledger that was made otherwise, or something else;
-        if there is no ledger and no ``epsilon`` to make one.
+    ValueError
+        If a budget is out of range, or there is a ledger with another one, or something else.
+    FileNotFoundError
+        If there is no ledger and no ``epsilon`` to make one.
 
     Notes
     -----
     Numbers count as the decimals they print as, and sums are exact. Without a path, threads of one
-    process share the ledger; a copy in another process, by pickle or fork, neither charges nor
-    knows what was charged, and back home is the original again. With a path, a file that was made
-    anew, replaced, or restored from an older copy is refused. A pickle holds no entry.
+    process share the ledger; a copy in another process, by pickle or fork, can neither charge nor
+    read it. With a path, a file that was made anew, replaced, or restored from an older copy is
+    refused. A pickle holds no entry.
 
     References
     ----------
@@ -126,7 +119,7 @@ class PrivacyAccountant:
     (0.75, 0.25)
     """
 
-    #: What fits charge: the floor that knows estimators enters its function.
+    #: Charges of fits, set by :mod:`skdpsurv.model_selection`, which knows estimators.
     _charges_of: ClassVar[Callable[..., list[PrivacyGuarantee]]]
 
     def __init__(
@@ -149,37 +142,39 @@ class PrivacyAccountant:
             positive_number("epsilon", epsilon, allow_inf=True),
             fraction("delta", delta, closed="left"),
         )
-        terms = Terms(*budget, bool(rehearsal), bool(charge_refusals), composition or "basic")
+        flags = bool(rehearsal), bool(charge_refusals)
+        settings = LedgerSettings(*budget, *flags, composition or "basic")
         self._dataset = _DEFAULT_DATASET
         self._purpose = text("purpose", purpose)
         self._who = None if who is None else text("who", who)
         if path is None and url is None:
-            self._ledger: Ledger = MemoryLedger(terms.settled())
+            self._ledger: Ledger = MemoryLedger(settings.completed())
             return
         arguments = (epsilon, delta, rehearsal, charge_refusals, composition)
         stated = [not (one is None or isinstance(one, _Omitted)) for one in arguments]
-        given = dict(compress(terms._asdict().items(), stated))
+        given = dict(compress(settings._asdict().items(), stated))
         # Databases take a while to import.
         from skdpsurv.dp.ledger_copy import ledger_at
 
         self._ledger = ledger_at(path, url, given)
 
-    epsilon = _shown("_ledger.terms.epsilon", "Budget of each data set.")
-    delta = _shown("_ledger.terms.delta", "Budget of each data set for delta.")
-    rehearsal = _shown("_ledger.terms.rehearsal", "Whether what is not proved stands apart.")
-    charge_refusals = _shown("_ledger.terms.charge_refusals", "Whether refused fits are charged.")
-    composition = _shown("_ledger.terms.composition", 'How charges add up: "basic" or "renyi".')
-    path = _shown("_ledger.path", "Absolute path of the SQLite ledger, links resolved, or None.")
-    url = _shown("_ledger.url", "Address of the server that keeps the ledger, or None.")
-    dataset = _shown("_dataset", "Name of the data set that is charged unless told otherwise.")
-    purpose = _shown("_purpose", "What the charges of this accountant are for.")
+    epsilon = _read_only("_settings.epsilon", "Budget of each data set.")
+    delta = _read_only("_settings.delta", "Budget of each data set for delta.")
+    rehearsal = _read_only("_settings.rehearsal", "Whether what is not proved stands apart.")
+    charge_refusals = _read_only("_settings.charge_refusals", "Whether refused fits are charged.")
+    composition = _read_only("_settings.composition", 'How charges add up: "basic" or "renyi".')
+    path = _read_only("_ledger.path", "Absolute path of the SQLite ledger, or None.")
+    url = _read_only("_ledger.url", "Address of the server that keeps the ledger, or None.")
+    dataset = _read_only("_dataset", "Name of the data set that is charged by default.")
+    purpose = _read_only("_purpose", "What the charges of this accountant are for.")
+    _settings = _read_only("_ledger.settings", "What the ledger was made with.")
 
     def for_dataset(self, name: str) -> PrivacyAccountant:
         """Return an accountant on the same ledger that charges another data set.
 
-        Each name has the full budget for itself: give one name to data about the same people. White
-        space counts as one space, how an accent is encoded does not count, and characters that
-        cannot be seen are refused. Letters that look alike are not found.
+        Each name has the full budget for itself: give one name to data about the same people.
+        White space counts as one space, and the encoding of an accent does not count. Characters
+        that cannot be seen are refused.
         """
         return self._with(_dataset=dataset_name(name))
 
@@ -189,35 +184,37 @@ class PrivacyAccountant:
 
     def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
         """Raise BudgetExceededError if a charge would not fit the budget now; record nothing."""
-        self._ledger.check(self._entry(guarantee, dataset, ""))
+        self._ledger.check(self._entry([guarantee], dataset))
 
     def charge(
         self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
     ) -> Receipt:
         """Record a guarantee, or raise and record nothing.
 
-        What is proved costs its epsilon. What is not costs infinity, or stands apart in a ledger
-        for rehearsals. Check and charge are one step: among threads, and with a path among
-        processes, no interleaving overspends the budget.
+        Proved guarantees cost their epsilon, others infinity (or their own sum in a ledger for
+        rehearsals). Check and charge are one step: among threads, and with a path among processes,
+        no interleaving overspends the budget.
 
         Parameters
         ----------
         guarantee : PrivacyGuarantee
-            What is about to be released.
+            Guarantee of the result that is about to be released.
         dataset, estimator : str, optional
             Names of the data set, this accountant's own if omitted, and of the estimator.
 
         Returns
         -------
         Receipt
-            How far the ledger had come: its identity, number of entries, and hash. Public.
+            Identity, number of entries and hash of the ledger. Public.
 
         Raises
         ------
-        BudgetExceededError, RuntimeError
-            If it does not fit; if the ledger cannot be used.
+        BudgetExceededError
+            If it does not fit.
+        RuntimeError
+            If the ledger cannot be used.
         """
-        return self._ledger.charge(self._entry(guarantee, dataset, estimator))
+        return self._ledger.charge(self._entry([guarantee], dataset, estimator))
 
     def charge_parallel(
         self,
@@ -227,91 +224,81 @@ class PrivacyAccountant:
         dataset: str | None = None,
         estimator: str = "",
     ) -> Receipt:
-        """Charge mechanisms run on disjoint parts of the data: the largest epsilon and delta.
+        """Charge mechanisms run on disjoint parts of the data: the largest epsilon and delta [1]_.
 
         One part that is not proved makes the whole cost infinity; in a ledger for rehearsals these
-        parts are another entry. McSherry (2009), theorem 4.
+        parts are another entry.
 
         Parameters
         ----------
         guarantees : sequence of PrivacyGuarantee
             One for each part; the same neighbours in all.
         disjoint : bool
-            Must be True: the caller's statement that no record is in two parts, and that which
-            part a record is in depends on its position and on public values only. Parts chosen by
-            a record's own values (by sex, by outcome) do not qualify under replace-one neighbours.
-        dataset, estimator : str
-            As of :meth:`charge`, as are what is returned and raised.
+            Must be True: the caller states that no record is in two parts, and that a record's part
+            depends on its position and on public values only. Parts chosen by a record's own values
+            (by sex, by outcome) do not qualify under replace-one neighbours.
+        dataset, estimator : str, optional
+            As for :meth:`charge`, which returns and raises the same.
+
+        References
+        ----------
+        .. [1] F. McSherry, "Privacy integrated queries", SIGMOD 2009. Theorem 4.
         """
         if disjoint is not True:
             raise ValueError(
-                "disjoint must be True: parallel composition holds only for parts of the data "
-                "that share no record. Otherwise charge each guarantee."
+                "disjoint must be True: the parts of the data must share no record. Otherwise "
+                "charge each guarantee."
             )
         guarantees = list(guarantees)
         list_of(instance(PrivacyGuarantee))("guarantees", guarantees)
-        if not guarantees:
-            raise ValueError("guarantees must hold at least one PrivacyGuarantee.")
-        if len({g.neighbours for g in guarantees}) > 1:
-            raise ValueError("guarantees must all be for the same neighbours.")
+        if len({g.neighbours for g in guarantees}) != 1:
+            raise ValueError("guarantees must be at least one, all for the same neighbours.")
         groups = [guarantees]
         if self.rehearsal:
-            # Together they would be one rehearsal, and the proved parts, which are released
-            # for good, would cost nothing.
+            # Proved parts are released for good: one rehearsal of all would make them free.
             groups = [[g for g in guarantees if (g.status == "proved") == p] for p in (True, False)]
-        return self._ledger.charge(
-            *(self._entry(in_parallel(g), dataset, estimator, g) for g in groups if g)
-        )
+        return self._ledger.charge(*(self._entry(g, dataset, estimator) for g in groups if g))
 
     def spent(self) -> float:
         """Return the sum of the epsilons charged to this accountant's data set, rounded up.
 
         Infinite once anything that is not proved was charged; rehearsals are not counted. With
-        ``composition="renyi"`` what divergences are worth at :attr:`delta`, if that is less, or
-        the deltas add up to more: one statement with :meth:`spent_delta`.
+        ``composition="renyi"`` it is the epsilon of all divergences at :attr:`delta`, if that is
+        less or the deltas exceed the budget: one statement with :meth:`spent_delta`.
         """
-        return spent_pair(self._sums(), self._ledger.terms)[0]
+        return spent_pair(self._sums(), self._settings)[0]
 
     def spent_delta(self) -> float:
         """Return the sum of the deltas charged to this accountant's data set, rounded up.
 
-        That of the budget, once, where :meth:`spent` is what divergences are worth at it.
+        The budget's delta instead, if :meth:`spent` is the epsilon of divergences at it.
         """
-        return spent_pair(self._sums(), self._ledger.terms)[1]
+        return spent_pair(self._sums(), self._settings)[1]
 
     def rehearsed(self) -> float:
-        """Return the sum of the nominal epsilons of this data set's rehearsals.
-
-        They promise nothing: it is what they would have spent, had they been proved.
-        """
+        """Return the sum of the nominal epsilons of rehearsals, which promise nothing."""
         return float_above(self._sums(proved=False).epsilon) if self.rehearsal else 0.0
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon at which everything charged to this data set holds with ``delta``.
 
-        By optimal composition (:func:`~skdpsurv.dp.compose`): for epsilons that were fixed
-        before the first result was seen. The budget is enforced by sums, which need not that.
+        By optimal composition (:func:`~skdpsurv.dp.compose`), which assumes that all epsilons were
+        fixed before the first result was seen. The sums that enforce the budget assume nothing.
         """
-        return compose(
-            (
-                (entry.epsilon, entry.delta)
-                for entry in self._ledger.entries()
-                if entry.dataset == self._dataset and (entry.proved or not self.rehearsal)
-            ),
-            delta,
-        )
+        own = [entry for entry in self._ledger.entries() if entry.dataset == self._dataset]
+        counted = [entry for entry in own if entry.proved or not self.rehearsal]
+        return compose([(entry.epsilon, entry.delta) for entry in counted], delta)
 
     def remaining(self, delta: float = 0.0) -> float:
-        """Return what is left of this data set's epsilon, rounded down; infinite if the budget is.
+        """Return the rest of this data set's epsilon, rounded down; infinite if the budget is.
 
         Parameters
         ----------
         delta : float, default=0.0
-            Of the charge that is asked about, which says its rho. Where there is no room for such
-            a delta, 0 is left.
+            Delta of the next charge, which says its rho. If there is no room for it, 0 is left.
         """
         fraction("delta", delta, closed="left")
-        return left_for(self._sums(), self._ledger.terms, delta)
+        return left_for(self._sums(), self._settings, delta)
 
     def entries(self) -> pd.DataFrame:
         """Return the whole ledger, all data sets, oldest entry first.
@@ -321,22 +308,22 @@ class PrivacyAccountant:
         pandas.DataFrame
             Columns ``when`` (ISO 8601, UTC), ``estimator``, ``mechanism``, ``epsilon`` (as
             charged), ``delta``, ``status``, ``dataset``, ``neighbours``, ``who``, ``purpose``,
-            ``guarantee`` (a hash of it), and ``renyi`` where the composition is. A step of a move
-            has status "closed", "moved" or "opened", and the place for a mechanism.
+            ``guarantee`` (a hash of it), and ``renyi`` with that composition. A step of a move has
+            status "closed", "moved" or "opened", and says where as its mechanism.
         """
         table = pd.DataFrame(self._ledger.entries(), columns=list(Entry._fields))
         table = table.astype({"epsilon": float, "delta": float, "renyi": float})
-        return table if self._ledger.terms.order else table.drop(columns="renyi")
+        return table if self._settings.order else table.drop(columns="renyi")
 
     def plan(self, fits: Iterable[Sequence[Any]]) -> pd.DataFrame:
-        """Return what fits would charge to this data set, one after another; nothing is spent.
+        """Return the charges of future fits to this data set, in order; nothing is spent.
 
         Parameters
         ----------
         fits : iterable of (estimator, X, y) or (estimator, X, y, options)
             A private estimator, `PrivateSearchCV`, a pipeline that ends in a private step, or a
-            `GridSearchCV` or `RandomizedSearchCV` of one, each of whose fits is a charge. Only what
-            is public of the records is looked at. ``options``: further arguments of ``fit``.
+            `GridSearchCV` or `RandomizedSearchCV` of one, each of whose fits is a charge. Only
+            public properties of the records are used. ``options``: further arguments of ``fit``.
 
         Returns
         -------
@@ -345,15 +332,14 @@ class PrivacyAccountant:
             ``delta``; the weakest ``status``; ``allowed``, how many of them the budget has room
             for; and ``remaining``, the epsilon that is left after these.
         """
-        ledger = MemoryLedger(self._ledger.terms, self._ledger.entries())
-        rehearsed = self._with(_ledger=ledger)
+        trial = self._with(_ledger=MemoryLedger(self._settings, self._ledger.entries()))
         rows = []
         for estimator, X, y, *options in fits:
             charges = self._charges_of(estimator, X, y, *options)
             allowed = 0
             with suppress(BudgetExceededError):
                 for charge in charges:
-                    rehearsed.charge(charge)
+                    trial.charge(charge)
                     allowed += 1
             rows.append(
                 {
@@ -363,7 +349,7 @@ class PrivacyAccountant:
                     "delta": float_above(exact_sum(charge.delta for charge in charges)),
                     "status": weakest_status(charge.status for charge in charges),
                     "allowed": allowed,
-                    "remaining": rehearsed.remaining(),
+                    "remaining": trial.remaining(),
                 }
             )
         return pd.DataFrame(rows)
@@ -371,15 +357,15 @@ class PrivacyAccountant:
     def verify(self, *releases: object) -> None:
         """Check that the ledger still holds what it held when releases were charged to it.
 
-        Each release carries the hash of the ledger's terms and of all entries up to its own, which
-        has a hash of the guarantee that it states. No entry knows a release's values: two with one
-        receipt are found only where both are shown at once.
+        Each release carries the hash of the ledger's settings and of all entries up to its own,
+        which has a hash of the guarantee that it states. Entries do not know values: two releases
+        with one receipt are found only if both are given at once.
 
         Parameters
         ----------
         *releases : Release or Receipt
-            Made by fits that this ledger was charged for. Without any, only the chain itself is
-            checked: whoever can write to a ledger can make another whole chain.
+            Made by fits that this ledger was charged for. Without any, only the chain is checked,
+            which whoever can write to a ledger can make anew.
 
         Raises
         ------
@@ -399,16 +385,12 @@ class PrivacyAccountant:
         return self._ledger.sums(self._dataset, proved=proved)
 
     def _entry(
-        self,
-        guarantee: PrivacyGuarantee,
-        dataset: str | None,
-        estimator: str,
-        parts: Sequence[PrivacyGuarantee] = (),
+        self, parts: Sequence[PrivacyGuarantee], dataset: str | None, estimator: str = ""
     ) -> Entry:
+        instance(PrivacyGuarantee)("guarantee", parts[0])
         return charge_of(
-            guarantee,
-            self._ledger.terms,
-            parts or [guarantee],
+            parts,
+            self._settings,
             dataset=self._dataset if dataset is None else dataset_name(dataset),
             estimator=text("estimator", str(estimator)),
             who=user_name() if self._who is None else self._who,
@@ -426,10 +408,9 @@ class PrivacyAccountant:
 
     def __repr__(self) -> str:
         shown = [f"epsilon={self.epsilon:g}", f"delta={self.delta:g}"]
-        usual = {"composition": "basic", "dataset": _DEFAULT_DATASET}
         for name in ("rehearsal", "charge_refusals", "composition", "path", "url", "dataset"):
             value = getattr(self, name)
-            if value and value != usual.get(name):
+            if value and value not in ("basic", _DEFAULT_DATASET):
                 shown.append(f"{name}={value!r}")
         try:
             shown.append(f"spent={self.spent():g}")
@@ -437,14 +418,12 @@ class PrivacyAccountant:
                 shown.append(f"rehearsed={self.rehearsed():g}")
         except (OSError, RuntimeError, ValueError):
             # Printing a model must work where the ledger is out of reach.
-            detached = isinstance(self._ledger, MemoryLedger)
-            shown.append("detached" if detached else "ledger unavailable")
+            in_memory = isinstance(self._ledger, MemoryLedger)
+            shown.append("detached" if in_memory else "ledger unavailable")
         return f"PrivacyAccountant({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        caption = f"<p>{html.escape(repr(self))}</p>"
-        try:
-            table: str = self.entries().to_html(index=False)
-        except (OSError, RuntimeError, ValueError):
-            return caption
-        return caption + table
+        shown = f"<p>{html.escape(repr(self))}</p>"
+        with suppress(OSError, RuntimeError, ValueError):
+            shown += self.entries().to_html(index=False)
+        return shown

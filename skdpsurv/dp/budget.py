@@ -1,17 +1,7 @@
-r"""What a ledger adds up and what it refuses: the exact arithmetic of a budget.
+r"""The exact arithmetic of a budget: what a ledger adds up and refuses; optimal composition.
 
-A number counts as the decimal it is written as: ten charges of 0.1 fill a budget of 1 and leave
-nothing. Sums are exact, whatever the sizes of their terms, and the budget has no tolerance.
-
-Optimal composition of many guarantees at a chosen delta, by dp-accounting.
-
-k mechanisms of :math:`(\epsilon_i, \delta_i)` together are :math:`(\epsilon, \delta)`-private with
-an :math:`\epsilon` far below :math:`\sum_i \epsilon_i` where k is large: roughly
-:math:`\epsilon_0\sqrt{2 k \log(1/\delta)} + k\epsilon_0^2/2` for k equal ones. The best such
-epsilon follows from the law of the privacy loss, which for a mechanism known by its
-:math:`(\epsilon_i, \delta_i)` alone is that of randomised response (Kairouz, Oh and Viswanath
-2015); laws are convolved on a grid, rounded so that epsilon comes out too large rather than too
-small (Koskela, Jälkö and Honkela 2020; Doroshenko et al. 2022).
+A number counts as the decimal it prints as: ten charges of 0.1 fill a budget of 1. Sums are exact,
+and the budget has no tolerance.
 """
 
 from __future__ import annotations
@@ -20,6 +10,7 @@ import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from functools import reduce
 from typing import NamedTuple
@@ -34,7 +25,7 @@ _EXACT = Context(
 )
 
 
-class Terms(NamedTuple):
+class LedgerSettings(NamedTuple):
     """What a ledger was made with; fixed."""
 
     epsilon: float
@@ -42,19 +33,16 @@ class Terms(NamedTuple):
     rehearsal: bool = False
     charge_refusals: bool = False
     composition: str = "basic"
-    #: Of the Renyi divergences that a Renyi filter adds up; 0 for sums of epsilons.
+    #: Order of the Renyi divergences that are added up; 0 for sums of epsilons.
     order: float = 0.0
 
-    def settled(self) -> Terms:
-        """Return the terms as a ledger keeps them, with the order that the best rho has."""
+    def completed(self) -> LedgerSettings:
+        """Return the settings as a ledger keeps them, with the best order."""
         self = self._replace(epsilon=self.epsilon + 0.0, delta=self.delta + 0.0)  # no -0.0
         if self.composition == "basic":
             return self
         if math.isinf(self.epsilon) or not self.delta:
-            raise ValueError(
-                "composition='renyi' needs a finite epsilon and a positive delta: it is the "
-                "epsilon at a delta that many charges are worth together."
-            )
+            raise ValueError("composition='renyi' needs a finite epsilon and a positive delta.")
         return self._replace(order=best_order(self.epsilon, self.delta))
 
     @property
@@ -88,7 +76,7 @@ class Entry(NamedTuple):
 
     @property
     def is_charge(self) -> bool:
-        """Whether something was charged; a step of a move has a place for its mechanism."""
+        """Whether something was charged; the mechanism of a step of a move says where to."""
         return self.status not in MOVES
 
     @property
@@ -97,59 +85,47 @@ class Entry(NamedTuple):
         return self.status == "proved"
 
 
+@dataclass(eq=False, repr=False)
 class BudgetExceededError(RuntimeError):
     """A charge does not fit what is left of the privacy budget. Nothing was recorded.
 
     Parameters
     ----------
-    requested : float
-        What the charge asked for.
-    remaining : float
-        What is left.
+    requested, remaining : float
+        Cost of the charge, and the rest of the budget.
     dataset : str
         Name of the data set whose budget it is.
     quantity : str, default="epsilon"
-        Which budget is exceeded: "epsilon", "delta", or "Renyi divergence of order ..." in a
-        ledger with that composition.
+        Exceeded budget: "epsilon", "delta", or "Renyi divergence of order ...".
     status : str, default="proved"
         Status of the guarantee that was to be charged.
-
-    Attributes
-    ----------
-    requested, remaining, dataset, quantity, status
-        As above.
     """
 
-    def __init__(
-        self,
-        requested: float,
-        remaining: float,
-        dataset: str,
-        quantity: str = "epsilon",
-        status: str = "proved",
-    ) -> None:
-        super().__init__(requested, remaining, dataset, quantity, status)
-        self.requested, self.remaining, self.dataset = requested, remaining, dataset
-        self.quantity, self.status = quantity, status
+    requested: float
+    remaining: float
+    dataset: str
+    quantity: str = "epsilon"
+    status: str = "proved"
+
+    def __post_init__(self) -> None:
+        # Pickles of errors are made of their arguments.
+        self.args = self.requested, self.remaining, self.dataset, self.quantity, self.status
 
     def __str__(self) -> str:
-        why = ""
-        if math.isinf(self.requested) and self.status != "proved":
-            why = (
-                f" A guarantee with status {self.status!r} costs infinity, whatever its epsilon: "
-                "only what is proved costs its epsilon (random_state=None, classes given). To "
-                "count fits that are not private, use PrivacyAccountant(..., rehearsal=True)."
-            )
-        elif math.isinf(self.requested) and self.quantity.startswith("Renyi"):
-            why = (
-                " A guarantee with a delta must say its rho, or its Renyi divergences of this or a "
-                "higher order, to be added up in them."
-            )
-        return (
+        message = (
             f"The privacy budget of data set {self.dataset!r} does not allow this: it asks for "
             f"{self.quantity}={self.requested!r}, but only {self.remaining!r} is left. Nothing was "
-            f"charged.{why}"
+            "charged."
         )
+        if math.isinf(self.requested) and self.status != "proved":
+            message += (
+                f" A guarantee with status {self.status!r} costs infinity: only what is proved "
+                "costs its epsilon (random_state=None, classes given). To count fits that are not "
+                "private, use PrivacyAccountant(..., rehearsal=True)."
+            )
+        elif math.isinf(self.requested) and self.quantity.startswith("Renyi"):
+            message += " A guarantee with a delta must say its rho, or its Renyi divergences."
+        return message
 
 
 def exact_sum(values: Iterable[float]) -> Decimal:
@@ -175,7 +151,7 @@ def float_below(exact: Decimal) -> float:
 
 
 def remaining(spent: Decimal, budget: float) -> float:
-    """Return what is left of a budget, rounded down; an infinite budget always leaves infinity."""
+    """Return the rest of a budget, rounded down; infinite if the budget is."""
     if math.isinf(budget):
         return math.inf
     left = _EXACT.subtract(_decimal(budget), spent)
@@ -186,7 +162,7 @@ COMPOSITIONS = ("basic", "renyi")
 
 
 class Sums(NamedTuple):
-    """What the entries add up to that share one budget, exactly."""
+    """Exact sums of the entries that share one budget."""
 
     epsilon: Decimal = Decimal(0)
     delta: Decimal = Decimal(0)
@@ -199,25 +175,25 @@ class Sums(NamedTuple):
 
 
 #: Sums of each data set; in a ledger for rehearsals of what is proved, and of what is not.
-Held = Mapping[tuple[str, bool], Sums]
+Totals = Mapping[tuple[str, bool], Sums]
 NOTHING = Sums()
 
 
-def budget_of(terms: Terms, dataset: str, *, proved: bool) -> tuple[str, bool]:
-    """Return which budget a charge of this kind has a share in."""
-    return dataset, proved or not terms.rehearsal
+def budget_of(settings: LedgerSettings, dataset: str, *, proved: bool) -> tuple[str, bool]:
+    """Return the key of the budget that a charge of this kind has a share in."""
+    return dataset, proved or not settings.rehearsal
 
 
-def added_up(entries: Iterable[Entry], terms: Terms, held: Held | None = None) -> Held:
-    """Return the sums of entries, after those that are held."""
-    sums = dict(held or {})
+def added_up(entries: Iterable[Entry], settings: LedgerSettings, before: Totals) -> Totals:
+    """Return totals with more entries."""
+    totals = dict(before)
     for entry in entries:
-        key = budget_of(terms, entry.dataset, proved=entry.proved)
-        sums[key] = sums.get(key, NOTHING).plus(entry)
-    return sums
+        key = budget_of(settings, entry.dataset, proved=entry.proved)
+        totals[key] = totals.get(key, NOTHING).plus(entry)
+    return totals
 
 
-def require_room(held: Held, requests: Sequence[Entry], terms: Terms) -> None:
+def require_room(totals: Totals, requests: Sequence[Entry], settings: LedgerSettings) -> None:
     """Raise BudgetExceededError unless all requests fit together.
 
     Basic composition: mechanisms that are (e_i, d_i)-DP are together (sum e_i, sum d_i)-DP, also
@@ -230,42 +206,37 @@ def require_room(held: Held, requests: Sequence[Entry], terms: Terms) -> None:
     pure sum does, densities differ by at most exp(epsilon); on all others the filter's theorem
     holds, and delta is paid once (docs/proofs/composition).
     """
-    held = dict(held)
     for request in requests:
-        key = budget_of(terms, request.dataset, proved=request.proved)
-        beside = held.get(key, NOTHING)
-        held[key] = together = beside.plus(request)
-        if terms.order:
-            require_divergence(beside, request, terms)
-            continue
-        # Without a limit to epsilon none to delta would mean anything, unless it was stated.
-        slips = math.inf if math.isinf(terms.epsilon) and not terms.delta else terms.delta
-        for quantity, used, asked, total, limit in (
-            ("epsilon", beside.epsilon, request.epsilon, together.epsilon, terms.epsilon),
-            ("delta", beside.delta, request.delta, together.delta, slips),
-        ):
-            if total > _decimal(limit):
-                raise BudgetExceededError(
-                    asked, remaining(used, limit), request.dataset, quantity, request.status
-                )
+        key = budget_of(settings, request.dataset, proved=request.proved)
+        before = totals.get(key, NOTHING)
+        if settings.order:
+            require_divergence(before, request, settings)
+        else:
+            # Without a limit to epsilon none to delta would mean anything, unless it was stated.
+            unlimited = math.isinf(settings.epsilon) and not settings.delta
+            require_sum(before, request, "epsilon", settings.epsilon)
+            require_sum(before, request, "delta", math.inf if unlimited else settings.delta)
+        totals = added_up([request], settings, totals)
 
 
-def require_divergence(beside: Sums, request: Entry, terms: Terms) -> None:
-    """Raise BudgetExceededError unless a Renyi filter lets a charge pass."""
-    together = beside.plus(request)
-    if not together.delta and together.epsilon <= _decimal(terms.epsilon):
-        return
-    if together.renyi > _decimal(terms.room):
+def require_sum(before: Sums, request: Entry, quantity: str, limit: float, name: str = "") -> None:
+    """Raise BudgetExceededError if one of the sums would exceed its limit."""
+    if getattr(before.plus(request), quantity) > _decimal(limit):
+        requested, left = getattr(request, quantity), remaining(getattr(before, quantity), limit)
         raise BudgetExceededError(
-            request.renyi,
-            remaining(beside.renyi, terms.room),
-            request.dataset,
-            f"Renyi divergence of order {terms.order:.4g}",
-            request.status,
+            requested, left, request.dataset, name or quantity, request.status
         )
 
 
-def spent_pair(sums: Sums, terms: Terms) -> tuple[float, float]:
+def require_divergence(before: Sums, request: Entry, settings: LedgerSettings) -> None:
+    """Raise BudgetExceededError unless a Renyi filter lets a charge pass."""
+    together = before.plus(request)
+    if together.delta or together.epsilon > _decimal(settings.epsilon):
+        name = f"Renyi divergence of order {settings.order:.4g}"
+        require_sum(before, request, "renyi", settings.room, name)
+
+
+def spent_pair(sums: Sums, settings: LedgerSettings) -> tuple[float, float]:
     """Return an epsilon and a delta that everything charged holds with, rounded upwards.
 
     The sums of both; or, in a ledger that adds up divergences, what their sum is worth at the
@@ -273,49 +244,47 @@ def spent_pair(sums: Sums, terms: Terms) -> tuple[float, float]:
     true as a whole; an epsilon of one and a delta of the other are no statement.
     """
     plain = float_above(sums.epsilon), float_above(sums.delta)
-    if not terms.order or sums == NOTHING:
+    if not settings.order or sums == NOTHING:
         return plain
-    filtered = worth(float_above(sums.renyi), terms.delta, terms.order), terms.delta
-    return filtered if filtered[0] < plain[0] or plain[1] > terms.delta else plain
+    delta = settings.delta
+    filtered = worth(float_above(sums.renyi), delta, settings.order), delta
+    return filtered if filtered[0] < plain[0] or plain[1] > delta else plain
 
 
-def largest_pure(sums: Sums, terms: Terms) -> float:
+def largest_pure(sums: Sums, settings: LedgerSettings) -> float:
     """Return the largest pure epsilon, rounded downwards, that a Renyi filter lets pass now."""
-    by_sum = 0.0 if sums.delta else remaining(sums.epsilon, terms.epsilon)
-    left = remaining(sums.renyi, terms.room)
-    low, high = 0.0, terms.epsilon
+    by_sum = 0.0 if sums.delta else remaining(sums.epsilon, settings.epsilon)
+    left = remaining(sums.renyi, settings.room)
+    low, high = 0.0, settings.epsilon
     while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (middle, high) if of_pure(middle, terms.order) <= left else (low, middle)
+        low, high = (middle, high) if of_pure(middle, settings.order) <= left else (low, middle)
     return max(by_sum, low)
 
 
-def left_for(sums: Sums, terms: Terms, delta: float) -> float:
+def left_for(sums: Sums, settings: LedgerSettings, delta: float) -> float:
     """Return the epsilon, rounded downwards, that is left for a charge with a delta."""
-    if terms.order and delta:
-        rho = remaining(sums.renyi, terms.room) / terms.order / MARGIN**3
+    if settings.order and delta:
+        rho = remaining(sums.renyi, settings.room) / settings.order / MARGIN**3
         return max(0.0, epsilon_at(rho, delta) / MARGIN**2 - 2.0 * SLACK) if rho else 0.0
-    if terms.order:
-        return largest_pure(sums, terms)
-    limited = not math.isinf(terms.epsilon) or terms.delta > 0.0
-    if limited and added(sums.delta, delta) > _decimal(terms.delta):
+    if settings.order:
+        return largest_pure(sums, settings)
+    limited = not math.isinf(settings.epsilon) or settings.delta > 0.0
+    if limited and added(sums.delta, delta) > _decimal(settings.delta):
         return 0.0
-    return remaining(sums.epsilon, terms.epsilon)
+    return remaining(sums.epsilon, settings.epsilon)
 
 
 def dataset_name(name: object) -> str:
     """Return the name of a data set, in the one form under which it is kept.
 
-    One name must be one budget. White space is one space, and none at the ends; composed and
-    decomposed accents are equal (Unicode's form NFC). What cannot be seen is refused: control and
-    formatting characters, all that Unicode calls default ignorable, and signs that are blank. So is
-    what cannot be written in a ledger. Letters that look alike, of two alphabets, or of two widths,
-    are different letters, and so are capitals and small ones.
+    One name must be one budget. White space counts as one space, and composed accents equal
+    decomposed ones (Unicode's form NFC). Characters that cannot be seen are refused: control,
+    formatting and default ignorable ones, and blank signs. Letters that only look alike differ.
     """
     plain = unicodedata.normalize("NFC", text("dataset", name)).strip()
     if not plain or any(map(_unidentified, plain)):
         raise ValueError(
-            "dataset must be a name, not empty and without control and formatting characters, and "
-            "others that cannot be seen."
+            "dataset must be a name, not empty and without characters that cannot be seen."
         )
     return " ".join(plain.split())
 
@@ -349,37 +318,37 @@ def _decimal(value: float) -> Decimal:
     return Decimal(repr(float(value)))
 
 
-#: Grid of the privacy loss: at most this, and at least so many steps for the smallest epsilon_i,
-#: but never finer than what takes minutes.
+#: Grid of the privacy loss: at most this, with so many steps for the smallest epsilon_i, and
+#: never finer than what takes minutes.
 GRID, STEPS, FINEST_GRID = 1e-4, 100.0, 1e-7
 #: No more steps than this in all: coarser steps round epsilon up.
 MOST_STEPS = 2e6
 #: An epsilon beyond this gains nothing, and its exponential may be no number.
 LARGEST = 50.0
-#: What the sums of Fourier transforms may be off by, for up to ten thousand mechanisms: kept back
-#: from delta.
-ROUNDING = 1e-12
-#: And what the epsilon that they give may be short by, of itself.
-RAISED = 1e-9
+#: Rounding errors of the Fourier transforms, for up to ten thousand mechanisms: absolute ones are
+#: kept back from delta, relative ones added to epsilon.
+ROUNDING, RAISED = 1e-12, 1e-9
 
 
 def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
     """Return an epsilon that mechanisms on the same records have together at ``delta``.
 
+    A mechanism known by its epsilon and delta alone loses as much privacy as randomised response
+    [1]_. Such losses are convolved on a grid, and rounded upwards [2]_ [3]_.
+
     Parameters
     ----------
     guarantees : iterable of (float, float)
         Epsilon and delta of each mechanism, for one kind of neighbours. They must have been fixed
-        before the first result was seen: the theorem does not cover budgets that were chosen in
-        view of earlier results, which basic composition does.
+        before the first result was seen; basic composition needs no such assumption.
     delta : float
         In (0, 1).
 
     Returns
     -------
     float
-        Never more than the sum of the epsilons, where the deltas' sum is at most ``delta``; that
-        sum where ``delta`` is below 1e-12 or an epsilon above 50; infinite where no epsilon does.
+        At most the sum of the epsilons if the deltas add up to at most ``delta``. Equal to it if
+        ``delta`` is below 1e-12 or an epsilon above 50. Infinite if no epsilon holds.
 
     Raises
     ------
@@ -388,8 +357,12 @@ def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
 
     References
     ----------
-    Kairouz, P., Oh, S., Viswanath, P. (2015). The composition theorem for differential privacy.
-    *ICML*, 1376-1385.
+    .. [1] P. Kairouz, S. Oh and P. Viswanath, "The composition theorem for differential privacy",
+       ICML 2015.
+    .. [2] A. Koskela, J. Jälkö and A. Honkela, "Computing tight differential privacy guarantees
+       using FFT", AISTATS 2020.
+    .. [3] V. Doroshenko et al., "Connect the dots: tighter discrete approximations of privacy loss
+       distributions", PoPETs 2022.
 
     Examples
     --------
@@ -399,19 +372,18 @@ def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
     """
     fraction("delta", delta)
     counts = Counter((float(epsilon), float(own)) for epsilon, own in guarantees)
-    for epsilon, own in counts:
-        if not (epsilon >= 0.0 and 0.0 <= own < 1.0):
-            raise ValueError("guarantees must hold epsilons >= 0 and deltas in [0, 1).")
-    if any(math.isinf(epsilon) for epsilon, _ in counts):
-        return math.inf
-    counts = Counter({pair: k for pair, k in counts.items() if pair != (0.0, 0.0)})
+    del counts[0.0, 0.0]
+    if not all(epsilon >= 0.0 and 0.0 <= own < 1.0 for epsilon, own in counts):
+        raise ValueError("guarantees must hold epsilons >= 0 and deltas in [0, 1).")
     if not counts:
         return 0.0
-    basic = math.inf
+    largest, basic = max(epsilon for epsilon, _ in counts), math.inf
+    if math.isinf(largest):
+        return math.inf
     if float_above(exact_sum(own for _, own in counts.elements())) <= delta:
         basic = float_above(exact_sum(epsilon for epsilon, _ in counts.elements()))
     left = delta - ROUNDING * max(1.0, counts.total() / 1e4)
-    if left <= 0.0 or max(epsilon for epsilon, _ in counts) > LARGEST:
+    if left <= 0.0 or largest > LARGEST:
         return basic
     # Upwards by more than the convolutions are off by: their grids and sums are of doubles.
     raised = math.nextafter(_by_privacy_loss(counts, left) * (1.0 + RAISED), math.inf)
@@ -428,12 +400,11 @@ def _by_privacy_loss(counts: Counter[tuple[float, float]], delta: float) -> floa
     smallest = min((epsilon for epsilon, _ in counts if epsilon > 0.0), default=1.0)
     total_epsilon = math.fsum(epsilon * k for (epsilon, _), k in counts.items())
     grid = max(min(GRID, smallest / STEPS), FINEST_GRID, total_epsilon / MOST_STEPS)
-    total = None
-    for (epsilon, own), k in sorted(counts.items()):
-        one = privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(epsilon, own), value_discretization_interval=grid
+    losses = []
+    for pair, k in sorted(counts.items()):
+        loss = privacy_loss_distribution.from_privacy_parameters(
+            common.DifferentialPrivacyParameters(*pair), value_discretization_interval=grid
         )
-        several = one.self_compose(k) if k > 1 else one
-        total = several if total is None else total.compose(several)
-    assert total is not None
+        losses.append(loss.self_compose(k) if k > 1 else loss)
+    total = reduce(lambda one, other: one.compose(other), losses)
     return float(total.get_epsilon_for_delta(delta))

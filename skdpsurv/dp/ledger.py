@@ -1,13 +1,8 @@
 """What an accountant asks of a ledger, and the ledger that lives in this process.
 
-Every ledger does one thing: check that a charge fits the budget of its data set and record it, as
-one step that nobody can get between. :class:`~skdpsurv.dp.PrivacyAccountant` is the public
-face.
-
-Entries are chained by hashes, so that one that was edited, removed or cut off shows. The hash of an
-entry covers the entry, a random nonce and the hash before it; that of the first covers the ledger's
-identity and its terms. Whoever holds one hash, and its place, can check all history up to it, and
-the budget that it was charged to.
+Entries are chained by hashes, so that an edited, removed or lost one shows. An entry's hash covers
+the entry, a random nonce and the hash before it; the first covers the ledger's identity and
+settings. Whoever holds a hash and its place can check all history up to it.
 """
 
 from __future__ import annotations
@@ -17,6 +12,7 @@ import hashlib
 import json
 import math
 import os
+import re
 import threading
 import uuid
 import weakref
@@ -28,15 +24,14 @@ from typing import Any, ClassVar, NamedTuple
 from skdpsurv.dp.budget import (
     NOTHING,
     Entry,
-    Held,
+    LedgerSettings,
     Sums,
-    Terms,
+    Totals,
     added_up,
     budget_of,
     require_room,
     text,
 )
-from skdpsurv.dp.checks import instance
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 
 
@@ -48,9 +43,9 @@ class Receipt(NamedTuple):
     ledger : str
         Identity of the ledger, made at random with it.
     entries : int
-        How many entries it held.
+        Number of entries.
     hash : str
-        Of the last of them, 64 hexadecimal digits.
+        Hash of the last of them, 64 hexadecimal digits.
     """
 
     ledger: str
@@ -60,56 +55,32 @@ class Receipt(NamedTuple):
     @classmethod
     def checked(cls, ledger: object, entries: object, hash: object) -> Receipt:
         """Return a receipt, or raise ValueError if it cannot be one."""
-        if not (
+        is_receipt = (
             isinstance(ledger, str)
             and 0 < len(ledger) <= 64
             and type(entries) is int
             and entries >= 0
             and isinstance(hash, str)
-            and len(hash) == 64
-            and set(hash) <= set("0123456789abcdef")
-        ):
+            and re.fullmatch("[0-9a-f]{64}", hash)
+        )
+        if not is_receipt:
             raise ValueError("a receipt holds a ledger's identity, a number of entries and a hash.")
-        return cls(ledger, entries, hash)
+        return cls(ledger, entries, hash)  # type: ignore[arg-type]
 
 
 def digest(content: object) -> str:
-    """Return the hash of what JSON can hold; whatever order keys were given in."""
+    """Return the hash of what JSON can hold; the order of keys does not count."""
     canonical = json.dumps(content, separators=(",", ":"), sort_keys=True)
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def start(identity: str, terms: Sequence[object]) -> Receipt:
-    """Return the receipt of a ledger without entries.
-
-    Parameters
-    ----------
-    identity : str
-    terms : sequence
-        All that the ledger was made with: floats, booleans and texts. Every later hash depends on
-        them, so that another budget is another ledger.
-    """
-    return Receipt(identity, 0, digest(["skdpsurv ledger", 4, identity, *terms]))
+def start(identity: str, settings: Sequence[object]) -> Receipt:
+    """Return the receipt of a ledger without entries, whose hash covers all its settings."""
+    return Receipt(identity, 0, digest(["skdpsurv ledger", 4, identity, *settings]))
 
 
 def linked(before: str, nonce: str, entry: Sequence[object]) -> str:
-    """Return the hash of an entry that follows another.
-
-    Parameters
-    ----------
-    before : str
-        Hash of the entry before it.
-    nonce : str
-        Random: two histories of one ledger differ although the charges are alike, and nobody can
-        guess from a hash what was charged.
-    entry : sequence
-        Texts and floats.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
+    """Return the hash of an entry that follows another; the nonce keeps it from being guessed."""
     return digest([before, nonce, *entry])
 
 
@@ -117,11 +88,12 @@ def linked(before: str, nonce: str, entry: Sequence[object]) -> str:
 Row = tuple[Any, ...]
 
 
-def linked_rows(head: Receipt, entries: Iterable[Entry], nonces: Iterable[str]) -> list[Row]:
+def linked_rows(head: Receipt, entries: Iterable[Entry]) -> list[Row]:
     """Return rows that go on with a ledger."""
     rows: list[Row] = []
     before = head.hash
-    for number, (entry, nonce) in enumerate(zip(entries, nonces, strict=False), head.entries + 1):
+    for number, entry in enumerate(entries, head.entries + 1):
+        nonce = uuid.uuid4().hex
         before = linked(before, nonce, entry)
         rows.append((number, nonce, *entry, before))
     return rows
@@ -133,29 +105,21 @@ def entry_of(row: Row) -> Entry:
 
 
 class Ledger(ABC):
-    """Entries chained by hashes, and what they add up to, as far as they were looked at."""
+    """Entries chained by hashes, and their totals, as far as they were read."""
 
     #: Where it is kept, if it is in a file or on a server.
     path: str | None = None
     url: str | None = None
 
-    def __init__(self, identity: str, terms: Terms) -> None:
+    def __init__(self, identity: str, settings: LedgerSettings) -> None:
         self.identity = identity
-        self.terms = terms
-        # One attribute, so that no thread finds rows and sums that do not belong together.
-        self._known: tuple[list[Row], Held] = ([], {})
-
-    @property
-    def _rows(self) -> list[Row]:
-        return self._known[0]
-
-    @property
-    def _held(self) -> Held:
-        return self._known[1]
+        self.settings = settings
+        # One attribute, so that no thread finds rows and totals that do not belong together.
+        self._known: tuple[list[Row], Totals] = ([], {})
 
     @abstractmethod
-    def _look(self) -> None:
-        """See what there is now, or raise if that cannot be known."""
+    def _refresh(self) -> None:
+        """Read what there is now, or raise if that cannot be known."""
 
     @abstractmethod
     def charge(self, *requests: Entry) -> Receipt:
@@ -163,42 +127,46 @@ class Ledger(ABC):
 
     def check(self, *requests: Entry) -> None:
         """Raise BudgetExceededError if the requests do not fit now."""
-        self._look()
-        require_room(self._held, requests, self.terms)
+        self._refresh()
+        require_room(self._known[1], requests, self.settings)
 
     def rows(self) -> list[Row]:
-        """All rows, oldest first."""
-        self._look()
-        return list(self._rows)
+        """Return all rows, oldest first."""
+        self._refresh()
+        return list(self._known[0])
 
     def entries(self) -> list[Entry]:
-        """All entries, oldest first."""
+        """Return all entries, oldest first."""
         return list(map(entry_of, self.rows()))
 
     def sums(self, dataset: str, *, proved: bool = True) -> Sums:
         """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
-        self._look()
-        return self._held.get(budget_of(self.terms, dataset, proved=proved), NOTHING)
+        self._refresh()
+        return self._known[1].get(budget_of(self.settings, dataset, proved=proved), NOTHING)
 
     def receipts(self) -> list[Receipt]:
         """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
-        made = start(self.identity, self.terms)
-        return [made, *(Receipt(self.identity, row[0], row[-1]) for row in self.rows())]
+        return [self._receipt([]), *(self._receipt([row]) for row in self.rows())]
+
+    def _receipt(self, rows: Sequence[Row]) -> Receipt:
+        """Return the receipt of a ledger with these rows."""
+        if not rows:
+            return start(self.identity, self.settings)
+        return Receipt(self.identity, rows[-1][0], rows[-1][-1])
 
 
 class MemoryLedger(Ledger):
     """Entries in the memory of one process.
 
-    A copy in another process, unpickled or forked, cannot see later charges made here, nor be
-    seen; it is *detached*: neither read nor charged. A pickle holds no entry, since it travels
-    with a model to people who may not know what else was fitted.
+    A copy in another process, unpickled or forked, is *detached*: neither read nor charged, since
+    neither process would see the other's charges. A pickle holds no entry.
     """
 
     # Ledgers alive in this process, so that unpickling finds the original again.
     _alive: ClassVar[weakref.WeakValueDictionary[str, MemoryLedger]] = weakref.WeakValueDictionary()
 
-    def __init__(self, terms: Terms, entries: Iterable[Entry] = ()) -> None:
-        super().__init__(uuid.uuid4().hex, terms)
+    def __init__(self, settings: LedgerSettings, entries: Sequence[Entry] = ()) -> None:
+        super().__init__(uuid.uuid4().hex, settings)
         self._lock = threading.Lock()
         self._pid: int | None = os.getpid()
         self._alive[self.identity] = self
@@ -211,42 +179,36 @@ class MemoryLedger(Ledger):
 
     def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
-        self._look()  # in a forked child nobody gives back a lock
+        self._refresh()  # in a forked child nobody gives back a lock
         with self._lock:
             self.check(*requests)
             self._add(requests)
-            return self._head()
+            return self._receipt(self._known[0])
 
-    def _head(self) -> Receipt:
-        if not self._rows:
-            return start(self.identity, self.terms)
-        return Receipt(self.identity, self._rows[-1][0], self._rows[-1][-1])
-
-    def _look(self) -> None:
+    def _refresh(self) -> None:
         if self.detached:
             raise RuntimeError(
                 "This PrivacyAccountant is a copy in another process than the one that made it, "
-                "does not know what was charged there, and a charge here would not be seen there. "
-                "Make it with a path, PrivacyAccountant(epsilon=..., path='ledger.sqlite'), to "
-                "share one ledger between processes, or with the url of a server, to share it "
-                "between machines."
+                "and does not know what was charged there. Make it with a path, "
+                "PrivacyAccountant(epsilon=..., path='ledger.sqlite'), to share one ledger between "
+                "processes, or with the url of a server, to share it between machines."
             )
 
-    def _add(self, entries: Iterable[Entry]) -> None:
-        added = list(entries)
-        rows = linked_rows(self._head(), added, (uuid.uuid4().hex for _ in added))
-        self._known = self._rows + rows, added_up(added, self.terms, self._held)
+    def _add(self, entries: Sequence[Entry]) -> None:
+        rows, totals = self._known
+        new = linked_rows(self._receipt(rows), entries)
+        self._known = rows + new, added_up(entries, self.settings, totals)
 
-    def __reduce__(self) -> tuple[object, tuple[str, Terms]]:
-        return _original, (self.identity, self.terms)
+    def __reduce__(self) -> tuple[object, tuple[str, LedgerSettings]]:
+        return _original, (self.identity, self.settings)
 
 
-def _original(identity: str, terms: Terms) -> MemoryLedger:
-    """Return the ledger of this process, or a detached copy: once it is gone nobody knows it."""
+def _original(identity: str, settings: LedgerSettings) -> MemoryLedger:
+    """Return the ledger of this process, or a detached copy."""
     original = MemoryLedger._alive.get(identity)
     if original is not None and not original.detached:
         return original
-    copy = MemoryLedger(terms)
+    copy = MemoryLedger(settings)
     copy.identity, copy._pid = identity, None
     return copy
 
@@ -257,58 +219,52 @@ def verify(ledger: Ledger, releases: Sequence[object]) -> None:
     witnessed: dict[int, object] = {}
     for number, release in enumerate(releases):
         receipt = getattr(release, "receipt", release)
-        if not isinstance(receipt, Receipt):
-            raise ValueError(f"release {number} was charged to no ledger: it has no receipt.")
-        if receipt.ledger != ledger.identity:
-            raise ValueError(f"release {number} was charged to another ledger.")
-        if receipt.entries >= len(receipts):
-            raise ValueError(
-                f"release {number} is entry {receipt.entries} of this ledger, which has "
-                f"{len(receipts) - 1} now: it was cut off, or restored from an older copy."
-            )
-        if receipt != receipts[receipt.entries]:
-            raise ValueError(
-                f"release {number} was charged to another history of this ledger: it was "
-                "edited, or restored from an older copy and charged again."
-            )
         guarantee = getattr(release, "guarantee", None)
-        if guarantee is None:
-            continue
-        stated = digest(guarantee.to_dict())
-        if not receipt.entries or entries[receipt.entries - 1].guarantee != stated:
-            raise ValueError(
-                f"release {number} states another guarantee than the one that was charged for it."
+        fault = ""
+        if not isinstance(receipt, Receipt):
+            fault = "was charged to no ledger: it has no receipt"
+        elif receipt.ledger != ledger.identity:
+            fault = "was charged to another ledger"
+        elif receipt.entries >= len(receipts):
+            fault = (
+                f"is entry {receipt.entries} of this ledger, which has {len(entries)} now: it was "
+                "cut off, or restored from an older copy"
             )
-        values = json.loads(release.to_json())["values"]  # type: ignore[attr-defined]
-        if witnessed.setdefault(receipt.entries, values) != values:
-            raise ValueError(
-                f"release {number} has the receipt of another release with other values: one "
-                "charge was made, which pays for one of them."
+        elif receipt != receipts[receipt.entries]:
+            fault = (
+                "was charged to another history of this ledger: it was edited, or restored from an "
+                "older copy and charged again"
             )
+        elif guarantee is not None:
+            stated = digest(guarantee.to_dict())
+            values = json.loads(release.to_json())["values"]  # type: ignore[attr-defined]
+            if not receipt.entries or entries[receipt.entries - 1].guarantee != stated:
+                fault = "states another guarantee than the one that was charged for it"
+            elif witnessed.setdefault(receipt.entries, values) != values:
+                fault = "has the receipt of another release with other values: one charge pays once"
+        if fault:
+            raise ValueError(f"release {number} {fault}.")
 
 
-def charge_of(
-    guarantee: PrivacyGuarantee, terms: Terms, parts: Sequence[PrivacyGuarantee], **names: str
-) -> Entry:
-    """Return the entry of a guarantee, or of the disjoint parts that it is the largest of."""
-    instance(PrivacyGuarantee)("guarantee", guarantee)
-    counts = terms.rehearsal or guarantee.status == "proved"
-    known = terms.order and counts
+def charge_of(parts: Sequence[PrivacyGuarantee], settings: LedgerSettings, **names: str) -> Entry:
+    """Return the entry of a guarantee, or of mechanisms on disjoint parts of the data."""
+    guarantee = parts[0] if len(parts) == 1 else _in_parallel(parts)
+    counts = settings.rehearsal or guarantee.status == "proved"
+    divergences = [part.renyi_at(settings.order) for part in parts if settings.order and counts]
     return Entry(
         when=now(),
         mechanism=text("mechanism", guarantee.mechanism),
         epsilon=guarantee.epsilon if counts else math.inf,
         delta=guarantee.delta,
         status=guarantee.status,
-        renyi=max(part.renyi_at(terms.order) for part in parts) if known else math.inf,
+        renyi=max(divergences, default=math.inf),
         neighbours=text("neighbours", guarantee.neighbours),
         guarantee=digest(guarantee.to_dict()),
         **names,
     )
 
 
-def in_parallel(parts: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
-    """Return what mechanisms on disjoint parts promise together."""
+def _in_parallel(parts: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
     mechanisms = ", ".join(dict.fromkeys(g.mechanism for g in parts if g.mechanism))
     return PrivacyGuarantee(
         epsilon=max(g.epsilon for g in parts),
@@ -320,7 +276,7 @@ def in_parallel(parts: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
 
 
 def user_name() -> str:
-    """Return the name of the operating system's user, if there is one."""
+    """Return the name of the operating system's user, or nothing."""
     try:
         return text("who", getpass.getuser())
     except (ImportError, KeyError, OSError, ValueError):

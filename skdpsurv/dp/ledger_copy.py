@@ -1,29 +1,32 @@
-"""Open a ledger at a place, and move it: from a file to a server, say.
+"""Open a ledger, and move it: from a file to a server, say.
 
 One budget must not be in two places. A move is three transactions: the source is closed, and says
-where to; the destination is made; the source notes that it is there, after which nothing is copied
-from it again. If the destination was certainly not made, the source is opened again. If nobody
-knows, it stays closed, and the copy may be repeated to the same place alone, which must hold
-nothing, or what was copied.
+where to; the destination is made; the source notes that it is there. If the destination was
+certainly not made, the source is opened again. If nobody knows, it stays closed, and may be copied
+again to the same place alone.
 """
 
 from __future__ import annotations
 
 import os
-import uuid
 
 from skdpsurv.dp.budget import CLOSED, MOVED, OPENED, Entry
 from skdpsurv.dp.checks import instance
 from skdpsurv.dp.ledger import entry_of, linked_rows, now, user_name
-from skdpsurv.dp.postgresql_server import PostgreSQLServer
-from skdpsurv.dp.sql_ledger import Place, SQLLedger, UnansweredCommitError, write_ledger
-from skdpsurv.dp.sqlite_file import SQLiteFile
+from skdpsurv.dp.ledger_storage import (
+    PostgreSQLServer,
+    SQLiteFile,
+    Storage,
+    UnansweredCommitError,
+    storage_at,
+)
+from skdpsurv.dp.sql_ledger import SQLLedger, write_ledger
 
 
 def ledger_at(
     path: str | os.PathLike[str] | None, url: str | None, given: dict[str, object]
 ) -> SQLLedger:
-    """Open the ledger at a path or a url, or make it if the terms given say epsilon."""
+    """Open the ledger at a path or a url, or make it if the settings given have epsilon."""
     if path is not None and url is not None:
         raise ValueError("path and url must not be given together: a ledger is in one place.")
     if url is not None:
@@ -37,9 +40,9 @@ def ledger_at(
 def copy_ledger(source: str, destination: str) -> SQLLedger:
     """Copy a ledger to a place that has none, and close the one that was copied.
 
-    The source says where it went, and refuses charges and further copies. If the destination fails
-    and is certainly not there, the source is as open as before. If it is not known whether it is
-    there, the source stays closed: copy again to the same destination.
+    The source says where it went, and refuses charges and further copies. If the destination was
+    certainly not made, the source stays open. If nobody knows, the source stays closed: copy again
+    to the same destination.
 
     Parameters
     ----------
@@ -49,7 +52,7 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
     Returns
     -------
     SQLLedger
-        At the destination: the same identity, terms, entries and hashes.
+        At the destination: the same identity, settings, entries and hashes.
 
     Raises
     ------
@@ -62,7 +65,7 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
     RuntimeError
         If one of them does not work.
     """
-    old, new = _place(source), _place(destination)
+    old, new = storage_at(source), storage_at(destination)
     ledger = SQLLedger.open(old, {}, new.name)
     rows = ledger.rows()
     last = entry_of(rows[-1]).status if rows else ""
@@ -75,10 +78,10 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
         ledger.charge(_step(CLOSED, new), moved_to=new.name)
         rows = ledger.rows()
     if not there:
-        opened = linked_rows(ledger.receipts()[-1], [_step(OPENED, new)], [uuid.uuid4().hex])
+        opened = linked_rows(ledger.receipts()[-1], [_step(OPENED, new)])
         try:
             new.make_if_missing(
-                lambda made: write_ledger(made, ledger.identity, ledger.terms, rows + opened)
+                lambda made: write_ledger(made, ledger.identity, ledger.settings, rows + opened)
             )
         except UnansweredCommitError as error:
             raise RuntimeError(
@@ -90,8 +93,8 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
                 ledger.charge(_step(OPENED, old), moved_to="")
             raise
     moved = SQLLedger.open(new, {})
-    found = moved.identity, moved.terms, moved.rows()[: len(rows)]
-    if found != (ledger.identity, ledger.terms, rows):
+    found = moved.identity, moved.settings, moved.rows()[: len(rows)]
+    if found != (ledger.identity, ledger.settings, rows):
         if last != CLOSED:
             ledger.charge(_step(OPENED, old), moved_to="")
         raise FileExistsError(f"There is another ledger at {new.name!r}: it is not replaced.")
@@ -99,9 +102,5 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
     return moved
 
 
-def _place(text: str) -> Place:
-    return PostgreSQLServer(text) if "://" in text else SQLiteFile(text)
-
-
-def _step(status: str, place: Place) -> Entry:
-    return Entry(now(), "", place.name, 0.0, 0.0, status, "", renyi=0.0, who=user_name())
+def _step(status: str, storage: Storage) -> Entry:
+    return Entry(now(), "", storage.name, 0.0, 0.0, status, "", renyi=0.0, who=user_name())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from skdpsurv.release.release import Release
-from skdpsurv.release.released import check_parameters, released_array
+from skdpsurv.release.release import Release, check_parameters, released_array
 
 __all__ = ["Release", "check_parameters", "released_array"]

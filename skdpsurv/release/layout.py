@@ -1,10 +1,11 @@
-"""Releases as JSON: the versions of the layout, and files that are whole or not there."""
+"""Releases as JSON: the versions of the layout, and files that are whole or absent."""
 
 from __future__ import annotations
 
 import json
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +14,16 @@ import numpy as np
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.types import thawed
-from skdpsurv.release.upgrade import upgraded
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.
 SCHEMA_VERSION = 2
 
-#: Fields of each version, all of them required, but for those that version 1 came to later.
-FIELDS = {
-    1: {"estimator", "guarantee", "parameters", "values", "n_features_in"},
-    2: {
-        "estimator",
-        "guarantee",
-        "fit_guarantee",
-        "parameters",
-        "values",
-        "n_features_in",
-        "feature_names_in",
-        "columns",
-        "target_names",
-        "made_with",
-    },
-}
-LATER = {1: {"feature_names_in", "fit_guarantee"}, 2: {"receipt"}}
+#: Required fields of each version, and optional ones.
+_FIRST = {"estimator", "guarantee", "parameters", "values", "n_features_in"}
+_ADDED = {"feature_names_in", "fit_guarantee"}
+FIELDS = {1: _FIRST, 2: _FIRST | _ADDED | {"columns", "target_names", "made_with"}}
+OPTIONAL = {1: _ADDED, 2: {"receipt"}}
+WRONG_TYPE = "the JSON of a Release holds a field of the wrong type."
 
 
 def written(release: Any, indent: int | None) -> str:
@@ -63,35 +52,29 @@ def read(text: str) -> dict[str, Any]:
     if type(version) is not int or version not in FIELDS:
         known = " or ".join(map(str, FIELDS))
         shown = version if isinstance(version, int | str) else type(version).__name__
-        raise ValueError(
-            f"schema_version must be {known} for this version of skdpsurv, got {shown!r:.40}."
-        )
+        raise ValueError(f"schema_version must be {known} for this package, got {shown!r:.40}.")
     if missing := sorted(FIELDS[version] - set(data)):
         raise ValueError(f"the JSON of a Release must hold {', '.join(missing)}.")
-    if unknown := sorted(set(data) - FIELDS[version] - LATER[version]):
+    if unknown := sorted(set(data) - FIELDS[version] - OPTIONAL[version]):
         raise ValueError(f"the JSON of a Release must not hold {', '.join(unknown)[:200]}.")
+    earlier = {"not_covered": ()} if version == 1 else {}
     try:
-        data["guarantee"] = _guarantee(data["guarantee"], version)
-        if data.get("fit_guarantee") is not None:
-            data["fit_guarantee"] = _guarantee(data["fit_guarantee"], version)
+        data["guarantee"] = PrivacyGuarantee.from_dict({**earlier, **data["guarantee"]})
+        if (content := data.get("fit_guarantee")) is not None:
+            data["fit_guarantee"] = PrivacyGuarantee.from_dict({**earlier, **content})
         if data.get("receipt") is not None:
             data["receipt"] = Receipt.checked(**data["receipt"])
     except (TypeError, AttributeError):
         data = None
     if data is None:
-        raise ValueError("the JSON of a Release holds a field of the wrong type.")
+        raise ValueError(WRONG_TYPE)
     if version == 1:  # which said nothing of columns, nor of what made it
         data |= {"columns": None, "target_names": (), "made_with": "skdpsurv 0.1"}
     return upgraded(data)
 
 
-def _guarantee(content: dict[str, Any], version: int) -> PrivacyGuarantee:
-    earlier = {"not_covered": ()} if version == 1 else {}
-    return PrivacyGuarantee.from_dict({**earlier, **content})
-
-
 def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return what an object of JSON holds, if no key is there twice: readers take either."""
+    """Return an object of JSON, or raise ValueError if a key is there twice."""
     content = dict(pairs)
     if len(content) < len(pairs):
         raise ValueError("a key is there twice.")
@@ -135,3 +118,60 @@ def _put_in_place(draft: Path, target: Path) -> None:
     except OSError:
         target.unlink()
         raise
+
+
+Public = Mapping[str, Any]
+Changed = tuple[str, dict[str, Any]]
+
+_WEIBULL = {"laplace": "LaplaceWeibullFitter", "sample_aggregate": "SampleAggregateWeibullFitter"}
+
+
+def upgraded(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a release with today's names; values and guarantee stay."""
+    change = _CHANGES.get(data["estimator"]) if isinstance(data["estimator"], str) else None
+    if change is None or not isinstance(data["parameters"], dict):
+        return data
+    guarantee = data.get("fit_guarantee") or data["guarantee"]
+    estimator, parameters = change(dict(data["parameters"]), guarantee.public_inputs)
+    return {**data, "estimator": estimator, "parameters": parameters}
+
+
+def _weibull(parameters: dict[str, Any], public: Public) -> Changed:
+    """Give each method a class of its own."""
+    names = ("method", "calibration", "n_rungs")
+    if not parameters.keys() >= set(names):
+        return "DPWeibullFitter", parameters
+    method, calibration, n_rungs = map(parameters.pop, names)
+    if method in _WEIBULL:
+        return _WEIBULL[method], parameters
+    if calibration in ("exact", "published"):
+        ladder = {"rungs": calibration, "n_rungs": n_rungs}
+        return "PublishedWeibullFitter", {**parameters, **ladder}
+    return "DPWeibullFitter", parameters
+
+
+def _logistic(parameters: dict[str, Any], public: Public) -> Changed:
+    """Give the papers' constants a class of their own."""
+    if parameters.pop("calibration", "tight") != "published":
+        return "DPLogisticRegression", parameters
+    parameters.pop("method", None)
+    return "PublishedLogisticRegression", parameters
+
+
+def _stack(parameters: dict[str, Any], public: Public) -> Changed:
+    """Give the papers' constants a class of their own, and state the weights."""
+    published = parameters.pop("calibration", "tight") == "published"
+    estimator = "PublishedStackingClassifier" if published else "PrivateStackingClassifier"
+    if "feature_groups" not in parameters:
+        return estimator, parameters
+    groups, _ = parameters.pop("feature_groups"), parameters.pop("importances", None)
+    if parameters.get("partition") == "samples":
+        return estimator, parameters
+    return estimator, {**parameters, "feature_groups_": groups, "weights_": public.get("weights")}
+
+
+_CHANGES = {
+    "DPLogisticRegression": _logistic,
+    "DPWeibullFitter": _weibull,
+    "PrivateStackingClassifier": _stack,
+}

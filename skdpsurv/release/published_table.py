@@ -9,35 +9,35 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.dp.checks import choice
+from skdpsurv.dp.checks import choice, instance, optional
 
-#: What coefficients are logarithms of ratios of.
+#: Coefficients are logarithms of hazard ratios, or of odds ratios.
 MODELS = ("hazard", "odds")
-#: Half an interval of 95 % in standard errors.
-REACH = 1.959963984540054
+#: Half width of an interval of 95 %, in standard errors.
+HALF_WIDTH = 1.959963984540054
 
 
 def published_table(
     coef: Mapping[Any, float] | None,
     standard_errors: Mapping[Any, float] | None,
     ratios: Mapping[Any, Sequence[float]] | None,
-    *,
     model: str,
     references: Mapping[str, Any] | None,
     source: str,
 ) -> dict[str, Any]:
     """Return the fields of the release that ``Release.from_coefficients`` makes."""
     choice(*MODELS)("model", model)
-    given = {"coef": coef, "standard_errors": standard_errors, "ratios": ratios}
-    for name, table in {**given, "references": references}.items():
-        if not isinstance(table, Mapping | None):
-            raise TypeError(f"{name} must be a mapping, got {type(table).__name__}.")
+    if not isinstance(source, str) or not source.strip():
+        raise ValueError("source must say where the coefficients are published, as text.")
+    mapping = optional(instance(Mapping, "a mapping"))
+    mapping("coef", coef)
+    mapping("standard_errors", standard_errors)
+    mapping("ratios", ratios)
+    mapping("references", references)
     if (ratios is None) == (coef is None) or (coef is None) != (standard_errors is None):
         raise ValueError(
             "coef and standard_errors must be given, or ratios instead: {term: (ratio, low, high)}."
         )
-    if not isinstance(source, str) or not source.strip():
-        raise ValueError("source must say where the coefficients are published, as text.")
     if ratios is not None:
         pairs = {term: _of_ratio(term, row) for term, row in ratios.items()}
     elif coef is not None and standard_errors is not None:
@@ -45,14 +45,14 @@ def published_table(
             raise ValueError("standard_errors must have the terms of coef, in the same order.")
         pairs = {term: (coef[term], standard_errors[term]) for term in coef}
     terms = [_term(term) for term in pairs]
+    if len(set(terms)) < len(terms):
+        raise ValueError("coef must have each term once.")
     known = dict(references or {})
     if missing := sorted({c for c, level in terms if level not in (None, True)} - set(known)):
         raise ValueError(
             "references must say what categories are compared with, {column: label}: "
             f"{', '.join(missing)} has none."
         )
-    if len(set(terms)) < len(terms):
-        raise ValueError("coef must have each term once.")
     for column, label in known.items():
         named = isinstance(column, str) and isinstance(label, str | int | bool)
         if not named or (column, label) in terms:
@@ -65,14 +65,15 @@ def published_table(
         numbers = np.empty(0)
     if numbers.ndim != 2 or not np.isfinite(numbers).all() or not (numbers[:, 1] > 0.0).all():
         raise ValueError("coef must be finite numbers, and standard_errors positive ones.")
+    guarantee = PrivacyGuarantee(
+        math.inf,
+        status="none",
+        mechanism="none: published before",
+        public_inputs={"source": source},
+    )
     return {
         "estimator": "PublishedCoefficients",
-        "guarantee": PrivacyGuarantee(
-            math.inf,
-            status="none",
-            mechanism="none: published before",
-            public_inputs={"source": source},
-        ),
+        "guarantee": guarantee,
         "parameters": {"model": model, "terms": terms, "references": known, "source": source},
         "values": {"evidence_coef": numbers[:, 0], "evidence_error": numbers[:, 1]},
         "n_features_in": len(terms),
@@ -83,13 +84,12 @@ def _of_ratio(term: Any, row: Sequence[float]) -> tuple[float, float]:
     try:
         ratio, low, high = map(float, row)
     except (TypeError, ValueError, OverflowError):
-        ratio, low, high = math.nan, math.nan, math.nan
+        ratio = low = high = math.nan
     if not 0.0 < low < high < math.inf or not low <= ratio <= high:
         raise ValueError(
-            f"ratios must be (ratio, low, high) with 0 < low <= ratio <= high, the ends of a 95 % "
-            f"interval; {term!r:.60} has not."
+            f"ratios must be (ratio, low, high), 0 < low <= ratio <= high; {term!r:.60} has not."
         )
-    return math.log(ratio), (math.log(high) - math.log(low)) / (2.0 * REACH)
+    return math.log(ratio), (math.log(high) - math.log(low)) / (2.0 * HALF_WIDTH)
 
 
 def _term(term: Any) -> tuple[str, Any]:

@@ -1,18 +1,138 @@
-"""Raw rows, as somebody has them who holds a release, and a release in a line."""
+"""How a release is used: raw rows in, predictions out, without data of the fit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from skdpsurv.data.public_steps import columns_beyond
 from skdpsurv.data.shape import is_frame
+from skdpsurv.dp.types import FloatArray
+
+
+class Kinds(dict[str, Any]):
+    """Estimators by their names; None is one that nobody knows."""
+
+    #: Imports the estimators of this package, which enter themselves.
+    import_all: Callable[[], object] = staticmethod(lambda: None)
+
+    def __missing__(self, name: str) -> Any:
+        self.import_all()
+        return self.get(name)
+
+
+class ReleasedModel:
+    """The predictions of a release."""
+
+    #: Estimators by their names: each class enters itself when it is imported.
+    kinds: ClassVar[Kinds] = Kinds()
+    estimator: str
+
+    def to_estimator(self, **arguments: Any) -> Any:
+        """Return a fitted estimator, without data.
+
+        Parameters
+        ----------
+        **arguments : object
+            Arguments of the class's ``from_release`` that no release holds: the public records of
+            a :class:`~skdpsurv.hybrid.HybridMEstimator`, or the estimator inside.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If there is no such estimator, or the release is not one of its own.
+        """
+        return self._kind.from_release(self, **arguments)
+
+    @property
+    def _kind(self) -> Any:
+        kind = self.kinds[self.estimator]
+        if kind is None:
+            raise ValueError(
+                f"estimator of the release must be a class of this package, got "
+                f"{self.estimator!r:.60}; import the module that defines it."
+            )
+        return kind
+
+    def predict(self, table: Any, *, strict: bool = False) -> NDArray[Any]:
+        """Predict for raw rows: risk scores, classes, or outcomes.
+
+        Parameters
+        ----------
+        table : data frame of pandas or polars, or array-like of shape (n_samples, n_features_in)
+            Raw rows, in the units of ``columns``. Columns of a frame are found by name, and may
+            include the target of the fit; those of an array must be in order. For an estimator of
+            one curve: times.
+        strict : bool, default=False
+            Refuse values beyond a public bound, which are clipped otherwise, as in fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError, TypeError
+            If columns are missing, renamed, of the wrong type, or not described, or the release
+            does not stand alone (:meth:`to_estimator`).
+        """
+        return self._predicted("predict", table, strict)
+
+    def predict_proba(self, table: Any, *, strict: bool = False) -> FloatArray:
+        """Return class probabilities for raw rows.
+
+        Parameters
+        ----------
+        table, strict
+            As for :meth:`predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        return self._predicted("predict_proba", table, strict)
+
+    def predict_survival_function(
+        self, table: Any, return_array: bool = False, *, strict: bool = False
+    ) -> NDArray[Any]:
+        """Return survival functions for raw rows.
+
+        Parameters
+        ----------
+        table, strict
+            As for :meth:`predict`.
+        return_array : bool, default=False
+            Return values at ``unique_times_`` instead of step functions.
+
+        Returns
+        -------
+        ndarray of StepFunction, shape (n_samples,), or of float, shape (n_samples, n_times)
+        """
+        name = "predict_survival_function"
+        return self._predicted(name, table, strict, return_array=return_array)
+
+    @property
+    def _model(self) -> Any:
+        """Return the estimator, if the release alone is enough to predict."""
+        if needed := self._kind._beyond_release:
+            raise ValueError(
+                f"a release of a {self.estimator} needs {needed} to predict: use to_estimator."
+            )
+        return self.to_estimator()
+
+    def _predicted(self, method: str, table: Any, strict: bool, **options: Any) -> NDArray[Any]:
+        model = self._model
+        if not hasattr(model, method):
+            raise ValueError(f"a {self.estimator} has no {method}.")
+        return np.asarray(getattr(model, method)(raw_rows(self, table, strict), **options))
 
 
 def headline(release: Any) -> str:
-    """Return what was fitted to how many records, and what is promised, in a line."""
+    """Return estimator, number of records and guarantee in a line."""
     guarantee = release.guarantee
     return (
         f"{release.estimator}: {guarantee.public_inputs['n_records']:,} records, "
@@ -21,18 +141,17 @@ def headline(release: Any) -> str:
 
 
 def raw_rows(release: Any, table: Any, strict: bool) -> Any:
-    """Return raw rows with their columns in order, after refusing what is no such row."""
+    """Return raw rows with their columns in order, or raise ValueError."""
     if release.guarantee.not_covered:
         raise ValueError(
-            "a release of a pipeline with steps that learned from records does not hold these, so "
-            "it cannot take raw rows: use to_estimator, for rows as they leave those steps."
+            "a release does not hold the steps of its pipeline that learned from records: use "
+            "to_estimator, for rows as they leave those steps."
         )
     if release.columns is None:
         if is_frame(table) or strict:
             raise ValueError(
-                "this release does not say what its columns hold: it takes arrays, of rows as they "
-                "went into the fit. Releases of fits with columns=, and those that make_release "
-                "makes of a pipeline, take data frames."
+                "this release does not say what its columns hold: it takes arrays of rows as they "
+                "went into the fit. Fit with columns=, or use make_release, for data frames."
             )
         return table
     names = release.feature_names_in
@@ -42,8 +161,8 @@ def raw_rows(release: Any, table: Any, strict: bool) -> Any:
                 "the columns of this release have no names: it takes arrays, in order."
             )
         table = in_order(table, names, release.target_names)
-    asked = release.transformer(), table, release.n_features_in, names
-    if strict and (beyond := columns_beyond(*asked)):
+    arguments = release.transformer(), table, release.n_features_in, names
+    if strict and (beyond := columns_beyond(*arguments)):
         raise ValueError(
             f"table must be within the public bounds with strict=True, and {', '.join(beyond)} is "
             "not."

@@ -1,57 +1,58 @@
-"""Release: the one thing that leaves a private fit, and all that is needed to use it."""
+"""Release, the one thing that leaves a private fit, and the base of estimators built from one."""
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
 
 from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
-from skdpsurv.data.public_steps import MOST_FEATURES, features_in, made_of_one, rebuild
-from skdpsurv.dp import FrozenMapping, PrivacyGuarantee
+from skdpsurv.data.public_steps import (
+    MOST_FEATURES,
+    describe,
+    features_in,
+    input_names,
+    made_of_one,
+    rebuild,
+)
+from skdpsurv.dp import FrozenMapping, PrivacyGuarantee, silent_arithmetic
+from skdpsurv.dp.checks import Check, check_each
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
+from skdpsurv.dp.refusals import with_suggestions
 from skdpsurv.dp.types import FloatArray, frozen
 from skdpsurv.release import layout
 from skdpsurv.release.published_table import published_table
-from skdpsurv.release.raw_rows import raw_rows
+from skdpsurv.release.raw_rows import ReleasedModel
 
 #: More columns than any table has: a release with more was crafted.
 MOST_COLUMNS = 10_000_000
 
 
-class Kinds(dict[str, Any]):
-    """Estimators by their names; None is one that nobody knows."""
-
-    #: Imports those of this package: nobody may have asked for them yet.
-    import_all: Callable[[], object] = staticmethod(lambda: None)
-
-    def __missing__(self, name: str) -> Any:
-        self.import_all()
-        return self.get(name)
-
-
 @dataclass(frozen=True, eq=False)
-class Release:
+class Release(ReleasedModel):
     """Everything that a fitted estimator may publish: differentially private or public.
 
-    One class serves all estimators. It stands alone if it says what its columns hold, which it does
-    after a fit with ``columns=``, or through :func:`skdpsurv.make_release`: then it predicts from
-    raw rows (:meth:`predict`, :meth:`predict_survival_function`), wherever it is.
+    One class serves all estimators. After a fit with ``columns=``, or through
+    :func:`skdpsurv.make_release`, a release stands alone: it predicts from raw rows
+    (:meth:`predict`, :meth:`predict_survival_function`), wherever it is.
 
     Parameters
     ----------
     estimator : str
         Name of the class that made it.
     guarantee : PrivacyGuarantee
-        What was promised.
+        Its privacy guarantee.
     parameters : mapping of str to JSON value
         The public constructor parameters that prediction needs.
     values : mapping of str to array-like of float
@@ -61,20 +62,19 @@ class Release:
     feature_names_in : tuple of str or None
         Names of the columns, if the data had them.
     fit_guarantee : PrivacyGuarantee or None, default=None
-        Of the fit that made the values, where ``guarantee`` speaks of more than that: of a search
-        that the fit was a part of. It says how the values were made, and not what they cost.
+        Guarantee of the fit that made the values, if ``guarantee`` covers more: a search that the
+        fit was a part of. It says how the values were made, and not what they cost.
     schema_version : int, default=2
         Version of the JSON layout.
     columns : mapping or None, default=None
-        What raw columns hold, and how they become features: the public transformer that made them,
-        as JSON has it. None: rows must come as they went into the fit.
+        The public transformer that makes features of raw columns, as JSON has it. None: rows must
+        come as they went into the fit.
     target_names : tuple of str, default=()
         Names of what was predicted, such as those of event and time, if they had any.
     made_with : str
         The software.
     receipt : Receipt or None, default=None
-        Where in a ledger the charge for it stands: the ledger's identity, how many entries it held
-        with this one, and the hash of its history. None: it was charged to no ledger.
+        Where the charge for it stands in a ledger; None if no ledger was charged.
 
     Examples
     --------
@@ -100,45 +100,39 @@ class Release:
     made_with: str = f"skdpsurv {__version__}"
     receipt: Receipt | None = None
 
-    #: Estimators by their names: each class enters itself when it is imported.
-    kinds: ClassVar[Kinds] = Kinds()
-
     def __post_init__(self) -> None:
+        names, number = self.feature_names_in, self.n_features_in
+        texts = (self.estimator, self.made_with, *self.target_names)
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("estimator, made_with and target_names of a release must be text.")
+        most = MOST_COLUMNS if self.columns is None else MOST_FEATURES
+        if type(number) is not int or not 0 <= number <= most:
+            raise ValueError(f"n_features_in of a release must be an integer from 0 to {most:,}.")
+        if names is not None and (isinstance(names, str) or len(names) != number):
+            raise ValueError("feature_names_in must hold a name for each column, or be None.")
         arrays = {name: _read_only(name, value) for name, value in self.values.items()}
-        # object.__setattr__: the dataclass is frozen, also to its own __post_init__.
-        object.__setattr__(self, "values", FrozenMapping(arrays))
-        object.__setattr__(self, "parameters", FrozenMapping(self.parameters))
-        if not isinstance(self.estimator, str):
-            raise TypeError("estimator of a release must be text.")
-        number = self.n_features_in
-        if type(number) is not int or not 0 <= number <= MOST_COLUMNS:
-            raise ValueError(
-                f"n_features_in of a release must be an integer from 0 to {MOST_COLUMNS:,}."
-            )
-        if self.feature_names_in is not None:
-            names = self.feature_names_in
-            if isinstance(names, str) or len(names) != number:
-                raise ValueError("feature_names_in must hold a name for each column, or be None.")
-            object.__setattr__(self, "feature_names_in", tuple(map(str, names)))
-        if not all(isinstance(text, str) for text in (self.made_with, *self.target_names)):
-            raise TypeError("made_with and target_names of a release must be text.")
-        object.__setattr__(self, "target_names", tuple(self.target_names))
-        if self.receipt is not None:
-            object.__setattr__(self, "receipt", Receipt.checked(*self.receipt))
+        self._replace(
+            values=FrozenMapping(arrays),
+            parameters=FrozenMapping(self.parameters),
+            feature_names_in=None if names is None else tuple(map(str, names)),
+            target_names=tuple(self.target_names),
+            receipt=None if self.receipt is None else Receipt.checked(*self.receipt),
+        )
         if self.columns is not None:
-            self._keep_columns()
+            self._check_columns()
 
-    def _keep_columns(self) -> None:
-        """Keep a description that can be used: it is refused here, and not by whoever predicts."""
-        if self.n_features_in > MOST_FEATURES:
-            raise ValueError(
-                f"n_features_in of described columns must be at most {MOST_FEATURES:,}."
-            )
+    def _replace(self, **changes: Any) -> None:
+        """Set fields of this frozen dataclass while it is made."""
+        for name, value in changes.items():
+            object.__setattr__(self, name, value)
+
+    def _check_columns(self) -> None:
+        """Refuse a description that cannot be used here, and not when somebody predicts."""
         try:
-            object.__setattr__(self, "columns", frozen("columns", self.columns))
+            self._replace(columns=frozen("columns", self.columns))
             n_features = len(self.features)
-            made = made_of_one(self.transformer(), self.n_features_in, self.feature_names_in)
-            made.reshape(1, n_features)
+            row = made_of_one(self.transformer(), self.n_features_in, self.feature_names_in)
+            row.reshape(1, n_features)
         except (ArithmeticError, AttributeError, LookupError, RecursionError):
             raise ValueError(
                 "columns of a release must describe public steps, as its schema has it."
@@ -162,10 +156,7 @@ class Release:
 
     @property
     def made_by(self) -> PrivacyGuarantee:
-        """Guarantee of the fit that made the values: its epsilon, and how many records it had.
-
-        What follows from the noise, such as an interval, is computed from this one.
-        """
+        """Guarantee of the fit that made the values, from which intervals are computed."""
         return self.guarantee if self.fit_guarantee is None else self.fit_guarantee
 
     @classmethod
@@ -191,9 +182,9 @@ class Release:
         ratios : mapping or None
             Instead: ratios with the ends of their 95 % intervals, (ratio, low, high).
         model : {"hazard", "odds"}, default="hazard"
-            What they are ratios of.
+            Kind of the ratios.
         references : mapping of str to label, or None
-            What labels of a category are compared with; required for those.
+            Reference label of each category; required for categories.
         source : str
             Where they are published.
 
@@ -204,7 +195,7 @@ class Release:
         Raises
         ------
         ValueError
-            If a number is none, or it is not said what a category is compared with.
+            If a number or a reference is missing.
 
         Examples
         --------
@@ -216,160 +207,46 @@ class Release:
         >>> prior.values["evidence_coef"].round(3)
         array([0.049, 0.588])
         """
-        return cls(
-            **published_table(
-                coef, standard_errors, ratios, model=model, references=references, source=source
-            )
-        )
-
-    # ---- Columns.
+        return cls(**published_table(coef, standard_errors, ratios, model, references, source))
 
     def transformer(self) -> Any:
         """Return the public transformer that makes features of raw rows, not fitted; or None.
 
-        Whoever fits records of their own with ``columns=release.transformer()`` reads them as those
-        of this release were read: by the same bounds, categories and order.
+        A fit with ``columns=release.transformer()`` reads its records by the same bounds,
+        categories and order.
         """
         return None if self.columns is None else rebuild(self.columns)
 
-    @cached_property
+    @functools.cached_property
     def features(self) -> tuple[Feature, ...]:
-        """The numbers that coefficients belong to: names, formulas of raw columns, units."""
-        if self.columns is not None:
-            made = features_in(self.transformer(), self.n_features_in, self.feature_names_in)
-            return tuple(made)
-        return tuple(raw_features(known_names(self.feature_names_in, self.n_features_in)))
+        """Features that coefficients belong to: names, formulas of raw columns, units."""
+        names, number = self.feature_names_in, self.n_features_in
+        if self.columns is None:
+            return tuple(raw_features(known_names(names, number)))
+        return tuple(features_in(self.transformer(), number, names))
 
     @property
     def n_features(self) -> int:
-        """How many numbers of a row coefficients belong to."""
+        """Number of features that coefficients belong to."""
         return self.n_features_in if self.columns is None else len(self.features)
 
     @property
     def feature_names(self) -> list[str] | None:
-        """Names of the numbers that coefficients belong to, if they have any."""
+        """Names of the features that coefficients belong to, if they have any."""
         if self.columns is None and self.feature_names_in is None:
             return None
         return [feature.name for feature in self.features]
 
     def has_columns(self, features: Sequence[Feature] | None) -> bool:
-        """Say whether raw columns were read as others are, of which these features were made.
-
-        None are those of columns that nobody describes.
-        """
+        """Say whether raw columns were read into these features; None if nobody describes them."""
         if features is None or self.columns is None:
             return features is None and self.columns is None
         return same_features(self.features, features)
 
-    # ---- Use.
-
-    def to_estimator(self, **arguments: Any) -> Any:
-        """Return a fitted estimator, without data.
-
-        Parameters
-        ----------
-        **arguments : object
-            What no release holds, for ``from_release`` of the class: the public records of a
-            :class:`~skdpsurv.hybrid.HybridMEstimator`, or the estimator inside.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If there is no such estimator, or the release is not one of its own.
-        """
-        return self._kind.from_release(self, **arguments)
-
-    @property
-    def _kind(self) -> Any:
-        kind = self.kinds[self.estimator]
-        if kind is None:
-            raise ValueError(
-                f"estimator of the release must be a class of this package, got "
-                f"{self.estimator!r:.60}; import the module that defines it."
-            )
-        return kind
-
-    @property
-    def _model(self) -> Any:
-        """The estimator, of what can be built from a release alone."""
-        if needed := self._kind._beyond_release:
-            raise ValueError(
-                f"a release of a {self.estimator} needs {needed} to predict: use to_estimator."
-            )
-        return self.to_estimator()
-
-    def predict(self, table: Any, *, strict: bool = False) -> NDArray[Any]:
-        """Return what the estimator predicts for raw rows: risk scores, classes, or outcomes.
-
-        Parameters
-        ----------
-        table : data frame of pandas or polars, or array-like of shape (n_samples, n_features_in)
-            Raw rows, in the units of ``columns``. Columns of a frame are found by name; those that
-            hold the target of the fit may be there. Those of an array must be in order. Times, of
-            an estimator of one curve.
-        strict : bool, default=False
-            Refuse values beyond a public bound, which are clipped otherwise, as they were in fit.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-
-        Raises
-        ------
-        ValueError, TypeError
-            If columns are missing, renamed, of the wrong type, or not described; and if the release
-            needs more than itself (:meth:`to_estimator`).
-        """
-        return np.asarray(self._asked("predict", table, strict))
-
-    def predict_proba(self, table: Any, *, strict: bool = False) -> FloatArray:
-        """Return class probabilities for raw rows.
-
-        Parameters
-        ----------
-        table, strict
-            As for :meth:`predict`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-        """
-        return np.asarray(self._asked("predict_proba", table, strict))
-
-    def predict_survival_function(
-        self, table: Any, return_array: bool = False, *, strict: bool = False
-    ) -> NDArray[Any]:
-        """Return survival functions for raw rows.
-
-        Parameters
-        ----------
-        table, strict
-            As for :meth:`predict`.
-        return_array : bool, default=False
-            Return values at ``unique_times_`` instead of step functions.
-
-        Returns
-        -------
-        ndarray of StepFunction, shape (n_samples,), or of float, shape (n_samples, n_times)
-        """
-        name = "predict_survival_function"
-        return np.asarray(self._asked(name, table, strict, return_array=return_array))
-
-    def _asked(self, method: str, table: Any, strict: bool, **options: Any) -> Any:
-        model = self._model
-        if not hasattr(model, method):
-            raise ValueError(f"a {self.estimator} has no {method}.")
-        return getattr(model, method)(raw_rows(self, table, strict), **options)
-
-    # ---- Files.
-
     def to_json(self, *, indent: int | None = None) -> str:
-        """Return the release as JSON text; numbers survive the round trip to the last bit.
+        """Return the release as JSON text, ``indent`` as for :func:`json.dumps`.
 
-        Parameters
-        ----------
-        indent : int or None
-            As for :func:`json.dumps`.
+        Numbers survive the round trip to the last bit.
         """
         return layout.written(self, indent)
 
@@ -377,32 +254,18 @@ class Release:
     def from_json(cls, text: str) -> Self:
         """Read what :meth:`to_json` wrote, in this version of the layout or an earlier one.
 
-        Parameters
-        ----------
-        text : str
-
-        Returns
-        -------
-        Release
-
         Raises
         ------
         ValueError
             If the text is not a release, or of a version that this package does not know.
         """
         content = layout.read(text)
-        try:
+        with suppress(TypeError, AttributeError):
             return cls(**content)
-        except (TypeError, AttributeError):
-            pass
-        raise ValueError("the JSON of a Release holds a field of the wrong type.")
+        raise ValueError(layout.WRONG_TYPE)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the release to a new file, as JSON: the whole of it, or nothing.
-
-        Parameters
-        ----------
-        path : str or Path
 
         Raises
         ------
@@ -413,21 +276,7 @@ class Release:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a release from a file that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path : str or Path
-
-        Returns
-        -------
-        Release
-
-        Raises
-        ------
-        ValueError
-            As :meth:`from_json` does.
-        """
+        """Read a release from a file that :meth:`save` wrote; errors as of :meth:`from_json`."""
         with suppress(UnicodeDecodeError):
             return cls.from_json(Path(path).read_text(encoding="utf-8"))
         return cls.from_json("")
@@ -446,3 +295,152 @@ def _read_only(name: str, value: ArrayLike) -> FloatArray:
         raise ValueError(f"values of a release must be finite numbers, {name!r} is not.")
     array.setflags(write=False)
     return array
+
+
+def parameters_of(kind: Any) -> tuple[str, ...]:
+    """Return the names of the parameters of a class's constructor."""
+    return tuple(inspect.signature(kind).parameters)
+
+
+class Released(BaseEstimator):
+    """Base of estimators whose fitted attributes follow from a release and from nothing else."""
+
+    guarantee_: PrivacyGuarantee
+    release_: Release
+
+    #: Parameters of releases that the constructor does not take.
+    _beyond_constructor: ClassVar[tuple[str, ...]] = ()
+    #: In words: the input of predictions beside a release.
+    _beyond_release: ClassVar[str] = ""
+    #: Names of the estimators whose releases this one reads.
+    _reads: ClassVar[tuple[str, ...]]
+    #: A rule for each parameter of the constructor; those of the base classes hold, too.
+    _rules: ClassVar[dict[str, Check]]
+
+    def __init_subclass__(
+        cls, *, released: bool = True, reads: tuple[str, ...] = (), **options: Any
+    ) -> None:
+        """Make a class of estimators.
+
+        Parameters
+        ----------
+        released : bool, default=True
+            Whether releases name it: not a base, nor a search, whose model they name.
+        reads : tuple of str
+            Names of other estimators whose releases it reads.
+        **options : object
+        """
+        super().__init_subclass__(**options)
+        cls._reads = (cls.__name__, *reads)
+        for name in vars(cls).keys() & {"__init__", "fit"}:
+            setattr(cls, name, with_suggestions(vars(cls)[name]))
+        if released and cls.__init__ is not object.__init__:
+            Release.kinds.setdefault(cls.__name__, cls)
+
+    def _check_parameters(self) -> None:
+        """Refuse constructor parameters that break a rule."""
+        kind = type(self)
+        rules = ChainMap(*(vars(base).get("_rules", {}) for base in kind.__mro__))
+        names = parameters_of(kind)
+        for name in names:
+            if name not in rules:
+                raise KeyError(f"{kind.__name__} must have a rule for {name}, in its _rules.")
+        check_each({name: rules[name] for name in names}, self)
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Refuse combinations of parameters."""
+
+    def _described(self) -> tuple[Sequence[str] | None, dict[str, Any] | None]:
+        """Return the names of the columns of X and their description, as far as known."""
+        names, columns = getattr(self, "feature_names_in_", None), getattr(self, "columns", None)
+        if columns is None:
+            return names, None
+        known = input_names(columns, self.n_features_in_, None if names is None else list(names))
+        return known, describe(columns, known_names(known, self.n_features_in_))
+
+    def _set_release(self, release: Release) -> None:
+        """Set the fitted attributes from a release."""
+        before = dict(self.__dict__)
+        try:
+            if hasattr(self, "columns"):
+                self.columns_ = release.transformer()
+            self.release_ = release
+            self.guarantee_ = release.guarantee
+            with silent_arithmetic():
+                self._set_fitted(release)
+        except BaseException:  # an earlier fit stays whole
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _set_fitted(self, release: Release) -> None:
+        """Set the fitted attributes that prediction needs from a release."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_release(cls, release: Release) -> Self:
+        """Build a fitted estimator from a release, without data.
+
+        Parameters
+        ----------
+        release : Release
+            ``release_`` of a fitted estimator of this class.
+
+        Returns
+        -------
+        estimator
+            Predicts as the one that made the release.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the release is of another class, or its parameters break a rule.
+        """
+        return cls._rebuilt(release)
+
+    @classmethod
+    def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
+        """Build from a release and from constructor parameters that no release holds."""
+        if not isinstance(release, Release):
+            raise TypeError(
+                f"release must be a Release, got {type(release).__name__}: Release.load(path) "
+                "reads one from a file."
+            )
+        if release.estimator not in cls._reads:
+            raise ValueError(
+                f"release must come from a {cls.__name__}, got one from {release.estimator}."
+            )
+        names, beyond = parameters_of(cls), cls._beyond_constructor
+        if "columns" in names:
+            parameters["columns"] = release.transformer()
+        elif release.columns is not None:
+            raise ValueError(f"columns of the release must be null: {cls.__name__} has none.")
+        unstated = {"epsilon", "delta", "random_state", "accountant", *parameters}
+        allowed = {*names} - unstated | {*beyond}
+        if not allowed.issuperset(release.parameters):
+            raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
+        stated = {name: one for name, one in release.parameters.items() if name not in beyond}
+        # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
+        spent = {n: getattr(release.made_by, n) for n in ("epsilon", "delta") if n in names}
+        estimator = cls(**spent, **stated, **parameters)
+        estimator._check_parameters()
+        estimator.n_features_in_ = release.n_features_in
+        if release.feature_names_in is not None:
+            estimator.feature_names_in_ = np.asarray(release.feature_names_in, dtype=object)
+        estimator._set_release(release)
+        return estimator
+
+
+def released_array(release: Release, name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Return a copy of released numbers; ValueError if they are missing or of another shape."""
+    array = np.array(release.values.get(name, np.nan))
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
+    return array
+
+
+def check_parameters(release: Release, *names: str) -> None:
+    """Raise ValueError for a release without the parameters that its estimator needs."""
+    if missing := [name for name in names if name not in release.parameters]:
+        raise ValueError(f"parameters of the release must hold {', '.join(missing)}.")

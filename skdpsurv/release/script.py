@@ -1,7 +1,4 @@
-"""Formulas of released models, for those who have neither this package nor Python.
-
-Text is Python's grammar of expressions, so that it can be tested; it has no other reason to be.
-"""
+"""Formulas of released models, in plain text that follows Python's grammar of expressions."""
 
 from __future__ import annotations
 
@@ -18,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.feature import Expression, Feature
 
-#: Characters of one feature; powers of powers have more.
+#: Most characters of one feature; powers of powers have more.
 LONGEST = 100_000
 #: Longer sums and lists are broken.
 WIDTH = 72
-#: Functions that formulas use: what they are.
+#: Functions that formulas use, and their explanations.
 HELPERS = {
     "clip": "clip(v, low, high): the nearest number in [low, high]",
     "fill": "fill(v, number): that number where v is missing",
@@ -84,20 +81,15 @@ def formula_of(estimator: Any, features: Sequence[Feature]) -> str:
     made = script.features(set(re.findall(r"\w+", re.sub(r"#.*", "", model))))
     title = f"# {kind}, epsilon = {guarantee.epsilon:g}, status {guarantee.status}"
     parts = [title, made, model] if script.needs_features else [title, model]
-    meant = [
-        f"# {said}" for word, said in HELPERS.items() if re.search(rf"\b{word}\(", "\n".join(parts))
-    ]
-    return "\n\n".join([*parts, *(["\n".join(meant)] if meant else [])]) + "\n"
+    text = "\n\n".join(parts)
+    used = [f"# {said}" for word, said in HELPERS.items() if re.search(rf"\b{word}\(", text)]
+    return "\n\n".join([text, "\n".join(used)] if used else [text]) + "\n"
 
 
 class Script:
-    """What an estimator writes its formula with, in a method ``_formula(script)`` that returns it.
+    """Parts of a formula, for an estimator's method ``_formula(script)``.
 
     The features are ``z1``, ``z2``, ...
-
-    Parameters
-    ----------
-    features : sequence of Feature
     """
 
     def __init__(self, features: Sequence[Feature]) -> None:
@@ -108,11 +100,11 @@ class Script:
         self._norms: dict[str, str] = {}
 
     def number(self, value: Any) -> str:
-        """Return a number, which comes back to the last bit; round ones stay round."""
+        """Return a number that reads back to the last bit."""
         return repr(float(value)).removesuffix(".0")
 
     def signed(self, number: float) -> str:
-        """Return a number that is added."""
+        """Return a number with its sign, to be added."""
         return f" {'-' if number < 0 else '+'} {self.number(abs(number))}"
 
     def label(self, label: Any) -> str:
@@ -137,26 +129,26 @@ class Script:
         return whole if len(whole) <= WIDTH else "(" + "\n    ".join(parts) + ")"
 
     def linear(
-        self, coef: ArrayLike, intercept: float = 0.0, places: Sequence[int] | None = None
+        self, coef: ArrayLike, intercept: float = 0.0, indices: Sequence[int] | None = None
     ) -> str:
-        """Return a linear predictor of all features, or of those at some places."""
+        """Return a linear predictor of all features, or of those with these indices."""
         self.needs_features = True
         every = range(len(self._features))
-        chosen = every if places is None else places
+        chosen = every if indices is None else indices
         if np.size(coef) != len(chosen) or not set(chosen).issubset(every):
             raise ValueError("features must be as many as the estimator has coefficients.")
-        whole = self.weighted(coef, [f"z{place + 1}" for place in chosen])
+        whole = self.weighted(coef, [f"z{index + 1}" for index in chosen])
         return whole if intercept == 0 else f"{whole}{self.signed(intercept)}"
 
     def features(self, taken: Collection[str] = ()) -> str:
-        """Return the lines that compute the features; words that are taken name no column."""
+        """Return the lines that compute the features; taken words do not name columns."""
         self._reserved |= set(taken)
         codes = [self._code(feature.expression) for feature in self._features]
         lines = [f"{name} = {code}" for code, name in self._norms.items()]
-        for place, (code, feature) in enumerate(zip(codes, self._features, strict=True), start=1):
+        for number, (code, feature) in enumerate(zip(codes, self._features, strict=True), start=1):
             name = feature.name
-            said = name if name.isprintable() else _quoted(name)
-            lines.append(f"z{place} = {code}" + ("" if code == name else f"  # {said}"))
+            shown = name if name.isprintable() else _quoted(name)
+            lines.append(f"z{number} = {code}" + ("" if code == name else f"  # {shown}"))
         return "\n".join(lines)
 
     def _code(self, expression: Expression) -> str:
@@ -191,7 +183,7 @@ class Script:
                 return " * ".join(map(self._inner, of)) or "1"
             case "share":
                 return f"{self._inner(of[0])} / {self._code(of[1])}"
-            case "norm":  # all features that share it are divided by its name
+            case "norm":  # a name of its own, as several features share it
                 word = {"l1": "l1", "l2": "l2", "max": "largest"}[numbers[0]]
                 parts = list(map(self._code, of))
                 between = ",\n    " if sum(map(len, parts)) > WIDTH else ", "
@@ -205,7 +197,7 @@ class Script:
         return name if plain and not ours and not keyword.iskeyword(name) else f"x[{_quoted(name)}]"
 
     def _inner(self, expression: Expression) -> str:
-        """Return what can stand next to an operator."""
+        """Return an operand, in brackets if needed."""
         code = self._code(expression)
         sums = expression.kind == "share" or (expression.kind == "product" and " " in code)
         return f"({code})" if sums else code

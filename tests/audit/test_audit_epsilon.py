@@ -28,9 +28,8 @@ from skdpsurv import (
     PrivateStackingClassifier,
     PublicBoundsScaler,
 )
-from skdpsurv.audit.epsilon import audit_epsilon
+from skdpsurv.audit.epsilon import audit_epsilon, released_numbers, released_table
 from skdpsurv.audit.events import epsilon_bound, fewest_trials, largest_bound, probability_bounds
-from skdpsurv.audit.repeated_fits import released_numbers, released_table
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import (

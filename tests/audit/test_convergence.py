@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.audit import PosteriorChains
+from benchmarks._posterior_chains import PosteriorChains
 
 
 def split_r_hat(draws):

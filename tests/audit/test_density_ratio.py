@@ -15,7 +15,7 @@ from skdpsurv import (
     HybridMEstimator,
     PrivateStackingClassifier,
 )
-from skdpsurv.audit.density_ratio import Law, density_ratio_audit, log_law, minimisations
+from skdpsurv.audit.density_ratio import Density, density_ratio_audit, ladder_logs, minimisations
 from skdpsurv.audit.walk import planned
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.linear import Logistic
@@ -92,7 +92,7 @@ class TestMinimisers:
         model = logistic(fit_intercept=False)
         result = density_ratio_audit(model, *FLIPPED)
         fits = [planned(clone(model), {"X": np.array(X), "y": y}) for X, y in FLIPPED]
-        laws = [Law.of(minimisations(*fit)[0]) for fit in fits]
+        laws = [Density.of(minimisations(*fit)[0]) for fit in fits]
         points = np.linspace(-3000.0, 3000.0, 400_001)[:, None]
         mass = np.exp([law.log_density(points[200_000]) for law in laws])
         densities = [np.exp([law.log_density(p) for p in points[::100]]) for law in laws]
@@ -132,7 +132,7 @@ class TestLadders:
                 return {1: 0, 2: 0, 3: 1}[node] * UNIT
 
         weights = np.exp(-0.5 * 1.5 * np.array([2.0, 1.0, 0.0, 1.0]))
-        found = np.exp(log_law(Steps(), 1.5, None, 4))
+        found = np.exp(ladder_logs(Steps(), 1.5, None, 4))
         np.testing.assert_allclose(found, weights / weights.sum())
 
     def test_levels_that_move_by_two_are_caught(self, monkeypatch):
@@ -183,7 +183,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("model", "match"),
         [
-            (HybridMEstimator(), "closed form"),
+            (HybridMEstimator(), "minimisers and nothing else"),
             (hazard(method="psgld"), "minimisers and nothing else"),
             (hazard(pilot_share=0.1, epsilon=500.0), "minimisers and nothing else"),
             (LaplaceWeibullFitter(max_time=1.0), "ladder"),

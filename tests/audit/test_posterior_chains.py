@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks._posterior_chains import nonprivate_posterior_chains
 from skdpsurv import PrivacyAccountant
-from skdpsurv.audit import nonprivate_posterior_chains
 from skdpsurv.datasets import make_discrete_time_survival
 from tests.support.hazards import hazard
 

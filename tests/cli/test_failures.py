@@ -15,8 +15,8 @@ import pytest
 from skdpsurv import PrivacyAccountant, Release
 from skdpsurv.cli import fitting
 from skdpsurv.cli.failures import EXIT_CODES
-from skdpsurv.dp import sql_ledger
-from skdpsurv.dp.sqlite_file import locked
+from skdpsurv.dp import ledger_storage
+from skdpsurv.dp.ledger_storage import locked
 from skdpsurv.release import layout
 from tests.cli.study import HORIZON, TARGET
 
@@ -207,7 +207,7 @@ def test_ledgers_that_are_none(study):
 
 def test_a_ledger_that_somebody_holds(study, monkeypatch):
     assert study.km(*LEDGER).exit_code == 0
-    monkeypatch.setattr(sql_ledger, "BUSY_SECONDS", 0.2)
+    monkeypatch.setattr(ledger_storage, "BUSY_SECONDS", 0.2)
     with locked(study.path("study.sqlite.lock"), 1.0):
         line = one_line(study.km(*LEDGER, out="@second.json"), "ledger")
     assert "Nothing was charged" in line

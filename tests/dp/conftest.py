@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp.sqlite_file import locked
+from skdpsurv.dp.ledger_storage import locked
 
 
 @pytest.fixture(params=["memory", "file", "server"])

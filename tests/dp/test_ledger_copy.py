@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant
-from skdpsurv.dp.ledger_copy import _place, copy_ledger
-from skdpsurv.dp.sql_ledger import UnansweredCommitError
+from skdpsurv.dp.ledger_copy import copy_ledger
+from skdpsurv.dp.ledger_storage import UnansweredCommitError, storage_at
 
 from .conftest import run
 from .costs import cost
@@ -92,7 +92,7 @@ def test_one_budget_is_copied_once(source, place, tmp_path):
 
 def test_a_destination_that_was_not_made_leaves_the_source_open(source, place, monkeypatch):
     old, opens = source
-    kind = type(_place(place))
+    kind = type(storage_at(place))
 
     def fail(self, write):
         raise RuntimeError("the disk is full")
@@ -113,7 +113,7 @@ def test_a_destination_that_was_not_made_leaves_the_source_open(source, place, m
 @pytest.mark.parametrize("made", [True, False])
 def test_nobody_knows_whether_the_destination_was_made(source, place, monkeypatch, made):
     old, _ = source
-    kind = type(_place(place))
+    kind = type(storage_at(place))
     make = kind.make_if_missing
 
     def lost(self, write):
@@ -147,7 +147,7 @@ def test_nobody_knows_whether_the_destination_was_made(source, place, monkeypatc
 def test_another_ledger_where_the_copy_should_be(path, place, monkeypatch):
     """Of a copy whose outcome is not known, the destination holds what was copied, or nothing."""
     PrivacyAccountant(2.0, path=path).charge(cost(0.5))
-    kind = type(_place(place))
+    kind = type(storage_at(place))
 
     def lost(self, write):
         raise UnansweredCommitError("the connection was lost")

@@ -16,7 +16,7 @@ import pytest
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, sql_ledger
 from skdpsurv.dp.ledger import linked_rows
-from skdpsurv.dp.sqlite_file import SQLiteFile, locked
+from skdpsurv.dp.ledger_storage import SQLiteFile, locked
 
 from .costs import cost
 
@@ -250,7 +250,7 @@ class TestIdentity:
         accountant = PrivacyAccountant(1.0, path=path)
         receipt = accountant.charge(cost(0.5))
         entry = accountant._ledger.entries()[0]._replace(**change)
-        [row] = linked_rows(receipt, [entry], ["nonce"])
+        [row] = linked_rows(receipt, [entry])
         edit(path, f"INSERT INTO entries VALUES ({', '.join('?' * len(row))})", *row)
         for call in (accountant.spent, lambda: PrivacyAccountant(path=path)):
             with pytest.raises(ValueError, match="never charged"):
@@ -286,7 +286,7 @@ class TestIdentity:
     def test_terms_that_no_ledger_has(self, path, epsilon):
         PrivacyAccountant(1.0, path=path)
         edit(path, "UPDATE ledger SET epsilon = ?", epsilon)
-        with pytest.raises(ValueError, match="terms that no ledger is made with"):
+        with pytest.raises(ValueError, match="settings that no ledger is made with"):
             PrivacyAccountant(path=path)
 
     @pytest.mark.parametrize("flag", ["rehearsal", "charge_refusals"])
@@ -376,7 +376,7 @@ class TestLock:
             assert len(accountant.entries()) == 10
 
     def test_charges_and_reads_wait_for_it(self, path, monkeypatch):
-        monkeypatch.setattr("skdpsurv.dp.sql_ledger.BUSY_SECONDS", 0.05)
+        monkeypatch.setattr("skdpsurv.dp.ledger_storage.BUSY_SECONDS", 0.05)
         accountant = PrivacyAccountant(1.0, path=path)
         with locked(f"{path}.lock", 1.0):
             path.read_bytes()  # closes the file again
@@ -507,8 +507,8 @@ def test_readers_at_once_add_an_entry_up_once(tmp_path, monkeypatch):
     writer.charge(cost(1.0))
     ledger, rows = reader._ledger, writer._ledger.rows()
     real = ledger._checked
-    stored = (ledger.identity, ledger.terms, "")
-    monkeypatch.setattr(sql_ledger, "_stored", lambda connection, place: stored)
+    stored = (ledger.identity, ledger.settings, "")
+    monkeypatch.setattr(sql_ledger, "_stored", lambda connection, storage: stored)
     monkeypatch.setattr(sql_ledger, "_fetched", lambda connection: rows)
 
     def interrupted(*arguments):

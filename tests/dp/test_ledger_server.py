@@ -13,11 +13,10 @@ import sqlalchemy as sa
 
 from skdpsurv import DPKaplanMeierFitter
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
-from skdpsurv.dp.budget import Terms
+from skdpsurv.dp.budget import LedgerSettings
 from skdpsurv.dp.ledger import digest, linked, start
 from skdpsurv.dp.ledger_copy import copy_ledger
-from skdpsurv.dp.postgresql_server import SCHEMA, PostgreSQLServer
-from skdpsurv.dp.sql_ledger import UnansweredCommitError
+from skdpsurv.dp.ledger_storage import SCHEMA, PostgreSQLServer, UnansweredCommitError
 
 from .conftest import run
 from .costs import cost
@@ -195,7 +194,7 @@ class TestServer:
 
     def test_a_lock_that_somebody_holds(self, url, monkeypatch):
         accountant = PrivacyAccountant(1.0, url=url)
-        monkeypatch.setattr("skdpsurv.dp.sql_ledger.BUSY_SECONDS", 0.2)
+        monkeypatch.setattr("skdpsurv.dp.ledger_storage.BUSY_SECONDS", 0.2)
         held = PostgreSQLServer(url).transaction(write=True)
         with held, pytest.raises(RuntimeError, match=r"timeout.*Nothing was charged"):
             accountant.charge(cost(0.5))
@@ -314,20 +313,20 @@ class TestReceipts:
         accountant = make(1.0, 0.1, charge_refusals=True)
         accountant.charge(cost(0.5))
         if accountant.path is None and accountant.url is None:
-            terms = Terms(1.0, 0.1, charge_refusals=True)
+            settings = LedgerSettings(1.0, 0.1, charge_refusals=True)
             heads = {
                 start("a", one).hash
                 for one in (
-                    terms,
-                    terms._replace(epsilon=2.0),
-                    terms._replace(delta=0.2),
-                    terms._replace(rehearsal=True),
-                    terms._replace(charge_refusals=False),
-                    terms._replace(composition="renyi"),
-                    terms._replace(order=2.0),
+                    settings,
+                    settings._replace(epsilon=2.0),
+                    settings._replace(delta=0.2),
+                    settings._replace(rehearsal=True),
+                    settings._replace(charge_refusals=False),
+                    settings._replace(composition="renyi"),
+                    settings._replace(order=2.0),
                 )
             }
-            assert len({*heads, start("b", terms).hash}) == 8
+            assert len({*heads, start("b", settings).hash}) == 8
             return
         for change in (
             "epsilon = 1000.0",
@@ -338,7 +337,7 @@ class TestReceipts:
             "identity = 'another'",
         ):
             edited(accountant, f"UPDATE ledger SET {change}")
-            with pytest.raises(ValueError, match="ledger's terms"):
+            with pytest.raises(ValueError, match="or the settings"):
                 make()
             edited(
                 accountant,
@@ -439,7 +438,7 @@ class TestReceipts:
             rows.pop()
         else:
             rows[2][0] = "0" * 32
-        hash_ = start(receipts[0].ledger, Terms(4.0, 0.0)).hash
+        hash_ = start(receipts[0].ledger, LedgerSettings(4.0, 0.0)).hash
         statements = ["DELETE FROM skdpsurv.entries"]
         for number, row in enumerate(rows, 1):
             hash_ = linked(hash_, row[0], row[1:])

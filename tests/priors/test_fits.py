@@ -300,8 +300,8 @@ class TestColumns:
             ({"ratios": {"age": (1.0, 0.9)}}, "ratios must be"),
             ({"ratios": {3: (1.0, 0.9, 1.1)}}, "coef must be by column"),
             ({"references": {"ward": "east"}}, "must not be terms themselves"),
-            ({"ratios": [1.0]}, "ratios must be a mapping"),
-            ({"references": ["ward"]}, "references must be a mapping"),
+            ({"ratios": [1.0]}, "ratios must be None or a mapping"),
+            ({"references": ["ward"]}, "references must be None or a mapping"),
             (
                 {"ratios": None, "coef": {"age": "x"}, "standard_errors": {"age": 1.0}},
                 "coef must be finite",

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.audit.density_ratio import DISTANCES, NEAR, Law, grid_step, log_law
+from skdpsurv.audit.density_ratio import DISTANCES, NEAR, Density, grid_step, ladder_logs
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussian, SphericalLaplace
 from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
@@ -96,7 +96,7 @@ def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int, n_before: int) -
     return points[int(np.nanargmax(gaps))]
 
 
-def near_points(one: Law, other: Law) -> FloatArray:
+def near_points(one: Density, other: Density) -> FloatArray:
     """Return fewer points: in both directions in which the record pulls, and of each parameter."""
     minima = one.minimum, other.minimum
     d = minima[0].size
@@ -118,7 +118,7 @@ def near_points(one: Law, other: Law) -> FloatArray:
     return np.vstack([minima[0] + np.vstack([np.zeros((1, d)), *steps]), *minima])
 
 
-def _with_scale(one: DrawnOnce) -> Law:
+def _with_scale(one: DrawnOnce) -> Density:
     """Return the law of a minimum for the noise that was drawn, whatever was planned."""
     assert one.law is not None
     return replace(one.law, linear=_noise_of(one))
@@ -154,6 +154,6 @@ def _gaps(one: DrawnOnce, other: DrawnOnce, n_cells: int) -> FloatArray:
         if each.draw.law in CHOICES:
             return CHOICES[each.draw.law](each.draw.given)
         rungs, n_rungs = each.draw.given
-        return log_law(rungs, each.draw.scale, n_rungs, n_cells)
+        return ladder_logs(rungs, each.draw.scale, n_rungs, n_cells)
 
     return law(one) - law(other)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.audit.density_ratio import Law
+from skdpsurv.audit.density_ratio import Density
 from skdpsurv.dp import round_to_lattice
 from skdpsurv.dp.random import ExactVector
 from skdpsurv.dp.types import FloatArray
@@ -39,7 +39,7 @@ class DrawnOnce:
         What noise was added to: integers, or a vector; None of choices and objectives.
     step : float
         Of the lattice that the sum with a vector was rounded to.
-    law : Law or None
+    law : Density or None
         Of the minimum, where the noise is in an objective.
     used : int
         How often noise on a vector was added to something.
@@ -50,7 +50,7 @@ class DrawnOnce:
     answer: Any = None
     exact: Any = None
     step: float = 0.0
-    law: Law | None = None
+    law: Density | None = None
     used: int = 0
 
     @property
@@ -186,7 +186,7 @@ class AskedVector(ExactVector):
         if not isinstance(problem, Problem):
             asked.part.refuse()
             raise TypeError("Noise that is added to nothing cannot be asked for.")
-        asked.law, asked.used = Law.of(problem), asked.used + 1
+        asked.law, asked.used = Density.of(problem), asked.used + 1
         asked.answer = replay.known(place, replay.chosen.get(place, problem.center))
         objective = asked.law.objective
         return -objective.derivatives(asked.answer - objective.center, order=1).gradient

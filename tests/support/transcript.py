@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.audit.repeated_fits import released_numbers
+from skdpsurv.audit.epsilon import released_numbers
 from skdpsurv.audit.subject import Subject, at_most, check_neighbours
 from skdpsurv.dp import silence, silent_arithmetic
 from skdpsurv.dp.checks import integer

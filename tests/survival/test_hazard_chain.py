@@ -7,8 +7,8 @@ import warnings
 import numpy as np
 import pytest
 
+from benchmarks._posterior_chains import nonprivate_posterior_chains
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning, Release
-from skdpsurv.audit import nonprivate_posterior_chains
 from skdpsurv.dp.zcdp import epsilon_at
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.hazards import hazard

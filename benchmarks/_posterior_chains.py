@@ -137,19 +137,6 @@ def nonprivate_posterior_chains(
     TypeError, ValueError
         If the estimator is another one, has another method or epsilon=inf, or the data are not
         what ``fit`` accepts.
-
-    Examples
-    --------
-    >>> from skdpsurv import DPDiscreteTimeSurvival
-    >>> from skdpsurv.audit import nonprivate_posterior_chains
-    >>> from skdpsurv.datasets import make_discrete_time_survival
-    >>> data = make_discrete_time_survival(300, 2, random_state=0)
-    >>> model = DPDiscreteTimeSurvival(
-    ...     epsilon=5.0, method="psgld", max_time=data.max_time, n_intervals=20
-    ... )
-    >>> chains = nonprivate_posterior_chains(model, data.X, data.y, n_chains=2, random_state=0)
-    >>> bool(chains.r_hat().max() < 1.05)
-    True
     """
     if not isinstance(estimator, DiscreteTimeModel):
         raise TypeError(
