@@ -257,11 +257,6 @@ class Evaluation(PrivateEstimator, released=False):
             return predictions.lone_rows(model, rows), event, time
 
         times = np.append(self._setting(shape).times, float(self.max_time))
-
-        def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
-            rows, event, time = block
-            return EvaluationRecords(predicted_survival(model, rows, times), event, time)
-
         records = in_blocks(X, y).map(read).persist()
         shape.require(records.map_reduce(lambda block: block[2].size))
         return records.map(
