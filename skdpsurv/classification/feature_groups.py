@@ -4,48 +4,42 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.data.shape import column_index
-from skdpsurv.dp.checks import (
-    Check,
-    Parameters,
-    by,
-    is_list,
-    list_of,
-    number_in,
-    optional,
-    positive,
-    rule_of,
-)
+from skdpsurv.dp import checks
+from skdpsurv.dp.checks import Check, list_of, number_in, optional, positive
 from skdpsurv.dp.types import FloatArray
 
 Groups = tuple[tuple[int, ...], ...]
 
-#: Of groups of columns, which are gone through more than once.
-GROUPS = rule_of(
-    "a list of lists of columns", kind=lambda groups: is_list(groups) and all(map(is_list, groups))
+#: Rules of groups of columns, which are gone through more than once; of bounds on groups, of their
+#: weights, and of importances of columns.
+GROUPS = checks.rule_of(
+    "a list of lists of columns",
+    kind=lambda groups: checks.is_list(groups) and all(map(checks.is_list, groups)),
 )
-#: Of bounds on groups, of their weights, and of importances of columns.
 BOUNDS, SHARES = list_of(positive()), list_of(number_in(0.0, 1.0))
 IMPORTANCES = list_of(number_in(0.0, math.inf, closed="left"))
 
 
 def relative_importances(importances: ArrayLike | None) -> FloatArray | None:
-    """Return the importances of columns beside the largest, or None."""
+    """Return the importances of columns relative to the largest, or None."""
     if importances is None:
         return None
     IMPORTANCES("importances", importances)
     values = np.asarray(importances, dtype=np.float64)
-    if not (values > 0).any():
+    if not values.any():
         raise ValueError("importances must not all be zero.")
     return np.asarray(values / values.max())
 
 
-class FeaturePartition(Parameters):
+@dataclass(eq=False, repr=False)
+class FeaturePartition(checks.Parameters):
     """Groups of columns, a model each: ``PrivateStackingClassifier(partition=...)``.
 
     ``partition="features"`` is this with its defaults.
@@ -73,22 +67,16 @@ class FeaturePartition(Parameters):
     [10, 8, 1, 2]
     """
 
+    groups: Sequence[Collection[Any]] | None = None
+    _: KW_ONLY
+    importances: ArrayLike | None = None
+    norms: ArrayLike | None = None
+
     _rules: ClassVar[dict[str, Check]] = {
         "groups": optional(GROUPS),
-        "importances": by(relative_importances),
+        "importances": checks.by(relative_importances),
         "norms": optional(BOUNDS),
     }
-
-    def __init__(
-        self,
-        groups: Sequence[Collection[Any]] | None = None,
-        *,
-        importances: ArrayLike | None = None,
-        norms: ArrayLike | None = None,
-    ) -> None:
-        self.groups = groups
-        self.importances = importances
-        self.norms = norms
 
 
 def feature_groups(
@@ -117,18 +105,20 @@ def feature_groups(
 
 
 def stated_groups(
-    groups: Any, n_features: int, names: ArrayLike | None, what: str = "groups"
+    groups: Any, n_features: int, names: ArrayLike | None, parameter: str = "groups"
 ) -> Groups:
-    """Return groups that somebody stated, by index; what is wrong with them is said of ``what``."""
-    GROUPS(what, groups)
+    """Return stated groups by index; messages name the parameter."""
+    GROUPS(parameter, groups)
     known = [] if names is None else [str(name) for name in np.asarray(names)]
-    found = tuple(
-        tuple(column_index(what, column, known, n_features) for column in group) for group in groups
-    )
+
+    def indices(group: Any) -> tuple[int, ...]:
+        return tuple(column_index(parameter, column, known, n_features) for column in group)
+
+    found = tuple(map(indices, groups))
     seen = sorted(column for group in found for column in group)
     if not all(found) or seen != list(range(n_features)):
         raise ValueError(
-            f"{what} must hold each of the {n_features} columns once, and no empty group."
+            f"{parameter} must hold each of the {n_features} columns once, and no empty group."
         )
     return found
 
@@ -142,14 +132,14 @@ def group_weights(
     sums = np.array([importances[list(group)].sum() for group in groups])
     if not (sums > 0).all():  # noise of a group without any would be infinite
         raise ValueError(
-            "importances must give each group of columns a positive sum; leave out columns that do "
-            "not matter, or make fewer groups."
+            "importances must give each group of columns a positive sum: leave out columns without "
+            "importance, or make fewer groups."
         )
     return tuple((sums / sums.sum()).tolist())
 
 
 def checked_weights(weights: Any, n_groups: int) -> tuple[float, ...]:
-    """Return the weights that a release holds: one for each group, which add up to 1."""
+    """Return the weights of a release: one for each group, which add up to 1."""
     SHARES("weights_ of the release", weights)
     found = tuple(map(float, weights))
     if len(found) != n_groups or not math.isclose(sum(found), 1.0, rel_tol=1e-9):

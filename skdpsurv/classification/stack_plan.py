@@ -1,14 +1,14 @@
 r"""The plan of a stack: which rows and columns train which model, and what each may spend.
 
-Rows are dealt out by a random order that knows their number and nothing else. Rows of the models
-below and rows of the model on top are disjoint, and so are the rows of models on parts of the rows:
-each record is in one of these sets whatever its values are, so each set may be used at the full
-epsilon (docs/proofs/stacking).
+Rows are dealt out by a random order that knows their number and nothing else. Models below and the
+model on top have disjoint rows, and so have models of parts of the rows: each record is in one of
+these sets whatever its values are, so each set may be used at the full epsilon
+(docs/proofs/stacking).
 
-Each model k votes :math:`2p_k - 1 \in [-1, 1]`, with :math:`p_k` the probability that it gives. A
-vote costs nothing: its weights are public. A model on top, ``"logistic"``, must be trained on
-records that the models below have not seen, and has the votes divided by :math:`\sqrt K` as its
-columns, rows of norm at most 1.
+Each model k votes :math:`2p_k - 1 \in [-1, 1]`, with :math:`p_k` its probability. A vote with
+public weights costs nothing. A model on top, ``"logistic"``, must be trained on records that the
+models below have not seen. Its columns are the votes divided by :math:`\sqrt K`: rows of norm at
+most 1.
 """
 
 from __future__ import annotations
@@ -21,7 +21,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.classification.budgets import GroupSetting
-from skdpsurv.classification.group_fit import Coefficients, FittedGroups, GroupFit, SignedRows
+from skdpsurv.classification.logistic_measurements import (
+    Coefficients,
+    FittedGroups,
+    GroupFit,
+    SignedRows,
+)
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.dp import RandomSource
 from skdpsurv.dp.checks import Check, Parameters, number_in
@@ -38,6 +43,7 @@ COMBINERS = ("weighted_vote", "logistic", "vote")
 Rows = Blocks[SignedRows]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class LogisticCombiner(Parameters):
     """A private model on top, of the votes: ``PrivateStackingClassifier(combiner=...)``.
 
@@ -56,10 +62,9 @@ class LogisticCombiner(Parameters):
     LogisticCombiner(holdout=0.1)
     """
 
-    _rules: ClassVar[dict[str, Check]] = {"holdout": number_in(0.0, 1.0, closed="neither")}
+    holdout: float = 0.5
 
-    def __init__(self, *, holdout: float = 0.5) -> None:
-        self.holdout = holdout
+    _rules: ClassVar[dict[str, Check]] = {"holdout": number_in(0.0, 1.0, closed="neither")}
 
 
 def votes(
@@ -71,7 +76,7 @@ def votes(
 
 
 def meta_rows(cast: FloatArray) -> FloatArray:
-    """Return what the model on top sees, of shape (n_outputs, n_samples, n_models)."""
+    """Return the rows of the model on top, of shape (n_outputs, n_samples, n_models)."""
     return np.ascontiguousarray(cast.transpose(2, 1, 0)) / np.sqrt(cast.shape[0])
 
 
@@ -95,7 +100,6 @@ class ModelsBelow(FittedGroups):
         One for all groups of columns, or one for each part of the rows.
     name : str
     n_jobs : int or None
-        As for :class:`joblib.Parallel`.
     """
 
     fits: tuple[GroupFit, ...]
@@ -106,7 +110,7 @@ class ModelsBelow(FittedGroups):
 
     @property
     def cost(self) -> Cost:
-        """What models of one part cost: a record is in no other."""
+        """Cost of the models of one part: a record is in no other."""
         return at_once(fit.cost for fit in self.fits)
 
     def stated(self) -> dict[str, Any]:
@@ -121,7 +125,7 @@ class ModelsBelow(FittedGroups):
         return [problem for fit, part in dealt for problem in fit.problems(part)]
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
-        """Return how far derivatives are apart, and of how many parts: each record is in one."""
+        """Return distances of derivatives, and the number of parts that differ, at most one."""
         found = super().distances(known, one, other)
         if not isinstance(one, list):
             return found
@@ -147,12 +151,11 @@ class TopModel(FittedGroups):
     Parameters
     ----------
     fit : GroupFit
-        Of one output.
+        Plan of one output.
     below : tuple of GroupFit
-        Of the models that vote.
+        Plans of the models that vote.
     name : str
     n_jobs : int or None
-        As for :class:`joblib.Parallel`.
     """
 
     fit: GroupFit
@@ -164,7 +167,7 @@ class TopModel(FittedGroups):
 
     @property
     def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
-        """That of each output."""
+        """The plan of each output."""
         return (self.fit,) * self.below[0].n_outputs
 
     def stated(self) -> dict[str, Any]:
@@ -178,18 +181,13 @@ class TopModel(FittedGroups):
         groups = [group.indices for fit in self.below for group in fit.groups]
         data_norm, cap = first.data_norm, first.max_residual
 
-        def ballots(block: SignedRows) -> list[SignedRows]:
-            """Return, for each output, the votes of the models below."""
+        def votes_of_each_output(block: SignedRows) -> list[SignedRows]:
             rows = meta_rows(votes(models, block.within(data_norm).X, groups, cap))
-            pairs = zip(rows, block.signs, strict=True)
-            return [SignedRows(meta, sign[None, :]) for meta, sign in pairs]
+            return list(map(SignedRows, rows, block.signs[:, None, :]))
 
-        cast = records.map(ballots)
-        return [
-            problem
-            for output, fit in enumerate(self.fits)
-            for problem in fit.problems(cast.map(itemgetter(output)))
-        ]
+        cast = records.map(votes_of_each_output)
+        outputs = [cast.map(itemgetter(output)) for output in range(first.n_outputs)]
+        return [problem for output in outputs for problem in self.fit.problems(output)]
 
     def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
         """Return the coefficients of the votes, and the caps of both levels."""
@@ -204,7 +202,7 @@ class TopModel(FittedGroups):
 
 @dataclass(frozen=True)
 class Stack:
-    """What is trained on what; made from public numbers.
+    """Records and plans of both levels, from public numbers.
 
     Parameters
     ----------
@@ -242,7 +240,7 @@ class Stack:
         return [below] if self.high is None else [below, chosen(top)]
 
     def tree(self, names: tuple[str, str], n_jobs: int | None) -> Node:
-        """Return the measurements of both levels, by names of what is released."""
+        """Return the measurements of both levels, with their names."""
         below = ModelsBelow(self.low, names[0], n_jobs)
         if self.high is not None:
             return Disjoint((below, TopModel(self.high, self.low, names[1], n_jobs)), self.dealt)

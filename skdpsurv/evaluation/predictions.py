@@ -21,8 +21,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
 from skdpsurv.data.cells import LoneRows
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.hybrid.predictions import asked_alone
-from skdpsurv.regression.tabular import TabularEstimator
+from skdpsurv.regression.tabular import TabularEstimator, ask_alone
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 
 #: Predicted where a model predicts nothing, or what is no number.
@@ -75,7 +74,7 @@ def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:
             return one.predict_survival_function(row)[0].domain[1]
 
         with _unheard():
-            end = asked_alone(model, last, 1, ())[0]  # NaN where zeros mean nothing to it
+            end = ask_alone(model, last, 1, ())[0]  # NaN where zeros mean nothing to it
     else:
         end = np.max(times)
     if end < horizon:
@@ -98,7 +97,7 @@ def lone_rows(model: Any, X: Any) -> LoneRows:
 def predicted_survival(model: Any, rows: LoneRows, times: FloatArray) -> FloatArray:
     """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1]."""
     with _unheard():
-        found = asked_alone(
+        found = ask_alone(
             model,
             lambda one, i: _curve(one, rows[i], times),
             len(rows),

@@ -10,17 +10,14 @@ prediction has NaN: a failure must not show.
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from joblib import parallel_config
 
-from skdpsurv.dp import silence, silent_arithmetic
-from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.regression.tabular import ask_alone
 
 
 @functools.cache
@@ -58,32 +55,6 @@ def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
     )
 
 
-def asked_alone(
-    model: Any,
-    ask: Callable[[Any, int], Any],
-    n_times: int,
-    shape: tuple[int, ...],
-    *,
-    copies: bool = True,
-) -> FloatArray:
-    """Return numbers that a model is asked for once for each record, and in one thread.
-
-    Threads add up the trees of a forest in the order in which they end, to all rows alike: in one
-    thread no record moves the last bits of another one.
-    """
-
-    def asked(i: int) -> FloatArray:
-        return np.asarray(ask(copy.deepcopy(model) if copies else model, i), dtype=np.float64)
-
-    answers = np.full((n_times, *shape), np.nan)
-    with silence(), silent_arithmetic(), parallel_config("sequential"):
-        for i in range(n_times):
-            found = attempted(asked, i)
-            if found is not None and found.shape == shape:
-                answers[i] = found
-    return answers
-
-
 def predicted_numbers(fitted: Any, X: FloatArray) -> FloatArray:
     """Return predicted outcomes, of shape (n_records,); NaN where there is none."""
     return _row_by_row(fitted, X, _numbers, 1)[:, 0]
@@ -114,9 +85,9 @@ def _row_by_row(
 ) -> FloatArray:
     # Which way is taken is decided by the type: no record decides for another one.
     if type(fitted) in row_wise():
-        return asked_alone(
-            fitted, lambda one, _: predict(one, X), 1, (len(X), width), copies=False
-        )[0]
-    return asked_alone(
-        fitted, lambda one, i: predict(one, X[i : i + 1].copy()), len(X), (1, width)
-    )[:, 0]
+        return ask_alone(fitted, lambda one, _: predict(one, X), 1, (len(X), width), copies=False)[
+            0
+        ]
+    return ask_alone(fitted, lambda one, i: predict(one, X[i : i + 1].copy()), len(X), (1, width))[
+        :, 0
+    ]

@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils import check_array, get_tags
 
-from skdpsurv.classification.logistic_model import LogisticModel
+from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.cells import LoneRows, lone_target
@@ -36,9 +36,10 @@ from skdpsurv.dp.checks import one_of, positive_number
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
-from skdpsurv.hybrid.predictions import asked_alone, row_wise
+from skdpsurv.hybrid.predictions import row_wise
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, unprotected_steps
+from skdpsurv.regression.tabular import ask_alone
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
@@ -223,7 +224,7 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
                 row = LoneRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
                 return loss(one, row, lone_target(take(y, slice(i, i + 1)), 0))
 
-            losses = asked_alone(model, alone, n_records, (1,))[:, 0]
+            losses = ask_alone(model, alone, n_records, (1,))[:, 0]
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
 
 
@@ -265,7 +266,7 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
         final = final.estimator_
     elif not isinstance(final, WeibullCurve):
         X, seen = _come_through(X, seen)
-    found = asked_alone(final, lambda one, _: loss(one, X, y), 1, (seen.size,), copies=False)
+    found = ask_alone(final, lambda one, _: loss(one, X, y), 1, (seen.size,), copies=False)
     return np.where(seen, found[0], np.nan)
 
 
@@ -318,7 +319,7 @@ def _normalizes(step: Any) -> bool:
 
 def _matrix(final: PrivateMetaEstimator, X: Any) -> FloatArray:
     """Return rows as the estimator inside sees them, read one by one; NaN where that fails."""
-    return asked_alone(
+    return ask_alone(
         final,
         lambda one, i: one._matrix(take(X, slice(i, i + 1))),
         length(X),

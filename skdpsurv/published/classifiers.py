@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.classification import budgets
 from skdpsurv.classification.feature_groups import FeaturePartition
-from skdpsurv.classification.logistic_model import LogisticMinimisers, LogisticModel
-from skdpsurv.classification.private_classifier import LabelledShape
+from skdpsurv.classification.logistic_measurements import LogisticMinimisers
+from skdpsurv.classification.private_classifier import LabelledShape, LogisticModel
 from skdpsurv.classification.stack_plan import LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.dp import PrivacyAccountant

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from joblib import parallel_config
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
@@ -45,7 +46,15 @@ from skdpsurv.data.shape import (
     require_in_memory,
     require_one_each,
 )
-from skdpsurv.dp import call_without_data, check_finite, check_unclipped, clip_rows, refuse_masked
+from skdpsurv.dp import (
+    call_without_data,
+    check_finite,
+    check_unclipped,
+    clip_rows,
+    refuse_masked,
+    silence,
+    silent_arithmetic,
+)
 from skdpsurv.dp.checks import Check, choice, optional, positive, zero_or
 from skdpsurv.dp.domain import as_float_array
 from skdpsurv.dp.measurement import Known
@@ -54,17 +63,8 @@ from skdpsurv.dp.references import REAL_ARITHMETIC, reference
 from skdpsurv.dp.refusals import attempted, refuse_foreign_cells
 from skdpsurv.dp.types import FloatArray, frozen
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
-from skdpsurv.mechanisms.perturbation import (
-    NAMES,
-    PURE,
-    Calibrated,
-    Minimisers,
-    Perturbed,
-    Problem,
-    SharedPrice,
-    Unperturbed,
-    calibrate,
-)
+from skdpsurv.mechanisms import perturbation
+from skdpsurv.mechanisms.perturbation import Calibrated, Perturbed, Problem
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release, check_parameters, released_array
 
@@ -89,11 +89,9 @@ def _transformer(name: str, columns: Any) -> None:
 class TabularEstimator(PrivateEstimator):
     """Base of private estimators whose X is a table.
 
-    A subclass has the parameter ``columns``, and sees rows of numbers: those of
-    :meth:`_fitting_rows` in ``fit``, and of :meth:`_prediction_rows` later. With ``columns`` these
-    are features, which a public transformer makes of raw rows. It is cloned, and applied to each
-    block of rows by itself: as it learns nothing, what it makes of a row depends on that row
-    alone, and neighbours stay neighbours (docs/proofs/columns).
+    A subclass has the parameter ``columns``, and sees rows of numbers: :meth:`_fitting_rows` in
+    ``fit``, and :meth:`_prediction_rows` later. With ``columns`` these are features, which a public
+    transformer makes of each raw row by itself: neighbours stay neighbours (docs/proofs/columns).
     """
 
     columns: Any = None
@@ -104,41 +102,42 @@ class TabularEstimator(PrivateEstimator):
     _rules: ClassVar[dict[str, Check]] = {"columns": _transformer}
 
     def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Shape:
-        """Return how many records there are, and how many features their columns make."""
+        """Return the number of records, and the number of features that their columns make."""
         seen = public_shape(self, X)
         if self.columns is None:
             return seen
         features = self._features(self.columns)
-        # What a release will say of the columns must be what they are: else predictions would fail.
-        names, description = self._described()
-        again = rebuild(frozen("columns", description))
-        n_columns = self.n_features_in_
-        made, remade = (made_of_one(step, n_columns, names) for step in (self.columns, again))
-        same = same_features(features, features_in(again, n_columns, names))
-        if not (same and np.array_equal(made, remade)):
+        # A release must describe the columns as they are: else predictions would fail.
+        (names, description), n_columns = self._described(), self.n_features_in_
+        rebuilt = rebuild(frozen("columns", description))
+        first, second = (made_of_one(step, n_columns, names) for step in (self.columns, rebuilt))
+        same = same_features(features, features_in(rebuilt, n_columns, names))
+        if not (same and np.array_equal(first, second)):
             raise ValueError("columns must be steps that a release can describe.")
         return replace(seen, n_features=len(features))
 
     def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
-        doubts = super()._input_warnings(shape, X, y, **options)
+        found = super()._input_warnings(shape, X, y, **options)
         if self.columns is not None:
-            doubts += wide_bounds(self._features(self.columns))
+            found += wide_bounds(self._features(self.columns))
+        if math.isinf(self.epsilon):
+            return found
         # Noise on coefficients is measured by a norm of rows; other noise has other rules.
-        if hasattr(self, "data_norm") and math.isfinite(self.epsilon):
+        if hasattr(self, "data_norm"):
             number = shape.n_features * getattr(shape, "n_outputs", 1)
-            doubts += small_budget(shape.n_records, float(self.epsilon), number)
+            found += small_budget(shape.n_records, float(self.epsilon), number)
             of_groups = getattr(getattr(self, "partition", None), "norms", None)
             norms = [self.data_norm, self.columns, of_groups]
             if all(norm is None or isinstance(norm, str) for norm in norms):
-                doubts += unstated_norm()
-        if self.columns is not None and math.isfinite(self.epsilon):
-            # A stack, which is evidence of nothing, reads priors in another way.
+                found += unstated_norm()
+        if self.columns is not None:
+            # Of a stack, which reads priors in another way, there are none.
             for model in getattr(self, "_is_evidence_of", ()):
                 classes = getattr(shape, "classes", None)
                 outputs = None if classes is None else classes.tolist()
-                found = self._read_prior(model, shape.n_features, outputs)
-                doubts += [] if found is None else missing_from_prior(found.lacking)
-        return doubts
+                prior = self._read_prior(model, shape.n_features, outputs)
+                found += [] if prior is None else missing_from_prior(prior.lacking)
+        return found
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         found, prior = super()._weaknesses(shape), getattr(self, "prior", None)
@@ -148,7 +147,7 @@ class TabularEstimator(PrivateEstimator):
         return found
 
     def _features(self, columns: Any) -> list[Feature]:
-        """Return what columns make, once their number and names were seen."""
+        """Return the features of columns, whose number and names are known by now."""
         return features_in(columns, self.n_features_in_, self._raw_names())
 
     def _raw_names(self) -> list[str] | None:
@@ -161,7 +160,7 @@ class TabularEstimator(PrivateEstimator):
         return [feature.name for feature in self._features(self.columns)]
 
     def _read_prior(self, model: str, n_features: int, outputs: Any = None) -> Prior | None:
-        """Return what ``prior`` says of the coefficients of a fit; None without one."""
+        """Return the evidence of ``prior`` about the coefficients of a fit; None without one."""
         prior: Release | None = getattr(self, "prior", None)
         if prior is None:
             return None
@@ -170,21 +169,21 @@ class TabularEstimator(PrivateEstimator):
         return Prior.read(prior, model, n_features, names, self.columns, features, outputs)
 
     def _fitting_rows(self, X: Any) -> FloatArray:
-        """Return the features of records, after refusing what has no place in the public domain."""
+        """Return the features of records, after refusing values outside the public domain."""
         return self._rows(X, self.columns)
 
     def _growth(self, shape: Shape) -> float:
-        """Return how much more memory features take than the columns that they are made of."""
+        """Return the memory of features relative to that of the raw columns."""
         return (shape.n_features + 2) / (self.n_features_in_ + 2)
 
     def _prediction_rows(self, X: Any) -> FloatArray:
-        """Return the features of rows that somebody asks about."""
+        """Return the features of rows to predict for."""
         check_is_fitted(self)
         # A product has other last bits in another layout of memory.
         return np.ascontiguousarray(self._rows(X, self.columns_))
 
     def _of_features(self) -> Self:
-        """Return the same model, of rows that are features already."""
+        """Return the same model for rows that are features already."""
         plain = copy.copy(self)
         plain.columns_ = None
         plain.n_features_in_ = self.release_.n_features
@@ -203,17 +202,35 @@ class TabularEstimator(PrivateEstimator):
         return encoded(columns, X, self.n_features_in_, self._raw_names())
 
 
-@dataclass(frozen=True, eq=False)
-class LinearMinimiser(Minimisers):
-    """A perturbed minimiser of a loss of one predictor.
+def ask_alone(
+    model: Any,
+    ask: Callable[[Any, int], Any],
+    n_times: int,
+    shape: tuple[int, ...],
+    *,
+    copies: bool = True,
+) -> FloatArray:
+    """Return the numbers that a model, or a copy of it, gives for each record; NaN for a failure.
 
-    Parameters
-    ----------
-    likelihood : LinearLikelihood
-    calibration : Calibrated
-    price : float
-    name : str
+    No failure shows, and nothing is warned of. Threads would add up the trees of a forest in the
+    order in which they end: in one thread no record moves the last bits of another one.
     """
+
+    def answer(i: int) -> FloatArray:
+        return np.asarray(ask(copy.deepcopy(model) if copies else model, i), dtype=np.float64)
+
+    answers = np.full((n_times, *shape), np.nan)
+    with silence(), silent_arithmetic(), parallel_config("sequential"):
+        for i in range(n_times):
+            found = attempted(answer, i)
+            if found is not None and found.shape == shape:
+                answers[i] = found
+    return answers
+
+
+@dataclass(frozen=True, eq=False)
+class LinearMinimiser(perturbation.Minimisers):
+    """A perturbed minimiser of a loss of one predictor."""
 
     likelihood: LinearLikelihood
     calibration: Calibrated
@@ -235,12 +252,37 @@ class LinearMinimiser(Minimisers):
     def problems(self, known: Known, records: Blocks[LinearBlock]) -> list[Problem]:
         """Return the one minimisation."""
         center = np.zeros(self.likelihood.n_params)
-        price = SharedPrice(self.price)
+        price = perturbation.SharedPrice(self.price)
         return [Problem(self.likelihood, records, self.calibration, center, price)]
 
     def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
         """Return the coefficients, that of the constant last."""
         return {"coef": found[0].coef}
+
+
+class UnprotectedScore:
+    """Mixin of a score that is not private."""
+
+    predict: Callable[..., NDArray[Any]]
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy of classes, or the coefficient of determination; not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        float
+        """
+        require_in_memory(X, y, sample_weight)
+        return self._score_of(y, self.predict(X), sample_weight)
+
+    def _score_of(self, y: ArrayLike, predicted: NDArray[Any], sample_weight: Any) -> float:
+        raise NotImplementedError
 
 
 class LinearEstimator(TabularEstimator):
@@ -271,7 +313,7 @@ class LinearEstimator(TabularEstimator):
 
     @property
     def _norm(self) -> float:
-        """The bound on the norm of a row that a fit uses."""
+        """The bound on the norm of a row."""
         return 1.0 if self.data_norm is None else float(self.data_norm)
 
     def _blocks(
@@ -284,16 +326,14 @@ class LinearEstimator(TabularEstimator):
         return records
 
 
-class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
+class PrivateLinearModel(UnprotectedScore, RegressorMixin, LinearEstimator, ABC):
     """Base of private regressions on a linear predictor, with an intercept.
 
-    The intercept is the coefficient of a constant column of size ``data_norm``: it counts in the
-    norm of a row, and is regularised like the rest. With None, which a subclass should have as its
-    default, that is 1, and a fit without ``columns`` asks whether rows are so short. A subclass
-    says
+    The intercept is the coefficient of a constant column of size ``data_norm``, by default 1: it
+    counts in the norm of a row, and is regularised like the rest. A subclass says
 
     * ``_loss()``: its :class:`~skdpsurv.likelihoods.linear.ScalarLoss`;
-    * ``_outcome_range()``: the public ends of what an outcome can be;
+    * ``_outcome_range()``: the least and the largest outcome, which are public;
     * ``_outcomes(y)``: outcomes, each by itself brought into the domain of the loss;
     * ``_mean(predictor)``: the expected outcome;
     * ``_mean_formula()``: the same as text, if the model is to have a formula.
@@ -301,9 +341,12 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
     Parameters that it adds have rules in ``_rules``.
     """
 
-    _rules: ClassVar[dict[str, Check]] = {"alpha": zero_or(positive()), "method": choice(*PURE)}
+    _rules: ClassVar[dict[str, Check]] = {
+        "alpha": zero_or(positive()),
+        "method": choice(*perturbation.PURE),
+    }
 
-    #: Parameters that no release needs, or holds in another place.
+    #: Parameters that no release needs, or that it holds in another place.
     _not_stated = ("epsilon", "random_state", "accountant", "columns")
 
     alpha: float
@@ -330,13 +373,13 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
         n, norm = shape.n_records, math.sqrt(2.0) * self._norm
         likelihood = LinearLikelihood(self._loss(), shape.n_features + 1, norm)
         epsilon, alpha, d = float(self.epsilon), float(self.alpha), likelihood.n_params
-        if math.isinf(epsilon):
-            how: Calibrated = Unperturbed(max(n * alpha, LEAST_PENALTY))
+        if math.isinf(self.epsilon):
+            how: Calibrated = perturbation.Unperturbed(max(n * alpha, LEAST_PENALTY))
             mechanism = "penalised likelihood, no noise"
         else:
-            law, constants = self._noise_law, likelihood.constants
-            how = calibrate(self.method, constants, epsilon, n, d, alpha, law)
-            mechanism = f"{NAMES[self.method]} of a linear model"
+            public = likelihood.constants, epsilon, n, d, alpha, self._noise_law
+            how = perturbation.calibrate(self.method, *public)
+            mechanism = f"{perturbation.NAMES[self.method]} of a linear model"
         stated = {"n_records": n, **self._release_parameters(shape)}
         minimiser = LinearMinimiser(likelihood, how, epsilon, mechanism)
         return Plan(minimiser, epsilon, inputs=stated, assumed=ASSUMED)
@@ -345,7 +388,7 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
         return self._blocks(PrivateLinearModel._with_outcomes, shape, X, y)
 
     def _with_outcomes(self, shape: Shape, block: tuple[Any, ...]) -> LinearBlock:
-        """Return some of the records, after refusing what has no place in the public domain."""
+        """Return a block of records, after refusing values outside the public domain."""
         X, y = block
         rows = self._fitting_rows(X)
         outcomes = self._outcomes(checked_numbers(y, rows.shape[0]))
@@ -388,21 +431,7 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
         with np.errstate(over="ignore"):
             return self._mean(rows @ self.coef_ + self.intercept_)
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the coefficient of determination, which is not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        float
-        """
-        require_in_memory(X, y, sample_weight)
-        predicted = self.predict(X)
+    def _score_of(self, y: ArrayLike, predicted: FloatArray, sample_weight: Any) -> float:
         outcomes = checked_numbers(y, predicted.size)
         return float(r2_score(outcomes, predicted, sample_weight=sample_weight))
 
@@ -428,16 +457,12 @@ def one_column(y: Any, n_records: int, dtype: Any = None) -> NDArray[Any]:
     """Return outcomes as an array, one for each record; private."""
     refuse_no_target(y)
     refuse_masked(y, "y")
-    found: NDArray[Any] | None = attempted(partial(np.asarray, dtype=dtype), y)
-    column = np.empty((0, 0, 0)) if found is None else found
-    if column.ndim == 2 and column.shape[1] == 1:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected.",
-            DataConversionWarning,
-            stacklevel=3,
-        )
+    column: NDArray[Any] | None = attempted(partial(np.asarray, dtype=dtype), y)
+    if column is not None and column.ndim == 2 and column.shape[1] == 1:
+        said = "A column-vector y was passed when a 1d array was expected."
+        warnings.warn(said, DataConversionWarning, stacklevel=3)
         column = column[:, 0]
-    if column.ndim != 1:
+    if column is None or column.ndim != 1:
         raise ValueError(NO_OUTCOME)
     require_one_each(column.size, n_records)
     return column

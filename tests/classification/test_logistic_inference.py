@@ -13,8 +13,8 @@ from scipy import special, stats
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.audit.density_ratio import minimisations
 from skdpsurv.audit.walk import planned
-from skdpsurv.classification.group_fit import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
+from skdpsurv.classification.logistic_measurements import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source, row_weights
 from skdpsurv.dp.zcdp import remaining_budget
