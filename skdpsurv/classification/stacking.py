@@ -35,9 +35,9 @@ class PrivateStackingClassifier(StackingModel):
         models are fitted by noisy gradient descent where that needs less noise than objective
         perturbation, by public numbers; where no model is, ``guarantee_`` has ``delta=0``.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
-        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
-        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
+        Public transformer of raw rows, such as :class:`~skdpsurv.data.PublicColumns`, which states
+        public bounds and categories of the columns of X. It is cloned, learns nothing, and
+        ``release_`` then stands alone. None: X holds numbers, taken as they are.
     partition : {"features", "samples"} or FeaturePartition, default="features"
         What the models below are given a part of: columns, or rows. :class:`FeaturePartition` says
         which columns, what they are worth, and how long rows of each group are; "features" is one
@@ -105,7 +105,7 @@ class PrivateStackingClassifier(StackingModel):
         The thing to publish, and to pass as ``prior`` elsewhere;
         ``PrivateStackingClassifier.from_release`` rebuilds the model.
     columns_ : transformer or None
-        That of the fit, which reads the rows that predictions are asked for. Public.
+        Fitted copy of ``columns``, applied to rows passed to ``predict``. Public.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had text column names.

@@ -35,8 +35,7 @@ from skdpsurv.dp import silence, silent_arithmetic
 from skdpsurv.dp.checks import one_of, positive_number
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
-from skdpsurv.hybrid.predictions import row_wise
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, unprotected_steps
 from skdpsurv.regression.tabular import ask_alone

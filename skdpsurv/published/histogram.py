@@ -32,8 +32,8 @@ from skdpsurv.dp.measurement import Known, NoisySum
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.hybrid.hybrid_records import places_of
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, checked_outcome, fit_weighted
-from skdpsurv.hybrid.points import places_of
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.release import Release
@@ -89,9 +89,9 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` adds no noise.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
-        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
-        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
+        Public transformer of raw rows, such as :class:`~skdpsurv.data.PublicColumns`, which states
+        public bounds and categories of the columns of X. It is cloned, learns nothing, and
+        ``release_`` then stands alone. None: X holds numbers, taken as they are.
     bounds : sequence of (float, float)
         Public range of each column (of each feature, if ``columns`` makes these), as (lowest,
         highest). Required; values beyond are clipped.
@@ -114,7 +114,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     guarantee_ : PrivacyGuarantee
     release_ : Release
     columns_ : transformer or None
-        That of the fit, which reads the rows that predictions are asked for. Public.
+        Fitted copy of ``columns``, applied to rows passed to ``predict``. Public.
     n_features_in_ : int
 
     Raises

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.hybrid.hybrid_records import Design, categorical_columns, read_table
-from skdpsurv.hybrid.points import CategoricalAxis
+from skdpsurv.hybrid.hybrid_records import CategoricalAxis, Design, categorical_columns, read_table
 
 SECRET = "secret-value"
 
