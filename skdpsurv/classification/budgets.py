@@ -174,10 +174,7 @@ class GroupSetting:
             for group, center in zip(groups, self.centers, strict=True)
         )
         if not max(np.abs(center).max() for center in centers) <= LARGEST_CENTER:
-            raise ValueError(
-                "prior must have coefficients, times data_norm, and intercepts, over "
-                f"intercept_scaling, of at most {LARGEST_CENTER:g}."
-            )
+            raise ValueError(f"prior must have scaled coefficients of at most {LARGEST_CENTER:g}.")
         return centers
 
     def plan(

@@ -88,16 +88,11 @@ def feature_groups(
 ) -> Groups:
     """Return disjoint groups of columns, by index, that cover all of them."""
     if importances is not None and importances.size != n_features:
-        raise ValueError(
-            f"importances must have one number for each of the {n_features} columns, got "
-            f"{importances.size}."
-        )
+        raise ValueError(f"importances must have {n_features} numbers, got {importances.size}.")
     if groups is not None:
         return stated_groups(groups, n_features, names)
     if n_partitions > n_features:
-        raise ValueError(
-            f"n_partitions must be at most the number of columns, {n_features}, got {n_partitions}."
-        )
+        raise ValueError(f"n_partitions must be at most {n_features} columns, got {n_partitions}.")
     if importances is None:
         return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
     order = np.argsort(-importances, kind="stable")
@@ -117,9 +112,7 @@ def stated_groups(
     found = tuple(map(indices, groups))
     seen = sorted(column for group in found for column in group)
     if not all(found) or seen != list(range(n_features)):
-        raise ValueError(
-            f"{parameter} must hold each of the {n_features} columns once, and no empty group."
-        )
+        raise ValueError(f"{parameter} must hold all {n_features} columns once, in no empty group.")
     return found
 
 
@@ -131,10 +124,7 @@ def group_weights(
         return (1.0 / len(groups),) * len(groups)
     sums = np.array([importances[list(group)].sum() for group in groups])
     if not (sums > 0).all():  # noise of a group without any would be infinite
-        raise ValueError(
-            "importances must give each group of columns a positive sum: leave out columns without "
-            "importance, or make fewer groups."
-        )
+        raise ValueError("importances must give each group of columns a positive sum.")
     return tuple((sums / sums.sum()).tolist())
 
 
@@ -153,9 +143,6 @@ def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tup
         return (data_norm,) * n_groups
     BOUNDS("norms", norms)
     stated = tuple(map(float, norms))  # type: ignore[arg-type]
-    if len(stated) != n_groups or max(stated) > data_norm:
-        raise ValueError(
-            f"norms must have one bound for each of the {n_groups} groups, got {len(stated)}, and "
-            "none may exceed data_norm, which bounds the whole row."
-        )
+    if (n := len(stated)) != n_groups or max(stated) > data_norm:
+        raise ValueError(f"norms must have {n_groups} bounds, got {n}; none may exceed data_norm.")
     return stated

@@ -273,20 +273,14 @@ class DPLogisticRegression(LogisticModel):
         check_delta(perturbation.kind, self.delta)
         shares = perturbation.recalibration_share, self.inference_share
         if self.epsilon < math.inf and not sum(shares) < 1.0:
-            raise ValueError(
-                "recalibration_share and inference_share must leave something of epsilon to the "
-                f"fit, got {shares[0]} and {shares[1]}."
-            )
+            raise ValueError("recalibration_share and inference_share must add up to less than 1.")
         if self.classes is not None:
             self._check_two(stated_classes(self.classes))
 
     def _check_two(self, classes: Any) -> None:
         """Refuse standard errors for other than two classes."""
         if self.inference_share and classes.size != 2:
-            raise ValueError(
-                "inference_share must be 0 for other than two classes: there are no standard "
-                "errors."
-            )
+            raise ValueError("inference_share must be 0 for other than two classes.")
 
     def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
         found = super()._input_warnings(shape, X, y, **options)

@@ -359,10 +359,7 @@ class LogisticModel(Summarised, PrivateClassifier):
         if "recalibration_slope" in values:
             slope = float(released_array(release, "recalibration_slope", ()))
         if not LEAST_SLOPE <= slope <= LARGEST_SLOPE:
-            raise ValueError(
-                "values of the release must hold a recalibration_slope between "
-                f"{LEAST_SLOPE:g} and {LARGEST_SLOPE:g}."
-            )
+            raise ValueError(f"recalibration_slope must be {LEAST_SLOPE:g} to {LARGEST_SLOPE:g}.")
         self.recalibration_slope_ = slope
         n_common = int(bool(release.parameters.get("fit_intercept")))
         self.inference_ = None

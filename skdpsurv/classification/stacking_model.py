@@ -154,9 +154,7 @@ class StackingModel(PrivateClassifier):
         if self._partition is None:
             raise ValueError("prior must be None with partition='samples'.")
         if (source := self.prior.estimator) not in STACKS:
-            raise ValueError(
-                f"prior must come from a {' or '.join(STACKS)}, got one from {source}."
-            )
+            raise ValueError(f"prior must come from a stack, got one from {source}.")
 
     def _n_models(self, n_features: int) -> int:
         """Return the number of models below, unless groups of columns are stated."""
@@ -190,10 +188,7 @@ class StackingModel(PrivateClassifier):
             return None
         features = None if self.columns is None else self._features(self.columns)
         if not prior.has_columns(features):
-            raise ValueError(
-                "prior must have the same columns, by bounds and categories: pass "
-                "columns=prior.transformer(), which is None if it does not say."
-            )
+            raise ValueError("prior must have the same columns: pass columns=prior.transformer().")
         if features is not None:
             require_same_units("prior", features, prior.features)
         check_same_features(prior, shape.n_features, self._feature_names())

@@ -230,10 +230,7 @@ class HybridMEstimator(PrivateMetaEstimator):
             parts = [(rows, outcome) for rows, outcome in found if outcome.size]
             n_public = sum(outcome.size for _, outcome in parts)
             if not 0 < n_public < seen.n_records:
-                raise ValueError(
-                    "public must be True for at least one record and False for at least one, got "
-                    f"{n_public} of n_samples={seen.n_records}."
-                )
+                raise ValueError("public must be True for some records and False for others.")
             rows, outcomes = zip(*parts, strict=True)
             if self.columns is not None:
                 rows = tuple(map(self._fitting_rows, rows))
@@ -251,7 +248,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
     ) -> Blocks[PrivateRecords]:
         read = partial(self._without_ledger()._private, shape.categorical, shape.public.range)
-        private = in_blocks(X, y, public).map(read).held(self._growth(shape))
+        private = in_blocks(X, y, public).map(read).held(self._memory_ratio(shape))
         shape.require(shape.public.n_public + private.map_reduce(lambda block: block.size))
         return private
 
@@ -401,10 +398,7 @@ class HybridMEstimator(PrivateMetaEstimator):
             raise ValueError("categorical_features must be None where columns says what X holds.")
         shares(self.budget_split, self._word)
         if self.weights == "signed" and not takes_signed_weights(self._estimator):
-            raise ValueError(
-                "weights='signed' is sound for LogisticRegression and PoissonRegressor only, got "
-                f"{type(self._estimator).__name__}."
-            )
+            raise ValueError(f"weights='signed' is not sound for {type(self._estimator).__name__}.")
 
     @property
     def _word(self) -> str:

@@ -72,11 +72,8 @@ def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
         return default
     SHARES("budget_split", split)
     stated = tuple(map(float, split))
-    if len(stated) != len(default):
-        raise ValueError(
-            f"budget_split must have {len(default)} share(s) with method={method!r}, got "
-            f"{len(stated)}."
-        )
+    if len(stated) != (n := len(default)):
+        raise ValueError(f"budget_split must have {n} share(s) with {method=}, got {len(stated)}.")
     if not math.isclose(total := math.fsum(stated), 1.0, rel_tol=1e-9):
         raise ValueError("budget_split must add up to 1.")
     return tuple(part / total for part in stated)
@@ -139,16 +136,12 @@ def hybrid_plan(
             price = math.fsum(parts) / MARGIN
         cells = n_cells or cell_number(n, n_public, n_columns, price)
         if cells > n_public:
-            raise ValueError(
-                f"n_cells must be at most the number of public records, {n_public}, got {cells}."
-            )
+            raise ValueError(f"n_cells must be at most the {n_public} public records, got {cells}.")
         cells = min(cells, distinct(records.mapped(CLIPPED_SHARE)[1]).size)
         later = fit_with(False) if rounds else None
         counted = [CellCounts(price=price, public=records, n_cells=cells, fit=later)]
     if n_cells is not None and not any(isinstance(one, CellCounts) for one in counted):
-        raise ValueError(
-            f"n_cells must be None with method={method!r} and these columns: no cells are counted."
-        )
+        raise ValueError(f"n_cells must be None: with {method=} no cells are counted here.")
     if rounds and math.isfinite(epsilon):
         require_theorem(residuals().size)
     fits = [fit_with(False)] * (len(rounds) - 1) + [None]
@@ -201,10 +194,7 @@ def candidates(stated: Sequence[int] | None, n_points: int) -> tuple[int, ...]:
     sizes = tuple(int(size) for size in stated)
     rising = all(a < b for a, b in pairwise(sizes))
     if not sizes or sizes[0] < 1 or sizes[-1] > n_points or not rising:
-        raise ValueError(
-            "candidate_sizes must rise from at least 1 to at most the number of distinct public "
-            f"records, {n_points}."
-        )
+        raise ValueError(f"candidate_sizes must rise from at least 1 to at most {n_points}.")
     return sizes
 
 

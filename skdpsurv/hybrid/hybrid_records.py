@@ -155,10 +155,7 @@ def as_labels(column: Any) -> NDArray[Any]:
     values = np.asarray(column, dtype=object)
     # One record's gap makes doubles of the whole numbers of all others, and one label of two.
     if any(all_of(FLOATS, [v]) and LARGEST_FLOAT <= abs(v) < np.inf for v in values.tolist()):
-        raise ValueError(
-            "X must hold labels that are exact: doubles from 2^53 on stand for several whole "
-            "numbers. Write them as text."
-        )
+        raise ValueError("X must hold exact labels: write doubles from 2^53 on as text.")
     labels = (None if _is_missing(value) else value for value in values.tolist())
     # One by one: an assignment of a list would ask each of them whether it is an array.
     return np.fromiter(labels, dtype=object, count=values.size)

@@ -50,9 +50,7 @@ from skdpsurv.regression.tabular import (
 def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
     """Return a mask that may be all True or all False."""
     if public is None:
-        raise ValueError(
-            "public must be given: a boolean for each record, True for those that may be published."
-        )
+        raise ValueError("public must be given: a boolean for each record.")
     refuse_masked(public, "public")
     found: Any = attempted(np.asarray, public)
     mask: NDArray[Any] = np.empty(0) if found is None else found
@@ -61,9 +59,7 @@ def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
     if mask.dtype != np.bool_ or mask.ndim != 1:
         raise TypeError("public must be a one-dimensional array of booleans.")
     if mask.size != n_records:
-        raise ValueError(
-            f"public must have one boolean for each of the {n_records} records, got {mask.size}."
-        )
+        raise ValueError(f"public must have {n_records} booleans, got {mask.size}.")
     return mask
 
 
@@ -253,17 +249,12 @@ def _check_estimator(estimator: Any) -> None:
     """Refuse an estimator that cannot be fitted with weights, or again."""
     if estimator is None:
         return
+    name = type(estimator).__name__
     if not has_fit_parameter(estimator, "sample_weight"):
-        raise TypeError(
-            "estimator must have a fit that takes sample_weight, and "
-            f"{type(estimator).__name__} has none."
-        )
+        raise TypeError(f"estimator must have a fit that takes sample_weight, and {name} has none.")
+    # One estimator would be asked about private records and released.
     if clone(estimator) is estimator:
-        # One estimator would be asked about private records and released.
-        raise TypeError(
-            "estimator must be such that sklearn.base.clone makes another one, and "
-            f"{type(estimator).__name__} returns itself."
-        )
+        raise TypeError(f"estimator must be copied by sklearn.base.clone: {name} returns itself.")
 
 
 class PrivateMetaEstimator(TabularEstimator):
@@ -375,7 +366,4 @@ class PrivateMetaEstimator(TabularEstimator):
         return tags
 
     def _formula(self, script: Any) -> str:
-        raise ValueError(
-            f"A {type(self).__name__} has no formula: the estimator that it fits is not in the "
-            "release."
-        )
+        raise ValueError(f"{type(self).__name__} has no formula: its release lacks the estimator.")

@@ -324,7 +324,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("changes", "match"),
         [
-            ({"recalibration_share": 0.8}, "recalibration_share and inference_share must leave"),
+            ({"recalibration_share": 0.8}, "recalibration_share and inference_share must add up"),
             ({"classes": [0, 1, 2]}, "inference_share must be 0 for other than two classes"),
             ({"classes": [0]}, "inference_share must be 0 for other than two classes"),
         ],

@@ -175,13 +175,13 @@ class TestCandidates:
 
     @pytest.mark.parametrize("sizes", [[], [3, 3], [9, 3], [0, 3], [3, 41]])
     def test_refusals(self, sizes):
-        with pytest.raises(ValueError, match=r"must rise from at least 1 .* 40"):
+        with pytest.raises(ValueError, match=r"must rise from at least 1 to at most 40"):
             candidates(sizes, 40)
 
 
 class TestCells:
     def test_more_than_public_records(self):
-        with pytest.raises(ValueError, match="at most the number of public records, 150, got 151"):
+        with pytest.raises(ValueError, match="at most the 150 public records, got 151"):
             plan_of(SMALL, FITS[0], method="cells", n_cells=151)
         assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).inputs["n_cells"] == 150
 
