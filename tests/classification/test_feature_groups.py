@@ -161,7 +161,7 @@ class TestNorms:
     @pytest.mark.parametrize(
         ("norms", "rule"),
         [
-            ([1.0], "norms must have 2 bounds, got 1"),
+            ([1.0], "2 bounds, got 1"),
             ([1.0, 1.0, 1.0], "got 3"),
             ([1.0, 0.0], "positive"),
             ([1.0, -1.0], "positive"),
