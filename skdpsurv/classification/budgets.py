@@ -178,22 +178,12 @@ class GroupSetting:
         return centers
 
     def plan(
-        self,
-        max_residual: float,
-        groups: tuple[ColumnGroup, ...],
-        calibrations: Sequence[Calibrated],
+        self, cap: float, groups: tuple[ColumnGroup, ...], calibrations: Iterable[Calibrated]
     ) -> GroupFit:
         """Return the plan."""
-        return GroupFit(
-            self.n_records,
-            self.n_outputs,
-            self.data_norm,
-            max_residual,
-            groups,
-            tuple(calibrations),
-            self.model_centers(groups),
-            price=self.price,
-        )
+        public = self.n_records, self.n_outputs, self.data_norm, cap
+        centers = self.model_centers(groups)
+        return GroupFit(*public, groups, tuple(calibrations), centers, price=self.price)
 
     def parts(
         self,
@@ -309,7 +299,7 @@ def descent(setting: GroupSetting) -> GroupFit:
             part.constants, own_mu, n, d, ridge=ridge, center_norm=part.center_norm
         )
 
-    return setting.plan(cap, groups, list(map(calibrated, parts, groups, each)))
+    return setting.plan(cap, groups, map(calibrated, parts, groups, each))
 
 
 def least_noise(setting: GroupSetting, pure: Price) -> GroupFit:
@@ -358,7 +348,7 @@ def unperturbed(setting: GroupSetting) -> GroupFit:
         constant = setting.constant
         ridges = [max(n * alpha, LEAST_PENALTY)] * len(setting.groups)
     groups = tuple(ColumnGroup(group, math.inf, 1.0, constant * norm) for group in setting.groups)
-    fit = setting.plan(1.0, groups, list(map(Unperturbed, ridges)))
+    fit = setting.plan(1.0, groups, map(Unperturbed, ridges))
     return replace(fit, data_norm=math.inf)
 
 

@@ -257,7 +257,7 @@ def plan_stack(
     n, n_high = setting.n_records, round(holdout * setting.n_records)
     n_low = n - n_high
     if n_low < n_parts or (holdout > 0.0 and n_high < 1):
-        raise ValueError("n_partitions and holdout must leave at least one row for each model.")
+        raise ValueError(f"n_partitions, holdout must leave each model a row, got n_samples={n}.")
     sizes = [n_low // n_parts + (part < n_low % n_parts) for part in range(n_parts)]
     # Votes of parts that differ by one row have one meaning.
     cap = replace(setting, n_records=min(sizes)).capped()

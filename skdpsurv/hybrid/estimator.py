@@ -230,7 +230,9 @@ class HybridMEstimator(PrivateMetaEstimator):
             parts = [(rows, outcome) for rows, outcome in found if outcome.size]
             n_public = sum(outcome.size for _, outcome in parts)
             if not 0 < n_public < seen.n_records:
-                raise ValueError("public must be True for some records and False for others.")
+                raise ValueError(
+                    f"public must be True for some of n_samples={seen.n_records}, False for others."
+                )
             rows, outcomes = zip(*parts, strict=True)
             if self.columns is not None:
                 rows = tuple(map(self._fitting_rows, rows))

@@ -99,7 +99,7 @@ class TestRefusals:
         ("mask", "error", "message"),
         [
             (None, ValueError, "public must be given"),
-            (np.zeros(N, dtype=bool), ValueError, "True for some records"),
+            (np.zeros(N, dtype=bool), ValueError, "True for some"),
             (np.ones(N, dtype=bool), ValueError, "False for others"),
             (np.arange(N - 1) < 9, ValueError, "public must have 300 booleans, got 299"),
             (np.arange(N) % 2, TypeError, "booleans"),

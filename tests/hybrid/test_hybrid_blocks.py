@@ -277,7 +277,7 @@ class TestRefusals:
             (ValueError, "public must be given", None),
             (ValueError, "public must have one entry for each record", mask[:-1]),
             (ValueError, "public must have one entry for each", True),
-            (ValueError, "True for some records", np.zeros(N, dtype=bool)),
+            (ValueError, "True for some", np.zeros(N, dtype=bool)),
             (ValueError, "False for others", rows["consented"] | True),
             (TypeError, "booleans", rows["ill"]),
             (TypeError, "booleans", np.where(np.arange(N) < 200, mask.astype(object), 1)),
