@@ -175,7 +175,7 @@ class GroupFit:
     calibrations : tuple
     centers : tuple of ndarray of shape (n_outputs, n_params)
         Centres of each group's ridge. Public.
-    reach : float or None, default=None
+    downweighting_bound : float or None, default=None
         Rows longer than ``data_norm`` are weighed, and clipped at so many times it; for one group
         of all columns. None: they are scaled down to it.
     price : float or Concentrated, default=inf
@@ -189,7 +189,7 @@ class GroupFit:
     groups: tuple[ColumnGroup, ...]
     calibrations: tuple[Calibrated, ...]
     centers: tuple[FloatArray, ...]
-    reach: float | None = None
+    downweighting_bound: float | None = None
     price: Price = math.inf
 
     @property
@@ -199,19 +199,19 @@ class GroupFit:
 
     @property
     def gaussian(self) -> bool:
-        """Whether noise is Gaussian."""
+        """True for Gaussian noise."""
         return isinstance(self.price, Concentrated)
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within."""
-        longest = self.data_norm * (1.0 if self.reach is None else self.reach)
+        longest = self.data_norm * (self.downweighting_bound or 1.0)
         clipped = records.map(lambda block: block.within(longest))
         shared = [perturbation.SharedPrice(self.price) for _ in range(self.n_outputs)]
         problems = []
         for group, how, centers in zip(self.groups, self.calibrations, self.centers, strict=True):
             likelihood = Logistic(group.n_params, group.bound, self.max_residual)
             seen = clipped.map(partial(_seen, group, self.data_norm))
-            weighed = None if self.reach is None else group
+            weighed = None if self.downweighting_bound is None else group
             for output, (center, price) in enumerate(zip(centers, shared, strict=True)):
                 blocks = seen.map(partial(_labelled, weighed, output))
                 problems.append(Problem(likelihood, blocks, how, center, price))

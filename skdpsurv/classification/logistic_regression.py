@@ -22,7 +22,7 @@ from skdpsurv.dp.zcdp import Price, as_laplace, parts, remaining_budget
 from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.linear import log_odds_slope
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
-from skdpsurv.priors import Evidence, Prior, Terms, is_prior
+from skdpsurv.priors import Evidence, Prior, Terms
 from skdpsurv.release import Release
 
 #: Least n times epsilon for a table of margins and second moments: below, they are mostly noise.
@@ -112,7 +112,7 @@ class DPLogisticRegression(LogisticModel):
         count less if there are standard errors. None: 1, with a PublicInputWarning if ``columns``
         is None, too.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is penalised and protected like the coefficients.
+        Fit an intercept, which is penalised and protected like the coefficients.
     classes : array-like of labels or None, default=None
         The classes, known without looking at the records. None reads them from y: the fit then
         has no guarantee (status "none"), with a PrivacyLeakWarning.
@@ -217,7 +217,6 @@ class DPLogisticRegression(LogisticModel):
         "delta": number_in(0.0, 1.0, closed="left"),
         "method": word_or(Perturbation, "auto", *NAMES),
         "inference_share": number_in(0.0, 1.0, closed="left"),
-        "prior": is_prior,
     }
 
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {
@@ -322,7 +321,7 @@ class DPLogisticRegression(LogisticModel):
         fit = budgets.PLANS[method](setting, **corrected)
         slope = budgets.public_slope(fit, as_laplace(price, shape.n_features), n_classes)
         if shares[1]:
-            fit = replace(fit, reach=REACH)
+            fit = replace(fit, downweighting_bound=REACH)
         name = f"{NAMES[method]} of a logistic likelihood"
         name += ", together with a prior" if prior is not None else ""
         measurements: list[Any] = [LogisticMinimisers(fit, name, slope, prior)]

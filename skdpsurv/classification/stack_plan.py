@@ -1,4 +1,4 @@
-r"""The plan of a stack: which rows and columns train which model, and what each may spend.
+r"""The plan of a stack: rows and columns of each model, and the epsilon that it may spend.
 
 Rows are dealt out by a random order that knows their number and nothing else. Models below and the
 model on top have disjoint rows, and so have models of parts of the rows: each record is in one of
@@ -13,12 +13,14 @@ most 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.classification.logistic_measurements import (
@@ -28,8 +30,19 @@ from skdpsurv.classification.logistic_measurements import (
     SignedRows,
 )
 from skdpsurv.data.blocks import Blocks, same_records
+from skdpsurv.data.shape import column_index
 from skdpsurv.dp import RandomSource
-from skdpsurv.dp.checks import Check, Parameters, number_in
+from skdpsurv.dp.checks import (
+    Check,
+    Parameters,
+    by,
+    is_list,
+    list_of,
+    number_in,
+    optional,
+    positive,
+    rule_of,
+)
 from skdpsurv.dp.measurement import Cost, Distances, Known, at_once
 from skdpsurv.dp.plan import Disjoint, Node
 from skdpsurv.dp.references import reference
@@ -41,6 +54,136 @@ PROOF = reference("docs/proofs/stacking", "guo", "chaudhuri")
 COMBINERS = ("weighted_vote", "logistic", "vote")
 
 Rows = Blocks[SignedRows]
+Groups = tuple[tuple[int, ...], ...]
+
+#: Rules of groups of columns, which are gone through more than once; of bounds on groups, of their
+#: weights, and of importances of columns.
+GROUPS = rule_of(
+    "a list of lists of columns", kind=lambda groups: is_list(groups) and all(map(is_list, groups))
+)
+BOUNDS, SHARES = list_of(positive()), list_of(number_in(0.0, 1.0))
+IMPORTANCES = list_of(number_in(0.0, math.inf, closed="left"))
+
+
+def relative_importances(importances: ArrayLike | None) -> FloatArray | None:
+    """Return the importances of columns relative to the largest, or None."""
+    if importances is None:
+        return None
+    IMPORTANCES("importances", importances)
+    values = np.asarray(importances, dtype=np.float64)
+    if not values.any():
+        raise ValueError("importances must not all be zero.")
+    return np.asarray(values / values.max())
+
+
+@dataclass(eq=False, repr=False)
+class FeaturePartition(Parameters):
+    """Groups of columns, a model each: ``PrivateStackingClassifier(partition=...)``.
+
+    ``partition="features"`` is this with its defaults.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int or str, or None, default=None
+        Disjoint groups of columns (of features, if ``columns`` makes these), by index or name, that
+        cover all of them. Public. None: columns sorted by importance and cut into
+        ``n_partitions``, or, without importances, column j in group j mod K.
+    importances : array-like of shape (n_features,) or None, default=None
+        Public importance of each column, not negative, from experts or public data.
+        **Importances computed from X void the guarantee.** Noise of a group is inversely
+        proportional to its share of all importance. None: equal shares.
+    norms : array-like of shape (n_groups,) or None, default=None
+        Public bounds on the norm of each group's columns, at most ``data_norm``, which is the
+        default: give them where they are known to be smaller.
+
+    Examples
+    --------
+    >>> from skdpsurv import FeaturePartition, PrivateStackingClassifier
+    >>> by_site = FeaturePartition(groups=[["glucose", "bmi"], ["age", "sex"]])
+    >>> model = PrivateStackingClassifier(partition=by_site, classes=[0, 1])
+    >>> model.set_params(partition__importances=[10, 8, 1, 2]).partition.importances
+    [10, 8, 1, 2]
+    """
+
+    groups: Sequence[Collection[Any]] | None = None
+    _: KW_ONLY
+    importances: ArrayLike | None = None
+    norms: ArrayLike | None = None
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "groups": optional(GROUPS),
+        "importances": by(relative_importances),
+        "norms": optional(BOUNDS),
+    }
+
+
+def feature_groups(
+    groups: Collection[Collection[Any]] | None,
+    n_partitions: int,
+    importances: FloatArray | None,
+    n_features: int,
+    names: ArrayLike | None,
+) -> Groups:
+    """Return disjoint groups of columns, by index, that cover all of them."""
+    if importances is not None and importances.size != n_features:
+        raise ValueError(f"importances must have {n_features} numbers, got {importances.size}.")
+    if groups is not None:
+        return stated_groups(groups, n_features, names)
+    if n_partitions > n_features:
+        raise ValueError(f"n_partitions must be at most {n_features} columns, got {n_partitions}.")
+    if importances is None:
+        return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
+    order = np.argsort(-importances, kind="stable")
+    return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
+
+
+def stated_groups(
+    groups: Any, n_features: int, names: ArrayLike | None, parameter: str = "groups"
+) -> Groups:
+    """Return stated groups by index; messages name the parameter."""
+    GROUPS(parameter, groups)
+    known = [] if names is None else [str(name) for name in np.asarray(names)]
+
+    def indices(group: Any) -> tuple[int, ...]:
+        return tuple(column_index(parameter, column, known, n_features) for column in group)
+
+    found = tuple(map(indices, groups))
+    seen = sorted(column for group in found for column in group)
+    if not all(found) or seen != list(range(n_features)):
+        raise ValueError(f"{parameter} must hold all {n_features} columns once, in no empty group.")
+    return found
+
+
+def group_weights(
+    groups: Sequence[Sequence[int]], importances: FloatArray | None
+) -> tuple[float, ...]:
+    """Return the groups' shares of all importance; equal shares without importances."""
+    if importances is None:
+        return (1.0 / len(groups),) * len(groups)
+    sums = np.array([importances[list(group)].sum() for group in groups])
+    if not (sums > 0).all():  # noise of a group without any would be infinite
+        raise ValueError("importances must give each group of columns a positive sum.")
+    return tuple((sums / sums.sum()).tolist())
+
+
+def checked_weights(weights: Any, n_groups: int) -> tuple[float, ...]:
+    """Return the weights of a release: one for each group, which add up to 1."""
+    SHARES("weights_ of the release", weights)
+    found = tuple(map(float, weights))
+    if len(found) != n_groups or not math.isclose(sum(found), 1.0, rel_tol=1e-9):
+        raise ValueError("weights_ of the release must be one for each group, and add up to 1.")
+    return found
+
+
+def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tuple[float, ...]:
+    """Return the bounds on the groups; ``data_norm``, which none exceeds, where none are stated."""
+    if norms is None:
+        return (data_norm,) * n_groups
+    BOUNDS("norms", norms)
+    stated = tuple(map(float, norms))  # type: ignore[arg-type]
+    if (n := len(stated)) != n_groups or max(stated) > data_norm:
+        raise ValueError(f"norms must have {n_groups} bounds, got {n}; none may exceed data_norm.")
+    return stated
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.classification import budgets
-from skdpsurv.classification import feature_groups as columns_of
-from skdpsurv.classification.feature_groups import FeaturePartition, Groups
+from skdpsurv.classification import budgets, stack_plan
 from skdpsurv.classification.logistic_measurements import Coefficients, GroupFit
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
@@ -24,23 +22,15 @@ from skdpsurv.classification.private_classifier import (
     n_outputs,
     write_classes,
 )
-from skdpsurv.classification.stack_plan import (
-    COMBINERS,
-    LogisticCombiner,
-    Stack,
-    plan_stack,
-    stacked_scores,
-    votes,
-    weighted_scores,
-)
+from skdpsurv.classification.stack_plan import COMBINERS, FeaturePartition, Groups, LogisticCombiner
 from skdpsurv.data.feature import require_same_units
-from skdpsurv.dp.checks import Check, integer, one_of, optional, positive, word_or
+from skdpsurv.dp.checks import Check, integer, one_of, optional, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.dp.zcdp import parts
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms.perturbation import NAMES
-from skdpsurv.priors import Promises, check_same_features, is_prior
+from skdpsurv.priors import Promises, check_same_features
 from skdpsurv.release import Release, released_array
 
 if TYPE_CHECKING:
@@ -73,8 +63,6 @@ class StackingModel(PrivateClassifier):
         "partition": word_or(FeaturePartition, "features", "samples"),
         "n_partitions": optional(integer()),
         "combiner": word_or(LogisticCombiner, *COMBINERS),
-        "intercept_scaling": positive(),
-        "prior": is_prior,
     }
     _beyond_constructor = ("feature_groups_", "weights_")
 
@@ -135,12 +123,12 @@ class StackingModel(PrivateClassifier):
 
     def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = list(map(Coefficients, self.low_level_coef_, self.low_level_intercept_))
-        cast = votes(models, X, self.feature_groups_, self.max_residual_)
+        cast = stack_plan.votes(models, X, self.feature_groups_, self.max_residual_)
         if self._combiner == "logistic":
             top = Coefficients(self.high_level_coef_, self.high_level_intercept_)
-            scores = stacked_scores(cast, top)
+            scores = stack_plan.stacked_scores(cast, top)
             return scores, probability(scores, self.high_level_max_residual_)
-        scores = weighted_scores(cast, self._vote_weights())
+        scores = stack_plan.weighted_scores(cast, self._vote_weights())
         return scores, 0.5 * (1.0 + scores)
 
     def _vote_weights(self) -> tuple[float, ...]:
@@ -167,10 +155,10 @@ class StackingModel(PrivateClassifier):
         n_models, parted = self._n_models(n_features), self._partition
         if parted is None:
             return (tuple(range(n_features)),) * n_models, (1.0 / n_models,) * n_models
-        importances = columns_of.relative_importances(parted.importances)
+        importances = stack_plan.relative_importances(parted.importances)
         public = n_models, importances, n_features, self._feature_names()
-        groups = columns_of.feature_groups(parted.groups, *public)
-        return groups, columns_of.group_weights(groups, importances)
+        groups = stack_plan.feature_groups(parted.groups, *public)
+        return groups, stack_plan.group_weights(groups, importances)
 
     def _released_groups(self, release: Release) -> tuple[Groups, tuple[float, ...]]:
         """Return the same of a release."""
@@ -178,8 +166,8 @@ class StackingModel(PrivateClassifier):
             return self._groups(release.n_features)
         stated, weights = map(release.parameters.get, self._beyond_constructor)
         name = "feature_groups_ of the release"
-        groups = columns_of.stated_groups(stated, release.n_features, None, name)
-        return groups, columns_of.checked_weights(weights, len(groups))
+        groups = stack_plan.stated_groups(stated, release.n_features, None, name)
+        return groups, stack_plan.checked_weights(weights, len(groups))
 
     def _centers(self, shape: StackShape) -> tuple[Coefficients, ...] | None:
         """Return the centres of ridges, from a prior of the same groups and classes."""
@@ -214,7 +202,7 @@ class StackingModel(PrivateClassifier):
             shape,
             below,
             (1.0,) if parted is None else shape.weights,
-            columns_of.group_norms(norms, self._norm, len(below)),
+            stack_plan.group_norms(norms, self._norm, len(below)),
             ridge_multiple=self._ridge_multiple(len(groups)),
             centers=self._centers(shape),
         )
@@ -227,7 +215,7 @@ class StackingModel(PrivateClassifier):
             (whole,) = parts(epsilon, float(self.delta), (1.0,))
             setting = replace(setting, price=budgets.of_each(whole, shape.n_outputs))
         holdout = 0.0 if self._top is None else float(self._top.holdout)
-        stack = plan_stack(setting, len(groups) // len(below), holdout, calibrate)
+        stack = stack_plan.plan_stack(setting, len(groups) // len(below), holdout, calibrate)
         promises, words = Promises.of(self.prior), self._mechanism(stack)
         assumed = [*ASSUMPTIONS, *promises.assumptions()]
         if parted is not None and parted.importances is not None:
@@ -248,7 +236,7 @@ class StackingModel(PrivateClassifier):
             words=words,
         )
 
-    def _mechanism(self, stack: Stack) -> str:
+    def _mechanism(self, stack: stack_plan.Stack) -> str:
         kind = "parts of the rows" if self._partition is None else "groups of columns"
         names = [NAMES["noisy_gd" if fit.gaussian else "obj_pert"] for fit in stack.levels]
         again = "" if names[0] == names[-1] else f"{names[-1]} "

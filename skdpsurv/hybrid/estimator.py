@@ -113,7 +113,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     curve_ : ndarray of float
         Noisy sums of losses, only with ``SubsetSelection("noisy_curve")``.
     classes_ : ndarray
-        Of the public records; only for a classifier.
+        Labels of the public records; only for a classifier.
     guarantee_ : PrivacyGuarantee
     release_ : Release
         With the public records at hand, ``from_release`` rebuilds the model.

@@ -103,7 +103,7 @@ class TabularEstimator(PrivateEstimator):
             if all(norm is None or isinstance(norm, str) for norm in norms):
                 found += unstated_norm()
         if self.columns is not None:
-            # Of a stack, which reads priors in another way, there are none.
+            # A stack, which reads priors in another way, has none.
             for model in getattr(self, "_is_evidence_of", ()):
                 classes = getattr(shape, "classes", None)
                 outputs = None if classes is None else classes.tolist()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.classification.feature_groups import (
+from skdpsurv.classification.stack_plan import (
     checked_weights,
     feature_groups,
     group_norms,

@@ -166,7 +166,7 @@ class TestWeights:
         one = model(1000.0, recalibration_share=0.0, intercept_scaling=0.7, data_norm=0.5)
         X = rng.normal(size=(n, 3))
         fit = one._plan(one._shape(X, rng.integers(2, size=n))).leaves[0].fit
-        assert fit.reach == REACH
+        assert fit.downweighting_bound == REACH
         (problem,) = fit.problems(InMemory([SignedRows(X, rng.choice([-1.0, 1.0], (1, n)))]))
         likelihood, (block,) = problem.likelihood, problem.blocks.results(lambda b: b)
         bound = likelihood.constants
