@@ -19,9 +19,8 @@ from benchmarks._run import arguments, number, part, run, setting
 from skdpsurv import HybridMEstimator
 from skdpsurv.dp import random_source
 from skdpsurv.hybrid.hybrid_plan import SPLITS, candidates
-from skdpsurv.hybrid.hybrid_records import PointMap, read_table
+from skdpsurv.hybrid.hybrid_records import PointMap, distinct, nearest, nested_counts, read_table
 from skdpsurv.hybrid.meta_estimator import fit_weighted
-from skdpsurv.hybrid.points import distinct, nearest, nested_counts
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.published import PerturbedHistogramMEstimator
 

@@ -17,8 +17,7 @@ from benchmarks._hybrid import simulated
 from benchmarks._run import arguments, in_new_process, number, run, setting
 from skdpsurv import HybridMEstimator
 from skdpsurv.hybrid.hybrid_plan import candidates
-from skdpsurv.hybrid.hybrid_records import PointMap, read_table
-from skdpsurv.hybrid.points import distinct, nested_counts
+from skdpsurv.hybrid.hybrid_records import PointMap, distinct, nested_counts, read_table
 
 ROUNDS = setting(3, quick=1)
 

@@ -25,7 +25,7 @@ from benchmarks._diffprivlib_worker import METRICS, scores
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression
 from skdpsurv.classification import Perturbation
-from skdpsurv.classification.logistic_model import LogisticModel
+from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.published import PublishedLogisticRegression
 

@@ -36,7 +36,7 @@ from skdpsurv import (
     LogisticCombiner,
     PrivateStackingClassifier,
 )
-from skdpsurv.classification.group_fit import Coefficients
+from skdpsurv.classification.logistic_measurements import Coefficients
 from skdpsurv.classification.stack_plan import votes, weighted_scores
 from skdpsurv.published import PublishedLogisticRegression, PublishedStackingClassifier
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from skdpsurv.classification.feature_groups import FeaturePartition
 from skdpsurv.classification.logistic_regression import DPLogisticRegression, Perturbation
-from skdpsurv.classification.stack_plan import LogisticCombiner
+from skdpsurv.classification.stack_plan import FeaturePartition, LogisticCombiner
 from skdpsurv.classification.stacking import PrivateStackingClassifier
 
 __all__ = [

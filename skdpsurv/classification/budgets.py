@@ -1,8 +1,8 @@
 r"""How groups of columns share epsilon: plans for logistic models, from public numbers alone.
 
 ``tight``: objective perturbation with noise proportional to :math:`1/a_k` in group k, calibrated to
-what a whole row can do (:mod:`skdpsurv.mechanisms.joint_calibration`). ``published``: Algorithms 1
-and 3 of Guo et al. (arXiv 1811.09491), whose groups are scaled to :math:`\|x_k\| \le q_k`, with
+the effect of a whole row (:mod:`skdpsurv.mechanisms.joint_calibration`). ``published``: Algorithms
+1 and 3 of Guo et al. (arXiv 1811.09491), whose groups are scaled to :math:`\|x_k\| \le q_k`, with
 
 .. math::
     \epsilon' = \epsilon - \sum_k 2\log\Big(1 + \frac{q_k^2}{4n\Lambda}\Big), \qquad
@@ -13,35 +13,41 @@ or, should :math:`\epsilon'` not be positive (here, at least 5 % of epsilon), :m
 group, q = 1, this is Chaudhuri, Monteleoni and Sarwate (2011). Both pay for inexact minima out of
 epsilon. The outputs of a model of more than two classes have equal shares of epsilon.
 
-Ridge and cap follow from n, the number of columns and epsilon where nobody states them. Their
-constants were found on simulated and real data sets by accuracy on rows that were held out
-(docs/benchmarks/classification). Noise moves a coefficient by about its size over the curvature, so
-the ridge that balances noise against shrinkage grows with the number of columns over epsilon and
-falls with n. Powers below those that theory gives for isotropic rows, :math:`(2cd/(\epsilon\sqrt
-n))^2`, did better on real ones, whose columns are related.
+**Ridge and cap** follow from n, the number of columns and epsilon unless they are stated. Their
+constants were found by accuracy on held-out rows of simulated and real data sets
+(docs/benchmarks/classification). Powers below those that theory gives for isotropic rows,
+:math:`(2cd/(\epsilon\sqrt n))^2`, did better on real ones, whose columns are related.
+
+**The slope of predicted log odds** undoes a part of the penalty, as a ridge that balances much
+noise shrinks coefficients far more than it turns them:
+
+.. math::
+    b = \min(1 + r, e^4)^{w/2}, \qquad r = \frac{2 d \kappa}{n R^2}, \qquad
+    w = \frac{u}{2 + u}, \qquad u = \frac{2 n \epsilon_k}{C d}
+
+with :math:`\kappa` the ridge, R the bound on rows, C classes and :math:`\epsilon_k` for each of
+their models. The ridge alone shortens coefficients by the factor 1 + 2r if rows of length R have
+isotropic directions; the root of 1 + r did well over many data sets (docs/benchmarks). Nothing is
+spent: b is a function of public numbers (docs/proofs/logistic).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 
-from skdpsurv.classification.group_fit import Coefficients, ColumnGroup, GroupFit
+from skdpsurv.classification.logistic_measurements import Coefficients, ColumnGroup, GroupFit
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.dp.zcdp import Concentrated, Price, amount, as_laplace
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms import descent as noisy_descent
+from skdpsurv.mechanisms import joint_calibration as joint
 from skdpsurv.mechanisms import output as output_perturbation
-from skdpsurv.mechanisms.joint_calibration import (
-    Part,
-    calibrate_jointly,
-    joint_sensitivity,
-    with_noise,
-)
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.objective import SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Calibrated, Unperturbed
@@ -58,29 +64,31 @@ CURVATURE_SHARE = 0.2
 RIDGE = 1.25
 #: Output perturbation with many records: kappa over the root of n times the noise.
 OUTPUT_SHARE = 0.04
-#: Groups of columns whose models vote want so many times the ridge: their errors add up, and a
-#: model that knows little should vote little.
+#: Factor of the ridge where models of groups vote: errors add up, and weak models should vote less.
 VOTE_RIDGE = 2.0
-#: A centre that others have released is worth shrinking to.
+#: Factor of the ridge around a released centre, which is worth shrinking to.
 TRANSFER_RIDGE = 5.0
 #: max_residual="auto" is 0.5 up to n epsilon / d = 256, and 1 from 1024.
 RESIDUAL_SCALE = 1.0 / 32.0
 #: Lambda of the published algorithms where ``alpha`` is "auto"; the papers tuned it.
 PUBLISHED_ALPHA = 1e-2
-#: The published algorithms go on with whatever epsilon' is positive. With less than this share of
-#: epsilon, or with coefficients further out than this, per column, no solver could be certified.
+#: The published algorithms accept any positive epsilon'. With less than this share of epsilon, or
+#: with coefficients further out than this, per column, no solver could be certified.
 LEAST_NOISE_SHARE, LARGEST_REACH = 0.05, 25.0
 #: Ridge of the fit without privacy where ``alpha`` is 0: separated classes have no finite optimum.
 LEAST_PENALTY = 1e-6
-#: The same where it is "auto", for each column and rows of norm 1: nearly as good as a ridge that
-#: cross-validation chooses. The constant column is then so large that the intercept is free.
+#: The same for "auto", for each column and rows of norm 1: nearly as good as cross-validation. The
+#: constant column is then so large that the intercept is free.
 REFERENCE_RIDGE, FREE_CONSTANT = 1e-3, 10.0
-#: Parameters of a model that a fit can start from. Those of useful models are below 100.
+#: Largest parameter of a centre. Those of useful models are below 100.
 LARGEST_CENTER = 1e4
+#: Public slope: the power of 1 + r for large u, the u at which half of it is used, the largest
+#: log(1 + r).
+POWER, HALF, LARGEST_LOG = 0.5, 2.0, 4.0
 
 
 def of_each(price: Price, n_outputs: int) -> Price:
-    """Return what the models of one output may cost; all together never more than the price."""
+    """Return the price of one output's models; all outputs never cost more than the price."""
     if isinstance(price, Concentrated):
         return Concentrated(price.mu / math.sqrt(n_outputs) / MARGIN)
     return price if n_outputs == 1 else price / n_outputs / MARGIN
@@ -94,7 +102,7 @@ class GroupSetting:
     ----------
     n_records, n_outputs : int
     price : float or Concentrated
-        An epsilon, or what Gaussian noise costs: of the models of all groups for one output.
+        Price of the models of all groups for one output.
     groups : tuple of tuple of int
         Columns of each group, disjoint.
     weights : tuple of float
@@ -110,11 +118,11 @@ class GroupSetting:
     max_residual : float or None
         c; None for the public rule.
     ridge_multiple : float, default=1.0
-        Of the public rule's ridge.
+        Factor of the public rule's ridge.
     centers : tuple of Coefficients or None, default=None
-        For each group, what its models are shrunk towards, on the scale of X; None for 0.
-    law : type of NoiseDistribution, default=SphericalLaplace
-        Of what epsilon pays for.
+        Centres of each group's ridge, on the scale of X; None for 0.
+    distribution : type of NoiseDistribution, default=SphericalLaplace
+        Distribution of noise that epsilon pays for.
     """
 
     n_records: int
@@ -129,7 +137,7 @@ class GroupSetting:
     max_residual: float | None
     ridge_multiple: float = 1.0
     centers: tuple[Coefficients, ...] | None = None
-    law: type[NoiseDistribution] = SphericalLaplace
+    distribution: type[NoiseDistribution] = SphericalLaplace
 
     @property
     def n_features(self) -> int:
@@ -140,11 +148,11 @@ class GroupSetting:
         """Return c: as stated, or 1/2, or more where there is little noise to halve."""
         if self.max_residual is not None:
             return self.max_residual
-        signal = self.n_records * as_laplace(self.price, self.n_features) / self.n_features
-        return min(max(RESIDUAL_SCALE * math.sqrt(signal), 0.5), 1.0)
+        information = self.n_records * as_laplace(self.price, self.n_features) / self.n_features
+        return min(max(RESIDUAL_SCALE * math.sqrt(information), 0.5), 1.0)
 
     def ridge(self, by_rule: float) -> float:
-        """Return kappa of rows in units of ``data_norm``: that of alpha, or of the public rule."""
+        """Return kappa for rows in units of ``data_norm``, by alpha or else by the public rule."""
         if self.alpha is None:
             return by_rule
         return self.n_records * self.alpha / self.data_norm**2
@@ -166,34 +174,37 @@ class GroupSetting:
             for group, center in zip(groups, self.centers, strict=True)
         )
         if not max(np.abs(center).max() for center in centers) <= LARGEST_CENTER:
-            raise ValueError(
-                "prior must have coefficients, times data_norm, and intercepts, over "
-                f"intercept_scaling, of at most {LARGEST_CENTER:g}."
-            )
+            raise ValueError(f"prior must have scaled coefficients of at most {LARGEST_CENTER:g}.")
         return centers
 
-    def center_norms(self, groups: Sequence[ColumnGroup]) -> list[float]:
-        """Return the norm of each group's longest centre."""
-        centers = self.model_centers(groups)
-        return [float(np.linalg.norm(rows, axis=1).max()) for rows in centers]
-
     def plan(
-        self,
-        max_residual: float,
-        groups: tuple[ColumnGroup, ...],
-        calibrations: Sequence[Calibrated],
+        self, cap: float, groups: tuple[ColumnGroup, ...], calibrations: Iterable[Calibrated]
     ) -> GroupFit:
         """Return the plan."""
-        return GroupFit(
-            self.n_records,
-            self.n_outputs,
-            self.data_norm,
-            max_residual,
-            groups,
-            tuple(calibrations),
-            self.model_centers(groups),
-            price=self.price,
-        )
+        public = self.n_records, self.n_outputs, self.data_norm, cap
+        centers = self.model_centers(groups)
+        return GroupFit(*public, groups, tuple(calibrations), centers, price=self.price)
+
+    def parts(
+        self,
+        groups: Sequence[ColumnGroup],
+        bounds: Sequence[float],
+        cap: float,
+        ridges: Iterable[float] = repeat(0.0),
+    ) -> list[joint.Part]:
+        """Return the groups' models, of rows with these bounds."""
+        n_params = [group.n_params for group in groups]
+        losses = map(Logistic, n_params, bounds, repeat(cap))
+        centers = self.model_centers(groups)
+        longest = [float(np.linalg.norm(rows, axis=1).max()) for rows in centers]
+        constants = [loss.constants for loss in losses]
+        return list(map(joint.Part, constants, n_params, self.weights, ridges, longest))
+
+    def whole(self, cap: float) -> PrivacyConstants:
+        """Return the constants of all groups of one row together."""
+        # One row of norm 1 is shared by the groups; each has a constant column of its own.
+        norm = math.sqrt(1.0 + len(self.groups) * self.constant**2)
+        return Logistic(self.n_features, norm, cap).constants
 
 
 def auto_ridge(n_records: int, n_params: int, epsilon: float, max_residual: float) -> float:
@@ -212,58 +223,52 @@ def output_ridge(n_records: int, n_params: int, epsilon: float, max_residual: fl
     return max(few, OUTPUT_SHARE * math.sqrt(n_records * noise))
 
 
-def bounds(
-    setting: GroupSetting, groups: Sequence[ColumnGroup], cap: float
-) -> tuple[list[PrivacyConstants], PrivacyConstants]:
-    """Return S, tau and r of each group's models, and of all groups of one row together."""
-    # One row of norm 1 is shared by the groups; each has a constant column of its own.
-    norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
-    each = [Logistic(group.n_params, group.bound, cap).constants for group in groups]
-    return each, Logistic(setting.n_features, norm, cap).constants
+def public_slope(fit: GroupFit, epsilon: float, n_classes: int) -> float:
+    """Return b, at least 1, from the plan of a fit alone."""
+    (group,), (calibration,), n = fit.groups, fit.calibrations, fit.n_records
+    excess = 2.0 * group.n_params * (calibration.kappa / group.bound**2) / n
+    information = 2.0 * n * epsilon / (max(n_classes, 2) * group.n_params)
+    weight = information / (HALF + information)
+    return math.exp(POWER * weight * min(math.log1p(excess), LARGEST_LOG))
 
 
 def tight(setting: GroupSetting) -> GroupFit:
     """Plan objective perturbation with the package's own calibration."""
     groups, cap, epsilon = setting.unit_columns(), setting.capped(), amount(setting.price)
-    constants, whole = bounds(setting, groups, cap)
-    parts = [
-        Part(c, group.n_params, weight, 0.0, center)
-        for c, group, weight, center in zip(
-            constants, groups, setting.weights, setting.center_norms(groups), strict=True
-        )
-    ]
-    sensitivity = joint_sensitivity(parts, whole.gradient_sensitivity)
+    parts = setting.parts(groups, [group.bound for group in groups], cap)
+    whole = setting.whole(cap)
+    sensitivity = joint.joint_sensitivity(parts, whole.gradient_sensitivity)
 
-    def ridge(part: Part, group: ColumnGroup) -> float:
-        # That of the model of rows of norm R with epsilon_k that has the same noise.
+    def with_ridge(part: joint.Part, group: ColumnGroup) -> joint.Part:
+        # The ridge of a model of rows of norm R whose epsilon_k gives the same noise.
         share = part.weight * part.constants.gradient_sensitivity / sensitivity
         wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
-        return setting.ridge(setting.ridge_multiple * wanted * group.bound**2)
+        return replace(part, ridge=setting.ridge(setting.ridge_multiple * wanted * group.bound**2))
 
-    calibrations = calibrate_jointly(
-        [replace(part, ridge=ridge(part, g)) for part, g in zip(parts, groups, strict=True)],
+    calibrations = joint.calibrate_jointly(
+        list(map(with_ridge, parts, groups)),
         whole,
         epsilon,
         setting.n_records,
         curvature_share=CURVATURE_SHARE,
-        law=setting.law,
+        law=setting.distribution,
     )
     return setting.plan(cap, groups, calibrations)
 
 
 def output(setting: GroupSetting, *, shrinkage_corrected: bool = False) -> GroupFit:
-    """Plan output perturbation, of one group; ``undone`` says whether shrinkage will be."""
+    """Plan output perturbation of one group, whose shrinkage may be corrected afterwards."""
     (group,), cap = setting.unit_columns(), setting.capped()
-    (constants,), _ = bounds(setting, [group], cap)
+    constants = Logistic(group.n_params, group.bound, cap).constants
     n, d, epsilon = setting.n_records, group.n_params, as_laplace(setting.price, setting.n_features)
     kappa = output_ridge(n, d, epsilon, cap) * group.bound**2
-    if (
-        shrinkage_corrected and setting.alpha is None
-    ):  # shrinkage does little harm, and noise on the minimiser much
+    if shrinkage_corrected and setting.alpha is None:
+        # Shrinkage then does little harm, and noise on the minimiser does much.
         kappa = max(kappa, output_perturbation.calibrate(constants, epsilon, n, d).kappa)
-    law = SphericalGaussian if isinstance(setting.price, Concentrated) else setting.law
+    gaussian = isinstance(setting.price, Concentrated)
+    distribution = SphericalGaussian if gaussian else setting.distribution
     calibration = output_perturbation.calibrate_at(
-        constants, amount(setting.price), n, d, setting.ridge(kappa), law
+        constants, amount(setting.price), n, d, setting.ridge(kappa), distribution
     )
     return setting.plan(cap, (group,), (calibration,))
 
@@ -277,24 +282,24 @@ def descent(setting: GroupSetting) -> GroupFit:
     """
     groups, cap = setting.unit_columns(), setting.capped()
     n, mu = setting.n_records, amount(setting.price)
-    constants, whole = bounds(setting, groups, cap)
-    centers = setting.center_norms(groups)
-    each = [noisy_descent.apart(c, n, center) for c, center in zip(constants, centers, strict=True)]
-    rounding = sum(d - c.gradient_sensitivity for d, c in zip(each, constants, strict=True))
-    hidden = noisy_descent.joint_distance(
+    parts = setting.parts(groups, [group.bound for group in groups], cap)
+    whole = setting.whole(cap)
+    each = [noisy_descent.apart(part.constants, n, part.center_norm) for part in parts]
+    rounding = sum(d - p.constants.gradient_sensitivity for d, p in zip(each, parts, strict=True))
+    distance = noisy_descent.joint_distance(
         each, setting.weights, MARGIN * whole.gradient_sensitivity + rounding
     )
 
-    def calibrated(k: int) -> noisy_descent.DescentCalibration:
-        group, own = groups[k], each[k] * setting.weights[k] * mu / hidden
-        size = as_laplace(Concentrated(own), group.n_params - 1)
-        kappa = auto_ridge(n, group.n_params, size, cap) * group.bound**2
+    def calibrated(part: joint.Part, group: ColumnGroup, own: float) -> Calibrated:
+        d, own_mu = part.n_params, own * part.weight * mu / distance
+        epsilon = as_laplace(Concentrated(own_mu), d - 1)
+        kappa = auto_ridge(n, d, epsilon, cap) * group.bound**2
         ridge = setting.ridge(kappa * setting.ridge_multiple)
         return noisy_descent.calibrate(
-            constants[k], own, n, group.n_params, ridge=ridge, center_norm=centers[k]
+            part.constants, own_mu, n, d, ridge=ridge, center_norm=part.center_norm
         )
 
-    return setting.plan(cap, groups, [calibrated(k) for k in range(len(groups))])
+    return setting.plan(cap, groups, map(calibrated, parts, groups, each))
 
 
 def least_noise(setting: GroupSetting, pure: Price) -> GroupFit:
@@ -307,40 +312,30 @@ def least_noise(setting: GroupSetting, pure: Price) -> GroupFit:
 
 def published(setting: GroupSetting) -> GroupFit:
     """Plan objective perturbation as Guo et al. published it."""
-    n, weights = setting.n_records, setting.weights
+    n, weights, norms = setting.n_records, setting.weights, setting.group_norms
     alpha = PUBLISHED_ALPHA if setting.alpha is None else setting.alpha
     stretch = math.hypot(1.0, setting.constant)
     groups = tuple(
         ColumnGroup(group, norm, q / (norm * stretch), q * setting.constant / stretch)
-        for group, norm, q in zip(setting.groups, setting.group_norms, weights, strict=True)
+        for group, norm, q in zip(setting.groups, norms, weights, strict=True)
     )
     epsilon = amount(setting.price) / MARGIN
     available = (1.0 - SOLVER_SHARE) * epsilon
     ridges = [
         max(n * alpha / norm**2, LEAST_RIDGE * q**2 / 4.0)
-        for q, norm in zip(weights, setting.group_norms, strict=True)
+        for q, norm in zip(weights, norms, strict=True)
     ]
     epsilon_noise = available - math.fsum(
         2.0 * math.log1p(q**2 / (4.0 * kappa)) for q, kappa in zip(weights, ridges, strict=True)
     )
     if epsilon_noise <= LEAST_NOISE_SHARE * available:
         epsilon_noise = available / 2.0
-        ridges = [
-            max(kappa, q**2 / (4.0 * math.expm1(available * q / 4.0)))
-            for q, kappa in zip(weights, ridges, strict=True)
-        ]
-    ridges = [
-        max(kappa, q * 2.0 / (epsilon_noise * LARGEST_REACH))
-        for q, kappa in zip(weights, ridges, strict=True)
-    ]
-    parts = [
-        Part(Logistic(g.n_params, q, 1.0).constants, g.n_params, q, kappa, center)
-        for g, q, kappa, center in zip(
-            groups, weights, ridges, setting.center_norms(groups), strict=True
-        )
-    ]
-    noises = [setting.law.calibrated_to(part.n_params, 2.0, epsilon_noise) for part in parts]
-    return setting.plan(1.0, groups, with_noise(parts, ridges, noises, epsilon, n))
+        raised = [q**2 / (4.0 * math.expm1(available * q / 4.0)) for q in weights]
+        ridges = list(map(max, ridges, raised))
+    ridges = list(map(max, ridges, [q * 2.0 / (epsilon_noise * LARGEST_REACH) for q in weights]))
+    parts = setting.parts(groups, weights, 1.0, ridges)
+    noises = [setting.distribution.calibrated_to(p.n_params, 2.0, epsilon_noise) for p in parts]
+    return setting.plan(1.0, groups, joint.with_noise(parts, ridges, noises, epsilon, n))
 
 
 def unperturbed(setting: GroupSetting) -> GroupFit:
@@ -353,7 +348,7 @@ def unperturbed(setting: GroupSetting) -> GroupFit:
         constant = setting.constant
         ridges = [max(n * alpha, LEAST_PENALTY)] * len(setting.groups)
     groups = tuple(ColumnGroup(group, math.inf, 1.0, constant * norm) for group in setting.groups)
-    fit = setting.plan(1.0, groups, list(map(Unperturbed, ridges)))
+    fit = setting.plan(1.0, groups, map(Unperturbed, ridges))
     return replace(fit, data_norm=math.inf)
 
 

@@ -1,14 +1,14 @@
-r"""Standard errors of a logistic model: what they ask of the records, and what is made of it.
+r"""Standard errors of a logistic model, from second moments of its rows.
 
 Beside the minimiser the second moments of the rows as the model sees them are released for a share
-of epsilon, each with its weight, and lengthened by a constant C. From these follows the truth at
-which the minimiser would be expected (:mod:`skdpsurv.inference`).
+of epsilon, each row with its weight, and lengthened by a constant C. From these follows the truth
+at which the minimiser would be expected (:mod:`skdpsurv.inference`).
 
-Neighbours: replace-one. Theorem: that of the second moments, for rows of norm at most
+Neighbours: replace-one. Theorem: as for second moments, for rows of norm at most
 :math:`\sqrt{1 + C^2}`. In units of the bound, let t be the square of a row's norm and s the
 constant column of the model, so that the row's weight is at most :math:`\min(1, (1 + s^2)/(t +
-s^2))`. The square of what is released of it is at most :math:`1 + C^2` where :math:`t \le 1`; and
-where :math:`t > 1`, :math:`(1 + s^2)(t + C^2)/(t + s^2)` does not grow with t as :math:`C \ge s`,
+s^2))`. Its squared norm, weighted and lengthened, is at most :math:`1 + C^2` if :math:`t \le 1`;
+and if :math:`t > 1`, :math:`(1 + s^2)(t + C^2)/(t + s^2)` does not grow with t as :math:`C \ge s`,
 and is :math:`1 + C^2` at t = 1.
 """
 
@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from skdpsurv.classification.group_fit import GroupFit
+from skdpsurv.classification.logistic_measurements import GroupFit
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.measurement import Known
 from skdpsurv.dp.types import FloatArray
@@ -37,15 +37,7 @@ LABELS = np.array([1.0, -1.0])
 class LabelResponse:
     """How labels 1 and -1 respond to the coefficient of a constant column, if any, and to rows.
 
-    A record has label 1 with the logistic probability of its predictor; it pulls at a minimiser
-    with its residual there, capped or not.
-
-    Parameters
-    ----------
-    constant : float
-        The constant column; 0 for none.
-    loss : LogisticLoss
-        That of the fit.
+    ``constant`` is that column, 0 for none; ``loss`` is the loss of the fit.
     """
 
     constant: float
@@ -53,7 +45,7 @@ class LabelResponse:
 
     @cached_property
     def _columns(self) -> FloatArray:
-        """What the constant's coefficient and b are multiplied by, shape (k + 1, 1, 1)."""
+        """Factors of the constant's coefficient and of b, shape (k + 1, 1, 1)."""
         columns = [self.constant, 1.0] if self.constant else [1.0]
         return np.array(columns)[:, None, None]
 
@@ -64,11 +56,10 @@ class LabelResponse:
         self, a: FloatArray, b: FloatArray, slopes: bool = True
     ) -> tuple[FloatArray, FloatArray]:
         """Return probabilities of the labels, and perhaps their derivatives by a and b."""
-        eta = self._predictor(a, b)
-        chance = special.expit(eta * LABELS)
+        likely = special.expit(self._predictor(a, b) * LABELS)
         if not slopes:
-            return chance, np.zeros((0, *chance.shape))
-        return chance, self._columns * (chance * chance[:, ::-1] * LABELS)
+            return likely, np.zeros((0, *likely.shape))
+        return likely, self._columns * (likely * likely[:, ::-1] * LABELS)
 
     def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives of the capped loss by a and b, for each label."""
@@ -78,19 +69,13 @@ class LabelResponse:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelMoments(RowMoments):
-    """Second moments of the rows of a logistic model, and the truth that they tell of.
-
-    Parameters
-    ----------
-    fit : GroupFit
-        Of all columns.
-    """
+    """Second moments of the rows of a logistic model of all columns, and standard errors."""
 
     fit: GroupFit
 
     @classmethod
     def planned(cls, fit: GroupFit, price: Price) -> Self:
-        """Return the query that has a price."""
+        """Return the query at a price."""
         (group,) = fit.groups
         constant = max(CONSTANT, group.constant)
         d = len(group.indices)
@@ -116,6 +101,5 @@ class LabelMoments(RowMoments):
             ReleasedMoments(self, noisy),
         )
         sizes = np.full(group.n_params, group.factor)
-        if group.constant:
-            sizes[0] = group.constant
+        sizes[:constants] = group.constant
         return Inference.of_found(equation.solve(), np.diag(sizes)).values()

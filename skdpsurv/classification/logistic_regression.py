@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,14 +12,9 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.classification import budgets
 from skdpsurv.classification.label_inference import LabelMoments
-from skdpsurv.classification.logistic_model import (
-    LogisticMinimisers,
-    LogisticModel,
-    Margins,
-    public_slope,
-)
-from skdpsurv.classification.private_classifier import LabelledShape
-from skdpsurv.data.cells import stated_classes
+from skdpsurv.classification.logistic_measurements import LogisticMinimisers, Margins
+from skdpsurv.classification.private_classifier import LabelledShape, LogisticModel
+from skdpsurv.data.labels import stated_classes
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.dp.plan import Plan
@@ -27,18 +22,16 @@ from skdpsurv.dp.zcdp import Price, as_laplace, parts, remaining_budget
 from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.linear import log_odds_slope
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
-from skdpsurv.priors import Evidence, Prior, Terms, is_prior
+from skdpsurv.priors import Evidence, Prior, Terms
 from skdpsurv.release import Release
 
-#: Below this many records, times epsilon, a table of margins sees little but its own noise, and is
-#: skipped; so are second moments.
+#: Least n times epsilon for a table of margins and second moments: below, they are mostly noise.
 ENOUGH = 600.0
 
 
+@dataclass(eq=False, repr=False)
 class Perturbation(Parameters):
-    """How ``DPLogisticRegression(method=...)`` is perturbed.
-
-    A word for ``method`` is this with its defaults.
+    """How ``DPLogisticRegression(method=...)`` is perturbed; a word is this with its defaults.
 
     Parameters
     ----------
@@ -47,7 +40,7 @@ class Perturbation(Parameters):
         (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
         public numbers alone.
     max_residual : float in [0.5, 1] or "auto", default="auto"
-        Cap on the residual, label less probability, with which a record can pull at the fit. 1 is
+        Cap on the residual, label less probability, of each record in the fit. 1 is
         logistic regression, 0.5 halves the noise. "auto" is 0.5 unless there is very little
         noise. Probabilities allow for the cap; coefficients are log odds ratios at 1 only.
     intercept_scaling : float, default=0.1
@@ -57,7 +50,7 @@ class Perturbation(Parameters):
     recalibration_share : float in [0, 1), default=0.1
         Share of epsilon spent, after the coefficients, on a private table of how often they are
         right, which gives ``recalibration_slope_``; 0 leaves it out. Skipped, with nothing spent,
-        where n times epsilon is below 600.
+        if n times epsilon is below 600.
 
     Examples
     --------
@@ -68,6 +61,12 @@ class Perturbation(Parameters):
     Perturbation(max_residual=1.0, recalibration_share=0.0)
     """
 
+    kind: str = "auto"
+    _: KW_ONLY
+    max_residual: float | str = "auto"
+    intercept_scaling: float = 0.1
+    recalibration_share: float = 0.1
+
     _rules: ClassVar[dict[str, Check]] = {
         "kind": choice("auto", *NAMES),
         "max_residual": auto_or(number_in(0.5, 1.0)),
@@ -75,25 +74,12 @@ class Perturbation(Parameters):
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
     }
 
-    def __init__(
-        self,
-        kind: str = "auto",
-        *,
-        max_residual: float | str = "auto",
-        intercept_scaling: float = 0.1,
-        recalibration_share: float = 0.1,
-    ) -> None:
-        self.kind = kind
-        self.max_residual = max_residual
-        self.intercept_scaling = intercept_scaling
-        self.recalibration_share = recalibration_share
-
 
 class DPLogisticRegression(LogisticModel):
     r"""Logistic regression that protects every record of the training data.
 
-    What is released (coefficients, intercept, slope of log odds) is epsilon-differentially private
-    under replacement of one record: whatever one person's row and label are, the probability of any
+    The release (coefficients, intercept, slope of log odds) is epsilon-differentially private under
+    replacement of one record: whatever one person's row and label are, the probability of any
     release changes by a factor of at most :math:`e^\epsilon`.
 
     Parameters
@@ -114,32 +100,32 @@ class DPLogisticRegression(LogisticModel):
         parameters: the cap on residuals, the size of the constant column, and the share of epsilon
         for recalibration, which 0 switches off.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
-        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
-        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
+        Public transformer of raw rows, such as :class:`~skdpsurv.data.PublicColumns`, which states
+        public bounds and categories of the columns of X. It is cloned, learns nothing, and
+        ``release_`` then stands alone. None: X holds numbers, taken as they are.
     alpha : float or "auto", default="auto"
         Strength of the penalty :math:`\frac\alpha2\|w\|^2` beside the mean loss. "auto" is chosen
         from n, the number of columns and epsilon, and is larger for output perturbation with
         standard errors. Objective perturbation may need more than you ask for.
     data_norm : float or None, default=None
-        Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it, or
-        count less often where there are standard errors. None: 1, which a PublicInputWarning asks
-        about where there are no ``columns`` either.
+        Public bound on the Euclidean norm of a row of X. Longer rows are scaled down to it, or
+        count less if there are standard errors. None: 1, with a PublicInputWarning if ``columns``
+        is None, too.
     fit_intercept : bool, default=True
-        Whether to fit an intercept, which is penalised and protected like the coefficients.
+        Fit an intercept, which is penalised and protected like the coefficients.
     classes : array-like of labels or None, default=None
         The classes, known without looking at the records. None reads them from y: the fit then
         has no guarantee (status "none"), with a PrivacyLeakWarning.
     inference_share : float in [0, 1), default=0.0
         Share of epsilon spent on second moments of the rows, which ``summary`` needs for standard
-        errors: 0.2 is a good choice. 0 leaves them out. Skipped, with nothing spent, where n times
+        errors: 0.2 is a good choice. 0 leaves them out. Skipped, with nothing spent, if n times
         epsilon is below 600. For two classes.
     prior : Release or None, default=None
-        What another fit has released, or a paper (:meth:`Release.from_coefficients`): log odds
-        ratios to start from, mapped between columns and bounds. They are used if these records
-        agree with their direction, and weighed by their errors; that costs nothing. With one that
-        describes its columns, ``columns`` must be given. Its people have its own promise. Not used
-        with an infinite epsilon.
+        Release of another fit, or of a paper (:meth:`Release.from_coefficients`): log odds ratios
+        to start from, mapped between columns and bounds. They are used if these records agree with
+        their direction, and weighed by their errors; that costs nothing. With one that describes
+        its columns, ``columns`` must be given. Its own guarantee covers its people. Not used with
+        an infinite epsilon.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -157,17 +143,17 @@ class DPLogisticRegression(LogisticModel):
     max_residual_ : float
         The cap that was used. Public.
     recalibration_slope_ : float
-        What :meth:`predict_proba` multiplies log odds with, to undo the penalty. Private release;
-        without a table it follows from public numbers. 1 with ``epsilon=numpy.inf``.
+        Factor of log odds in :meth:`predict_proba`, to undo the penalty. Private release; without a
+        table it follows from public numbers. 1 with ``epsilon=numpy.inf``.
     inference_ : Inference or None
         Unshrunk estimates, the intercept's first, and their covariance, which ``summary`` shows;
         None without ``inference_share``. Private release.
     guarantee_ : PrivacyGuarantee
-        What was promised, about what, under which assumptions.
+        Privacy guarantee of the fit, with its assumptions.
     release_ : Release
-        The thing to publish; ``DPLogisticRegression.from_release`` rebuilds the model.
+        The release to publish; ``DPLogisticRegression.from_release`` rebuilds the model.
     columns_ : transformer or None
-        That of the fit, which reads the rows that predictions are asked for. Public.
+        Fitted copy of ``columns``, applied to rows passed to ``predict``. Public.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had text column names.
@@ -192,10 +178,9 @@ class DPLogisticRegression(LogisticModel):
     docs/proofs/logistic and docs/proofs/objective_perturbation. The guarantee covers one fit;
     choosing among fits by their scores on private records is not covered.
 
-    A record whose label is wrong by the model pulls with its residual, at most 1, times its row.
-    The noise must hide that pull. Capped at 0.5, as in Huber's loss, it needs half the noise, and
-    the sign of the predictor still is the more likely class. :meth:`predict_proba` inverts what the
-    cap does to probabilities.
+    The score of a record is its residual, at most 1, times its row, and the noise must hide it.
+    Residuals capped at 0.5, as in Huber's loss, need half the noise, and the sign of the predictor
+    still is the more likely class. :meth:`predict_proba` inverts the effect of the cap.
 
     The penalty that balances the noise leaves probabilities near one half. :meth:`predict_proba`
     multiplies log odds with ``recalibration_slope_``, found by a noisy table of margins of L1
@@ -232,13 +217,12 @@ class DPLogisticRegression(LogisticModel):
         "delta": number_in(0.0, 1.0, closed="left"),
         "method": word_or(Perturbation, "auto", *NAMES),
         "inference_share": number_in(0.0, 1.0, closed="left"),
-        "prior": is_prior,
     }
 
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {
         word: partial(Perturbation, word) for word in ("auto", *NAMES)
     }
-    #: Of the constant column, which released intercepts have in them.
+    #: Released intercepts are multiples of the constant column.
     _beyond_constructor = ("intercept_scaling",)
 
     def __init__(
@@ -272,7 +256,7 @@ class DPLogisticRegression(LogisticModel):
 
     @property
     def _perturbation(self) -> Perturbation:
-        """What is perturbed, and how."""
+        """The method as an object."""
         return Perturbation(self.method) if isinstance(self.method, str) else self.method
 
     def _release_parameters(self, shape: LabelledShape) -> dict[str, Any]:
@@ -288,29 +272,21 @@ class DPLogisticRegression(LogisticModel):
         check_delta(perturbation.kind, self.delta)
         shares = perturbation.recalibration_share, self.inference_share
         if self.epsilon < math.inf and not sum(shares) < 1.0:
-            raise ValueError(
-                "recalibration_share and inference_share must leave something of epsilon to the "
-                f"fit, got {shares[0]} and {shares[1]}."
-            )
-        classes = stated_classes(self.classes)
-        self._check_two(2 if classes is None else classes.size)
+            raise ValueError("recalibration_share and inference_share must add up to less than 1.")
+        if self.classes is not None:
+            self._check_two(stated_classes(self.classes))
 
-    def _check_two(self, n_classes: int) -> None:
+    def _check_two(self, classes: Any) -> None:
         """Refuse standard errors for other than two classes."""
-        if self.inference_share and n_classes != 2:
-            raise ValueError(
-                "inference_share must be 0 for other than two classes: there are no standard "
-                "errors."
-            )
+        if self.inference_share and classes.size != 2:
+            raise ValueError("inference_share must be 0 for other than two classes.")
 
     def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
-        doubts = super()._input_warnings(shape, X, y, **options)
-        if self.inference_share:
-            doubts += self._few_intervals(shape, ENOUGH)
-        return doubts
+        found = super()._input_warnings(shape, X, y, **options)
+        return found + (self._few_intervals(shape, ENOUGH) if self.inference_share else [])
 
     def _plan(self, shape: LabelledShape) -> Plan:
-        self._check_two(shape.classes.size)
+        self._check_two(shape.classes)
         if math.isinf(self.epsilon):
             return self._without_privacy(shape)
         prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
@@ -324,7 +300,7 @@ class DPLogisticRegression(LogisticModel):
     def _measurements(
         self, shape: LabelledShape, prior: Prior | None, method: str, delta: float
     ) -> tuple[list[Any], float]:
-        """Return what one method measures, by Gaussian noise if there is a delta, and the delta."""
+        """Return the measurements of one method, by Gaussian noise if there is a delta."""
         epsilon, n_classes = float(self.epsilon), shape.classes.size
         shares = [float(self._perturbation.recalibration_share), float(self.inference_share)]
         if shape.n_records * epsilon < ENOUGH or n_classes < 2:
@@ -334,21 +310,18 @@ class DPLogisticRegression(LogisticModel):
         moments: Price
         if delta:
             # Squares of mus add up, so that small parts cost little: they get twice their share.
-            whole, table, moments = parts(
-                epsilon, delta, [1.0 - sum(shares), *(2 * s for s in shares)]
-            )
+            doubled = [2 * share for share in shares]
+            whole, table, moments = parts(epsilon, delta, [1.0 - sum(shares), *doubled])
         else:
             table, moments = (share * epsilon for share in shares)
             whole = remaining_budget(epsilon, table, moments)
         price = budgets.of_each(whole, shape.n_outputs)
         setting = replace(self._one_group(shape), price=price)
-        shrinkage_corrected = (
-            {"shrinkage_corrected": True} if method == "out_pert" and shares[1] else {}
-        )
-        fit = budgets.PLANS[method](setting, **shrinkage_corrected)
-        slope = public_slope(fit, as_laplace(price, shape.n_features), n_classes)
+        corrected = {"shrinkage_corrected": True} if method == "out_pert" and shares[1] else {}
+        fit = budgets.PLANS[method](setting, **corrected)
+        slope = budgets.public_slope(fit, as_laplace(price, shape.n_features), n_classes)
         if shares[1]:
-            fit = replace(fit, reach=REACH)
+            fit = replace(fit, downweighting_bound=REACH)
         name = f"{NAMES[method]} of a logistic likelihood"
         name += ", together with a prior" if prior is not None else ""
         measurements: list[Any] = [LogisticMinimisers(fit, name, slope, prior)]
@@ -362,7 +335,7 @@ class DPLogisticRegression(LogisticModel):
 
     @classmethod
     def _evidence(cls, release: Release, model: str, outputs: Any) -> tuple[Evidence | None, Terms]:
-        """Return what a release says of log odds ratios, and of which features."""
+        """Return the log odds ratios of a release with their errors, and its features."""
         built = cls.from_release(release)
         if built.classes_.tolist() != outputs:
             raise ValueError("prior must have the same classes.")

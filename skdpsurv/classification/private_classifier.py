@@ -1,7 +1,4 @@
-"""The base of private classifiers, and their formulas.
-
-What the private classifiers share: labels, rules for parameters, predictions.
-"""
+"""Private classifiers: labels, parameters, predictions and formulas, for one model or many."""
 
 from __future__ import annotations
 
@@ -17,31 +14,50 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from skdpsurv.base import Weakness
-from skdpsurv.classification.budgets import GroupSetting, of_each
-from skdpsurv.classification.group_fit import SignedRows
+from skdpsurv.classification import budgets
+from skdpsurv.classification.logistic_measurements import (
+    LARGEST_SLOPE,
+    LEAST_SLOPE,
+    Coefficients,
+    LogisticMinimisers,
+    SignedRows,
+)
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.cells import class_indices, one_vs_rest, stated_classes
-from skdpsurv.data.shape import Shape, require_in_memory
+from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.data.shape import Shape
 from skdpsurv.dp import check_unclipped
 from skdpsurv.dp.checks import Check, auto_or, boolean, by, positive, supports_lazy_input, zero_or
+from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.references import DOUBLES
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.priors import Promises
-from skdpsurv.regression.tabular import LinearEstimator
-from skdpsurv.release import Release
+from skdpsurv.inference import Inference, Summarised
+from skdpsurv.inference.inference import NAMES
+from skdpsurv.likelihoods.linear import probability
+from skdpsurv.priors import Promises, is_prior
+from skdpsurv.regression.tabular import LinearEstimator, UnprotectedScore
+from skdpsurv.release import Release, released_array
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
 
-#: Probabilities of the logistic loss whose residuals are capped; and with a slope of odds, in
-#: logarithms: a power of what is next to 0 would be 0.
+#: Formulas of probabilities where residuals are capped. With a slope of log odds they are in
+#: logarithms, as a power of a number next to 0 would be 0.
 HELPERS = {
     "chance": "chance(m, cap) = min(expit(m), cap) / (min(expit(m), cap) + min(expit(-m), cap))",
     "steep_chance": "part(m, cap) = min(log_expit(m), log(cap))\n"
     "steep_chance(m, cap, b) = expit(b * (part(m, cap) - part(-m, cap)))",
 }
+CLASSES_FROM_Y = (
+    "classes were read from y, so a label that a single record has would show: this fit has no "
+    "guarantee. Pass classes=[...], as known without looking at the records."
+)
+ASSUMPTIONS = (
+    "n, the columns, the classes and every constructor parameter are public",
+    "bounds were not read off these records",
+    DOUBLES,
+)
 
 
 def chance(script: Script, predictor: str, max_residual: float, slope: float = 1.0) -> str:
@@ -72,28 +88,19 @@ def write_classes(
         said = f"# Of {labels[1]}, which is predicted where the score is above 0, else {labels[0]}:"
         lines += [f"score = {scores[0]}", said, f"probability = {probability.format('score')}"]
     else:
-        numbers = range(1, len(labels) + 1)
-        lines += [f"score_{k} = {scores[k - 1]}  # {labels[k - 1]}" for k in numbers]
-        lines += [f"p_{k} = {probability.format(f'score_{k}')}" for k in numbers]
-        lines.append(f"total = {script.total(f'+ p_{k}' for k in numbers)}")
+        named = list(enumerate(labels, 1))
+        lines += [f"score_{k} = {scores[k - 1]}  # {label}" for k, label in named]
+        lines += [f"p_{k} = {probability.format(f'score_{k}')}" for k, _ in named]
+        lines.append(f"total = {script.total(f'+ p_{k}' for k, _ in named)}")
         lines.append("# Of each class; that of the highest score is predicted:")
-        lines += [
-            f"probability_{k} = where(total > 0, p_{k} / total, 1 / {len(labels)})"
-            f"  # {labels[k - 1]}"
-            for k in numbers
-        ]
+        share = "where(total > 0, p_{k} / total, 1 / {n})".format
+        lines += [f"probability_{k} = {share(k=k, n=len(labels))}  # {label}" for k, label in named]
     return "\n".join(lines)
 
 
-CLASSES_FROM_Y = (
-    "classes were read from y, so a label that a single record has would show: this fit has no "
-    "guarantee. Pass classes=[...], as known without looking at the records."
-)
-ASSUMPTIONS = (
-    "n, the columns, the classes and every constructor parameter are public",
-    "bounds were not read off these records",
-    DOUBLES,
-)
+def n_outputs(classes: NDArray[Any]) -> int:
+    """Return the number of models: one for two classes, else one for each."""
+    return classes.size if classes.size > 2 else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,22 +111,19 @@ class LabelledShape(Shape):
 
     @property
     def n_outputs(self) -> int:
-        """How many models are fitted."""
+        """Number of models."""
         return n_outputs(self.classes)
 
 
-def n_outputs(classes: NDArray[Any]) -> int:
-    """Return how many models are fitted: one for two classes, else one for each."""
-    return classes.size if classes.size > 2 else 1
-
-
-class PrivateClassifier(ClassifierMixin, LinearEstimator):
+class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
     """Base of the private classifiers: a subclass says how scores are fitted and combined."""
 
     _rules: ClassVar[dict[str, Check]] = {
         "alpha": auto_or(zero_or(positive())),
         "fit_intercept": boolean,
+        "intercept_scaling": positive(),
         "classes": by(stated_classes),
+        "prior": is_prior,
     }
 
     classes: ArrayLike | None
@@ -132,7 +136,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
     classes_: NDArray[Any]
     n_features_in_: int
 
-    #: Which constants noise is calibrated by; public.
+    #: Constants that noise is calibrated by; public.
     calibration = "tight"
 
     def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -150,7 +154,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
-            For two classes, positive where the second of ``classes_`` is predicted.
+            For two classes, positive if the second of ``classes_`` is predicted.
         """
         scores, _ = self._predicted(self._prediction_rows(X))
         return scores if self.classes_.size > 2 else scores[:, 0]
@@ -170,7 +174,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         scores = self.decision_function(X)
         if scores.ndim > 1:
             return np.asarray(self.classes_[scores.argmax(axis=1)])
-        # A single class, read from y, is what is always predicted.
+        # A single class, read from y, is always predicted.
         second = (scores > 0.0) & (self.classes_.size > 1)
         return np.asarray(self.classes_[second.astype(np.intp)])
 
@@ -211,26 +215,12 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the accuracy, which is not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        float
-        """
-        require_in_memory(X, y, sample_weight)
-        predicted = self.predict(X)
-        # Its own message may quote labels.
+    def _score_of(self, y: ArrayLike, predicted: NDArray[Any], sample_weight: Any) -> float:
+        # scikit-learn's own message may quote labels.
         found = attempted(lambda: float(accuracy_score(y, predicted, sample_weight=sample_weight)))
-        if found is not None:
-            return float(found)
-        raise ValueError("y must hold a label for each row of X, of the same type as classes.")
+        if found is None:
+            raise ValueError("y must hold a label for each row of X, of the same type as classes.")
+        return float(found)
 
     def _weaknesses(self, shape: LabelledShape) -> list[Weakness]:
         found = super()._weaknesses(shape)
@@ -256,12 +246,12 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
 
     def _read(self, shape: LabelledShape, X: ArrayLike, y: ArrayLike) -> Blocks[SignedRows]:
         if math.isinf(self.epsilon):
-            constant = float(self._pull.intercept_scaling)
+            constant = float(self._perturbation.intercept_scaling)
             check_unclipped(np.array([constant]), "intercept_scaling")
         return self._blocks(PrivateClassifier._labelled, shape, X, y)
 
     def _labelled(self, shape: LabelledShape, block: tuple[Any, ...]) -> SignedRows:
-        """Return some of the records, after refusing what has no place in the public domain."""
+        """Return a block of records, after refusing values outside the public domain."""
         X, y = block
         rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
@@ -270,9 +260,9 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         return SignedRows(rows, one_vs_rest(index, shape.classes.size))
 
     @property
-    def _pull(self) -> Any:
-        """What has a cap on residuals, and a constant column: a method, or the estimator itself."""
-        return getattr(self, "_perturbation", self)
+    def _perturbation(self) -> Any:
+        """Holder of ``max_residual`` and ``intercept_scaling``."""
+        return self
 
     def _group_setting(
         self,
@@ -281,13 +271,14 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         weights: tuple[float, ...],
         norms: tuple[float, ...],
         **options: Any,
-    ) -> GroupSetting:
-        """Return what is public of a fit of some groups of columns."""
-        cap, constant = self._pull.max_residual, float(self._pull.intercept_scaling)
-        return GroupSetting(
+    ) -> budgets.GroupSetting:
+        """Return the public setting of a fit of some groups of columns."""
+        perturbed = self._perturbation
+        constant, cap = float(perturbed.intercept_scaling), perturbed.max_residual
+        return budgets.GroupSetting(
             n_records=shape.n_records,
             n_outputs=shape.n_outputs,
-            price=of_each(float(self.epsilon), shape.n_outputs),
+            price=budgets.of_each(float(self.epsilon), shape.n_outputs),
             groups=groups,
             weights=weights,
             data_norm=self._norm,
@@ -295,7 +286,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
             constant=constant if self.fit_intercept else 0.0,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
             max_residual=None if isinstance(cap, str) else float(cap),
-            law=self._noise_law,
+            distribution=self._noise_law,
             **options,
         )
 
@@ -303,12 +294,12 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         return {
             "data_norm": self._norm,
             "fit_intercept": bool(self.fit_intercept),
-            "intercept_scaling": float(self._pull.intercept_scaling),
+            "intercept_scaling": float(self._perturbation.intercept_scaling),
             "classes": shape.classes.tolist(),
         }
 
     def _public(self, shape: LabelledShape) -> dict[str, Any]:
-        """Return what every guarantee takes to be public."""
+        """Return the public inputs of every guarantee."""
         return {
             "n_records": shape.n_records,
             **PrivateClassifier._release_parameters(self, shape),
@@ -349,8 +340,59 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         return tags
 
 
-def checked_caps(caps: NDArray[Any], shape: tuple[int, ...]) -> FloatArray:
+def checked_caps(caps: Any, shape: tuple[int, ...]) -> FloatArray:
     """Return the caps on residuals that a release holds."""
-    if caps.shape != shape or caps.dtype.kind != "f" or not ((caps >= 0.5) & (caps <= 1)).all():
+    found = np.array(caps)
+    if found.shape != shape or found.dtype.kind != "f" or not ((found >= 0.5) & (found <= 1)).all():
         raise ValueError("values of the release must hold max_residual, between 0.5 and 1.")
-    return caps
+    return found
+
+
+class LogisticModel(Summarised, PrivateClassifier):
+    """Base of private logistic regressions: a subclass says by which plan they are fitted."""
+
+    def _set_fitted(self, release: Release) -> None:
+        self._set_classes(release)
+        values, shape = release.values, (n_outputs(self.classes_), release.n_features)
+        self.coef_ = released_array(release, "coef", shape)
+        self.intercept_ = released_array(release, "intercept", shape[:1])
+        self.max_residual_ = float(checked_caps(values.get("max_residual"), ()))
+        slope = 1.0  # as in releases of earlier versions
+        if "recalibration_slope" in values:
+            slope = float(released_array(release, "recalibration_slope", ()))
+        if not LEAST_SLOPE <= slope <= LARGEST_SLOPE:
+            raise ValueError(f"recalibration_slope must be {LEAST_SLOPE:g} to {LARGEST_SLOPE:g}.")
+        self.recalibration_slope_ = slope
+        n_common = int(bool(release.parameters.get("fit_intercept")))
+        self.inference_ = None
+        if not values.keys().isdisjoint(NAMES):
+            self.inference_ = Inference.of(release, n_common + release.n_features)
+
+    def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        scores = Coefficients(self.coef_, self.intercept_).predictor(X)
+        return scores, probability(scores, self.max_residual_, self.recalibration_slope_)
+
+    def _one_group(self, shape: LabelledShape) -> budgets.GroupSetting:
+        """Return the public setting of a fit: one group of all columns."""
+        every = tuple(range(shape.n_features))
+        return self._group_setting(shape, (every,), (1.0,), (self._norm,))
+
+    def _without_privacy(self, shape: LabelledShape) -> Plan:
+        fit = budgets.unperturbed(self._one_group(shape))
+        name = "penalised likelihood, no noise"
+        return self._as_plan(shape, [LogisticMinimisers(fit, name, 1.0)])
+
+    def _as_plan(self, shape: LabelledShape, measurements: list[Any], delta: float = 0.0) -> Plan:
+        unit = "mu" if delta else "epsilon"
+        return Plan(
+            Sequential(tuple(measurements)),
+            float(self.epsilon),
+            delta,
+            inputs={**self._public(shape), f"{unit}_recalibration": 0.0},
+            assumed=ASSUMPTIONS,
+        )
+
+    def _formula(self, script: Script) -> str:
+        scores = list(map(script.linear, self.coef_, self.intercept_))
+        likely = chance(script, "{}", self.max_residual_, self.recalibration_slope_)
+        return write_classes(script, self.classes_, scores, likely)

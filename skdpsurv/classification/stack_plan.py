@@ -1,30 +1,48 @@
-r"""The plan of a stack: which rows and columns train which model, and what each may spend.
+r"""The plan of a stack: rows and columns of each model, and the epsilon that it may spend.
 
-Rows are dealt out by a random order that knows their number and nothing else. Rows of the models
-below and rows of the model on top are disjoint, and so are the rows of models on parts of the rows:
-each record is in one of these sets whatever its values are, so each set may be used at the full
-epsilon (docs/proofs/stacking).
+Rows are dealt out by a random order that knows their number and nothing else. Models below and the
+model on top have disjoint rows, and so have models of parts of the rows: each record is in one of
+these sets whatever its values are, so each set may be used at the full epsilon
+(docs/proofs/stacking).
 
-Each model k votes :math:`2p_k - 1 \in [-1, 1]`, with :math:`p_k` the probability that it gives. A
-vote costs nothing: its weights are public. A model on top, ``"logistic"``, must be trained on
-records that the models below have not seen, and has the votes divided by :math:`\sqrt K` as its
-columns, rows of norm at most 1.
+Each model k votes :math:`2p_k - 1 \in [-1, 1]`, with :math:`p_k` its probability. A vote with
+public weights costs nothing. A model on top, ``"logistic"``, must be trained on records that the
+models below have not seen. Its columns are the votes divided by :math:`\sqrt K`: rows of norm at
+most 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from operator import itemgetter
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from skdpsurv.classification.budgets import GroupSetting
-from skdpsurv.classification.group_fit import Coefficients, FittedGroups, GroupFit, SignedRows
+from skdpsurv.classification.logistic_measurements import (
+    Coefficients,
+    FittedGroups,
+    GroupFit,
+    SignedRows,
+)
 from skdpsurv.data.blocks import Blocks, same_records
+from skdpsurv.data.shape import column_index
 from skdpsurv.dp import RandomSource
-from skdpsurv.dp.checks import Check, Parameters, number_in
+from skdpsurv.dp.checks import (
+    Check,
+    Parameters,
+    by,
+    is_list,
+    list_of,
+    number_in,
+    optional,
+    positive,
+    rule_of,
+)
 from skdpsurv.dp.measurement import Cost, Distances, Known, at_once
 from skdpsurv.dp.plan import Disjoint, Node
 from skdpsurv.dp.references import reference
@@ -36,8 +54,139 @@ PROOF = reference("docs/proofs/stacking", "guo", "chaudhuri")
 COMBINERS = ("weighted_vote", "logistic", "vote")
 
 Rows = Blocks[SignedRows]
+Groups = tuple[tuple[int, ...], ...]
+
+#: Rules of groups of columns, which are gone through more than once; of bounds on groups, of their
+#: weights, and of importances of columns.
+GROUPS = rule_of(
+    "a list of lists of columns", kind=lambda groups: is_list(groups) and all(map(is_list, groups))
+)
+BOUNDS, SHARES = list_of(positive()), list_of(number_in(0.0, 1.0))
+IMPORTANCES = list_of(number_in(0.0, math.inf, closed="left"))
 
 
+def relative_importances(importances: ArrayLike | None) -> FloatArray | None:
+    """Return the importances of columns relative to the largest, or None."""
+    if importances is None:
+        return None
+    IMPORTANCES("importances", importances)
+    values = np.asarray(importances, dtype=np.float64)
+    if not values.any():
+        raise ValueError("importances must not all be zero.")
+    return np.asarray(values / values.max())
+
+
+@dataclass(eq=False, repr=False)
+class FeaturePartition(Parameters):
+    """Groups of columns, a model each: ``PrivateStackingClassifier(partition=...)``.
+
+    ``partition="features"`` is this with its defaults.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int or str, or None, default=None
+        Disjoint groups of columns (of features, if ``columns`` makes these), by index or name, that
+        cover all of them. Public. None: columns sorted by importance and cut into
+        ``n_partitions``, or, without importances, column j in group j mod K.
+    importances : array-like of shape (n_features,) or None, default=None
+        Public importance of each column, not negative, from experts or public data.
+        **Importances computed from X void the guarantee.** Noise of a group is inversely
+        proportional to its share of all importance. None: equal shares.
+    norms : array-like of shape (n_groups,) or None, default=None
+        Public bounds on the norm of each group's columns, at most ``data_norm``, which is the
+        default: give them where they are known to be smaller.
+
+    Examples
+    --------
+    >>> from skdpsurv import FeaturePartition, PrivateStackingClassifier
+    >>> by_site = FeaturePartition(groups=[["glucose", "bmi"], ["age", "sex"]])
+    >>> model = PrivateStackingClassifier(partition=by_site, classes=[0, 1])
+    >>> model.set_params(partition__importances=[10, 8, 1, 2]).partition.importances
+    [10, 8, 1, 2]
+    """
+
+    groups: Sequence[Collection[Any]] | None = None
+    _: KW_ONLY
+    importances: ArrayLike | None = None
+    norms: ArrayLike | None = None
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "groups": optional(GROUPS),
+        "importances": by(relative_importances),
+        "norms": optional(BOUNDS),
+    }
+
+
+def feature_groups(
+    groups: Collection[Collection[Any]] | None,
+    n_partitions: int,
+    importances: FloatArray | None,
+    n_features: int,
+    names: ArrayLike | None,
+) -> Groups:
+    """Return disjoint groups of columns, by index, that cover all of them."""
+    if importances is not None and importances.size != n_features:
+        raise ValueError(f"importances must have {n_features} numbers, got {importances.size}.")
+    if groups is not None:
+        return stated_groups(groups, n_features, names)
+    if n_partitions > n_features:
+        raise ValueError(f"n_partitions must be at most {n_features} columns, got {n_partitions}.")
+    if importances is None:
+        return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
+    order = np.argsort(-importances, kind="stable")
+    return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
+
+
+def stated_groups(
+    groups: Any, n_features: int, names: ArrayLike | None, parameter: str = "groups"
+) -> Groups:
+    """Return stated groups by index; messages name the parameter."""
+    GROUPS(parameter, groups)
+    known = [] if names is None else [str(name) for name in np.asarray(names)]
+
+    def indices(group: Any) -> tuple[int, ...]:
+        return tuple(column_index(parameter, column, known, n_features) for column in group)
+
+    found = tuple(map(indices, groups))
+    seen = sorted(column for group in found for column in group)
+    if not all(found) or seen != list(range(n_features)):
+        raise ValueError(f"{parameter} must hold all {n_features} columns once, in no empty group.")
+    return found
+
+
+def group_weights(
+    groups: Sequence[Sequence[int]], importances: FloatArray | None
+) -> tuple[float, ...]:
+    """Return the groups' shares of all importance; equal shares without importances."""
+    if importances is None:
+        return (1.0 / len(groups),) * len(groups)
+    sums = np.array([importances[list(group)].sum() for group in groups])
+    if not (sums > 0).all():  # noise of a group without any would be infinite
+        raise ValueError("importances must give each group of columns a positive sum.")
+    return tuple((sums / sums.sum()).tolist())
+
+
+def checked_weights(weights: Any, n_groups: int) -> tuple[float, ...]:
+    """Return the weights of a release: one for each group, which add up to 1."""
+    SHARES("weights_ of the release", weights)
+    found = tuple(map(float, weights))
+    if len(found) != n_groups or not math.isclose(sum(found), 1.0, rel_tol=1e-9):
+        raise ValueError("weights_ of the release must be one for each group, and add up to 1.")
+    return found
+
+
+def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tuple[float, ...]:
+    """Return the bounds on the groups; ``data_norm``, which none exceeds, where none are stated."""
+    if norms is None:
+        return (data_norm,) * n_groups
+    BOUNDS("norms", norms)
+    stated = tuple(map(float, norms))  # type: ignore[arg-type]
+    if (n := len(stated)) != n_groups or max(stated) > data_norm:
+        raise ValueError(f"norms must have {n_groups} bounds, got {n}; none may exceed data_norm.")
+    return stated
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class LogisticCombiner(Parameters):
     """A private model on top, of the votes: ``PrivateStackingClassifier(combiner=...)``.
 
@@ -56,10 +205,9 @@ class LogisticCombiner(Parameters):
     LogisticCombiner(holdout=0.1)
     """
 
-    _rules: ClassVar[dict[str, Check]] = {"holdout": number_in(0.0, 1.0, closed="neither")}
+    holdout: float = 0.5
 
-    def __init__(self, *, holdout: float = 0.5) -> None:
-        self.holdout = holdout
+    _rules: ClassVar[dict[str, Check]] = {"holdout": number_in(0.0, 1.0, closed="neither")}
 
 
 def votes(
@@ -71,7 +219,7 @@ def votes(
 
 
 def meta_rows(cast: FloatArray) -> FloatArray:
-    """Return what the model on top sees, of shape (n_outputs, n_samples, n_models)."""
+    """Return the rows of the model on top, of shape (n_outputs, n_samples, n_models)."""
     return np.ascontiguousarray(cast.transpose(2, 1, 0)) / np.sqrt(cast.shape[0])
 
 
@@ -95,7 +243,6 @@ class ModelsBelow(FittedGroups):
         One for all groups of columns, or one for each part of the rows.
     name : str
     n_jobs : int or None
-        As for :class:`joblib.Parallel`.
     """
 
     fits: tuple[GroupFit, ...]
@@ -106,7 +253,7 @@ class ModelsBelow(FittedGroups):
 
     @property
     def cost(self) -> Cost:
-        """What models of one part cost: a record is in no other."""
+        """Cost of the models of one part: a record is in no other."""
         return at_once(fit.cost for fit in self.fits)
 
     def stated(self) -> dict[str, Any]:
@@ -121,7 +268,7 @@ class ModelsBelow(FittedGroups):
         return [problem for fit, part in dealt for problem in fit.problems(part)]
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
-        """Return how far derivatives are apart, and of how many parts: each record is in one."""
+        """Return distances of derivatives, and the number of parts that differ, at most one."""
         found = super().distances(known, one, other)
         if not isinstance(one, list):
             return found
@@ -147,12 +294,11 @@ class TopModel(FittedGroups):
     Parameters
     ----------
     fit : GroupFit
-        Of one output.
+        Plan of one output.
     below : tuple of GroupFit
-        Of the models that vote.
+        Plans of the models that vote.
     name : str
     n_jobs : int or None
-        As for :class:`joblib.Parallel`.
     """
 
     fit: GroupFit
@@ -164,7 +310,7 @@ class TopModel(FittedGroups):
 
     @property
     def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
-        """That of each output."""
+        """The plan of each output."""
         return (self.fit,) * self.below[0].n_outputs
 
     def stated(self) -> dict[str, Any]:
@@ -178,18 +324,13 @@ class TopModel(FittedGroups):
         groups = [group.indices for fit in self.below for group in fit.groups]
         data_norm, cap = first.data_norm, first.max_residual
 
-        def ballots(block: SignedRows) -> list[SignedRows]:
-            """Return, for each output, the votes of the models below."""
+        def votes_of_each_output(block: SignedRows) -> list[SignedRows]:
             rows = meta_rows(votes(models, block.within(data_norm).X, groups, cap))
-            pairs = zip(rows, block.signs, strict=True)
-            return [SignedRows(meta, sign[None, :]) for meta, sign in pairs]
+            return list(map(SignedRows, rows, block.signs[:, None, :]))
 
-        cast = records.map(ballots)
-        return [
-            problem
-            for output, fit in enumerate(self.fits)
-            for problem in fit.problems(cast.map(itemgetter(output)))
-        ]
+        cast = records.map(votes_of_each_output)
+        outputs = [cast.map(itemgetter(output)) for output in range(first.n_outputs)]
+        return [problem for output in outputs for problem in self.fit.problems(output)]
 
     def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
         """Return the coefficients of the votes, and the caps of both levels."""
@@ -204,7 +345,7 @@ class TopModel(FittedGroups):
 
 @dataclass(frozen=True)
 class Stack:
-    """What is trained on what; made from public numbers.
+    """Records and plans of both levels, from public numbers.
 
     Parameters
     ----------
@@ -242,7 +383,7 @@ class Stack:
         return [below] if self.high is None else [below, chosen(top)]
 
     def tree(self, names: tuple[str, str], n_jobs: int | None) -> Node:
-        """Return the measurements of both levels, by names of what is released."""
+        """Return the measurements of both levels, with their names."""
         below = ModelsBelow(self.low, names[0], n_jobs)
         if self.high is not None:
             return Disjoint((below, TopModel(self.high, self.low, names[1], n_jobs)), self.dealt)
@@ -259,10 +400,7 @@ def plan_stack(
     n, n_high = setting.n_records, round(holdout * setting.n_records)
     n_low = n - n_high
     if n_low < n_parts or (holdout > 0.0 and n_high < 1):
-        raise ValueError(
-            "n_partitions and holdout must leave at least one row for each model, got "
-            f"n_samples={n}."
-        )
+        raise ValueError(f"n_partitions, holdout must leave each model a row, got n_samples={n}.")
     sizes = [n_low // n_parts + (part < n_low % n_parts) for part in range(n_parts)]
     # Votes of parts that differ by one row have one meaning.
     cap = replace(setting, n_records=min(sizes)).capped()

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from skdpsurv.classification.feature_groups import FeaturePartition
-from skdpsurv.classification.stack_plan import LogisticCombiner
+from skdpsurv.classification.stack_plan import FeaturePartition, LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, workers
@@ -32,47 +31,43 @@ class PrivateStackingClassifier(StackingModel):
         same stack without any privacy, for reference.
     delta : float in [0, 1), default=0.0
         Probability with which the bound by epsilon may fail, at most :math:`1/n^2`. With one,
-        models are fitted by noisy gradient descent where that needs less noise than objective
-        perturbation, by public numbers; where no model is, ``guarantee_`` has ``delta=0``.
+        models are fitted by noisy gradient descent if that needs less noise than objective
+        perturbation, by public numbers; if no model is, ``guarantee_`` has ``delta=0``.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
-        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
-        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
+        Public transformer of raw rows, such as :class:`~skdpsurv.data.PublicColumns`, which states
+        public bounds and categories of the columns of X. It is cloned, learns nothing, and
+        ``release_`` then stands alone. None: X holds numbers, taken as they are.
     partition : {"features", "samples"} or FeaturePartition, default="features"
-        What the models below are given a part of: columns, or rows. :class:`FeaturePartition` says
-        which columns, what they are worth, and how long rows of each group are; "features" is one
-        with its defaults.
+        Parts of the data for the models below: columns, or rows. :class:`FeaturePartition` states
+        groups of columns, their importances, and bounds on their norms; "features" is this with its
+        defaults.
     n_partitions : int or None, default=None
         K. Ignored where groups of columns are given. None: 5, or a group for each column where
         there are fewer.
     combiner : {"weighted_vote", "logistic", "vote"} or LogisticCombiner, default="weighted_vote"
         Votes are probabilities, weighted by the groups' shares of importance or equally; they need
-        no data, so all rows train the models below. :class:`LogisticCombiner`, and "logistic",
-        which is one with its defaults, is a private logistic regression on the votes, trained on
-        rows that are held out.
+        no data, so all rows train the models below. :class:`LogisticCombiner`, by default for
+        "logistic", is a private logistic regression on the votes, trained on rows held out.
     alpha : float or "auto", default="auto"
         Strength of the penalty :math:`\frac\alpha2\|w\|^2` beside the mean loss, in all models.
         "auto" is chosen from public numbers. More may be needed than you ask for.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it. None:
-        1, which a PublicInputWarning asks about where there are neither ``columns`` nor bounds on
-        groups of columns.
+        1, with a PublicInputWarning if neither ``columns`` nor bounds on groups are given.
     fit_intercept : bool, default=True
-        Whether each model has an intercept, which is penalised and protected like the rest.
+        Give each model an intercept, which is penalised and protected like the rest.
     intercept_scaling : float, default=0.1
         Size of the constant column in units of ``data_norm``.
     prior : Release or None, default=None
-        Released by a stack elsewhere with the same columns, groups and
-        classes: models here are shrunk towards its models. If the same people are in both data
-        sets, their epsilons add up. What it reveals about its own people is passed on:
-        one whose status is not "proved" gives a PrivacyLeakWarning, and the guarantee, which is
-        about the records fitted here, says so.
+        Release of a stack elsewhere with the same columns, groups and classes: models here are
+        shrunk towards its models. If the same people are in both data sets, their epsilons add up.
+        The guarantee is about the records fitted here. A prior whose status is not "proved" gives a
+        PrivacyLeakWarning, and the guarantee says so.
     classes : array-like of labels or None, default=None
         The classes, known without looking at the records. None reads them from y: the fit then
         has no guarantee (status "none"), with a PrivacyLeakWarning.
     max_residual : float in [0.5, 1] or "auto", default="auto"
-        Cap on the residual with which a record can pull at a fit, as for
-        :class:`DPLogisticRegression`.
+        Cap on the residual of a record in a fit, as for :class:`DPLogisticRegression`.
     n_jobs : int or None, default=None
         Models fitted at the same time, as for :class:`joblib.Parallel`, under any of its backends.
     random_state : None or int, default=None
@@ -100,12 +95,12 @@ class PrivateStackingClassifier(StackingModel):
     max_residual_ : float
         The cap that was used in the models below; ``high_level_max_residual_`` on top. Public.
     guarantee_ : PrivacyGuarantee
-        What was promised, about what, under which assumptions.
+        Privacy guarantee of the fit, with its assumptions.
     release_ : Release
-        The thing to publish, and to pass as ``prior`` elsewhere;
+        The release to publish, and to pass as ``prior`` elsewhere;
         ``PrivateStackingClassifier.from_release`` rebuilds the model.
     columns_ : transformer or None
-        That of the fit, which reads the rows that predictions are asked for. Public.
+        Fitted copy of ``columns``, applied to rows passed to ``predict``. Public.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had text column names.

@@ -1,4 +1,4 @@
-"""A stack of private logistic models, however it is calibrated: its plan, and what it predicts."""
+"""A stack of private logistic models, however it is calibrated: its plan and its predictions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.classification import budgets
-from skdpsurv.classification.feature_groups import (
-    FeaturePartition,
-    Groups,
-    checked_weights,
-    feature_groups,
-    group_norms,
-    group_weights,
-    relative_importances,
-    stated_groups,
-)
-from skdpsurv.classification.group_fit import Coefficients, GroupFit
+from skdpsurv.classification import budgets, stack_plan
+from skdpsurv.classification.logistic_measurements import Coefficients, GroupFit
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     LabelledShape,
@@ -32,38 +22,24 @@ from skdpsurv.classification.private_classifier import (
     n_outputs,
     write_classes,
 )
-from skdpsurv.classification.stack_plan import (
-    COMBINERS,
-    LogisticCombiner,
-    Stack,
-    plan_stack,
-    stacked_scores,
-    votes,
-    weighted_scores,
-)
+from skdpsurv.classification.stack_plan import COMBINERS, FeaturePartition, Groups, LogisticCombiner
 from skdpsurv.data.feature import require_same_units
-from skdpsurv.dp.checks import Check, integer, one_of, optional, positive, word_or
+from skdpsurv.dp.checks import Check, integer, one_of, optional, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.dp.zcdp import parts
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms.perturbation import NAMES
-from skdpsurv.priors import Promises, check_same_features, is_prior
+from skdpsurv.priors import Promises, check_same_features
 from skdpsurv.release import Release, released_array
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-Calibrate = Callable[[budgets.GroupSetting], GroupFit]
-PARTITIONS = ("features", "samples")
-#: Unless somebody says otherwise.
+#: Default of ``n_partitions``, if there are as many columns.
 N_PARTITIONS = 5
-#: Whose releases can be the prior of a stack.
+#: Estimators whose releases can be the prior of a stack.
 STACKS = ("PrivateStackingClassifier", "PublishedStackingClassifier")
-SAME_GROUPS = (
-    "have the same groups of columns, in the same order: pass its groups, "
-    "partition=FeaturePartition(release.parameters['feature_groups_'])."
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,54 +60,43 @@ class StackingModel(PrivateClassifier):
     n_jobs: int | None
 
     _rules: ClassVar[dict[str, Check]] = {
-        "partition": word_or(FeaturePartition, *PARTITIONS),
+        "partition": word_or(FeaturePartition, "features", "samples"),
         "n_partitions": optional(integer()),
         "combiner": word_or(LogisticCombiner, *COMBINERS),
-        "intercept_scaling": positive(),
-        "prior": is_prior,
     }
     _beyond_constructor = ("feature_groups_", "weights_")
 
     @property
-    def _columns_parted(self) -> FeaturePartition | None:
-        """How columns are dealt out; None if rows are."""
+    def _partition(self) -> FeaturePartition | None:
+        """The partition of columns; None if rows are dealt out."""
         if isinstance(self.partition, str):
             return FeaturePartition() if self.partition == "features" else None
         return self.partition
 
     @property
     def _top(self) -> LogisticCombiner | None:
-        """How a model on top is trained, if there is one."""
+        """The model on top, if there is one."""
         if isinstance(self.combiner, str):
             return LogisticCombiner() if self.combiner == "logistic" else None
         return self.combiner
 
-    @property
-    def _importances(self) -> FloatArray | None:
-        parted = self._columns_parted
-        return None if parted is None else relative_importances(parted.importances)
-
     def _words(self) -> dict[str, str]:
         """Return partition and combiner in a word each."""
         return {
-            "partition": "samples" if self._columns_parted is None else "features",
+            "partition": "samples" if self._partition is None else "features",
             "combiner": self.combiner if isinstance(self.combiner, str) else "logistic",
         }
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> StackShape:
         seen = super()._shape(X, y)
-        groups, weights = self._groups(seen.n_features)
-        return StackShape(seen.n_records, seen.n_features, seen.classes, groups, weights)
+        groups = self._groups(seen.n_features)
+        return StackShape(seen.n_records, seen.n_features, seen.classes, *groups)
 
     def _release_parameters(self, shape: Any) -> dict[str, Any]:
-        stated = {
-            **self._words(),
-            "n_partitions": len(shape.groups),
-            **super()._release_parameters(shape),
-        }
-        if self._columns_parted is None:
-            return stated
-        return {**stated, "feature_groups_": shape.groups, "weights_": shape.weights}
+        stated: dict[str, Any] = {**self._words(), "n_partitions": len(shape.groups)}
+        if self._partition is not None:
+            stated |= {"feature_groups_": shape.groups, "weights_": shape.weights}
+        return {**stated, **super()._release_parameters(shape)}
 
     def _set_fitted(self, release: Release) -> None:
         parameters, values = release.parameters, release.values
@@ -146,7 +111,7 @@ class StackingModel(PrivateClassifier):
         self.low_level_coef_ = [model.coef for model in models]
         self.low_level_intercept_ = np.array([model.intercept for model in models])
         stacked = self._combiner == "logistic"
-        caps = checked_caps(np.array(values.get("max_residual")), (1 + stacked,))
+        caps = checked_caps(values.get("max_residual"), (1 + stacked,))
         self.max_residual_ = float(caps[0])
         for name in [name for name in vars(self) if name.startswith("high_level_")]:
             delattr(self, name)  # of an earlier fit with another combiner
@@ -158,71 +123,70 @@ class StackingModel(PrivateClassifier):
 
     def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = list(map(Coefficients, self.low_level_coef_, self.low_level_intercept_))
-        cast = votes(models, X, self.feature_groups_, self.max_residual_)
+        cast = stack_plan.votes(models, X, self.feature_groups_, self.max_residual_)
         if self._combiner == "logistic":
             top = Coefficients(self.high_level_coef_, self.high_level_intercept_)
-            scores = stacked_scores(cast, top)
+            scores = stack_plan.stacked_scores(cast, top)
             return scores, probability(scores, self.high_level_max_residual_)
-        scores = weighted_scores(cast, self._vote_weights())
+        scores = stack_plan.weighted_scores(cast, self._vote_weights())
         return scores, 0.5 * (1.0 + scores)
 
     def _vote_weights(self) -> tuple[float, ...]:
-        if self._combiner == "weighted_vote":
-            return self.weights_
-        return (1.0 / len(self.weights_),) * len(self.weights_)
+        n_models, weighted = len(self.weights_), self._combiner == "weighted_vote"
+        return self.weights_ if weighted else (1.0 / n_models,) * n_models
 
     def _check_together(self) -> None:
         super()._check_together()
         if self.prior is None:
             return
-        if self._columns_parted is None:
+        if self._partition is None:
             raise ValueError("prior must be None with partition='samples'.")
-        if self.prior.estimator not in STACKS:
-            raise ValueError(
-                f"prior must come from a {' or '.join(STACKS)}, got one from "
-                f"{self.prior.estimator}."
-            )
+        if (source := self.prior.estimator) not in STACKS:
+            raise ValueError(f"prior must come from a stack, got one from {source}.")
 
     def _n_models(self, n_features: int) -> int:
-        """Return how many models there are below, unless groups of columns say it."""
+        """Return the number of models below, unless groups of columns are stated."""
         if self.n_partitions is not None:
             return int(self.n_partitions)
-        return N_PARTITIONS if self._columns_parted is None else min(N_PARTITIONS, n_features)
+        return N_PARTITIONS if self._partition is None else min(N_PARTITIONS, n_features)
 
     def _groups(self, n_features: int) -> tuple[Groups, tuple[float, ...]]:
         """Return the columns of each model below, and the weight of its vote."""
-        n_models, parted = self._n_models(n_features), self._columns_parted
+        n_models, parted = self._n_models(n_features), self._partition
         if parted is None:
             return (tuple(range(n_features)),) * n_models, (1.0 / n_models,) * n_models
-        importances, names = self._importances, self._feature_names()
-        groups = feature_groups(parted.groups, n_models, importances, n_features, names)
-        return groups, group_weights(groups, importances)
+        importances = stack_plan.relative_importances(parted.importances)
+        public = n_models, importances, n_features, self._feature_names()
+        groups = stack_plan.feature_groups(parted.groups, *public)
+        return groups, stack_plan.group_weights(groups, importances)
 
     def _released_groups(self, release: Release) -> tuple[Groups, tuple[float, ...]]:
         """Return the same of a release."""
-        if self._columns_parted is None:
+        if self._partition is None:
             return self._groups(release.n_features)
-        groups, weights = map(release.parameters.get, self._beyond_constructor)
-        found = stated_groups(groups, release.n_features, None, "feature_groups_ of the release")
-        return found, checked_weights(weights, len(found))
+        stated, weights = map(release.parameters.get, self._beyond_constructor)
+        name = "feature_groups_ of the release"
+        groups = stack_plan.stated_groups(stated, release.n_features, None, name)
+        return groups, stack_plan.checked_weights(weights, len(groups))
 
     def _centers(self, shape: StackShape) -> tuple[Coefficients, ...] | None:
-        """Return what models are shrunk towards: a prior of the same groups and classes."""
+        """Return the centres of ridges, from a prior of the same groups and classes."""
         prior = self.prior
         if prior is None:
             return None
         features = None if self.columns is None else self._features(self.columns)
         if not prior.has_columns(features):
-            raise ValueError(
-                "prior must have read its columns as these are read, by the same bounds and "
-                "categories: pass columns=prior.transformer(), which is None if it does not say."
-            )
+            raise ValueError("prior must have the same columns: pass columns=prior.transformer().")
         if features is not None:
             require_same_units("prior", features, prior.features)
         check_same_features(prior, shape.n_features, self._feature_names())
+        same_groups = (
+            "have the same groups of columns, in the same order: pass its groups, "
+            "partition=FeaturePartition(release.parameters['feature_groups_'])."
+        )
         for name, wanted, rule in (
             ("partition", "features", "come from a stack with partition='features'."),
-            ("feature_groups_", [list(group) for group in shape.groups], SAME_GROUPS),
+            ("feature_groups_", [list(group) for group in shape.groups], same_groups),
             ("classes", shape.classes.tolist(), "have the same classes."),
             ("fit_intercept", bool(self.fit_intercept), "have the same fit_intercept."),
         ):
@@ -232,19 +196,17 @@ class StackingModel(PrivateClassifier):
 
     def _plan(self, shape: StackShape) -> Plan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
-        parted, groups, epsilon = self._columns_parted, shape.groups, float(self.epsilon)
-        below, weights, norms = groups, shape.weights, None if parted is None else parted.norms
-        if parted is None:
-            below, weights = groups[:1], (1.0,)
+        parted, groups, epsilon = self._partition, shape.groups, float(self.epsilon)
+        below, norms = (groups[:1], None) if parted is None else (groups, parted.norms)
         setting = self._group_setting(
             shape,
             below,
-            weights,
-            group_norms(norms, self._norm, len(below)),
+            (1.0,) if parted is None else shape.weights,
+            stack_plan.group_norms(norms, self._norm, len(below)),
             ridge_multiple=self._ridge_multiple(len(groups)),
             centers=self._centers(shape),
         )
-        calibrate: Calibrate = partial(budgets.least_noise, pure=setting.price)
+        calibrate: Callable[..., GroupFit] = partial(budgets.least_noise, pure=setting.price)
         if math.isinf(epsilon):
             calibrate = budgets.unperturbed
         elif self.calibration == "published":
@@ -253,9 +215,11 @@ class StackingModel(PrivateClassifier):
             (whole,) = parts(epsilon, float(self.delta), (1.0,))
             setting = replace(setting, price=budgets.of_each(whole, shape.n_outputs))
         holdout = 0.0 if self._top is None else float(self._top.holdout)
-        stack = plan_stack(setting, len(groups) // len(below), holdout, calibrate)
+        stack = stack_plan.plan_stack(setting, len(groups) // len(below), holdout, calibrate)
         promises, words = Promises.of(self.prior), self._mechanism(stack)
-        given = "importances come from outside these records"
+        assumed = [*ASSUMPTIONS, *promises.assumptions()]
+        if parted is not None and parted.importances is not None:
+            assumed.insert(len(ASSUMPTIONS), "importances come from outside these records")
         return Plan(
             stack.tree((words, f"{words} on votes"), self.n_jobs),
             epsilon,
@@ -268,63 +232,51 @@ class StackingModel(PrivateClassifier):
                 "n_high_level": 0,
                 **promises.public_inputs(),
             },
-            assumed=(
-                *ASSUMPTIONS,
-                *([given] if self._importances is not None else []),
-                *promises.assumptions(),
-            ),
+            assumed=tuple(assumed),
             words=words,
         )
 
-    def _mechanism(self, stack: Stack) -> str:
-        kind = "parts of the rows" if self._columns_parted is None else "groups of columns"
+    def _mechanism(self, stack: stack_plan.Stack) -> str:
+        kind = "parts of the rows" if self._partition is None else "groups of columns"
         names = [NAMES["noisy_gd" if fit.gaussian else "obj_pert"] for fit in stack.levels]
-        low, again = names[0], "" if names[0] == names[-1] else f"{names[-1]} "
+        again = "" if names[0] == names[-1] else f"{names[-1]} "
         top = "" if stack.high is None else f", and {again}on their votes"
         if math.isinf(self.epsilon):
             return f"penalised likelihoods on {kind}{top}, no noise"
         published = ", as published" if self.calibration == "published" else ""
-        return f"{low} of logistic likelihoods on {kind}{top}{published}"
+        return f"{names[0]} of logistic likelihoods on {kind}{top}{published}"
 
     def _ridge_multiple(self, n_groups: int) -> float:
         if self.prior is not None:
             return budgets.TRANSFER_RIDGE
-        votes_on_columns = self._columns_parted is not None and self._top is None
-        return budgets.VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
+        groups_vote = self._partition is not None and self._top is None and n_groups > 1
+        return budgets.VOTE_RIDGE if groups_vote else 1.0
 
     def _formula(self, script: Script) -> str:
-        models = list(
-            zip(self.low_level_coef_, self.low_level_intercept_, self.feature_groups_, strict=True)
-        )
+        models = self.low_level_coef_, self.low_level_intercept_, self.feature_groups_
+        n_each, stacked = n_outputs(self.classes_), self._combiner == "logistic"
+        weights, likely = np.array([self._vote_weights()] * n_each), "(1 + {}) / 2"
+        if stacked:
+            weights = self.high_level_coef_ / math.sqrt(len(self.feature_groups_))
+            likely = chance(script, "{}", self.high_level_max_residual_)
         cast, scores = {}, []
-        weights = np.array([self._vote_weights()] * n_outputs(self.classes_))
-        if self._combiner == "logistic":
-            weights = self.high_level_coef_ / math.sqrt(len(models))
         for output, row in enumerate(weights):
-            of_class = f"_{output + 1}" if n_outputs(self.classes_) > 1 else ""
-            names = [f"vote_{k + 1}{of_class}" for k in range(len(models))]
-            for name, (coef, intercept, group) in zip(names, models, strict=True):
+            of_class = f"_{output + 1}" if n_each > 1 else ""
+            names = [f"vote_{k + 1}{of_class}" for k in range(len(row))]
+            for name, coef, intercept, group in zip(names, *models, strict=True):
                 score = script.linear(coef[output], intercept[output], group)
                 cast[name] = f"2 * {chance(script, score, self.max_residual_)} - 1"
-            score = script.weighted(row, names)
-            if self._combiner == "logistic":
-                score += script.signed(self.high_level_intercept_[output])
-            scores.append(score)
-        likely = "(1 + {}) / 2"
-        if self._combiner == "logistic":
-            likely = chance(script, "{}", self.high_level_max_residual_)
+            end = script.signed(self.high_level_intercept_[output]) if stacked else ""
+            scores.append(script.weighted(row, names) + end)
         return write_classes(script, self.classes_, scores, likely, cast)
 
 
 def released_models(release: Release, groups: Groups, n_outputs: int) -> tuple[Coefficients, ...]:
-    """Return the models below: one for each group of columns; refuse a release of others."""
+    """Return the models below, one for each group of columns, or refuse the release."""
     intercepts = released_array(release, "low_level_intercept", (len(groups), n_outputs))
-    return tuple(
-        Coefficients(
-            released_array(release, f"low_level_coef_{k}", (n_outputs, len(group))), intercepts[k]
-        )
-        for k, group in enumerate(groups)
-    )
+    shapes = [(n_outputs, len(group)) for group in groups]
+    coefs = [released_array(release, f"low_level_coef_{k}", one) for k, one in enumerate(shapes)]
+    return tuple(map(Coefficients, coefs, intercepts))
 
 
 def _equal(given: Any, wanted: Any) -> bool:

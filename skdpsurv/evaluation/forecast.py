@@ -13,8 +13,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skdpsurv.classification import DPLogisticRegression
-from skdpsurv.classification.logistic_model import LogisticModel
-from skdpsurv.classification.private_classifier import LabelledShape
+from skdpsurv.classification.private_classifier import LabelledShape, LogisticModel
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.blocks import first
 from skdpsurv.data.cells import stated_classes

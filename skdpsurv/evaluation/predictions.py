@@ -19,8 +19,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
 from skdpsurv.data.cells import LoneRows
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.hybrid.predictions import asked_alone
-from skdpsurv.regression.tabular import TabularEstimator
+from skdpsurv.regression.tabular import TabularEstimator, ask_alone
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 
 #: Survival that is assumed for a record without a prediction.
@@ -72,8 +71,8 @@ def check_last_time(model: Any, X: Any, horizon: float) -> None:
             row = type(X)(row, columns=X.columns) if hasattr(X, "iloc") else row
             return copied.predict_survival_function(row)[0].domain[1]
 
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-            end = asked_alone(model, last, 1, ())[0]  # NaN if the model cannot read zeros
+        with _unheard():
+            end = ask_alone(model, last, 1, ())[0]  # NaN where zeros mean nothing to it
     else:
         end = np.max(times)
     if end < horizon:
@@ -92,8 +91,8 @@ def lone_rows(model: Any, X: Any) -> LoneRows:
 
 def predicted_survival(model: Any, rows: LoneRows, times: FloatArray) -> FloatArray:
     """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1]."""
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-        found = asked_alone(
+    with _unheard():
+        found = ask_alone(
             model,
             lambda copied, i: _curve(copied, rows[i], times),
             len(rows),

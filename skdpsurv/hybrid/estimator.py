@@ -44,10 +44,7 @@ from skdpsurv.release import Release
 
 @dataclass(frozen=True, eq=False)
 class HybridShape(Shape):
-    """What is public of a hybrid fit: columns of categories, and the public records.
-
-    ``equal`` is the estimator, fitted to public records alone.
-    """
+    """Categorical columns, public records, and the estimator fitted to these alone."""
 
     categorical: tuple[int, ...]
     public: PublicRecords
@@ -57,9 +54,9 @@ class HybridShape(Shape):
 class HybridMEstimator(PrivateMetaEstimator):
     r"""Any estimator, fitted to openly consented records that are weighed by private ones.
 
-    What is released of the private records is a set of weights of public records, and what is
-    fitted with them: epsilon-differentially private under replacement of one private record.
-    Public records are used, and released, as they are.
+    The release consists of weights of public records, and of a fit with these weights. It is
+    epsilon-differentially private under replacement of one private record. Public records are used,
+    and released, as they are.
 
     Parameters
     ----------
@@ -71,15 +68,15 @@ class HybridMEstimator(PrivateMetaEstimator):
         reference.
     delta : float in [0, 1), default=0.0
         Probability with which the bound by epsilon may fail, at most :math:`1/n^2`. With one,
-        moments of residuals have Gaussian noise where that is less, with twenty to thirty columns
+        moments of residuals have Gaussian noise if that is less, as with twenty to thirty columns
         or more, and more rounds are worth their price. Else ``guarantee_`` has ``delta=0``.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
-        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
-        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
+        Public transformer of raw rows, such as :class:`~skdpsurv.data.PublicColumns`, which states
+        public bounds and categories of the columns of X. It is cloned, learns nothing, and
+        ``release_`` then stands alone. None: X holds numbers, taken as they are.
     method : {"auto", "cells", "residuals", "all", "subset"} or SubsetSelection, default="auto"
         "cells": noisy counts of private records in cells of the public ones. "residuals": public
-        weights under which residuals have the (noisy) moments of private residuals. "auto": cells,
+        weights that give public residuals the noisy moments of private residuals. "auto": cells,
         then residuals, for up to four columns, else residuals alone. "all", "subset": Algorithms 1
         and 2 of the paper, with honest accounting; "subset" is
         :class:`~skdpsurv.hybrid.SubsetSelection` with its defaults.
@@ -94,9 +91,9 @@ class HybridMEstimator(PrivateMetaEstimator):
         a minimum was found, else counts are clipped at 0 after all. "auto" keeps them in "all"
         where the noise is small. The choice is post-processing.
     categorical_features : collection of int or str, or None, default=None
-        Columns of categories. None: columns of a type for categories, and columns with a public
-        value that is no number, be it written as text. Name columns of codes like "1", "2".
-        Categories that no public record has count as one, "other".
+        Columns of categories. None: columns of a categorical type, and columns with a public value
+        that is not a number, even as text. Name columns of codes like "1", "2". Categories that no
+        public record has count as one, "other".
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -108,7 +105,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     estimator_ : estimator
         Fitted to the public records with the released weights.
     public_index_ : ndarray of int
-        Places, among the public records, of those that have a weight.
+        Positions of weighted records among the public ones.
     weights_ : ndarray of float
         Their released weights, which add up to about the number of private records.
     n_cells_ : int
@@ -116,12 +113,12 @@ class HybridMEstimator(PrivateMetaEstimator):
     curve_ : ndarray of float
         Noisy sums of losses, only with ``SubsetSelection("noisy_curve")``.
     classes_ : ndarray
-        Of the public records; only for a classifier.
+        Labels of the public records; only for a classifier.
     guarantee_ : PrivacyGuarantee
     release_ : Release
         With the public records at hand, ``from_release`` rebuilds the model.
     columns_ : transformer or None
-        That of the fit, which reads the rows that predictions are asked for. Public.
+        Fitted copy of ``columns``, applied to rows passed to ``predict``. Public.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had text column names.
@@ -210,8 +207,8 @@ class HybridMEstimator(PrivateMetaEstimator):
         Parameters
         ----------
         X : array-like, DataFrame, or collection of Dask, of shape (n_samples, n_features)
-            All records, public and private. Numbers finite; missing categories are a category. Of
-            Dask, private records stay on the workers, and public ones are brought here.
+            All records, public and private. Numbers are finite; missing categories are a category.
+            With Dask, private records stay on the workers, and public ones are brought here.
         y : array-like or collection of Dask, of shape (n_samples,)
             Labels, or numbers for a regression.
         public : array-like or collection of Dask, of bool, shape (n_samples,)
@@ -225,24 +222,23 @@ class HybridMEstimator(PrivateMetaEstimator):
         return self._fit(X, y, public=public)
 
     def _shape(self, X: Any, y: ArrayLike, public: ArrayLike | None = None) -> HybridShape:
-        """Return what is public, all public records included, and the estimator fitted to these."""
+        """Return all that is public, and the estimator fitted to the public records."""
         refuse_sparse(X)
         seen = super()._shape(X)
         with silent_arithmetic():
-            theirs = in_blocks(X, y, public).results(partial(public_part, self._classifies))
-            parts = [(rows, outcome) for rows, outcome in theirs if outcome.size]
+            found = in_blocks(X, y, public).results(partial(public_part, self._classifies))
+            parts = [(rows, outcome) for rows, outcome in found if outcome.size]
             n_public = sum(outcome.size for _, outcome in parts)
             if not 0 < n_public < seen.n_records:
                 raise ValueError(
-                    "public must be True for at least one record and False for at least one, got "
-                    f"{n_public} of n_samples={seen.n_records}."
+                    f"public must be True for some of n_samples={seen.n_records}, False for others."
                 )
             rows, outcomes = zip(*parts, strict=True)
             if self.columns is not None:
                 rows = tuple(map(self._fitting_rows, rows))
-            # A value that is no number, wherever it is, makes categories of its column.
-            found = (categorical_columns(part, self.categorical_features) for part in rows)
-            categorical = tuple(sorted(set().union(*found)))
+            # One value that is no number, in any block, makes its column categorical.
+            named = (categorical_columns(part, self.categorical_features) for part in rows)
+            categorical = tuple(sorted(set().union(*named)))
             table = Table.stacked([read_table(part, categorical) for part in rows])
             outcome, n_private = np.concatenate(outcomes), seen.n_records - n_public
             records = PublicRecords(table, outcome, self._classifies, n_private)
@@ -254,14 +250,14 @@ class HybridMEstimator(PrivateMetaEstimator):
         self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
     ) -> Blocks[PrivateRecords]:
         read = partial(self._without_ledger()._private, shape.categorical, shape.public.range)
-        private = in_blocks(X, y, public).map(read).persist(self._growth(shape))
+        private = in_blocks(X, y, public).map(read).held(self._memory_ratio(shape))
         shape.require(shape.public.n_public + private.map_reduce(lambda block: block.size))
         return private
 
     def _private(
         self, categorical: tuple[int, ...], known: PublicRange, block: tuple[Any, ...]
     ) -> PrivateRecords:
-        """Return the private ones of some records, after refusing what has no place there."""
+        """Return the private records of a block, after refusing values outside the domain."""
         X, y, public = block
         table = self._table(X, categorical, self.columns)
         outcome = checked_outcome(y, table.size, self._classifies)
@@ -324,7 +320,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         )
 
     def _fit_with(self, records: PublicRecords, signed: bool) -> Fit:
-        """Return what fits a new clone to public records with released weights."""
+        """Return a function that fits a new clone to public records with released weights."""
         own, X, y = self._without_ledger(), records.design_public, records.y_public
         equally = partial(own._fit_equally, records)
         return lambda weights: fit_weighted(own._estimator, X, y, weights, signed, equally)
@@ -332,7 +328,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     def _learn(
         self, records: PublicRecords, index: IntArray, weights: FloatArray, signed: bool
     ) -> None:
-        """Fit the estimator to public records with released weights, and keep what predicts."""
+        """Fit the estimator inside to public records with released weights."""
         # Records without weight stay, so that the estimator knows all public labels.
         everybody = over(records.n_public, index, weights)
         self.estimator_ = self._fit_with(records, signed)(everybody)
@@ -346,10 +342,9 @@ class HybridMEstimator(PrivateMetaEstimator):
             raise ValueError("values of the release must hold public_index and weights.")
         if not ((index >= 0) & (index < 2.0**53) & (index == np.floor(index))).all():
             raise ValueError("public_index of the release must hold places of records.")
-        chosen = release.parameters.get("categorical_features")
-        if not isinstance(chosen, list | tuple) or not all(
-            type(j) is int and j in columns for j in chosen
-        ):
+        chosen: Any = release.parameters.get("categorical_features")
+        listed = isinstance(chosen, list | tuple)
+        if not listed or not all(type(j) is int and j in columns for j in chosen):
             raise ValueError("parameters of the release must hold categorical_features.")
         counted, signed = (np.asarray(values.get(name, -1.0)) for name in ("n_cells", "signed"))
         if counted.ndim or signed.ndim or counted < 0 or signed not in (0.0, 1.0):
@@ -364,9 +359,8 @@ class HybridMEstimator(PrivateMetaEstimator):
     def _matrix(self, X: Any) -> FloatArray:
         check_is_fitted(self, "estimator_")
         table = self._table(X, self._categorical, self.columns_)
-        # A label that is an object of the caller's may fail to be compared, in words of its own.
-        matrix: FloatArray = call_without_data(self._design.matrix, table)
-        return matrix
+        # Comparing the caller's own objects may fail, with a message that shows them.
+        return np.asarray(call_without_data(self._design.matrix, table))
 
     def score(
         self,
@@ -393,7 +387,7 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     def _table(self, X: Any, categorical: Collection[int], columns: Any) -> Table:
         require_in_memory(X)
-        if columns is not None:  # all that is left is numbers
+        if columns is not None:  # which leaves numbers only
             return read_table(self._rows(X, columns), ())
         # Columns are counted before any is looked for, if X is of a shape.
         table = None if len(getattr(X, "shape", ())) == 2 else read_table(X, categorical)
@@ -406,10 +400,7 @@ class HybridMEstimator(PrivateMetaEstimator):
             raise ValueError("categorical_features must be None where columns says what X holds.")
         shares(self.budget_split, self._word)
         if self.weights == "signed" and not takes_signed_weights(self._estimator):
-            raise ValueError(
-                "weights='signed' is sound for LogisticRegression and PoissonRegressor only, got "
-                f"{type(self._estimator).__name__}."
-            )
+            raise ValueError(f"weights='signed' is not sound for {type(self._estimator).__name__}.")
 
     @property
     def _word(self) -> str:
@@ -417,20 +408,17 @@ class HybridMEstimator(PrivateMetaEstimator):
         return self.method if isinstance(self.method, str) else "subset"
 
     def _plan(self, shape: HybridShape) -> Plan:
-        subset = SubsetSelection() if isinstance(self.method, str) else self.method
         return hybrid_plan(
             shape.public,
             shape.equal,
             partial(self._fit_with, shape.public),
             epsilon=float(self.epsilon),
+            delta=float(self.delta),
             method=self._word,
             n_cells=None if self.n_cells is None else int(self.n_cells),
             split=self.budget_split,
-            candidate_sizes=subset.candidate_sizes,
-            selection=subset.selection,
             weights=self.weights,
-            may_sign=takes_signed_weights(self._estimator),
-            delta=float(self.delta),
+            subset=SubsetSelection() if isinstance(self.method, str) else self.method,
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -1,25 +1,24 @@
-r"""What a hybrid fit asks of private records: counts near public ones, and moments of residuals.
+r"""Measurements of private records in a hybrid fit: counts near public ones, residual moments.
 
-What follows on either is post-processing.
+All else is post-processing.
 
 *Cells*: k-means cells of the public records; noisy counts of the private ones in them, spread
 evenly over the public records of a cell. *Points*: a cell for each distinct public record (Wang et
 al., Algorithm 1). *Nested counts*: points again, of sets of which each holds the one before; each
 makes a candidate, with a fit (Algorithm 2).
 
-**Moments of residuals**, and weights under which public residuals have those of private ones.
+**Moments of residuals**, and weights under which public residuals have the moments of private ones.
 At a public fit with predictions :math:`\hat y(x)`, every record has the vector
 
 .. math:: g(z) = \text{clip}_R\big[r(z)\,(1, \tilde x)\big], \qquad
     r(z) = \text{clip}\big[(y - \hat y(x)) / s\big],
 
-its residual times its standardised columns: for a generalised linear model, the direction in which
-it pulls at the fit. Standardisation, the scale s and the bound R come from public records. The mean
-of g over private records is released with L2-Laplace noise, or with Gaussian noise for a mu.
-Neighbours: replace-one among private records; sensitivity: the mean moves by at most :math:`2R/n`;
-so the release is epsilon-differentially private (docs/proofs/hybrid), or :math:`\tfrac12\mu^2`-zCDP
-(docs/proofs/gaussian). Public weights then move, as little as entropy allows,
-towards that mean T:
+its residual times its standardised columns: for a generalised linear model, its score at the fit.
+Standardisation, the scale s and the bound R come from public records. The mean of g over private
+records is released with L2-Laplace noise, or with Gaussian noise for a mu. Neighbours: replace-one
+among private records; sensitivity: the mean moves by at most :math:`2R/n`; so the release is
+epsilon-differentially private (docs/proofs/hybrid), or :math:`\tfrac12\mu^2`-zCDP
+(docs/proofs/gaussian). Public weights then move, as little as entropy allows, towards that mean T:
 
 .. math:: w = \arg\min_w \mathrm{KL}(w \| w_0) + \frac1{2k}\Big\|\sum_i w_i g(z_i) - T\Big\|^2,
 
@@ -44,18 +43,27 @@ from skdpsurv.dp import clip_rows
 from skdpsurv.dp.measurement import Cost, Known, NoisySum, in_turn, price_of
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import amount
-from skdpsurv.hybrid.hybrid_records import PROOF, Design, PointMap, PrivateRecords, PublicRecords
-from skdpsurv.hybrid.points import distinct, nearest, nested_counts, places_of
-from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
+from skdpsurv.hybrid.hybrid_records import (
+    PROOF,
+    Design,
+    PointMap,
+    PrivateRecords,
+    PublicRecords,
+    distinct,
+    nearest,
+    nested_counts,
+    places_of,
+)
+from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
 from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms
 
 Records = Blocks[PrivateRecords]
 
-#: Distances between cells look at the public records without this share at either end.
+#: Share of public records left out at either end in distances between cells.
 CLIPPED_SHARE = 0.02
-#: K-means sees public records only, so that its seed is nobody's secret.
+#: K-means sees public records only, so that its seed is no secret.
 KMEANS_STEPS, KMEANS_SEED = 30, 0
 #: Least k, and k in units of the noise's variance. Found on simulated and real data.
 LEAST_SLACK, SLACK = 0.3, 10.0
@@ -63,7 +71,7 @@ LEAST_SLACK, SLACK = 0.3, 10.0
 FARTHEST, FARTHEST_RESIDUAL = 4.0, 2.5
 #: Moments are clipped a little above this quantile of the public ones.
 QUANTILE, ABOVE = 0.95, 1.1
-#: Room for private residuals where public ones are nearly 0, as of an outcome that is rare there.
+#: Least bound on residuals, for private ones where public ones are nearly 0.
 LEAST_RESIDUAL = 0.5
 NEWTON_STEPS = 50
 #: Least weight of a public record before residuals are balanced, in units of the average.
@@ -75,18 +83,9 @@ Fit = Callable[[FloatArray], Any]
 
 @dataclass(frozen=True)
 class Residuals:
-    """The map of records to moments, at a public fit.
+    """The map of records to moments, at a public fit, with scale s and bound R.
 
-    Parameters
-    ----------
-    fitted : estimator
-        Public.
-    center, spread : ndarray of shape (n_columns,)
-        Mean and standard deviation of the public columns; a constant column has spread inf.
-    scale : float
-        s.
-    bound : float
-        R.
+    A constant column has spread inf.
     """
 
     fitted: Any
@@ -102,9 +101,9 @@ class Residuals:
 
     @classmethod
     def at(cls, fitted: Any, X: FloatArray, y: NDArray[Any]) -> Residuals:
-        """Return the same of rows and outcomes."""
+        """Return the map that public rows and outcomes define."""
         center, spread = X.mean(axis=0), X.std(axis=0)
-        # Columns that are constant, or beyond what doubles can measure, count for nothing.
+        # Columns that are constant, or beyond the range of doubles, count for nothing.
         known = np.isfinite(center) & np.isfinite(spread) & (spread > 0)
         center, spread = np.where(known, center, 0.0), np.where(known, spread, np.inf)
         scale = 0.5
@@ -151,11 +150,7 @@ class Residuals:
 class ResidualMoments(NoisySum):
     """Mean moments of private residuals, at a fit that is known by now; weights follow.
 
-    Parameters
-    ----------
-    public : PublicRecords
-    fit : callable or None, default=None
-        If residuals of a fit with these weights are asked next.
+    ``fit`` is given if residuals of a fit with these weights follow.
     """
 
     public: PublicRecords
@@ -177,7 +172,7 @@ class ResidualMoments(NoisySum):
     def ask(self, known: Known, records: Blocks[PrivateRecords]) -> Any:
         """Return the exact mean."""
         rows = records.map(partial(_moments, known["_residuals"], self.public.design))
-        if np.isinf(amount(self.price)):  # of rows as they are
+        if np.isinf(amount(self.price)):  # without rounding
             return rows.map_reduce(partial(np.sum, axis=0)) / self.public.n_private
         return self.query(known).mean(rows)
 
@@ -253,12 +248,7 @@ def over(n_public: int, index: IntArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NearestCounts(NoisySum):
-    """How many private records are nearest to each of some public points. A subclass says which.
-
-    Parameters
-    ----------
-    public : PublicRecords
-    """
+    """Counts of private records nearest to public points; a subclass says to which points."""
 
     public: PublicRecords
 
@@ -273,19 +263,15 @@ class NearestCounts(NoisySum):
     def ask(self, known: Known, records: Records) -> IntArray:
         """Return exact counts."""
         point_map, points, _ = self.points
-        return records.map_reduce(partial(_held, point_map, points))
+        (counts,) = records.map_reduce(partial(_counts, point_map, points, (len(points),)))
+        return np.asarray(counts)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class CellCounts(NearestCounts):
-    """How many private records are in each cell of the public ones.
+    """Counts of private records in cells of the public ones.
 
-    Parameters
-    ----------
-    public : PublicRecords
-    n_cells : int
-    fit : callable or None, default=None
-        If residuals of a fit with these weights are asked next.
+    ``fit`` is given if residuals of a fit with these weights follow.
     """
 
     n_cells: int
@@ -301,7 +287,7 @@ class CellCounts(NearestCounts):
         point_map, theirs = self.public.mapped(CLIPPED_SHARE)
         kmeans = KMeans(self.n_cells, n_init=1, max_iter=KMEANS_STEPS, random_state=KMEANS_SEED)
         centers = kmeans.fit(theirs).cluster_centers_
-        # A cell that is the nearest of no public record has nobody to give weight to.
+        # A cell that is nearest to no public record has no weights.
         held, cell = np.unique(nearest(theirs, centers), return_inverse=True)
         return point_map, centers[held], cell
 
@@ -317,12 +303,7 @@ class CellCounts(NearestCounts):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PointCounts(NearestCounts):
-    """How many private records are nearest to each distinct public one.
-
-    Parameters
-    ----------
-    public : PublicRecords
-    """
+    """Counts of private records nearest to each distinct public one."""
 
     name = "noisy counts of private records nearest to each public one"
 
@@ -334,12 +315,12 @@ class PointCounts(NearestCounts):
         return point_map, theirs[index], index
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
-        """Return counts, some of them negative, and of whom."""
+        """Return counts, some of them negative, and the places of their public records."""
         return {"public_index": self.points[-1], "weights": noisy.astype(np.float64)}
 
 
 class Order(PointCounts):
-    """The order in which public records join nested sets: by how many are nearest to each."""
+    """The order in which public records join nested sets, by noisy counts."""
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the order."""
@@ -348,14 +329,9 @@ class Order(PointCounts):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class NestedCounts(NoisySum):
-    """How many private records are nearest to each public one of nested sets, set by set.
+    """Counts of private records nearest to each public one of nested sets, set by set.
 
-    Parameters
-    ----------
-    public : PublicRecords
-    sizes : sequence of int
-        Of the sets, rising: each holds the first so many of a released order.
-    fit : callable
+    Each set holds the first so many records of a released order, by rising ``sizes``.
     """
 
     public: PublicRecords
@@ -367,7 +343,7 @@ class NestedCounts(NoisySum):
 
     @property
     def cost(self) -> Cost:
-        """An equal part of the price for each."""
+        """Cost of equal parts of the price."""
         return in_turn([price_of(self.query({}).each(self.price))] * len(self.sizes))
 
     def query(self, known: Known) -> Histograms:
@@ -378,7 +354,7 @@ class NestedCounts(NoisySum):
         """Return the exact counts of each set."""
         point_map, theirs = self.public.mapped()
         joining = theirs[known["_order"]]
-        return records.map_reduce(partial(_held_by_each, point_map, joining, self.sizes))
+        return records.map_reduce(partial(_counts, point_map, joining, self.sizes))
 
     def after(self, known: Known, noisy: Sequence[IntArray]) -> dict[str, Any]:
         """Return candidates: places and weights of public records; and a fit of each."""
@@ -387,13 +363,7 @@ class NestedCounts(NoisySum):
         return {"_candidates": candidates, "_fits": fits}
 
 
-def _held(point_map: PointMap, centers: FloatArray, private: PrivateRecords) -> IntArray:
-    """Return how many private records of a block are nearest to each centre."""
-    place = nearest(point_map.points(private.table, private.y), centers)
-    return np.bincount(place, minlength=centers.shape[0])
-
-
-def _held_by_each(
+def _counts(
     point_map: PointMap, centers: FloatArray, sizes: Sequence[int], private: PrivateRecords
 ) -> tuple[IntArray, ...]:
     """Return the counts of a block for each of some nested sets of centres."""

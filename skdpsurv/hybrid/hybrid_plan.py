@@ -1,10 +1,10 @@
-r"""How a hybrid fit spends epsilon: decided from public numbers and public records.
+r"""The budget of a hybrid fit, from public numbers and public records alone.
 
-The rules of what to do by default (how many cells, which weights, how many rounds) were
-found on the simulations of Wang et al. (2018, section 5.1) and variants of them (2 to 100 columns,
-500 to 20,000 records; logistic, linear, Huber, median and Poisson regression), and on heart
-disease, GUSTO and infarction data in both roles; docs/benchmarks/hybrid says how. A rule may know
-the numbers of records and columns, epsilon and everything about the public records.
+The defaults (numbers of cells, weights, numbers of rounds) were found on the simulations of Wang et
+al. (2018, section 5.1) and variants of them (2 to 100 columns, 500 to 20,000 records; logistic,
+linear, Huber, median and Poisson regression), and on heart disease, GUSTO and infarction data in
+both roles (docs/benchmarks/hybrid). They depend on the numbers of records and columns, epsilon and
+the public records.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.dp import zcdp
 from skdpsurv.dp.checks import list_of, positive
-from skdpsurv.dp.measurement import NoisySum
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.random import require_theorem
-from skdpsurv.dp.zcdp import Concentrated, Price, amount, as_laplace, part
-from skdpsurv.dp.zcdp import parts as gaussian_parts
+from skdpsurv.dp.zcdp import Concentrated, Price
 from skdpsurv.hybrid.hybrid_measurements import (
     CLIPPED_SHARE,
     CellCounts,
@@ -34,10 +33,9 @@ from skdpsurv.hybrid.hybrid_measurements import (
     Residuals,
     lifted,
 )
-from skdpsurv.hybrid.hybrid_records import PublicRecords
-from skdpsurv.hybrid.points import distinct
-from skdpsurv.hybrid.predictions import prediction_assumptions
-from skdpsurv.hybrid.selection import SELECTIONS, SubsetChoice
+from skdpsurv.hybrid.hybrid_records import PublicRecords, distinct
+from skdpsurv.hybrid.meta_estimator import prediction_assumptions, takes_signed_weights
+from skdpsurv.hybrid.selection import SELECTIONS, SubsetSelection
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 
@@ -50,21 +48,20 @@ SUBSET = "noisy counts for nested sets of public records, and a private choice"
 
 METHODS = ("auto", "cells", "residuals", "all", "subset")
 WEIGHTS = ("auto", "signed", "nonnegative")
-#: budget_split by default: see docs/benchmarks/hybrid.
+#: Default of ``budget_split`` (docs/benchmarks/hybrid).
 SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8, 0.1)}
 N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
-#: Cells tell where records are in a few dimensions only.
+#: Cells locate records in a few dimensions only.
 MOST_COLUMNS_FOR_CELLS = 4
 LEAST_CELLS, MOST_CELLS = 10, 1000
 #: Share of the records' number that the noise of signed weights may reach.
 SIGNED_NOISE = 0.1
-#: Residuals of the fit on cells are worth half of epsilon if a moment's noise is no larger.
+#: Largest noise of a moment with which residuals of the fit on cells are worth half of epsilon.
 MOST_NOISE_AFTER_CELLS = 0.1
-#: Rounds of residuals up to a noise of one moment, in one of two rounds; where it is Gaussian, each
-#: of many rounds has little more of it than each of few.
+#: Rounds of residuals, by the largest noise of one moment in one of two rounds. Gaussian noise
+#: grows little with the number of rounds.
 ROUNDS = ((0.01, 3), (0.05, 2))
 GAUSSIAN_ROUNDS = ((0.01, 5), (0.03, 4), (0.06, 3), (0.1, 2))
-#: Of ``budget_split``.
 SHARES = list_of(positive())
 
 
@@ -75,11 +72,8 @@ def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
         return default
     SHARES("budget_split", split)
     stated = tuple(map(float, split))
-    if len(stated) != len(default):
-        raise ValueError(
-            f"budget_split must have {len(default)} share(s) with method={method!r}, got "
-            f"{len(stated)}."
-        )
+    if len(stated) != (n := len(default)):
+        raise ValueError(f"budget_split must have {n} share(s) with {method=}, got {len(stated)}.")
     if not math.isclose(total := math.fsum(stated), 1.0, rel_tol=1e-9):
         raise ValueError("budget_split must add up to 1.")
     return tuple(part / total for part in stated)
@@ -91,16 +85,14 @@ def hybrid_plan(
     fit_with: Callable[[bool], Fit],
     *,
     epsilon: float,
+    delta: float = 0.0,
     method: str,
     n_cells: int | None,
     split: Sequence[float] | None,
-    candidate_sizes: Sequence[int] | None,
-    selection: str,
     weights: str,
-    may_sign: bool,
-    delta: float = 0.0,
+    subset: SubsetSelection,
 ) -> Plan:
-    """Decide how epsilon is spent, looking at public records and numbers only."""
+    """Return the plan of a fit; ``equal`` is the estimator fitted to public records alone."""
     parts = [epsilon * share / MARGIN for share in shares(split, method)]
     n, n_public = records.n_private, records.n_public
     n_columns = records.design_public.shape[1]
@@ -115,16 +107,19 @@ def hybrid_plan(
 
     cells = 0
     sizes: tuple[int, ...] = ()
-    counted: list[NoisySum | SubsetChoice] = []
     rounds: tuple[Price, ...] = ()
     known: dict[str, Any] = {"public_index": np.arange(n_public)}
+    counted: list[Any] = []
     if method in ("all", "subset"):
         cells = distinct(records.mapped()[1]).size
     if method == "all":
         counted = [PointCounts(price=parts[0], public=records)]
+        if weights == "auto" and takes_signed_weights(equal):
+            deviation = math.sqrt(cells) * HISTOGRAM.deviation(parts[0])
+            signed = deviation <= SIGNED_NOISE * n * records.rarest
     elif method == "subset":
-        sizes = candidates(candidate_sizes, cells)
-        choice = SELECTIONS[selection]
+        sizes = candidates(subset.candidate_sizes, cells)
+        choice = SELECTIONS[subset.selection]
         counted = [
             Order(price=parts[0], public=records),
             NestedCounts(price=parts[1], public=records, sizes=sizes, fit=fit_with(signed)),
@@ -141,20 +136,14 @@ def hybrid_plan(
             price = math.fsum(parts) / MARGIN
         cells = n_cells or cell_number(n, n_public, n_columns, price)
         if cells > n_public:
-            raise ValueError(
-                f"n_cells must be at most the number of public records, {n_public}, got {cells}."
-            )
+            raise ValueError(f"n_cells must be at most the {n_public} public records, got {cells}.")
         cells = min(cells, distinct(records.mapped(CLIPPED_SHARE)[1]).size)
         later = fit_with(False) if rounds else None
         counted = [CellCounts(price=price, public=records, n_cells=cells, fit=later)]
     if n_cells is not None and not any(isinstance(one, CellCounts) for one in counted):
-        raise ValueError(
-            f"n_cells must be None with method={method!r} and these columns: no cells are counted."
-        )
+        raise ValueError(f"n_cells must be None: with {method=} no cells are counted here.")
     if rounds and math.isfinite(epsilon):
         require_theorem(residuals().size)
-    if method == "all" and weights == "auto" and may_sign:
-        signed = keeps_signs(cells, n, records.rarest, parts[0])
     fits = [fit_with(False)] * (len(rounds) - 1) + [None]
     moments = [
         ResidualMoments(price=price, public=records, fit=fit, assumptions=asked)
@@ -172,7 +161,7 @@ def hybrid_plan(
             "method": method,
             "n_cells": cells,
             "epsilon_counts": tuple(one.price for one in counted),
-            f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(amount, rounds)),
+            f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(zcdp.amount, rounds)),
             "candidate_sizes": sizes,
         },
         assumed=ASSUMPTIONS,
@@ -185,14 +174,14 @@ def _rounds(
     epsilon: float, delta: float, budget: float, noise: Callable[[Price], float]
 ) -> tuple[Price, ...]:
     """Return the prices of rounds of residuals that share all of a budget."""
-    number = rounds_of_residuals(noise(budget / 2.0), ROUNDS)
     if delta and math.isfinite(epsilon):
-        (whole,) = gaussian_parts(epsilon, delta, (1.0,))
+        (whole,) = zcdp.parts(epsilon, delta, (1.0,))
         if noise(whole) < noise(budget):
-            # Of several rounds the squares of mus add up.
-            of_two = noise(part(whole, math.sqrt(0.5)))
+            # Squares of mus of several rounds add up.
+            of_two = noise(zcdp.part(whole, math.sqrt(0.5)))
             number = rounds_of_residuals(of_two, GAUSSIAN_ROUNDS)
-            return (part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
+            return (zcdp.part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
+    number = rounds_of_residuals(noise(budget / 2.0), ROUNDS)
     return (budget / number / MARGIN,) * number
 
 
@@ -205,31 +194,22 @@ def candidates(stated: Sequence[int] | None, n_points: int) -> tuple[int, ...]:
     sizes = tuple(int(size) for size in stated)
     rising = all(a < b for a, b in pairwise(sizes))
     if not sizes or sizes[0] < 1 or sizes[-1] > n_points or not rising:
-        raise ValueError(
-            "candidate_sizes must rise from at least 1 to at most the number of distinct public "
-            f"records, {n_points}."
-        )
+        raise ValueError(f"candidate_sizes must rise from at least 1 to at most {n_points}.")
     return sizes
 
 
 def cell_number(n_private: int, n_public: int, n_columns: int, epsilon: float) -> int:
-    """Return m: more where there are more records to count, at least 5 public ones a cell."""
-    signal = n_private * min(epsilon, 1e6)
-    wanted = math.ceil(max(n_columns, 1) * math.sqrt(signal))
+    """Return m, which grows with the records, and leaves at least 5 public ones for a cell."""
+    wanted = math.ceil(max(n_columns, 1) * math.sqrt(n_private * min(epsilon, 1e6)))
     return max(1, min(max(wanted, LEAST_CELLS), n_public // 5, MOST_CELLS), min(n_public, 2))
-
-
-def keeps_signs(n_cells: int, n_private: int, rarest: float, epsilon: float) -> bool:
-    """Return whether noise is small enough for negative weights to do no harm."""
-    noise = math.sqrt(n_cells) * HISTOGRAM.deviation(epsilon)
-    return noise <= SIGNED_NOISE * n_private * rarest
 
 
 def noise_of_moments(n_private: int, n_columns: int, bound: float, price: Price) -> float:
     """Return the standard deviation of one moment's noise."""
-    return math.sqrt(n_columns + 2) * 2.0 * bound / (as_laplace(price, n_columns + 1) * n_private)
+    epsilon = zcdp.as_laplace(price, n_columns + 1)
+    return math.sqrt(n_columns + 2) * 2.0 * bound / (epsilon * n_private)
 
 
 def rounds_of_residuals(noise: float, rounds: Sequence[tuple[float, int]]) -> int:
-    """Return how many times to look at residuals, by the deviation of a moment's noise."""
+    """Return the number of rounds of residuals, by the deviation of a moment's noise."""
     return next((number for most, number in rounds if noise <= most), 1)

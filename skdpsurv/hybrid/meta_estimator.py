@@ -1,17 +1,21 @@
-"""Estimators around another one: the public mask, the outcome, and weighted fits.
+"""Estimators around another one: the public mask, the outcome, weighted fits and predictions.
 
-The public mask, and the outcome: checked without showing a value.
+**Weighted fits** are post-processing of released weights, so that their failures may show. Weights
+are noisy counts and may be negative. Clipped to 0 they suit any estimator, and are biased upwards.
+Unclipped they are unbiased, and suit a loss that stays convex with them: the solution found is
+checked, and if it is no minimum the clipped weights are used.
 
-Estimators that fit another one with released weights: post-processing, from here on.
-
-Weights are noisy counts and may be negative. Clipped to 0 they suit any estimator, and are biased
-upwards. As they are they are unbiased, and suit a loss that stays convex with them: the solution
-found is checked, and where it is no minimum the clipped weights are used. Everything that is looked
-at here has been released, so that failures may show.
+**Predictions for private records** are made for each record by itself, as a sensitivity holds for a
+record only if its prediction depends on it alone. Estimators that are known to predict row by row
+get a whole table at once; of others, a copy sees one record and is thrown away. Copies may share
+something (a cache, a running statistic, a service), which the guarantee says:
+:func:`prediction_assumptions`. No estimator that was asked about a private record is released. A
+record without a prediction has NaN: a failure must not show.
 """
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,31 +38,33 @@ from skdpsurv.dp.checks import Check, by, supports_lazy_input
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.base import gram
-from skdpsurv.regression.tabular import NO_OUTCOME, TabularEstimator, checked_numbers, one_column
+from skdpsurv.regression.tabular import (
+    NO_OUTCOME,
+    TabularEstimator,
+    ask_alone,
+    checked_numbers,
+    one_column,
+)
 
 
 def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
     """Return a mask that may be all True or all False."""
     if public is None:
-        raise ValueError(
-            "public must be given: a boolean for each record, True for those that may be published."
-        )
+        raise ValueError("public must be given: a boolean for each record.")
     refuse_masked(public, "public")
     found: Any = attempted(np.asarray, public)
     mask: NDArray[Any] = np.empty(0) if found is None else found
-    if mask.dtype.kind == "O" and all(isinstance(value, bool | np.bool_) for value in mask.ravel()):
+    if mask.dtype.kind == "O" and all(isinstance(one, bool | np.bool_) for one in mask.ravel()):
         mask = mask.astype(bool)
     if mask.dtype != np.bool_ or mask.ndim != 1:
         raise TypeError("public must be a one-dimensional array of booleans.")
     if mask.size != n_records:
-        raise ValueError(
-            f"public must have one boolean for each of the {n_records} records, got {mask.size}."
-        )
+        raise ValueError(f"public must have {n_records} booleans, got {mask.size}.")
     return mask
 
 
 def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[Any]]:
-    """Return the public ones of some records, and their outcomes; no private one is looked at."""
+    """Return the public records of a block, and their outcomes, without a look at private ones."""
     X, y, public = block
     mask = boolean_mask(public, size(X)[0])
     refuse_no_target(y)
@@ -70,8 +76,7 @@ def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[
         raise ValueError(NO_OUTCOME)
     require_one_each(n_records, mask.size)
     theirs = take(values, np.flatnonzero(mask))
-    with warnings.catch_warnings():
-        # Said once, of all records.
+    with warnings.catch_warnings():  # the private records warn, once
         warnings.simplefilter("ignore", DataConversionWarning)
         outcome = checked_outcome(theirs, int(mask.sum()), classifies)
     return take(X, np.flatnonzero(mask)), outcome
@@ -83,9 +88,8 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
         return checked_numbers(y, n_records)
     # Objects: one private label must not change the type of the public ones.
     outcome = one_column(y, n_records, object)
-    # Of an object that compares with nothing there is no answer.
-    missing = attempted(lambda: bool(pd.isna(outcome).any()))
-    if missing is not False:
+    # None: an object compares with nothing.
+    if attempted(lambda: bool(pd.isna(outcome).any())) is not False:
         raise ValueError("y contains NaN or missing labels; every record must have a label.")
     return outcome
 
@@ -146,6 +150,76 @@ def is_minimum(fitted: Any, X: FloatArray, weights: FloatArray) -> bool:
     return bool(np.isfinite(hessian).all() and np.linalg.eigvalsh(hessian)[0] > 0.0)
 
 
+@functools.cache
+def row_wise() -> frozenset[type]:
+    """Return the types that are known to predict row by row; subclasses may do anything.
+
+    Their predictions are sums over columns, or walks down trees, of each row. A table of finite
+    numbers within the public range makes none of them fail: they check that numbers are finite
+    (trees: in single precision, too), and the public rows, of the same range, have passed that in
+    fit. An overflow stays in its row.
+    """
+    from sklearn import ensemble, linear_model, tree
+
+    known = {
+        linear_model: "ElasticNet GammaRegressor HuberRegressor Lasso LinearRegression "
+        "LogisticRegression PoissonRegressor QuantileRegressor Ridge RidgeClassifier "
+        "SGDClassifier SGDRegressor TweedieRegressor",
+        tree: "DecisionTreeClassifier DecisionTreeRegressor",
+        ensemble: "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier "
+        "RandomForestRegressor",
+    }
+    return frozenset(
+        getattr(where, name) for where, names in known.items() for name in names.split()
+    )
+
+
+def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
+    """Return the assumptions on an estimator that predicts for private records."""
+    if type(estimator) in row_wise():
+        return ()
+    return (
+        f"what {type(estimator).__name__} predicts for a record depends on that record alone, and "
+        "is remembered nowhere: copies of it share no state that predictions change, be it of an "
+        "object in it, its class, its module or a service",
+    )
+
+
+def predicted_numbers(fitted: Any, X: FloatArray) -> FloatArray:
+    """Return predicted outcomes, of shape (n_records,); NaN for none."""
+    return _row_by_row(fitted, X, _numbers, 1)[:, 0]
+
+
+def predicted_probabilities(fitted: Any, X: FloatArray) -> FloatArray:
+    """Return class probabilities in [0, 1], of shape (n_records, n_classes); NaN for none.
+
+    A classifier without probabilities has 1 for the class that it predicts.
+    """
+    return np.clip(_row_by_row(fitted, X, _likely, len(fitted.classes_)), 0.0, 1.0)
+
+
+def _numbers(fitted: Any, rows: FloatArray) -> FloatArray:
+    return np.asarray(fitted.predict(rows), dtype=np.float64).reshape(-1, 1)
+
+
+def _likely(fitted: Any, rows: FloatArray) -> FloatArray:
+    if hasattr(fitted, "predict_proba"):
+        return np.asarray(fitted.predict_proba(rows), dtype=np.float64)
+    labels, classes = np.asarray(fitted.predict(rows)).tolist(), fitted.classes_.tolist()
+    return np.array([[float(label == one) for one in classes] for label in labels])
+
+
+def _row_by_row(
+    fitted: Any, X: FloatArray, predict: Callable[[Any, FloatArray], FloatArray], width: int
+) -> FloatArray:
+    # The type alone decides: no record decides for another one.
+    if type(fitted) in row_wise():
+        whole = (len(X), width)
+        return ask_alone(fitted, lambda one, _: predict(one, X), 1, whole, copies=False)[0]
+    each = len(X), (1, width)
+    return ask_alone(fitted, lambda one, i: predict(one, X[i : i + 1].copy()), *each)[:, 0]
+
+
 def delegated(name: str) -> Callable[[Any], bool]:
     """Say that a method is there if the estimator inside has it."""
 
@@ -158,35 +232,29 @@ def delegated(name: str) -> Callable[[Any], bool]:
 
 
 def _lazily(name: str) -> Any:
-    """Have a method take collections of Dask; what the estimator inside says of a row shows how."""
+    """Have a method take collections of Dask; one placeholder row shows its shape and type."""
 
-    def said(outer: Any) -> NDArray[Any]:
+    def example(outer: Any) -> NDArray[Any]:
         check_is_fitted(outer, "estimator_")
         inner = outer.estimator_
         return np.asarray(getattr(inner, name)(np.zeros((1, inner.n_features_in_))))
 
     def width(outer: Any) -> int | None:
-        shape = said(outer).shape
-        return int(shape[1]) if len(shape) > 1 else None
+        return example(outer).shape[1] if example(outer).ndim > 1 else None
 
-    return supports_lazy_input(width, lambda outer: said(outer).dtype)
+    return supports_lazy_input(width, lambda outer: example(outer).dtype)
 
 
 def _check_estimator(estimator: Any) -> None:
     """Refuse an estimator that cannot be fitted with weights, or again."""
     if estimator is None:
         return
+    name = type(estimator).__name__
     if not has_fit_parameter(estimator, "sample_weight"):
-        raise TypeError(
-            "estimator must have a fit that takes sample_weight, and "
-            f"{type(estimator).__name__} has none."
-        )
+        raise TypeError(f"estimator must have a fit that takes sample_weight, and {name} has none.")
+    # One estimator would be asked about private records and released.
     if clone(estimator) is estimator:
-        # The one that is asked about private records would be the one that is released.
-        raise TypeError(
-            "estimator must be such that sklearn.base.clone makes another one, and "
-            f"{type(estimator).__name__} returns itself."
-        )
+        raise TypeError(f"estimator must be copied by sklearn.base.clone: {name} returns itself.")
 
 
 class PrivateMetaEstimator(TabularEstimator):
@@ -216,14 +284,14 @@ class PrivateMetaEstimator(TabularEstimator):
 
     @_lazily("predict")
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return what ``estimator_`` predicts.
+        """Return the predictions of ``estimator_``.
 
         Parameters
         ----------
         X : array-like or collection of Dask, of shape (n_samples, n_features)
-            Of Dask, what is returned is an array of Dask.
+            For a collection of Dask, an array of Dask is returned.
         """
-        return self._said("predict", X)
+        return self._delegate("predict", X)
 
     @available_if(delegated("predict_proba"))
     @_lazily("predict_proba")
@@ -233,9 +301,9 @@ class PrivateMetaEstimator(TabularEstimator):
         Parameters
         ----------
         X : array-like or collection of Dask, of shape (n_samples, n_features)
-            Of Dask, what is returned is an array of Dask.
+            For a collection of Dask, an array of Dask is returned.
         """
-        return self._said("predict_proba", X)
+        return self._delegate("predict_proba", X)
 
     @available_if(delegated("decision_function"))
     @_lazily("decision_function")
@@ -245,11 +313,11 @@ class PrivateMetaEstimator(TabularEstimator):
         Parameters
         ----------
         X : array-like or collection of Dask, of shape (n_samples, n_features)
-            Of Dask, what is returned is an array of Dask.
+            For a collection of Dask, an array of Dask is returned.
         """
-        return self._said("decision_function", X)
+        return self._delegate("decision_function", X)
 
-    def _said(self, name: str, X: Any) -> NDArray[Any]:
+    def _delegate(self, name: str, X: Any) -> NDArray[Any]:
         rows = self._matrix(X)  # before the estimator inside is asked for
         return np.asarray(getattr(self.estimator_, name)(rows))
 
@@ -272,18 +340,16 @@ class PrivateMetaEstimator(TabularEstimator):
         """Return the score on all records, or on those that are not public."""
         rows = self._matrix(X)
         outcome = checked_outcome(y, rows.shape[0], self._classifies)
-        scored = np.ones(rows.shape[0], dtype=bool)
-        if public is not None:
-            scored = ~boolean_mask(public, rows.shape[0])
+        scored: Any = slice(None) if public is None else ~boolean_mask(public, rows.shape[0])
         options = {}
         if sample_weight is not None:
             options["sample_weight"] = np.asarray(sample_weight)[scored]
 
-        def scored_alone() -> float:
+        def score() -> float:
             target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
             return float(self.estimator_.score(rows[scored], target, **options))
 
-        found = attempted(scored_alone)  # its own message may quote labels
+        found = attempted(score)  # its own message may quote labels
         if found is None:
             raise ValueError("y must hold labels, or numbers, of the same type as those of fit.")
         return float(found)
@@ -300,7 +366,4 @@ class PrivateMetaEstimator(TabularEstimator):
         return tags
 
     def _formula(self, script: Any) -> str:
-        raise ValueError(
-            f"A {type(self).__name__} has no formula: the estimator that it fits is not in the "
-            "release."
-        )
+        raise ValueError(f"{type(self).__name__} has no formula: its release lacks the estimator.")

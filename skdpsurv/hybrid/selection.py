@@ -14,7 +14,7 @@ each of the k sums, which may then be published (errata 3).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -26,9 +26,8 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.checks import Check, Parameters, choice, integer, list_of, optional
 from skdpsurv.dp.measurement import Known, NoisySum
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.hybrid.hybrid_records import PROOF, Design, PrivateRecords, PublicRecords
-from skdpsurv.hybrid.points import places_of
-from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
+from skdpsurv.hybrid.hybrid_records import PROOF, Design, PrivateRecords, PublicRecords, places_of
+from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities
 from skdpsurv.mechanisms.sums import LOSS, Choices, Sums
 
 
@@ -50,7 +49,7 @@ def record_losses(
 
 
 def _within(losses: FloatArray) -> FloatArray:
-    """Return losses in [0, 1]; a model that predicts no number has lost."""
+    """Return losses in [0, 1], and 1 for no number."""
     return np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0))
 
 
@@ -70,20 +69,13 @@ def _lost_by_each(
 
 
 def chosen(known: Known, place: int) -> dict[str, Any]:
-    """Return a candidate: whom it weighs, and how much."""
-    index, weights = known["_candidates"][place]
-    return {"public_index": index, "weights": weights}
+    """Return a candidate: places of public records, and their weights."""
+    return dict(zip(("public_index", "weights"), known["_candidates"][place], strict=True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SubsetChoice(Choices):
-    """One of several fits, by their losses on private records.
-
-    Parameters
-    ----------
-    public : PublicRecords
-    n_fits : int
-    """
+    """One of several fits, by their losses on private records."""
 
     public: PublicRecords
     n_fits: int
@@ -108,13 +100,7 @@ class SubsetChoice(Choices):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LossCurve(NoisySum):
-    """The losses of several fits on private records, and the fit that has the least.
-
-    Parameters
-    ----------
-    public : PublicRecords
-    n_fits : int
-    """
+    """The losses of several fits on private records, and the fit with the least."""
 
     public: PublicRecords
     n_fits: int
@@ -143,6 +129,7 @@ SELECTIONS: Mapping[str, type[SubsetChoice | LossCurve]] = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class SubsetSelection(Parameters):
     """How ``HybridMEstimator(method=...)`` chooses among subsets of the public records.
 
@@ -151,7 +138,7 @@ class SubsetSelection(Parameters):
     Parameters
     ----------
     selection : {"permute_and_flip", "noisy_curve"}, default="permute_and_flip"
-        How the choice is made. The noisy curve of losses is released in ``curve_``.
+        Mechanism of the choice. The noisy curve of losses is released in ``curve_``.
     candidate_sizes : sequence of int or None, default=None
         Sizes of the subsets; None for ten in geometric progression.
 
@@ -164,13 +151,11 @@ class SubsetSelection(Parameters):
     SubsetSelection()
     """
 
+    selection: str = "permute_and_flip"
+    _: KW_ONLY
+    candidate_sizes: Sequence[int] | None = None
+
     _rules: ClassVar[dict[str, Check]] = {
         "selection": choice(*SELECTIONS),
         "candidate_sizes": optional(list_of(integer())),
     }
-
-    def __init__(
-        self, selection: str = "permute_and_flip", *, candidate_sizes: Sequence[int] | None = None
-    ) -> None:
-        self.selection = selection
-        self.candidate_sizes = candidate_sizes

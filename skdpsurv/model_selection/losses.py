@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils import check_array, get_tags
 
-from skdpsurv.classification.logistic_model import LogisticModel
+from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.cells import LoneRows, lone_target
@@ -32,10 +32,10 @@ from skdpsurv.dp import silence, silent_arithmetic
 from skdpsurv.dp.checks import one_of, positive_number
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
-from skdpsurv.hybrid.predictions import asked_alone, row_wise
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, unprotected_steps
+from skdpsurv.regression.tabular import ask_alone
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
@@ -210,7 +210,7 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
                 row = LoneRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
                 return loss(copied, row, lone_target(take(y, slice(i, i + 1)), 0))
 
-            losses = asked_alone(model, alone, n_records, (1,))[:, 0]
+            losses = ask_alone(model, alone, n_records, (1,))[:, 0]
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
 
 
@@ -250,9 +250,9 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
         X, valid = _readable(_matrix(final, X), valid, largest=LARGEST_SINGLE)
         final = final.estimator_
     elif not isinstance(final, WeibullCurve):
-        X, valid = _readable(X, valid)
-    found = asked_alone(final, lambda model, _: loss(model, X, y), 1, (valid.size,), copies=False)
-    return np.where(valid, found[0], np.nan)
+        X, seen = _come_through(X, seen)
+    found = ask_alone(final, lambda one, _: loss(one, X, y), 1, (seen.size,), copies=False)
+    return np.where(seen, found[0], np.nan)
 
 
 def _readable(
@@ -303,10 +303,11 @@ def _normalizes(step: Any) -> bool:
 
 
 def _matrix(final: PrivateMetaEstimator, X: Any) -> FloatArray:
-    """Return rows as the inner estimator takes them, read one by one; NaN for failures."""
-
-    def read(model: Any, i: int) -> Any:
-        return model._matrix(take(X, slice(i, i + 1)))
-
-    shape = (1, final.estimator_.n_features_in_)
-    return asked_alone(final, read, length(X), shape, copies=False)[:, 0]
+    """Return rows as the estimator inside sees them, read one by one; NaN where that fails."""
+    return ask_alone(
+        final,
+        lambda one, i: one._matrix(take(X, slice(i, i + 1))),
+        length(X),
+        (1, final.estimator_.n_features_in_),
+        copies=False,
+    )[:, 0]

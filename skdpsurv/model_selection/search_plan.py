@@ -24,8 +24,12 @@ from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, IndexArray, IntArray
 from skdpsurv.dp.zcdp import Concentrated, Price, amount
 from skdpsurv.hybrid import HybridMEstimator
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, boolean_mask
-from skdpsurv.hybrid.predictions import prediction_assumptions, row_wise
+from skdpsurv.hybrid.meta_estimator import (
+    PrivateMetaEstimator,
+    boolean_mask,
+    prediction_assumptions,
+    row_wise,
+)
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.candidates import Candidate, Fit, one_of_each, private_step
 from skdpsurv.model_selection.losses import Loss, summed_losses, through_pipeline

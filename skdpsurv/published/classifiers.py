@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from skdpsurv.classification import budgets
-from skdpsurv.classification.feature_groups import FeaturePartition
-from skdpsurv.classification.logistic_model import LogisticMinimisers, LogisticModel
-from skdpsurv.classification.private_classifier import LabelledShape
-from skdpsurv.classification.stack_plan import LogisticCombiner
+from skdpsurv.classification.logistic_measurements import LogisticMinimisers
+from skdpsurv.classification.private_classifier import LabelledShape, LogisticModel
+from skdpsurv.classification.stack_plan import FeaturePartition, LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp.checks import Check, positive
 from skdpsurv.dp.plan import Plan
 from skdpsurv.mechanisms.perturbation import NAMES
 from skdpsurv.release import Release
@@ -60,13 +58,11 @@ class PublishedLogisticRegression(LogisticModel):
     'proved'
     """
 
-    # What it does not have.
+    # Parameters that it lacks.
     calibration = "published"
     max_residual = 1.0
     prior = None
     inference_share = 0.0
-
-    _rules: ClassVar[dict[str, Check]] = {"intercept_scaling": positive()}
 
     def __init__(
         self,
@@ -138,7 +134,7 @@ class PublishedStackingClassifier(StackingModel):
     'proved'
     """
 
-    # What it does not have.
+    # Parameters that it lacks.
     calibration = "published"
     max_residual = 1.0
     delta = 0.0

@@ -16,24 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import PrivacyAccountant, silent_arithmetic
-from skdpsurv.dp.checks import (
-    Check,
-    given,
-    integer,
-    is_list,
-    later,
-    list_of,
-    number_in,
-    one_or_list_of,
-    rule_of,
-)
+from skdpsurv.dp import PrivacyAccountant, checks
+from skdpsurv.dp.checks import Check, given, integer, list_of, number_in
 from skdpsurv.dp.measurement import Known, NoisySum
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.references import reference
+from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.hybrid.hybrid_records import places_of
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, checked_outcome, fit_weighted
-from skdpsurv.hybrid.points import places_of
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.release import Release
@@ -43,20 +34,19 @@ MOST_CELLS = 2_000_000
 
 
 def _is_range(pair: Any) -> bool:
-    try:
-        low, high = (float(value) for value in (pair if is_list(pair) else ()))
-    except (TypeError, ValueError, OverflowError):
-        return False
-    return math.isfinite(high - low) and low < high
+    ends: Any = attempted(partial(np.asarray, dtype=np.float64), pair)
+    return (
+        ends is not None and ends.shape == (2,) and 0.0 < float(ends[1]) - float(ends[0]) < math.inf
+    )
 
 
-#: Of each of ``bounds``, and of ``outcome`` if it is a number.
-RANGE = rule_of("a pair (lowest, highest) of finite numbers, rising", holds=_is_range)
+#: Rule of each of ``bounds``, and of a numeric ``outcome``.
+RANGE = checks.rule_of("a pair (lowest, highest) of finite numbers, rising", holds=_is_range)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GridCounts(NoisySum):
-    """How many records are in each cell of a grid."""
+    """Counts of records in the cells of a grid."""
 
     n_cells: int
 
@@ -66,7 +56,7 @@ class GridCounts(NoisySum):
     asked = HISTOGRAM  # each record is in one cell
 
     def ask(self, known: Known, records: Blocks[IntArray]) -> IntArray:
-        """Return exact counts of the cells that records are in."""
+        """Return exact counts."""
         return records.map_reduce(partial(np.bincount, minlength=self.n_cells))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
@@ -77,9 +67,9 @@ class GridCounts(NoisySum):
 class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     """Any estimator, fitted to the centres of a grid's cells with noisy counts as weights.
 
-    What is released, the counts of all cells, is epsilon-differentially private under replacement
-    of one record. No public records are needed, and few columns can be had: the number of cells is
-    a product.
+    The release, the counts of all cells, is epsilon-differentially private under replacement of one
+    record. No public records are needed. Only few columns are possible, as the number of cells is a
+    product.
 
     Parameters
     ----------
@@ -89,9 +79,9 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` adds no noise.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
-        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
-        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
+        Public transformer of raw rows, such as :class:`~skdpsurv.data.PublicColumns`, which states
+        public bounds and categories of the columns of X. It is cloned, learns nothing, and
+        ``release_`` then stands alone. None: X holds numbers, taken as they are.
     bounds : sequence of (float, float)
         Public range of each column (of each feature, if ``columns`` makes these), as (lowest,
         highest). Required; values beyond are clipped.
@@ -114,7 +104,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     guarantee_ : PrivacyGuarantee
     release_ : Release
     columns_ : transformer or None
-        That of the fit, which reads the rows that predictions are asked for. Public.
+        Fitted copy of ``columns``, applied to rows passed to ``predict``. Public.
     n_features_in_ : int
 
     Raises
@@ -154,8 +144,8 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),
         "bounds": given("the public range of each column.", list_of(RANGE)),
-        "n_bins": one_or_list_of(integer()),
-        "outcome": given("the classes, or the public range of the outcome.", later),
+        "n_bins": checks.one_or_list_of(integer()),
+        "outcome": given("the classes, or the public range of the outcome.", checks.later),
     }
 
     def __init__(
@@ -189,7 +179,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         y : array-like or collection of Dask, of shape (n_samples,)
             Labels or numbers. Private.
         person : array-like of shape (n_samples,), or None
-            Whose each record is, as whole numbers or text: of each person the first record is used,
+            Person identifiers, as whole numbers or text. The first record of each person is used,
             and the guarantee is about people. Private. None: nobody has two records.
 
         Returns
@@ -201,37 +191,28 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     def _plan(self, shape: Shape) -> Plan:
         n_stated = len(self._bounds())
         if n_stated != shape.n_features:
-            raise ValueError(
-                f"bounds must have a pair for each of the {shape.n_features} columns, got "
-                f"{n_stated}."
-            )
+            raise ValueError(f"bounds must have {shape.n_features} pairs, got {n_stated}.")
         self._fit_equally()  # shows whether the estimator can be fitted
         inputs = {"n_records": shape.n_records, "n_cells": math.prod(self._grid_shape())}
-        # The least of what rounding could take is given to the noise.
         counts = GridCounts(price=float(self.epsilon) / MARGIN, n_cells=inputs["n_cells"])
         return Plan(counts, float(self.epsilon), inputs=inputs)
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[IntArray]:
-        """Return the place of each record's cell."""
-        places = in_blocks(X, y).map(self._without_ledger()._places).persist()
+        places = in_blocks(X, y).map(self._without_ledger()._places).held()
         shape.require(places.map_reduce(np.size))
         return places
 
     def _places(self, block: tuple[Any, ...]) -> IntArray:
-        """Return the places of some records, after refusing what has no place in the domain."""
+        """Return the cells of a block of records, after refusing values outside the domain."""
         X, y = block
         rows = self._fitting_rows(X)
         target = checked_outcome(y, rows.shape[0], self._classifies)
         values = rows if self._classifies else np.column_stack([rows, target])
+        low, high = np.array(self._ranges()).reshape(-1, 2).T
+        bins = np.array(self._bins(), dtype=np.int64)
         # Values beyond a bound are in the last cell.
-        shares = (
-            (np.clip(v, a, b) - a) / (b - a)
-            for v, (a, b) in zip(values.T, self._ranges(), strict=True)
-        )
-        cells = [
-            np.minimum((share * bins).astype(np.int64), bins - 1)
-            for share, bins in zip(shares, self._bins(), strict=True)
-        ]
+        shares = (np.clip(values, low, high) - low) / (high - low)
+        cells = list(np.minimum((shares * bins).astype(np.int64), bins - 1).T)
         if self._classifies:
             cells.append(places_of(target, self._labels.tolist()))
             if cells[-1].max() == self._labels.size:
@@ -263,7 +244,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         return cls._rebuilt(release, estimator=estimator)
 
     def _grid(self) -> list[NDArray[Any]]:
-        """Return the cells' centres, column by column, and their outcomes."""
+        """Return the cells' centres, column by column, and their outcomes last."""
         axes: list[NDArray[Any]] = [
             low + (high - low) * (np.arange(bins) + 0.5) / bins
             for (low, high), bins in zip(self._ranges(), self._bins(), strict=True)
@@ -273,7 +254,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         return [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
 
     def _fit_equally(self) -> Any:
-        """Fit a new clone to all cells alike, which shows whether it can be fitted."""
+        """Fit a new clone to all cells with equal weights."""
         *columns, outcomes = self._grid()
         weights = np.ones(outcomes.size)
         return clone(self._estimator).fit(np.column_stack(columns), outcomes, sample_weight=weights)
@@ -322,34 +303,22 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     def _check_together(self) -> None:
         if not self._classifies:
             RANGE("outcome", self.outcome)
-        elif not _are_classes(np.asarray(self.outcome)):
-            raise ValueError(
-                "outcome must be a list of at least two classes, all numbers or all text."
-            )
+        elif not _are_classes(self.outcome):
+            raise ValueError("outcome must be a list of classes: two or more numbers or texts.")
         wanted = len(self._ranges())
         if len(self._bins()) != wanted:
-            raise ValueError(
-                f"n_bins must be one number, or a list of {wanted}, got {len(self._bins())}."
-            )
+            raise ValueError(f"n_bins must be one number, or {wanted}, got {len(self._bins())}.")
         n_cells = math.prod(self._grid_shape())
         if n_cells > MOST_CELLS:
-            raise ValueError(
-                f"n_bins must make at most {MOST_CELLS:,} cells, got {n_cells:,}; use fewer bins "
-                "or fewer columns."
-            )
+            raise ValueError(f"n_bins must make at most {MOST_CELLS:,} cells, got {n_cells:,}.")
 
     def _matrix(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "estimator_")
         return self._prediction_rows(X)
 
 
-def _are_classes(stated: NDArray[Any]) -> bool:
-    if stated.ndim != 1 or stated.size < 2:
-        return False
-    try:
-        with silent_arithmetic():
-            labels = np.unique(stated)
-            kind = type_of_target(labels)
-    except (TypeError, ValueError):  # of labels that cannot be compared
-        return False
-    return labels.size > 1 and kind in ("binary", "multiclass")
+def _are_classes(stated: Any) -> bool:
+    labels = np.asarray(stated)
+    found: Any = attempted(np.unique, labels)  # labels may not compare
+    several = labels.ndim == 1 and found is not None and found.size > 1
+    return several and attempted(type_of_target, found) in ("binary", "multiclass")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from skdpsurv.regression.tabular import PrivateLinearModel
+from skdpsurv.regression.linear import PrivateLinearModel
 
 __all__ = ["PrivateLinearModel"]

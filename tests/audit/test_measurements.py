@@ -20,13 +20,12 @@ from skdpsurv import (
 )
 from skdpsurv.audit import measurement_audit
 from skdpsurv.audit.walk import visits
-from skdpsurv.classification import budgets
 from skdpsurv.classification.stack_plan import Stack
 from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Disjoint, Sequential, Total
 from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.likelihoods.hazard import DiscreteHazard
-from skdpsurv.mechanisms import descent, moments, sums
+from skdpsurv.mechanisms import descent, joint_calibration, moments, sums
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.search_plan import LeastLoss
 from skdpsurv.survival.curves import table as curve_table
@@ -143,7 +142,7 @@ def test_half_of_the_sensitivity_of_gradients_is_refuted(monkeypatch, name):
 
 @pytest.mark.parametrize("name", ["logistic, three classes", "logistic, descents", "search"])
 def test_a_calibration_that_spends_twice_its_price_is_refuted(monkeypatch, name):
-    for module, given in ((budgets, "calibrate_jointly"), (descent, "calibrate")):
+    for module, given in ((joint_calibration, "calibrate_jointly"), (descent, "calibrate")):
         monkeypatch.setattr(module, given, _twice(getattr(module, given)))
     assert "all that is hidden together" in refuted(audited(name))
 

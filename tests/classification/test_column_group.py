@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdpsurv.classification.group_fit import ColumnGroup
+from skdpsurv.classification.logistic_measurements import ColumnGroup
 from skdpsurv.dp import clip_rows
 
 X = np.random.default_rng(0).normal(size=(200, 5)) * np.array([1, 1e-3, 10, 1, 1])

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.classification.feature_groups import (
+from skdpsurv.classification.stack_plan import (
     checked_weights,
     feature_groups,
     group_norms,
@@ -68,12 +68,12 @@ class TestGroupsThatAreMade:
         assert all(type(c) is int for group in groups for c in group)
 
     def test_more_groups_than_columns(self):
-        with pytest.raises(ValueError, match=r"^n_partitions must be at most .* 4, got 5"):
+        with pytest.raises(ValueError, match=r"^n_partitions must be at most 4 columns, got 5"):
             feature_groups(None, 5, None, 4, None)
 
     @pytest.mark.parametrize("groups", [None, [[0, 1, 2, 3]]])
     def test_importances_of_another_length(self, groups):
-        with pytest.raises(ValueError, match=r"^importances must have one number for each of"):
+        with pytest.raises(ValueError, match=r"^importances must have 4 numbers, got 3"):
             feature_groups(groups, 1, np.ones(3), 4, None)
 
 
@@ -94,12 +94,12 @@ class TestGroupsThatAreStated:
     @pytest.mark.parametrize(
         ("groups", "rule"),
         [
-            ([[0, 1], [1, 2, 3]], "each of the 4 columns once"),
-            ([[0, 1], ["bmi", 2, 3]], "each of the 4 columns once"),
-            ([[0, 1, 1], [2, 3]], "each of the 4 columns once"),
-            ([[0, 1], [2]], "each of the 4 columns once"),
-            ([], "each of the 4 columns once"),
-            ([[0, 1, 2, 3], []], "each of the 4 columns once"),
+            ([[0, 1], [1, 2, 3]], "all 4 columns once"),
+            ([[0, 1], ["bmi", 2, 3]], "all 4 columns once"),
+            ([[0, 1, 1], [2, 3]], "all 4 columns once"),
+            ([[0, 1], [2]], "all 4 columns once"),
+            ([], "all 4 columns once"),
+            ([[0, 1, 2, 3], []], "all 4 columns once"),
             ([[0, 1], [2, 4]], "from 0 to 3, got 4"),
             ([[0, 1], [2, -1]], "from 0 to 3, got -1"),
             ([["age", "bmi"], ["dose", "weight"]], "'weight' is none"),
@@ -161,7 +161,7 @@ class TestNorms:
     @pytest.mark.parametrize(
         ("norms", "rule"),
         [
-            ([1.0], "one bound for each of the 2 groups, got 1"),
+            ([1.0], "2 bounds, got 1"),
             ([1.0, 1.0, 1.0], "got 3"),
             ([1.0, 0.0], "positive"),
             ([1.0, -1.0], "positive"),

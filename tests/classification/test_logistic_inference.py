@@ -13,8 +13,8 @@ from scipy import special, stats
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.audit.density_ratio import minimisations
 from skdpsurv.audit.walk import planned
-from skdpsurv.classification.group_fit import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
+from skdpsurv.classification.logistic_measurements import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source, row_weights
 from skdpsurv.dp.zcdp import remaining_budget
@@ -166,7 +166,7 @@ class TestWeights:
         one = model(1000.0, recalibration_share=0.0, intercept_scaling=0.7, data_norm=0.5)
         X = rng.normal(size=(n, 3))
         fit = one._plan(one._shape(X, rng.integers(2, size=n))).leaves[0].fit
-        assert fit.reach == REACH
+        assert fit.downweighting_bound == REACH
         (problem,) = fit.problems(InMemory([SignedRows(X, rng.choice([-1.0, 1.0], (1, n)))]))
         likelihood, (block,) = problem.likelihood, problem.blocks.results(lambda b: b)
         bound = likelihood.constants
@@ -324,7 +324,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("changes", "match"),
         [
-            ({"recalibration_share": 0.8}, "recalibration_share and inference_share must leave"),
+            ({"recalibration_share": 0.8}, "recalibration_share and inference_share must add up"),
             ({"classes": [0, 1, 2]}, "inference_share must be 0 for other than two classes"),
             ({"classes": [0]}, "inference_share must be 0 for other than two classes"),
         ],

@@ -11,8 +11,13 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import normalize
 
 from skdpsurv import DPLogisticRegression
-from skdpsurv.classification.group_fit import SignedRows
-from skdpsurv.classification.logistic_model import LARGEST_SLOPE, LEAST_SLOPE, N_GROUPS, MarginTable
+from skdpsurv.classification.logistic_measurements import (
+    LARGEST_SLOPE,
+    LEAST_SLOPE,
+    N_GROUPS,
+    MarginTable,
+    SignedRows,
+)
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import RandomSource, random_source

@@ -21,7 +21,7 @@ from skdpsurv import (
     PrivacyLeakWarning,
     PrivateStackingClassifier,
 )
-from skdpsurv.classification import stack_plan, stacking_model
+from skdpsurv.classification import stack_plan
 from skdpsurv.classification.stack_plan import meta_rows
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.dp import random_source
@@ -68,14 +68,14 @@ def three():
 
 def plan_of(one, n_records=N, n_features=D):
     """Return the plan that a fit makes, from the fit of a clone to nothing but zeros."""
-    plans, honest = [], stacking_model.plan_stack
+    plans, honest = [], stack_plan.plan_stack
 
     def spy(*args, **options):
         plans.append(honest(*args, **options))
         return plans[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacking_model, "plan_stack", spy)
+        patch.setattr(stack_plan, "plan_stack", spy)
         clone(one).fit(np.zeros((n_records, n_features)), np.zeros(n_records, dtype=int))
     return plans[0]
 
@@ -486,8 +486,8 @@ BAD_SHAPES = [
     ({"n_partitions": 7}, "n_partitions"),
     ({"n_partitions": 9, "partition": "samples"}, "n_partitions"),
     ({"n_partitions": 5, "partition": "samples", "combiner": "logistic"}, "n_partitions"),
-    ({"holdout": 0.01, "combiner": "logistic"}, "n_partitions and holdout"),
-    ({"holdout": 0.99, "combiner": "logistic"}, "n_partitions and holdout"),
+    ({"holdout": 0.01, "combiner": "logistic"}, "n_partitions, holdout"),
+    ({"holdout": 0.99, "combiner": "logistic"}, "n_partitions, holdout"),
     ({"importances": [1.0] * 5}, "importances"),
     ({"importances": [1.0] * 7}, "importances"),
     ({"importances": [1, 1, 0, 0, 0, 0]}, "importances"),

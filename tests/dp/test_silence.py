@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.dp import silence, warnings_as_errors
-from skdpsurv.hybrid.predictions import predicted_numbers
+from skdpsurv.hybrid.meta_estimator import predicted_numbers
 
 
 @pytest.fixture

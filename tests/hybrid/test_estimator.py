@@ -99,9 +99,9 @@ class TestRefusals:
         ("mask", "error", "message"),
         [
             (None, ValueError, "public must be given"),
-            (np.zeros(N, dtype=bool), ValueError, "True for at least one"),
-            (np.ones(N, dtype=bool), ValueError, "False for at least one"),
-            (np.arange(N - 1) < 9, ValueError, "one boolean for each of the 300 records, got 299"),
+            (np.zeros(N, dtype=bool), ValueError, "True for some"),
+            (np.ones(N, dtype=bool), ValueError, "False for others"),
+            (np.arange(N - 1) < 9, ValueError, "public must have 300 booleans, got 299"),
             (np.arange(N) % 2, TypeError, "booleans"),
             (np.full(N, "yes"), TypeError, "booleans"),
             ((np.arange(N) < 9)[:, None], TypeError, "one-dimensional"),

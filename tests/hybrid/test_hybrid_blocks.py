@@ -277,13 +277,13 @@ class TestRefusals:
             (ValueError, "public must be given", None),
             (ValueError, "public must have one entry for each record", mask[:-1]),
             (ValueError, "public must have one entry for each", True),
-            (ValueError, "True for at least one", np.zeros(N, dtype=bool)),
-            (ValueError, "False for at least one", rows["consented"] | True),
+            (ValueError, "True for some", np.zeros(N, dtype=bool)),
+            (ValueError, "False for others", rows["consented"] | True),
             (TypeError, "booleans", rows["ill"]),
             (TypeError, "booleans", np.where(np.arange(N) < 200, mask.astype(object), 1)),
             (ValueError, "X and public must have the same partitions", dd.from_pandas(
                 frame["consented"], npartitions=2)),
-            (ValueError, "one boolean for each", cut(frame, [90, 201, N])["consented"]),
+            (ValueError, "public must have .* booleans", cut(frame, [90, 201, N])["consented"]),
         ):  # fmt: skip
             self.refuse(kind, match, one, X, y, public=public)
 

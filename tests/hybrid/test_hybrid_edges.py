@@ -20,8 +20,13 @@ from sklearn.utils import get_tags
 from skdpsurv import HybridMEstimator, PrivacyAccountant
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.hybrid.hybrid_plan import METHODS
-from skdpsurv.hybrid.meta_estimator import fit_weighted, is_minimum
-from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities, row_wise
+from skdpsurv.hybrid.meta_estimator import (
+    fit_weighted,
+    is_minimum,
+    predicted_numbers,
+    predicted_probabilities,
+    row_wise,
+)
 from skdpsurv.published import PerturbedHistogramMEstimator
 
 N = 200

@@ -11,11 +11,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdpsurv.audit.walk import visits
 from skdpsurv.dp import random_source
-from skdpsurv.hybrid import HybridMEstimator
+from skdpsurv.hybrid import HybridMEstimator, SubsetSelection
 from skdpsurv.hybrid.hybrid_measurements import CellCounts, ResidualMoments
 from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, cell_number, hybrid_plan, shares
+from skdpsurv.hybrid.hybrid_records import distinct
 from skdpsurv.hybrid.meta_estimator import fit_weighted
-from skdpsurv.hybrid.points import distinct
 from skdpsurv.mechanisms import moments, sums
 from tests.support.hybrid_records import hybrid_records
 
@@ -44,10 +44,8 @@ def plan_of(records, fitted=None, **options):
         "method": "auto",
         "n_cells": None,
         "split": None,
-        "candidate_sizes": None,
-        "selection": "permute_and_flip",
         "weights": "auto",
-        "may_sign": True,
+        "subset": SubsetSelection(),
     }
     fitted = fitted or public_fit(records)
 
@@ -118,9 +116,8 @@ class TestBudget:
         monkeypatch.setattr(moments.MeanOfRows, "deviation", lambda mean, price: 0.1)
         monkeypatch.setattr(moments, "law_hiding", law_hiding)
         kind = "noisy_curve" if noisy_curve else "permute_and_flip"
-        plan = plan_of(
-            records, epsilon=epsilon, method=method, selection=kind, candidate_sizes=(20, 40, 100)
-        )
+        subset = SubsetSelection(kind, candidate_sizes=(20, 40, 100))
+        plan = plan_of(records, epsilon=epsilon, method=method, subset=subset)
 
         plan.run(private, random_source(0))
         assert spent
@@ -178,13 +175,13 @@ class TestCandidates:
 
     @pytest.mark.parametrize("sizes", [[], [3, 3], [9, 3], [0, 3], [3, 41]])
     def test_refusals(self, sizes):
-        with pytest.raises(ValueError, match=r"must rise from at least 1 .* 40"):
+        with pytest.raises(ValueError, match=r"must rise from at least 1 to at most 40"):
             candidates(sizes, 40)
 
 
 class TestCells:
     def test_more_than_public_records(self):
-        with pytest.raises(ValueError, match="at most the number of public records, 150, got 151"):
+        with pytest.raises(ValueError, match="at most the 150 public records, got 151"):
             plan_of(SMALL, FITS[0], method="cells", n_cells=151)
         assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).inputs["n_cells"] == 150
 
@@ -237,7 +234,8 @@ class TestPublicRules:
         assert signed[0] is False
         assert signed[-1] is True
         options = {"method": "all", "epsilon": 100.0}
-        assert not plan_of(SMALL, FITS[0], may_sign=False, **options).known["signed"]
+        other = LogisticRegression(solver="liblinear").fit(SMALL.design_public, SMALL.y_public)
+        assert not plan_of(SMALL, other, **options).known["signed"]
         assert not plan_of(SMALL, FITS[0], weights="nonnegative", **options).known["signed"]
         assert plan_of(SMALL, FITS[0], method="all", epsilon=0.1, weights="signed").known["signed"]
 
@@ -269,7 +267,8 @@ ENDS = [
 def test_what_is_asked_of_neighbours_is_within_its_bounds(method, n_bounds):
     """For each measurement and the same results before it; and each bound is nearly reached."""
     most = {}
-    plan = plan_of(SMALL, FITS[0], method=method, epsilon=100.0, candidate_sizes=(20, 60))
+    subset = SubsetSelection(candidate_sizes=(20, 60))
+    plan = plan_of(SMALL, FITS[0], method=method, epsilon=100.0, subset=subset)
     for leaf, known, *_ in visits(plan.tree, plan.known, FEW, FEW, random_source(0)):
         for (_, one), (_, other) in combinations(ENDS, 2):
             for what, found, bound in leaf.distances(known, one, other):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.hybrid.points import CategoricalAxis, MixedSpace, NumericAxes
+from skdpsurv.hybrid.hybrid_records import CategoricalAxis, NumericAxes, PointMap, Table
 
 
 def labels(*values):
@@ -69,8 +69,9 @@ class TestCategories:
 
 
 def test_points_have_numbers_first():
-    space = MixedSpace.of(np.array([[0.0], [4.0]]), [labels("a", "b"), labels(0, 0)])
-    found = space.points(np.array([[1.0]]), [labels("b"), labels(9)])
+    public = Table(np.array([[0.0], [4.0]]), [labels("a", "b")])
+    space = PointMap.of(public, labels(0, 0), True)
+    found = space.points(Table(np.array([[1.0]]), [labels("b")]), labels(9))
     np.testing.assert_allclose(found, [[0.25, 0.0, 0.5, 0.0, 0.0, 0.5]])
 
 
@@ -78,8 +79,9 @@ def test_points_have_numbers_first():
 def test_each_record_is_mapped_by_itself(seed):
     """Together or alone, in any company."""
     rng = np.random.default_rng(seed)
-    space = MixedSpace.of(rng.normal(size=(20, 2)), [labels(*"abcab" * 4)], 0.05)
+    public = Table(rng.normal(size=(20, 2)), [])
+    space = PointMap.of(public, labels(*"abcab" * 4), True, 0.05)
     numbers, category = 3.0 * rng.normal(size=(9, 2)), labels(*"abcdefgha")
-    together = space.points(numbers, [category])
-    alone = [space.points(numbers[i : i + 1], [category[i : i + 1]])[0] for i in range(9)]
+    together = space.points(Table(numbers, []), category)
+    alone = [space.points(Table(numbers[i : i + 1], []), category[i : i + 1])[0] for i in range(9)]
     np.testing.assert_array_equal(together, alone)

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.hybrid.hybrid_records import Design, categorical_columns, read_table
-from skdpsurv.hybrid.points import CategoricalAxis
+from skdpsurv.hybrid.hybrid_records import CategoricalAxis, Design, categorical_columns, read_table
 
 SECRET = "secret-value"
 
@@ -183,5 +182,5 @@ def test_labels_that_are_doubles_stand_for_one_whole_number_each():
         assert read_table(frame, [0]).labels[0].tolist() == column
     for column in (pd.Series(whole), np.array([1.0, 2.0**60]), [1, np.float64(-(2.0**53))]):
         labels = list(column)[:2]
-        with pytest.raises(ValueError, match="X must hold labels that are exact"):
+        with pytest.raises(ValueError, match="X must hold exact labels"):
             read_table(pd.DataFrame({"a": pd.Series(labels, dtype=object)}), [0])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.hybrid import points as module
-from skdpsurv.hybrid.points import nearest, nested_counts
+from skdpsurv.hybrid import hybrid_records as module
+from skdpsurv.hybrid.hybrid_records import nearest, nested_counts
 
 
 def brute_force(points, centers):

@@ -13,7 +13,7 @@ from scipy import stats
 
 from skdpsurv.dp import random_source
 from skdpsurv.dp.zcdp import Concentrated, together
-from skdpsurv.hybrid.points import nearest
+from skdpsurv.hybrid.hybrid_records import nearest
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.sums import (
     COUNT,

@@ -17,7 +17,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.hybrid import hybrid_measurements
 from skdpsurv.hybrid.hybrid_measurements import Residuals
-from skdpsurv.hybrid.points import nearest
+from skdpsurv.hybrid.hybrid_records import nearest
 from skdpsurv.hybrid.selection import LossCurve, record_losses
 from skdpsurv.mechanisms import moments as private_mean
 from skdpsurv.mechanisms import sums

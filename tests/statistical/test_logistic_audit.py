@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from skdpsurv.classification.group_fit import ColumnGroup
+from skdpsurv.classification.logistic_measurements import ColumnGroup
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms import joint_calibration
 from tests.support.logistic_attacks import LARGE, MANY, PAIRS, QUICK, SLOW, STRONGEST, audit

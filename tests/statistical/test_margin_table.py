@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.classification.logistic_model import N_GROUPS, MarginTable
+from skdpsurv.classification.logistic_measurements import N_GROUPS, MarginTable
 from skdpsurv.dp import random_source
 from tests.support.logistic_attacks import log_ratio_bounds
 

@@ -24,7 +24,7 @@ from skdpsurv import (
     PrivacyGuarantee,
     Release,
 )
-from skdpsurv.classification.group_fit import ColumnGroup
+from skdpsurv.classification.logistic_measurements import ColumnGroup
 from skdpsurv.dp import lattice_laplace, random_source
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.mechanisms import langevin, sums, vector_noise

@@ -1,0 +1,450 @@
+r"""What logistic models ask of records: perturbed minimisers, then a table of margins.
+
+**Minimisers**, one for each group of columns and each class. A record's row is clipped to
+``data_norm``; each group of columns is clipped to a bound of its own, scaled, and gets a constant
+column for the intercept:
+
+.. math:: x \mapsto \big(\text{factor}\cdot x_{\text{columns}},\ \text{constant}\big),
+    \qquad \text{of norm at most } R = \sqrt{(\text{factor}\cdot\text{norm})^2 + \text{constant}^2}.
+
+The constant counts in R and is regularised like the rest: an intercept outside the norm would be
+released without protection. Longer columns may be kept as they are where their record counts less
+often: :math:`R^2/\|s\|^2` times, s being all that the model sees of it, the constant included.
+
+**The table of margins** gives the slope of log odds. A record's margin is its predicted log odds o,
+times 1 or -1 for its label. In groups of :math:`|o|` with public ends, the table counts positive
+margins and the others. If b is the right slope, a share :math:`p_g`, the mean of
+:math:`\sigma(b\,o)` over group g, is positive, so that
+
+.. math:: r_g(b) = (1 - p_g) N^+_g - p_g N^-_g
+
+has mean 0 at any size of the group, with noise in both counts. With v the variance of that noise,
+and the same public guess :math:`n_g` of the size in each group, b solves
+
+.. math::
+    \sum_g \frac{n_g\,b\,\partial p_g / \partial b}{n_g p_g (1 - p_g) + v (p_g^2 + (1 - p_g)^2)}
+    \,r_g(b) = \frac{\log b - \log b_0}{\tau^2},
+
+the score of the counts' quasi-likelihood and of a prior around the public slope :math:`b_0`.
+
+Neighbours: replace-one. Sensitivity: a record is in one cell for each output, so that replacing it
+changes 2 counts by 1 for two classes, 2C for C classes with a model each. Theorem: discrete Laplace
+noise on counts (docs/proofs/noise, docs/proofs/logistic); the slope is post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import optimize, special
+
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.shape import row_products
+from skdpsurv.dp import clip_rows, row_weights
+from skdpsurv.dp.measurement import GAUSSIAN, Cost, Known, NoisySum, in_turn, price_of
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
+from skdpsurv.dp.zcdp import Concentrated, Price, stated_price
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic, log_odds, log_odds_slope
+from skdpsurv.mechanisms import perturbation
+from skdpsurv.mechanisms.perturbation import Calibrated, Perturbed, Problem
+from skdpsurv.mechanisms.sums import Histogram
+from skdpsurv.priors import Evidence, Prior
+
+PROOF = reference("docs/proofs/logistic", "chaudhuri")
+#: Information of rows about a coefficient, as a share of that of isotropic rows at their bound
+#: (docs/benchmarks/priors).
+INFORMATION_PART = 0.25
+#: Groups of log odds, narrower towards 0 as their ends are cubes; points that stand for the log
+#: odds of a group; and steps in which weights follow the slope.
+N_GROUPS, N_POINTS, N_STEPS = 8, 4, 4
+#: Prior standard deviation of the slope's logarithm (docs/benchmarks/classification).
+DEVIATION = 0.5
+#: Range of slopes.
+LEAST_SLOPE, LARGEST_SLOPE = 0.01, 100.0
+
+
+@dataclass(frozen=True)
+class ColumnGroup:
+    """The columns that one linear model sees, and how.
+
+    Parameters
+    ----------
+    indices : tuple of int
+        Columns of X.
+    norm : float
+        Public bound on the norm of these columns, in the unit of X.
+    factor : float
+        Their scale.
+    constant : float
+        The constant column; 0 for none.
+    """
+
+    indices: tuple[int, ...]
+    norm: float
+    factor: float
+    constant: float
+
+    @property
+    def n_params(self) -> int:
+        """Columns, and one for the constant."""
+        return len(self.indices) + (self.constant > 0)
+
+    @property
+    def bound(self) -> float:
+        """R, the largest norm of a row as the model sees it."""
+        return math.hypot(self.factor * self.norm, self.constant)
+
+    def rows(self, X: FloatArray, data_norm: float) -> FloatArray:
+        """Return rows as the model sees them; they are within ``data_norm`` already."""
+        part = X if self.indices == tuple(range(X.shape[1])) else X[:, self.indices]
+        if self.norm < data_norm:
+            part = clip_rows(part, self.norm)
+        seen = np.empty((X.shape[0], self.n_params))
+        np.multiply(part, self.factor, out=seen[:, : len(self.indices)])
+        seen[:, len(self.indices) :] = self.constant
+        return seen
+
+    def to_model(self, coef: FloatArray, intercept: float) -> FloatArray:
+        """Return the model's parameters, from coefficients on the scale of X."""
+        constant = [intercept / self.constant] if self.constant else []
+        return np.append(coef / self.factor, constant)
+
+    def from_model(self, parameters: FloatArray) -> tuple[FloatArray, float]:
+        """Return coefficients on the scale of X, and the intercept."""
+        coef = parameters[: len(self.indices)] * self.factor
+        return coef, float(parameters[-1] * self.constant) if self.constant else 0.0
+
+
+class Coefficients(NamedTuple):
+    """Linear models on the scale of X: coef (n_outputs, n_columns), intercept (n_outputs,)."""
+
+    coef: FloatArray
+    intercept: FloatArray
+
+    def predictor(self, X: FloatArray) -> FloatArray:
+        """Return linear predictors, of shape (n_samples, n_outputs)."""
+        return np.asarray(X @ self.coef.T + self.intercept)
+
+    def each_predictor(self, X: FloatArray) -> FloatArray:
+        """Return the same, such that no row changes another row's last digit."""
+        products = [row_products(X, coef) for coef in self.coef]
+        return np.stack(products, axis=1) + self.intercept
+
+
+class SignedRows(NamedTuple):
+    """A block of private records: rows, and signs of shape (n_outputs, n), 1 for the class."""
+
+    X: FloatArray
+    signs: FloatArray
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return int(self.X.shape[0])
+
+    def within(self, norm: float) -> SignedRows:
+        """Return the records with rows clipped to a norm; inf leaves them as they are."""
+        return self._replace(X=clip_rows(self.X, norm)) if math.isfinite(norm) else self
+
+    def rows(self, places: IndexArray) -> SignedRows:
+        """Return some of the records."""
+        return SignedRows(self.X[places], self.signs[:, places])
+
+
+@dataclass(frozen=True)
+class GroupFit:
+    """The plan of a fit: one calibration for each group of columns.
+
+    Parameters
+    ----------
+    n_records : int
+    n_outputs : int
+        1 for two classes, else their number; each output has an equal share of epsilon.
+    data_norm : float
+        Bound on whole rows; inf for none.
+    max_residual : float
+        c of the logistic loss.
+    groups : tuple of ColumnGroup
+    calibrations : tuple
+    centers : tuple of ndarray of shape (n_outputs, n_params)
+        Centres of each group's ridge. Public.
+    downweighting_bound : float or None, default=None
+        Rows longer than ``data_norm`` are weighed, and clipped at so many times it; for one group
+        of all columns. None: they are scaled down to it.
+    price : float or Concentrated, default=inf
+        Price of the models of one output.
+    """
+
+    n_records: int
+    n_outputs: int
+    data_norm: float
+    max_residual: float
+    groups: tuple[ColumnGroup, ...]
+    calibrations: tuple[Calibrated, ...]
+    centers: tuple[FloatArray, ...]
+    downweighting_bound: float | None = None
+    price: Price = math.inf
+
+    @property
+    def cost(self) -> Cost:
+        """Cost of all outputs, one after another on the same records."""
+        return in_turn([price_of(self.price)] * self.n_outputs)
+
+    @property
+    def gaussian(self) -> bool:
+        """True for Gaussian noise."""
+        return isinstance(self.price, Concentrated)
+
+    def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
+        """Return the minimisations, group by group and output by output within."""
+        longest = self.data_norm * (self.downweighting_bound or 1.0)
+        clipped = records.map(lambda block: block.within(longest))
+        shared = [perturbation.SharedPrice(self.price) for _ in range(self.n_outputs)]
+        problems = []
+        for group, how, centers in zip(self.groups, self.calibrations, self.centers, strict=True):
+            likelihood = Logistic(group.n_params, group.bound, self.max_residual)
+            seen = clipped.map(partial(_seen, group, self.data_norm))
+            weighed = None if self.downweighting_bound is None else group
+            for output, (center, price) in enumerate(zip(centers, shared, strict=True)):
+                blocks = seen.map(partial(_labelled, weighed, output))
+                problems.append(Problem(likelihood, blocks, how, center, price))
+        return problems
+
+    def coefficients(self, released: Iterable[FloatArray]) -> list[Coefficients]:
+        """Return the models on the scale of X, from minimisers in the order of :meth:`problems`."""
+        models, outputs = [], iter(released)
+        for group in self.groups:
+            own = [group.from_model(next(outputs)) for _ in range(self.n_outputs)]
+            models.append(Coefficients(*map(np.array, zip(*own, strict=True))))
+        return models
+
+    def evidence(self, released: Sequence[FloatArray]) -> Evidence:
+        """Return coefficients of a model of all columns, (n_outputs, n_features), with errors."""
+        (group,), (calibration,) = self.groups, self.calibrations
+        width = len(group.indices)
+        second_moment = INFORMATION_PART * (group.factor * group.norm) ** 2 / width
+        information = self.n_records * self.max_residual / 4.0 * second_moment
+        minimisers = np.stack([each[:width] for each in released])
+        return Evidence.of_minimiser(minimisers, information, calibration).scaled(group.factor)
+
+    def noise(self, weights: Sequence[float]) -> float:
+        """Return the length of the noise on all gradients, weighted as votes, over the cap."""
+        squares = (
+            group.n_params * (weight * perturbation.deviation(how)) ** 2
+            for group, weight, how in zip(self.groups, weights, self.calibrations, strict=True)
+        )
+        return math.sqrt(math.fsum(squares)) / self.max_residual
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return how epsilon was spent."""
+        steps = [perturbation.steps_of(how) for how in self.calibrations]
+        return {
+            "max_residual": self.max_residual,
+            "kappa": [how.kappa for how in self.calibrations],
+            "noise_scale": [how.noise_scale for how in self.calibrations],
+            **({"n_steps": steps} if any(steps) else {}),
+        }
+
+
+def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows:
+    return block._replace(X=group.rows(block.X, data_norm))
+
+
+def _labelled(weighed: ColumnGroup | None, output: int, block: SignedRows) -> LinearBlock:
+    """Return rows with the labels of one output, and weights if rows are weighed."""
+    weight = None if weighed is None else row_weights(block.X, weighed.bound)
+    return LinearBlock(block.X, block.signs[output], weight)
+
+
+class FittedGroups(perturbation.Minimisers):
+    """Perturbed models of planned fits of the same records; a subclass says which fits."""
+
+    fits: tuple[GroupFit, ...]
+    pure = PROOF
+
+    @property
+    def cost(self) -> Cost:
+        """Cost of all models together."""
+        return in_turn(fit.cost for fit in self.fits)
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Its proof."""
+        return GAUSSIAN if any(fit.gaussian for fit in self.fits) else self.pure
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        groups = [(group.norm, group.factor) for fit in self.fits for group in fit.groups]
+        noises = [(c.kappa, c.noise_scale or 1.0) for fit in self.fits for c in fit.calibrations]
+        return list(chain.from_iterable(groups + noises))
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticMinimisers(FittedGroups):
+    """One model of all columns, or one for each class.
+
+    Parameters
+    ----------
+    fit : GroupFit
+    name : str
+    slope : float
+        Public factor of predicted log odds, until records say more.
+    prior : Prior or None, default=None
+        Improves the coefficients if they agree with it.
+    """
+
+    fit: GroupFit
+    name: str
+    slope: float
+    prior: Prior | None = None
+
+    @property
+    def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
+        """The one plan."""
+        return (self.fit,)
+
+    @property
+    def noise(self) -> float:  # type: ignore[override]
+        """Length of the noise on gradients, in units of the cap."""
+        return self.fit.noise((1.0,))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Promises of a prior."""
+        return () if self.prior is None else self.prior.promises.assumptions()
+
+    def stated(self) -> dict[str, Any]:
+        """Return how the models were calibrated, and the prior."""
+        prior = {} if self.prior is None else self.prior.promises.public_inputs()
+        return {**self.fit.public_inputs(), "public_slope": self.slope, **prior}
+
+    def problems(self, known: Known, records: Blocks[SignedRows]) -> list[Problem]:
+        """Return the minimisations, output by output."""
+        return self.fit.problems(records)
+
+    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+        """Return coefficients and intercepts, their evidence, and their public slope."""
+        fit, slope, minimisers = self.fit, self.slope, [each.coef for each in found]
+        (model,), stated = fit.coefficients(minimisers), {}
+        if fit.calibrations[0].noise_scale:
+            evidence = fit.evidence(minimisers)
+            stated = evidence.values()
+            if self.prior is not None:
+                theirs = self.prior.evidence.scaled(1.0 / log_odds_slope(fit.max_residual))
+                coef = evidence.posterior_mean(model.coef, theirs)
+                # A posterior mean is not shrunk: there is nothing left to undo.
+                slope = slope if np.array_equal(coef, model.coef) else 1.0
+                model = model._replace(coef=coef)
+        return {
+            "_minimiser": found[0],
+            "_model": model,
+            "coef": model.coef,
+            "intercept": model.intercept,
+            "max_residual": fit.max_residual,
+            "recalibration_slope": slope,
+            **stated,
+        }
+
+
+@dataclass(frozen=True)
+class MarginTable:
+    """The public layout of a table: the largest log odds in absolute value, outputs, records."""
+
+    largest: float
+    n_outputs: int
+    n_records: int
+
+    @property
+    def query(self) -> Histogram:
+        """The counts, of which a record is in one for each output."""
+        return Histogram(2 * self.n_outputs)
+
+    @property
+    def ends(self) -> FloatArray:
+        """Ends of the groups, shape (N_GROUPS + 1,)."""
+        return np.asarray(self.largest * (np.arange(N_GROUPS + 1) / N_GROUPS) ** 3)
+
+    def counts(self, log_odds: FloatArray, signs: FloatArray) -> IntArray:
+        """Count private records."""
+        group = np.searchsorted(self.ends[1:-1], np.abs(log_odds))
+        cell = group + N_GROUPS * ~(log_odds * signs > 0.0)
+        counts = np.bincount(cell.ravel(), minlength=2 * N_GROUPS)
+        return counts.astype(np.int64).reshape(2, N_GROUPS)
+
+    def slope(self, counts: FloatArray, price: Price, prior: float) -> float:
+        """Return b."""
+        right, wrong = counts
+        guess = self.n_records * self.n_outputs / N_GROUPS
+        variance = self.query.deviation(price) ** 2
+        widths = np.diff(self.ends)[:, None]
+        points = self.ends[:-1, None] + widths * (np.arange(N_POINTS) + 0.5) / N_POINTS
+
+        log_slope = math.log(prior)
+        for _ in range(N_STEPS):
+            # Weights of one step are those of the last: with b in them far slopes would look
+            # likely, as nothing has weight there.
+            predictor = math.exp(log_slope) * points
+            up, down = special.expit(predictor), special.expit(-predictor)
+            p, q = up.mean(axis=1), down.mean(axis=1)
+            moves = guess * (up * down * predictor).mean(axis=1)
+            weight = moves / (guess * p * q + variance * (p**2 + q**2))
+
+            def score(at: float, weight: FloatArray = weight) -> float:
+                p = special.expit(math.exp(at) * points).mean(axis=1)
+                excess = float(np.sum(weight * ((1.0 - p) * right - p * wrong)))
+                return excess - (at - math.log(prior)) / DEVIATION**2
+
+            # The score falls: without a root in the range, the slope is at an end.
+            low, high = math.log(LEAST_SLOPE), math.log(LARGEST_SLOPE)
+            if score(low) <= 0.0 or score(high) >= 0.0:
+                log_slope = low if score(low) <= 0.0 else high
+            else:
+                log_slope = float(optimize.brentq(score, low, high, xtol=1e-6))
+        return min(max(math.exp(log_slope), LEAST_SLOPE), LARGEST_SLOPE)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Margins(NoisySum):
+    """The table of margins of a released model of all columns, and the slope that follows."""
+
+    fit: GroupFit
+
+    name = "a table of margins"
+    theorem = PROOF
+
+    def stated(self) -> dict[str, Any]:
+        """Return the price."""
+        return stated_price("recalibration", self.price)
+
+    def query(self, known: Known) -> Histogram:
+        """Return the counts, for any layout."""
+        return Histogram(2 * self.fit.n_outputs)
+
+    def table(self, known: Known) -> MarginTable:
+        """Return the layout for released coefficients."""
+        fit, model = self.fit, known["_model"]
+        longest = np.linalg.norm(model.coef, axis=1) * fit.data_norm + np.abs(model.intercept)
+        largest = float(log_odds(longest, fit.max_residual).max())
+        return MarginTable(largest, fit.n_outputs, fit.n_records)
+
+    def ask(self, known: Known, records: Blocks[SignedRows]) -> IntArray:
+        """Return exact counts."""
+        fit, model, table = self.fit, known["_model"], self.table(known)
+
+        def counts(block: SignedRows) -> IntArray:
+            scores = model.each_predictor(block.within(fit.data_norm).X)
+            return table.counts(log_odds(scores, fit.max_residual), block.signs.T)
+
+        return records.map_reduce(counts)
+
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return the slope; the earlier one is its prior."""
+        counts, slope = noisy.astype(np.float64), known["recalibration_slope"]
+        return {"recalibration_slope": self.table(known).slope(counts, self.price, slope)}
