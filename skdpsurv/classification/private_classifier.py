@@ -23,7 +23,7 @@ from skdpsurv.classification.logistic_measurements import (
     SignedRows,
 )
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.data.cells import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import check_unclipped
 from skdpsurv.dp.checks import Check, auto_or, boolean, by, positive, supports_lazy_input, zero_or

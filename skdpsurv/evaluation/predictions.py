@@ -71,8 +71,8 @@ def check_last_time(model: Any, X: Any, horizon: float) -> None:
             row = type(X)(row, columns=X.columns) if hasattr(X, "iloc") else row
             return copied.predict_survival_function(row)[0].domain[1]
 
-        with _unheard():
-            end = ask_alone(model, last, 1, ())[0]  # NaN where zeros mean nothing to it
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            end = ask_alone(model, last, 1, ())[0]  # NaN if the model cannot read zeros
     else:
         end = np.max(times)
     if end < horizon:
@@ -91,7 +91,7 @@ def lone_rows(model: Any, X: Any) -> LoneRows:
 
 def predicted_survival(model: Any, rows: LoneRows, times: FloatArray) -> FloatArray:
     """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1]."""
-    with _unheard():
+    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         found = ask_alone(
             model,
             lambda copied, i: _curve(copied, rows[i], times),

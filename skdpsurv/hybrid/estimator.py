@@ -250,7 +250,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
     ) -> Blocks[PrivateRecords]:
         read = partial(self._without_ledger()._private, shape.categorical, shape.public.range)
-        private = in_blocks(X, y, public).map(read).held(self._memory_ratio(shape))
+        private = in_blocks(X, y, public).map(read).persist(self._memory_ratio(shape))
         shape.require(shape.public.n_public + private.map_reduce(lambda block: block.size))
         return private
 

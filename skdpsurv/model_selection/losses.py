@@ -250,9 +250,9 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
         X, valid = _readable(_matrix(final, X), valid, largest=LARGEST_SINGLE)
         final = final.estimator_
     elif not isinstance(final, WeibullCurve):
-        X, seen = _come_through(X, seen)
-    found = ask_alone(final, lambda one, _: loss(one, X, y), 1, (seen.size,), copies=False)
-    return np.where(seen, found[0], np.nan)
+        X, valid = _readable(X, valid)
+    found = ask_alone(final, lambda model, _: loss(model, X, y), 1, (valid.size,), copies=False)
+    return np.where(valid, found[0], np.nan)
 
 
 def _readable(
@@ -303,11 +303,10 @@ def _normalizes(step: Any) -> bool:
 
 
 def _matrix(final: PrivateMetaEstimator, X: Any) -> FloatArray:
-    """Return rows as the estimator inside sees them, read one by one; NaN where that fails."""
-    return ask_alone(
-        final,
-        lambda one, i: one._matrix(take(X, slice(i, i + 1))),
-        length(X),
-        (1, final.estimator_.n_features_in_),
-        copies=False,
-    )[:, 0]
+    """Return rows as the inner estimator takes them, read one by one; NaN for failures."""
+
+    def read(model: Any, i: int) -> Any:
+        return model._matrix(take(X, slice(i, i + 1)))
+
+    shape = (1, final.estimator_.n_features_in_)
+    return ask_alone(final, read, length(X), shape, copies=False)[:, 0]

@@ -198,7 +198,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         return Plan(counts, float(self.epsilon), inputs=inputs)
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[IntArray]:
-        places = in_blocks(X, y).map(self._without_ledger()._places).held()
+        places = in_blocks(X, y).map(self._without_ledger()._places).persist()
         shape.require(places.map_reduce(np.size))
         return places
 

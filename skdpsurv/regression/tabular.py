@@ -257,7 +257,7 @@ class LinearEstimator(TabularEstimator):
     ) -> Blocks[Any]:
         """Return records, each block of them read by itself."""
         blocks = in_blocks(X, y).map(partial(read, self._without_ledger(), shape))
-        records = blocks.held(self._memory_ratio(shape))
+        records = blocks.persist(self._memory_ratio(shape))
         shape.require(records.map_reduce(lambda block: block.X.shape[0]))
         return records
 
