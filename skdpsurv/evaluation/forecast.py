@@ -37,7 +37,7 @@ from skdpsurv.evaluation.forecast_studies import Setting, curve_run, regression_
 from skdpsurv.evaluation.forecast_truth import BASELINES
 from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPKaplanMeierFitter, DPWeibullFitter
-from skdpsurv.survival.regression import SurvivalRegression
+from skdpsurv.survival.hazards.base import SurvivalRegression
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 #: What is left of the noise, at most: a promise is not weakened for less.

@@ -15,7 +15,7 @@ from skdpsurv.dp.refusals import silence
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.forecast_covariates import Column, Table
 from skdpsurv.evaluation.forecast_truth import HazardTruth, LabelTruth, Pairs
-from skdpsurv.survival.regression import SurvivalRegression
+from skdpsurv.survival.hazards.base import SurvivalRegression
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 #: The measure of which the median over studies is told, not the mean.
