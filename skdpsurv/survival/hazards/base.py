@@ -41,10 +41,10 @@ from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards.model import (
     HazardModel,
     HazardRecords,
+    Recalibration,
     interval_ends,
     published_basis,
 )
-from skdpsurv.survival.hazards.recalibration import Recalibration
 from skdpsurv.survival.step_function import StepFunction
 
 if TYPE_CHECKING:
@@ -250,6 +250,7 @@ class SurvivalRegression(TabularEstimator, ABC):
 class DiscreteTimeModel(Summarised, SurvivalRegression):
     """Base of private hazard models on a public grid; a subclass makes the plan of their fit."""
 
+    method: Any
     n_intervals: int
     n_knots: int
     link: str
@@ -264,6 +265,14 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         "data_norm": auto_or(positive()),
         "alpha": zero_or(positive()),
     }
+
+    @property
+    def _sampling(self) -> Any:
+        """Parameters of posterior sampling, if that is the method."""
+        method = self.method
+        if isinstance(method, str):
+            return self._methods[method]() if method in self._methods else None
+        return method
 
     def _check_together(self) -> None:
         if self.n_knots > self.n_intervals:
