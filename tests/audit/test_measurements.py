@@ -122,7 +122,7 @@ def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case):
 
 
 def test_half_of_the_sensitivity_of_a_histogram_is_refuted(monkeypatch):
-    monkeypatch.setattr(curve_table.ExitTable, "asked", sums.Histogram(1))
+    monkeypatch.setattr(curve_table.EventCounts, "asked", sums.Histogram(1))
     (result,) = audited("Kaplan-Meier")
     assert not result.passed
     assert result.refuted[0].endswith("in L1: 2 of 1")

@@ -127,7 +127,7 @@ def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case, part):
 
 def test_half_of_the_sensitivity_of_a_histogram_is_refuted(monkeypatch):
     case = CASES["Kaplan-Meier"]
-    monkeypatch.setattr(curve_table.ExitTable, "asked", sums.Histogram(1))
+    monkeypatch.setattr(curve_table.EventCounts, "asked", sums.Histogram(1))
     (result,) = (audited(case, made) for made in case.made())
     assert result.refuted[0] == "Histogram: 2 of 1"
     assert "REFUTED" in repr(result)
