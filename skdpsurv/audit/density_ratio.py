@@ -317,9 +317,9 @@ def _compare_ladders(
     ladder = next(leaf for leaf in leaves(node) if isinstance(leaf, Ladder))
     found = []
     for known in knowns:
-        rungs = [ladder.rungs(known, table) for table in (one, other)]
+        rungs = [ladder.levels(known, table) for table in (one, other)]
         way = ladder.public.way
-        laws = [log_law(each, ladder.price, way.n_rungs, n_cells) for each in rungs]
+        laws = [log_law(each, ladder.price, way.n_levels, n_cells) for each in rungs]
         gaps = np.abs(laws[0] - laws[1])
         place = (int(np.argmax(gaps)) + 0.5) * grid_step(rungs[0], n_cells)
         found.append((float(gaps.max()), place))

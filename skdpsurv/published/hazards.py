@@ -87,10 +87,7 @@ class PublishedPerturbation(Minimisers):
     ) -> PublishedPerturbation:
         """Return a perturbation, or raise ValueError if it would not be private."""
         if model.link != "logit":
-            raise ValueError(
-                f"link must be 'logit': the paper has no bound for {model.link!r}. Use "
-                "DPDiscreteTimeSurvival."
-            )
+            raise ValueError(f"link must be 'logit', as in the paper, got {model.link!r}.")
         n, basis = model.n_records, published_basis(model.n_intervals, model.n_knots)
         likelihood = DiscreteHazard(basis, model.n_features)
         sensitivity, d = published_sensitivity(basis), likelihood.n_params
@@ -103,11 +100,7 @@ class PublishedPerturbation(Minimisers):
         cost = partial(published_cost, basis)
         calibration = objective.calibrate_to_cost(constants, cost, price, n, d, alpha)
         if cost(calibration.kappa) < true_cost(basis, calibration.kappa):
-            raise ValueError(
-                "n_knots, epsilon and alpha must be such that the published algorithm is private: "
-                "here the paper's bound on the curvature falls short (docs/errata). Use "
-                "DPDiscreteTimeSurvival."
-            )
+            raise ValueError("n_knots, epsilon and alpha must be as the paper's bound needs them.")
         return cls(model, price, "Ext-Obj-Pert, as published", likelihood, calibration)
 
     def spans(self) -> list[float]:

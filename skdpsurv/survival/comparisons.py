@@ -270,9 +270,7 @@ def _checked(model: Any, kind: type = LifeTableFitter) -> Any:
     """Return a fitted model, or refuse another object."""
     if not isinstance(model, kind):
         what = "curves" if kind is LifeTableFitter else "distributions"
-        raise TypeError(
-            f"a and b must be fitted {what} of this package, got {type(model).__name__}."
-        )
+        raise TypeError(f"a and b must be fitted {what}, got {type(model).__name__}.")
     check_is_fitted(model, "release_")
     return model
 

@@ -86,10 +86,6 @@ def concordance_index(
 
 def _checked_weight(sample_weight: ArrayLike, time: FloatArray) -> FloatArray:
     weight = np.asarray(sample_weight, dtype=np.float64)
-    if not np.isfinite(weight).all():
-        raise ValueError("sample_weight must be finite.")
-    if weight.shape != time.shape or (weight < 0).any():
-        raise ValueError(
-            f"sample_weight must be not negative and of shape (n_samples,) = {time.shape}."
-        )
+    if weight.shape != time.shape or not (np.isfinite(weight) & (weight >= 0)).all():
+        raise ValueError(f"sample_weight must be finite, not negative and of shape {time.shape}.")
     return weight

@@ -21,21 +21,25 @@ from skdpsurv.survival.weibull import counts as weibull_counts
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import (
     BEFORE_BINS,
+    N_BINS,
+    N_CELLS,
+    CountTable,
+    ExactLevels,
+    before_offset,
+    count_table,
+    shape_at,
+)
+from skdpsurv.survival.weibull.intervals import Estimate
+from skdpsurv.survival.weibull.plan import (
     CENTER,
     CORRECTION_EVENTS,
     CORRECTION_RATE,
     EVENTS_SHARE,
     FOLLOW_UP_SHARE,
     LARGEST_LOG_SCALE,
-    N_BINS,
-    CountTable,
+    Ladder,
     WeibullSetting,
-    before_offset,
-    count_table,
 )
-from skdpsurv.survival.weibull.intervals import Estimate
-from skdpsurv.survival.weibull.ladder import N_CELLS, ExactRungs, shape_at
-from skdpsurv.survival.weibull.plan import Ladder
 from tests.support.combinations import thinned
 
 
@@ -45,7 +49,7 @@ def table_of(time, event, max_time, omega):
 
 def estimate_of(public, records, source):
     """Return what the plan releases of records as they are read, or of their counts."""
-    known = public.plan().run(records, source)
+    known = public.way.plan(public).run(records, source)
     return Estimate(known["shape"], known["log_scale"], known.get("n_events"))
 
 
@@ -76,7 +80,7 @@ FRACTIONS = [None, 0.001, 0.3, 0.5, 0.9, 0.999]
 
 
 def make_fit(kind, n, epsilon, shape_fraction=None, n_rungs=None, omega=OMEGA, max_shape=MAX_SHAPE):
-    way = WAYS[kind]._replace(n_rungs=n_rungs)
+    way = WAYS[kind]._replace(n_levels=n_rungs)
     return WeibullSetting(way, n, epsilon, MAX_TIME, omega, max_shape, shape_fraction)
 
 
@@ -275,7 +279,7 @@ class TestWhatIsSpent:
         """But for what rounding may cost; each choice that is stated has nearly all of the rest."""
         for epsilon in (1e-9, 0.3, 1e9):
             fit = make_fit(kind, 500, epsilon, shape_fraction)
-            plan = fit.plan()
+            plan = fit.way.plan(fit)
             assert 1 - 2.0**-39 < plan.cost.epsilon / Fraction(epsilon) <= 1
             assert plan.guarantee("proved").epsilon == epsilon
             if kind == "tight":
@@ -401,18 +405,18 @@ class TestNeighbours:
             fit.way.read(InMemory([(event, np.append(first, time[1:]))]), MAX_TIME, OMEGA)
             for first in (0.0, 4.9)
         ]
-        for _, found, bound in fit.plan().tree.distances({}, *read):
+        for _, found, bound in fit.way.plan(fit).tree.distances({}, *read):
             assert 0.0 < found <= bound == 1.0
 
     def test_rungs_that_move_by_two_are_found(self, monkeypatch):
-        class Doubled(ExactRungs):
+        class Doubled(ExactLevels):
             def down_to(self, node):
                 return 2 * super().down_to(node)
 
         ends = [table_of(np.append(t, np.ones(9)), np.ones(10) > 0, 1.0, OMEGA) for t in (0.0, 1.0)]
         (ladder, *_) = self.measurements("exact", 10)
         assert max(found for _, found, _ in ladder.distances({}, *ends)) == 1.0
-        monkeypatch.setattr(published_plans, "ExactRungs", Doubled)
+        monkeypatch.setattr(published_plans, "ExactLevels", Doubled)
         assert max(found for _, found, _ in ladder.distances({}, *ends)) > 1.0
 
 
@@ -636,7 +640,7 @@ class TestSampleAggregate:
         fit = make_fit("blocks", n, 1.0)
         estimate(fit, time, event, random_source(0))
         x, events, starts = groups[0]
-        assert fit.plan().tree.n_blocks == starts.size == blocks
+        assert fit.way.plan(fit).tree.n_blocks == starts.size == blocks
         sizes = np.diff([*starts, n])
         assert sizes.sum() == n
         assert sizes.max() - sizes.min() <= 1

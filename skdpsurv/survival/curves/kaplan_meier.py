@@ -169,9 +169,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
         if ends[-2] >= ends[-1]:
             raise ValueError("breakpoints must be before max_time, which ends the last interval.")
         if np.diff(ends, prepend=0.0).min() < NARROWEST * ends[-1]:
-            raise ValueError(
-                f"breakpoints must be further apart than {NARROWEST:g} times max_time."
-            )
+            raise ValueError(f"breakpoints must be at least {NARROWEST:g} times max_time apart.")
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         breakpoints, n_intervals, causes = self.breakpoints, self.n_intervals, self._causes()

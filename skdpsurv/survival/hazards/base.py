@@ -42,6 +42,7 @@ from skdpsurv.survival.hazards.model import (
     HazardModel,
     HazardRecords,
     Recalibration,
+    Records,
     interval_ends,
     published_basis,
 )
@@ -276,9 +277,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
 
     def _check_together(self) -> None:
         if self.n_knots > self.n_intervals:
-            raise ValueError(
-                f"n_knots must be at most n_intervals={self.n_intervals}, got {self.n_knots}."
-            )
+            raise ValueError(f"n_knots must be at most n_intervals, got {self.n_knots}.")
 
     def _model(self, shape: Shape, *, exact_rows: bool, **others: Any) -> HazardModel:
         """Return the public model; with exact rows "auto" clips no row of a public scaler."""
@@ -293,7 +292,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
             **others,
         )
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[HazardRecords]:
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Records:
         grid: Any = required_horizon(self.max_time), int(self.n_intervals)
         return super()._read(shape, X, y).map(lambda block: HazardRecords.on_grid(*block, *grid))
 

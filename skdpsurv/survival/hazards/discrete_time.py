@@ -277,26 +277,17 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         splits = not self._is_asymptotic and not math.isinf(self.epsilon)
         if splits and not sum(shares) < 1.0:
             raise ValueError(
-                "pilot_share, recalibration_share and inference_share must leave something of "
-                f"epsilon to the fit, got {shares[0]}, {shares[1]} and {shares[2]}."
+                "pilot_share, recalibration_share and inference_share must sum to less than 1."
             )
         if self.inference_share and sampling is not None:
-            raise ValueError(
-                "inference_share must be 0 with method='psgld': it has no standard errors."
-            )
+            raise ValueError("inference_share must be 0 with method='psgld'.")
         if self.prior is not None:
             if sampling is not None:
-                raise ValueError(
-                    "prior must be None with method='psgld', which has no standard errors to "
-                    "weight it by."
-                )
+                raise ValueError("prior must be None with method='psgld'.")
             Promises.of(self.prior)
         uncapped = self.max_cumulative_hazard is None and not self._is_asymptotic
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
-            raise ValueError(
-                "max_cumulative_hazard must be a number with link="
-                f"{self.link!r}: without a cap its gradient has no bound."
-            )
+            raise ValueError(f"max_cumulative_hazard must be a number with link={self.link!r}.")
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         found = super()._weaknesses(shape)

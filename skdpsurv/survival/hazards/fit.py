@@ -40,7 +40,7 @@ from skdpsurv.survival.hazards.model import (
     HAZARD_PROOF,
     N_BANDS,
     HazardModel,
-    HazardRecords,
+    Records,
     baseline_from_life_table,
     orthogonal_basis,
     outcome_counts,
@@ -212,12 +212,12 @@ class HazardFit:
         largest = float(np.max(np.abs(self.basis @ baseline)))
         return baseline * min(1.0, LARGEST_PREDICTOR / max(largest, LARGEST_PREDICTOR))
 
-    def blocks(self, records: Blocks[HazardRecords], pilot: PilotEstimate) -> Blocks[HazardBlock]:
+    def blocks(self, records: Records, pilot: PilotEstimate) -> Blocks[HazardBlock]:
         """Return records as the likelihood takes them."""
         bound = REACH if self.has_inference else None
         return records.map(lambda block: block.within(pilot.mean, pilot.radius, bound))
 
-    def problem(self, records: Blocks[HazardRecords], pilot: PilotEstimate) -> Problem:
+    def problem(self, records: Records, pilot: PilotEstimate) -> Problem:
         """Return the minimisation after a pilot."""
         likelihood, calibration = self.after(pilot)
         blocks, price = self.blocks(records, pilot), SharedPrice(self.price)
@@ -234,13 +234,11 @@ class HazardFit:
         )
         return evidence.scaled(1.0 / pilot.radius)
 
-    def posterior_mean(
-        self, minimiser: FloatArray, own: Evidence, pilot: PilotEstimate
-    ) -> FloatArray:
+    def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
         """Return a minimiser whose coefficients are combined with the prior."""
         if self.prior is None:
-            return minimiser
-        baseline, coef = np.split(minimiser, [self.model.n_knots])
+            return point
+        baseline, coef = np.split(point, [self.model.n_knots])
         prior = self.prior.evidence.scaled(1.0 / steepness(self._hazard(pilot)))
         return np.append(baseline, own.posterior_mean(coef / pilot.radius, prior) * pilot.radius)
 
@@ -272,7 +270,7 @@ class LifeTable(HazardSum):
     name = "a life table"
     asked = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
+    def ask(self, known: Known, records: Records) -> IntArray:
         """Return exact counts."""
         return outcome_counts(records, self.fit.model.n_intervals, N_BANDS)
 
@@ -301,7 +299,7 @@ class RowMean(HazardSum):
         query = self.query({})
         return [query.law(self.price).scale / query.data_norm]
 
-    def ask(self, known: Known, records: Blocks[HazardRecords]) -> FloatArray:
+    def ask(self, known: Known, records: Records) -> FloatArray:
         """Return the exact mean."""
         return self.query(known).mean(records.map(lambda block: block.X))
 
@@ -384,7 +382,7 @@ class HazardMinimiser(HazardPoint, Minimisers):
         prior = self.fit.prior
         return super().stated() | ({} if prior is None else prior.promises.public_inputs())
 
-    def problems(self, known: Known, records: Blocks[HazardRecords]) -> list[Problem]:
+    def problems(self, known: Known, records: Records) -> list[Problem]:
         """Return the one minimisation."""
         return [self.fit.problem(records, self.fit.pilot(known))]
 

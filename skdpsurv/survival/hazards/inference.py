@@ -33,7 +33,7 @@ from skdpsurv.inference import Indirect, Inference, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
-from skdpsurv.survival.hazards.model import HazardRecords, outcome_counts, to_published
+from skdpsurv.survival.hazards.model import Records, outcome_counts, to_published
 
 #: Below this rate, the derivative of f is taken from its series.
 SMALL_RATE = 1e-3
@@ -184,7 +184,7 @@ class OutcomeCounts(HazardSum):
     name = "an event-count table"
     asked = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
+    def ask(self, known: Known, records: Records) -> IntArray:
         """Return exact counts."""
         return outcome_counts(records, self.fit.model.n_intervals, N_BANDS, horizon=True)
 
@@ -199,7 +199,7 @@ class HazardMoments(RowMoments):
 
     fit: HazardFit
 
-    def seen(self, known: Known, records: Blocks[HazardRecords]) -> Blocks[Any]:
+    def seen(self, known: Known, records: Records) -> Blocks[Any]:
         """Return weighted rows."""
         return self.fit.blocks(records, self.fit.pilot(known))
 

@@ -149,25 +149,25 @@ class HazardRecords(NamedTuple):
         return block if bound is None else block._replace(weight=row_weights(block.X, 1.0))
 
 
+#: Private records on the public grid, in blocks.
+Records = Blocks[HazardRecords]
 #: Bands of the life table: enough for the shape of a baseline with three knots.
 N_BANDS = 4
 #: Prior standard deviations of the log-odds of the hazard, and of its shape.
 LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 
 
-def outcome_counts(
-    records: Blocks[HazardRecords], n_intervals: int, n_bands: int, *, horizon: bool = False
-) -> IntArray:
-    """Count private records, censored and with events, in each band of intervals.
+def outcome_counts(records: Records, q: int, n_bands: int, horizon: bool = False) -> IntArray:
+    """Count private records, censored and with events, in each band of q intervals.
 
     With ``horizon``, records censored in the last interval have a cell of their own, the last one.
     """
-    n_bands = min(n_bands, n_intervals)
+    n_bands = min(n_bands, q)
 
     def counts(block: HazardRecords) -> IntArray:
-        cell = 2 * ((block.interval - 1) * n_bands // n_intervals) + block.event
+        cell = 2 * ((block.interval - 1) * n_bands // q) + block.event
         if horizon:
-            stayed = (block.interval == n_intervals) & ~block.event
+            stayed = (block.interval == q) & ~block.event
             cell = np.where(stayed, 2 * n_bands, cell)
         return np.bincount(cell, minlength=2 * n_bands + horizon).astype(np.int64)
 
@@ -263,9 +263,7 @@ class Recalibration:
             rises = n_knots > 1 and knots[0] == 0 and knots[-1] == 1 and (np.diff(knots) > 0).all()
             if not (rises and slope > 0 and np.isfinite(np.diff(found.slopes)).all()):
                 raise ValueError(
-                    "values of the release must hold a positive 'recalibration_slope', and two or "
-                    "more 'recalibration_knots', which rise from 0 to 1 between finite slopes of "
-                    "'recalibration_shift'."
+                    f"values of the release must hold valid {', '.join(RECALIBRATION)}."
                 )
         return found
 
@@ -308,9 +306,7 @@ class MaximumLikelihood(Mechanism):
     proof = ""
     price = math.inf
 
-    def run(
-        self, known: Known, records: Blocks[HazardRecords], source: RandomSource
-    ) -> dict[str, FloatArray]:
+    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return baseline and coefficients."""
         model, cap = self.model, self.model.max_cumulative_hazard
         cap = None if isinstance(cap, str) else cap

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.data.blocks import Blocks, first
+from skdpsurv.data.blocks import first
 from skdpsurv.dp import RandomSource, round_to_lattice
 from skdpsurv.dp.checks import (
     Check,
@@ -39,7 +39,7 @@ from skdpsurv.mechanisms.newton import around
 from skdpsurv.mechanisms.perturbation import distances
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION, Sanitizer, Target, calibrate
 from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, PilotEstimate, stated_range
-from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis, released
+from skdpsurv.survival.hazards.model import HazardModel, Records, orthogonal_basis, released
 
 SAMPLERS = ("mala", "psgld")
 #: "auto": passes over the data of pSGLD, as in the paper; and of MALA, so that records times passes
@@ -51,6 +51,8 @@ LEAST_STEPS, MOST_EPOCHS = {"mala": 100, "psgld": 1000}, 10**9
 BURN_IN = {"mala": 0.5, "psgld": 0.1}
 #: Lattice of a released draw, on the scale of the fit: 10^-9 of the prior's standard deviation.
 LATTICE = 2.0**-27
+#: States of a chain, on the scale of the fit: private.
+States = Iterator[FloatArray]
 
 
 class PosteriorSampling(Parameters):
@@ -123,24 +125,21 @@ class PosteriorSampling(Parameters):
             Naming the parameter.
         """
         super().check()
-        least = LEAST_STEPS["mala"]
-        if self.sampler == "mala" and not isinstance(self.n_epochs, str) and self.n_epochs < least:
-            raise ValueError(
-                f"n_epochs must be at least {least} with sampler='mala', got {self.n_epochs}."
-            )
+        if self.sampler == "mala":
+            self._require_epochs(LEAST_STEPS["mala"], "sampler='mala'")
 
     def check_noisy(self) -> None:
         """Refuse parameters that do not fit a delta, or raise ValueError naming the parameter."""
         if self.sampler != "psgld":
             raise ValueError(
-                "delta must be 0 with method='psgld' and sampler='mala', whose Metropolis test "
-                "looks at records outside any Gaussian mechanism: PosteriorSampling('psgld') takes "
-                "a delta."
+                "delta must be 0 with sampler='mala': PosteriorSampling('psgld') takes one."
             )
-        if not isinstance(self.n_epochs, str) and self.n_epochs < LANGEVIN_STEPS_RANGE[0]:
+        self._require_epochs(LANGEVIN_STEPS_RANGE[0], "method='psgld' and a delta")
+
+    def _require_epochs(self, least: int, setting: str) -> None:
+        if not isinstance(self.n_epochs, str) and self.n_epochs < least:
             raise ValueError(
-                f"n_epochs must be at least {LANGEVIN_STEPS_RANGE[0]} with method='psgld' and a "
-                f"delta, got {self.n_epochs}."
+                f"n_epochs must be at least {least} with {setting}, got {self.n_epochs}."
             )
 
     def n_steps(self, n_records: int) -> int:
@@ -167,22 +166,14 @@ class PosteriorSampling(Parameters):
         ValueError
             If ``n_epochs`` or ``step_size`` is too small for this many records.
         """
-        least = self.least_epochs(n_records)
-        if not isinstance(self.n_epochs, str) and self.n_epochs < least:
-            raise ValueError(
-                f"n_epochs must be at least {least} with sampler={self.sampler!r} and {n_records} "
-                f"records: a chain has at least {LEAST_STEPS[self.sampler]} steps, got "
-                f"{self.n_epochs}."
-            )
+        setting = f"sampler={self.sampler!r} and {n_records} records"
+        self._require_epochs(self.least_epochs(n_records), setting)
         if self.sampler == "mala" or isinstance(self.step_size, str):
             return
         size, n_steps = self._batch(n_records), self.n_steps(n_records)
         shortest = least_step(sanitizer, n_records, size, n_steps, float(self.step_exponent))
         if self.step_size < shortest:
-            raise ValueError(
-                f"step_size must be at least {shortest:.3g} for {n_steps} steps on {n_records} "
-                f"records: with less a chain stays where it begins, got {self.step_size}."
-            )
+            raise ValueError(f"step_size must be at least {shortest:.3g}, got {self.step_size}.")
 
     def burn_in(self, n_records: int) -> int:
         """Return the number of steps in which the chain adapts."""
@@ -252,9 +243,7 @@ class PosteriorDraw(Mechanism):
             "n_steps": self.schedule.n_steps(self.model.n_records),
         }
 
-    def run(
-        self, known: Known, records: Blocks[HazardRecords], source: RandomSource
-    ) -> dict[str, FloatArray]:
+    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return the last state of one chain."""
         n_steps = self.schedule.n_steps(self.model.n_records)
         state = last_state(
@@ -263,7 +252,7 @@ class PosteriorDraw(Mechanism):
         # A public lattice, far finer than the prior: low bits of doubles are not released.
         return released(self.model, *self.unscaled(round_to_lattice(state, LATTICE)))
 
-    def states(self, records: Blocks[HazardRecords], source: RandomSource) -> Iterator[FloatArray]:
+    def states(self, records: Records, source: RandomSource) -> States:
         """Yield the chain's states, on the scale of the fit: private."""
         return self.chain().states(self.target(records), source)
 
@@ -275,16 +264,14 @@ class PosteriorDraw(Mechanism):
         """Return the chain."""
         return self.schedule.chain(self.model.n_records)
 
-    def target(self, records: Blocks[HazardRecords]) -> Target:
+    def target(self, records: Records) -> Target:
         """Return the sanitised posterior of private records."""
         model = self.model
         likelihood = DiscreteHazard(self.basis, model.n_features, link=LINKS[model.link])
         blocks = records.map(lambda block: block.within(0.0, model.data_norm)).held()
         return Target(likelihood, blocks, self.sanitizer)
 
-    def distances(
-        self, known: Known, one: Blocks[HazardRecords], other: Blocks[HazardRecords]
-    ) -> Distances:
+    def distances(self, known: Known, one: Records, other: Records) -> Distances:
         """Return differences of energies at a point, and of these between two points."""
         targets = self.target(one), self.target(other)
         gaps = [
@@ -346,18 +333,14 @@ class HazardChain(HazardPoint):
             stated[name] = stated_range(getattr(chains[0], name), getattr(chains[-1], name))
         return stated | {"sampler": self.fit.method}
 
-    def states(
-        self, records: Blocks[HazardRecords], pilot: PilotEstimate, source: RandomSource
-    ) -> Iterator[FloatArray]:
+    def states(self, records: Records, pilot: PilotEstimate, source: RandomSource) -> States:
         """Yield the chain's states, on the scale of the fit."""
         likelihood, calibration = self.fit.after(pilot)
         assert isinstance(calibration, LangevinCalibration)
         blocks = self.fit.blocks(records, pilot).held()
         return Chain(likelihood, blocks, calibration, pilot.center).states(source)
 
-    def run(
-        self, known: Known, records: Blocks[HazardRecords], source: RandomSource
-    ) -> dict[str, Any]:
+    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return the last state as baseline and coefficients."""
         pilot = self.fit.pilot(known)
         calibration: Any = self.fit.after(pilot).calibration
@@ -365,16 +348,12 @@ class HazardChain(HazardPoint):
         state = last_state(states, calibration.n_steps, "psgld", self.verbose)
         return self.fit.fitted(state, pilot)
 
-    def distances(
-        self, known: Known, one: Blocks[HazardRecords], other: Blocks[HazardRecords]
-    ) -> Distances:
+    def distances(self, known: Known, one: Records, other: Records) -> Distances:
         """Return differences of gradients, and the bound that noise hides at every step."""
         pilot = self.fit.pilot(known)
         return distances([self.fit.problem(one, pilot)], [self.fit.problem(other, pilot)])
 
 
-def last_state(
-    states: Iterator[FloatArray], n_steps: int, sampler: str, verbose: int
-) -> FloatArray:
+def last_state(states: States, n_steps: int, sampler: str, verbose: int) -> FloatArray:
     """Return the state of a chain after so many steps, at least one."""
     return deque(first(states, n_steps, f"posterior sampling ({sampler})", verbose), 1).pop()

@@ -34,7 +34,6 @@ import numpy as np
 from numpy.polynomial import legendre
 from scipy import special
 
-from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp.measurement import Known
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
@@ -42,7 +41,7 @@ from skdpsurv.dp.zcdp import Price
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms.sums import HISTOGRAM, CellSums
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
-from skdpsurv.survival.hazards.model import HazardRecords, Recalibration
+from skdpsurv.survival.hazards.model import Recalibration, Records
 
 #: Query of positions: p and 2 p^2 - 1/4 move by at most 1 in L2 (docs/proofs/discrete_time).
 POSITIONS = CellSums(0.75, distance=1.0)
@@ -363,11 +362,9 @@ def _shifted(
     return np.asarray(middle[:, None] + width[:, None] * moved)
 
 
-def _shrunk(
-    prior: FloatArray, observed: FloatArray, deviation: float, noise: FloatArray
-) -> FloatArray:
+def _shrunk(prior: FloatArray, observed: FloatArray, scale: float, noise: FloatArray) -> FloatArray:
     """Return the posterior mean of a noisy observation."""
-    weight = deviation**2 / (deviation**2 + noise**2)
+    weight = scale**2 / (scale**2 + noise**2)
     return np.asarray(prior + weight * (observed - prior))
 
 
@@ -392,7 +389,7 @@ class RiskTable(HazardSum):
     name = "a table of risks over time"
     asked = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
+    def ask(self, known: Known, records: Records) -> IntArray:
         layout = layout_of(self.fit, known, self.price)
         return records.map_reduce(lambda block: layout.counts(*block))
 
@@ -409,7 +406,7 @@ class RiskPositions(HazardSum):
     name = "positions in it"
     asked = POSITIONS  # each record is in one group
 
-    def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
+    def ask(self, known: Known, records: Records) -> IntArray:
         layout = layout_of(self.fit, known, self.table_price)
         return records.map_reduce(lambda block: layout.positions(block.X))
 
