@@ -114,7 +114,7 @@ def masses_of(counts: FloatArray, at_risk: FloatArray) -> FloatArray:
     return np.asarray(total * share)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class NoisyTable:
     """A noisy event-count table of one group.
 
@@ -128,24 +128,15 @@ class NoisyTable:
     n_people: int
     elsewhere: tuple[float, float] | None = None
 
-    @property
-    def n_bands(self) -> int:
-        """Bands of time."""
-        return (self.cells.size - 1) // self.n_outcomes
-
-    @property
-    def observed(self) -> FloatArray:
-        """Noisy counts: cells, and people in other groups."""
-        return self.cells if self.elsewhere is None else np.append(self.cells, self.elsewhere[0])
-
-    @property
-    def variances(self) -> FloatArray:
-        """Variances of their noise."""
-        own = np.full(self.cells.size, self.variance)
-        return own if self.elsewhere is None else np.append(own, self.elsewhere[1])
+    def __post_init__(self) -> None:
+        self.n_bands = (self.cells.size - 1) // self.n_outcomes
+        #: Noisy counts, of cells and of people in other groups, and variances of their noise.
+        count, variance = self.elsewhere or ([], [])
+        self.observed = np.append(self.cells, count)
+        self.variances = np.append(np.full(self.cells.size, self.variance), variance)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ActuarialEstimate:
     """Estimates from a noisy table, with arrays of shape (n_outcomes, n_bands).
 
@@ -159,27 +150,16 @@ class ActuarialEstimate:
     free: FloatArray
     covariance: FloatArray
 
-    @property
-    def n_people(self) -> float:
-        """People in the table."""
-        return float(self.counts.sum()) + self.stayed
-
-    @property
-    def at_risk(self) -> FloatArray:
-        """People at the start of each band, and at the end of the last."""
-        gone = np.cumsum(self.counts.sum(axis=0))
-        return np.maximum(self.n_people - np.append(0.0, gone), 0.0)
-
-    @property
-    def hazards(self) -> FloatArray:
-        """Masses of hazard of events at which the counts are expected."""
-        return masses_of(self.counts, self.at_risk[:-1])
-
-    @property
-    def unplaced(self) -> FloatArray:
-        """Possible error of the events' mass in each band by unknown times of censoring."""
+    def __post_init__(self) -> None:
+        self.n_people = float(self.counts.sum()) + self.stayed
+        #: People at the start of each band, and at the end of the last.
+        gone = np.append(0.0, np.cumsum(self.counts.sum(axis=0)))
+        self.at_risk = np.maximum(self.n_people - gone, 0.0)
+        #: Masses of hazard of events at which the counts are expected.
+        self.hazards = masses_of(self.counts, self.at_risk[:-1])
+        #: Possible error of the events' mass in each band by unknown times of censoring.
         lost = np.minimum(self.counts[-1] / np.maximum(self.at_risk[:-1], 1e-300), 1.0)
-        return np.where(lost > MUCH, self.hazards.sum(axis=0) * lost / 2.0, 0.0)
+        self.unplaced = np.where(lost > MUCH, self.hazards.sum(axis=0) * lost / 2.0, 0.0)
 
 
 def actuarial_estimate(table: NoisyTable, width: FloatArray) -> ActuarialEstimate:

@@ -20,8 +20,7 @@ the epsilons of table and moments add up to the share (docs/proofs/noise, docs/p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -91,7 +90,7 @@ def block_edges(n_intervals: int) -> IntArray:
     return np.arange(n_blocks + 1) * n_intervals // n_blocks
 
 
-@dataclass(frozen=True)
+@dataclass
 class OutcomeProbabilities:
     """Outcomes under a capped likelihood: event or censoring in each block, or staying to the end.
 
@@ -100,26 +99,19 @@ class OutcomeProbabilities:
 
     likelihood: DiscreteHazard
     losses: FloatArray
-    _thresholds: dict[tuple[float, ...], FloatArray] = field(default_factory=dict)
 
-    @cached_property
-    def _edges(self) -> IntArray:
-        return block_edges(self.likelihood.basis.shape[0])
-
-    @cached_property
-    def _sizes(self) -> FloatArray:
-        return np.diff(self._edges).astype(np.float64)
-
-    @cached_property
-    def basis(self) -> FloatArray:
-        """Baseline rows of the blocks, shape (n_blocks, n_basis)."""
-        sums = np.add.reduceat(self.likelihood.basis, self._edges[:-1], axis=0)
-        return np.asarray(sums / self._sizes[:, None])
-
-    @cached_property
-    def _columns(self) -> FloatArray:
-        """Derivatives of the predictor by a and b in each block, shape (n_basis + 1, n_blocks)."""
-        return np.concatenate([self.basis.T, np.ones((1, self.losses.size))])
+    def __post_init__(self) -> None:
+        edges = block_edges(self.likelihood.basis.shape[0])
+        sizes = self._sizes = np.diff(edges).astype(np.float64)
+        #: Baseline rows of the blocks, shape (n_blocks, n_basis).
+        self.basis = np.add.reduceat(self.likelihood.basis, edges[:-1], axis=0) / sizes[:, None]
+        #: Derivatives of the predictor by a and b in each block, shape (n_basis + 1, n_blocks).
+        self._columns = np.concatenate([self.basis.T, np.ones((1, self.losses.size))])
+        #: Intervals of each block that are survived before each outcome, (C, n_blocks).
+        before = np.tril(np.broadcast_to(sizes, (sizes.size,) * 2), -1)
+        event, lost = (before + np.diag(0.5 * (sizes + end)) for end in (-1.0, 1.0))
+        self._survived = np.concatenate([event, lost, sizes[None, :]])
+        self._thresholds: dict[tuple[float, ...], FloatArray] = {}
 
     def outcome_probabilities(
         self, a: FloatArray, b: FloatArray, slopes: bool = True
@@ -130,14 +122,6 @@ class OutcomeProbabilities:
         columns = self._columns if slopes else self._columns[:0]
         by_event = columns[:, None, :] * (curve.slope * self._sizes)
         return outcome_probabilities(rate, lost, by_event, np.eye(self.losses.size))
-
-    @cached_property
-    def _survived(self) -> FloatArray:
-        """Intervals of each block that are survived before each outcome, (C, n_blocks)."""
-        before = np.tril(np.broadcast_to(self._sizes, (self._sizes.size,) * 2), -1)
-        event = before + np.diag(0.5 * (self._sizes - 1.0))
-        lost = before + np.diag(0.5 * (self._sizes + 1.0))
-        return np.concatenate([event, lost, self._sizes[None, :]])
 
     def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives of the capped loss by a and b, for each outcome."""

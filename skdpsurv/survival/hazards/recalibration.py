@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,7 +71,7 @@ N_STEPS, LONGEST_STEP, WHOLE_STEPS, SHORT_STEP = 60, 0.7, 30, 0.005
 ETA_RANGE, SMALLEST_SCALE, LARGEST_SCALE = 30.0, 1e-6, 1e100
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class RiskLayout:
     """Public layout of a risk table: released coefficients and baseline, and guesses about rows.
 
@@ -88,69 +87,37 @@ class RiskLayout:
     n_groups: int = N_GROUPS
     outer_width: float = 2.0
 
-    @cached_property
-    def progress(self) -> FloatArray:
-        """Ends of intervals on the scale of bands, from 0 (left out) to 1."""
-        time = np.arange(1, self.n_intervals + 1) / self.n_intervals
+    def __post_init__(self) -> None:
+        q = self.n_intervals = self.baseline.size
+        self.n_bands = min(self.n_groups, q)
+        #: Groups; and outcomes: events by band, censored by band, the horizon.
+        self.shape = self.n_groups, 2 * self.n_bands + 1
+        with np.errstate(all="ignore"):
+            center = np.nan_to_num(self.mean @ self.coef)
+            length = float(np.linalg.norm(self.coef)) / np.sqrt(self.coef.size)
+            scale = np.nan_to_num(self.spread * length)
+        #: Score of the mean, and guessed standard deviation of scores, equal in all directions.
+        self.center = float(np.clip(center, -LARGEST_SCALE, LARGEST_SCALE))
+        self.scale = float(np.clip(scale, SMALLEST_SCALE, LARGEST_SCALE))
+        #: Edges between groups, in ``scale`` from ``center``; outer groups are unbounded.
+        self.inner_edges = edges = np.linspace(-END, END, self.n_groups + 1)[1:-1]
+        width = self.outer_width * (2.0 * END / self.n_groups)
+        ends = np.concatenate([[edges[0] - width], edges, [edges[-1] + width]]) * self.scale
+        #: Lower and upper ends of groups, less ``center``, for positions within them.
+        self.group_ends = ends[:-1], ends[1:]
+        # Ends of intervals on the scale of bands: shares of released events, and of time.
+        time = np.arange(1, q + 1) / q
         eta = np.clip(np.nan_to_num(self.baseline + self.center), -ETA_RANGE, ETA_RANGE)
         events = -np.expm1(-np.cumsum(self.link.survival(eta).value))
         share = events / events[-1] if events[-1] > 0 else time
-        return np.asarray(EVENTS_PART * share + (1.0 - EVENTS_PART) * time)
-
-    @property
-    def n_intervals(self) -> int:
-        return self.baseline.size
-
-    @property
-    def n_bands(self) -> int:
-        return min(self.n_groups, self.n_intervals)
-
-    @property
-    def center(self) -> float:
-        """Score of the mean."""
-        with np.errstate(all="ignore"):
-            center = np.nan_to_num(self.mean @ self.coef)
-        return float(np.clip(center, -LARGEST_SCALE, LARGEST_SCALE))
-
-    @property
-    def scale(self) -> float:
-        """Guessed standard deviation of scores, equal in all directions."""
-        with np.errstate(all="ignore"):
-            length = float(np.linalg.norm(self.coef)) / np.sqrt(self.coef.size)
-            scale = np.nan_to_num(self.spread * length)
-        return float(np.clip(scale, SMALLEST_SCALE, LARGEST_SCALE))
-
-    @property
-    def inner_edges(self) -> FloatArray:
-        """Edges between groups, in ``scale`` from ``center``; outer groups are unbounded."""
-        return np.linspace(-END, END, self.n_groups + 1)[1:-1]
-
-    @cached_property
-    def bands(self) -> IntArray:
-        """Band of each interval."""
-        # The end of a band belongs to it, as the end of an interval does.
-        band = np.ceil(self.progress * self.n_bands).astype(np.int64) - 1
-        return np.clip(band, 0, self.n_bands - 1)
-
-    @property
-    def knots(self) -> FloatArray:
-        """Edges of bands as shares of the horizon, shape (n_bands + 1,)."""
-        q, ends = self.n_intervals, np.arange(self.n_bands + 1) / self.n_bands
-        knots = np.interp(ends, np.append(0.0, self.progress), np.arange(q + 1) / q)
-        knots[-1] = 1.0
-        return knots
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Groups; and outcomes: events by band, censored by band, the horizon."""
-        return self.n_groups, 2 * self.n_bands + 1
-
-    @property
-    def group_ends(self) -> tuple[FloatArray, FloatArray]:
-        """Lower and upper ends of groups, less ``center``, for positions within them."""
-        edges, width = self.inner_edges, self.outer_width * (2.0 * END / self.n_groups)
-        ends = np.concatenate([[edges[0] - width], edges, [edges[-1] + width]]) * self.scale
-        return ends[:-1], ends[1:]
+        progress = EVENTS_PART * share + (1.0 - EVENTS_PART) * time
+        #: Band of each interval; the end of a band belongs to it.
+        band = np.ceil(progress * self.n_bands).astype(np.int64) - 1
+        self.bands = np.clip(band, 0, self.n_bands - 1)
+        #: Edges of bands as shares of the horizon, shape (n_bands + 1,).
+        edge = np.arange(self.n_bands + 1) / self.n_bands
+        self.knots = np.interp(edge, np.append(0.0, progress), np.arange(q + 1) / q)
+        self.knots[-1] = 1.0
 
     def scores(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:
         """Return scores of private rows less the centre, and their groups."""

@@ -323,7 +323,7 @@ class ReleasedMeanLevels:
         return ScoreTable.at(self.table, shape, self.mean_log_event, self.left_censored)
 
 
-@dataclass(frozen=True)
+@dataclass
 class ExactLevels:
     """Levels of the paper's ladder with exact extremes on both sides of its equation.
 
@@ -336,6 +336,14 @@ class ExactLevels:
     top: int
     left_censored: bool = False
     n_cells: ClassVar[int] = N_CELLS
+
+    def __post_init__(self) -> None:
+        events = self.table.events
+        #: Bins below 0 at which an event of each bin counts.
+        self._distance = N_BINS - event_bins(self.left_censored)
+        #: Events, and the sum of their distances, up to each bin; events up to each that has some.
+        self._number, self._total = np.cumsum(events), np.cumsum(events * self._distance)
+        self._ends_of_bins = self._number[events > 0]
 
     def down_to(self, node: int) -> int:
         """Count records to change for a shape at most the node's."""
@@ -356,28 +364,12 @@ class ExactLevels:
         shape = shape_at(node, self.max_shape)
         return ScoreTable.at(self.table, shape, mean_log_event, self.left_censored)
 
-    @cached_property
-    def _distance(self) -> IntArray:
-        """Bins below 0 at which an event of each bin counts."""
-        return N_BINS - event_bins(self.left_censored)
-
-    @cached_property
-    def _events_from_below(self) -> tuple[IntArray, IntArray]:
-        """Events, and the sum of their distances from 0, over bins up to each."""
-        events = self.table.events
-        return np.cumsum(events), np.cumsum(events * self._distance)
-
-    @cached_property
-    def _ends_of_bins(self) -> IntArray:
-        """Events up to each bin that has some."""
-        return self._events_from_below[0][self.table.events > 0]
-
     def largest_mean(self, k: int) -> float:
         """Return the largest mean of log event times at k changed records; 0 without events.
 
         The j smallest leave, and all who changed have an event at the horizon.
         """
-        number, distance = self._events_from_below
+        number, distance = self._number, self._total
         n_events, total = int(number[-1]), int(distance[-1])
         if k >= n_events:
             return 0.0
@@ -394,7 +386,7 @@ class ExactLevels:
 
         The k largest go to the least time; 0 for no events.
         """
-        number, distance = self._events_from_below
+        number, distance = self._number, self._total
         n_events = int(number[-1])
         furthest = int(self._distance[0])
         if n_events == 0:

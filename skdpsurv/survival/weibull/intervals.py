@@ -21,13 +21,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from skdpsurv.dp import RandomSource, random_source
-from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.weibull.counts import CountTable, bin_probabilities, mean_log_time
 from skdpsurv.survival.weibull.plan import WeibullSetting
@@ -43,7 +42,7 @@ AT_BOUND = 1e-3
 #: One of so many simulated fits is of the released distribution, and so many at least.
 FIRST_PART, FIRST = 4, 10
 #: Distances of the other distributions, in errors.
-REACH = 2.0
+DISTANCE = 2.0
 
 
 def plausible_truths(observed: float, truths: FloatArray, estimates: FloatArray) -> FloatArray:
@@ -53,8 +52,8 @@ def plausible_truths(observed: float, truths: FloatArray, estimates: FloatArray)
     errors = estimates - truths - slope * distance
     median = np.median(errors)
     deviation = (errors - median) / np.clip(1.0 + growth * distance, *SPREADS)
-    steepness = slope + growth * deviation - CAUTION * error * np.abs(deviation)
-    return np.asarray(observed - (median + deviation) / np.clip(1.0 + steepness, *DENOMINATORS))
+    slopes = slope + growth * deviation - CAUTION * error * np.abs(deviation)
+    return np.asarray(observed - (median + deviation) / np.clip(1.0 + slopes, *DENOMINATORS))
 
 
 def _slopes(truths: FloatArray, errors: FloatArray) -> tuple[float, float, float]:
@@ -83,7 +82,7 @@ class Estimate(NamedTuple):
     n_events: float | None = None
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Simulation:
     """Fits of simulated records; log shapes and log scales are rows of two."""
 
@@ -91,21 +90,12 @@ class _Simulation:
     released: Estimate
     source: RandomSource
 
-    @cached_property
-    def plan(self) -> Plan:
-        """The plan of the fits."""
-        return self.public.way.plan(self.public)
-
-    @property
-    def rate(self) -> float | None:
-        """Released share of records that are events."""
+    def __post_init__(self) -> None:
+        self.plan = self.public.way.plan(self.public)
         n_events = self.released.n_events
-        return None if n_events is None else n_events / self.public.n_records
-
-    @property
-    def center(self) -> FloatArray:
-        """Released log shape and log scale."""
-        return np.array([math.log(self.released.shape), self.released.log_scale])
+        #: Released share of records that are events.
+        self.rate = None if n_events is None else n_events / self.public.n_records
+        self.center = np.array([math.log(self.released.shape), self.released.log_scale])
 
     def fits(self, truth: FloatArray, rate: float | None, n_fits: int) -> FloatArray:
         """Return estimates for records of one distribution."""
@@ -140,7 +130,7 @@ class _Simulation:
         median = np.median(errors, axis=0)
         generator = self.source.generator
         picked = generator.integers(0, len(found), (n_truths, 2))
-        sign = generator.choice([-REACH, REACH], (n_truths, 2))
+        sign = generator.choice([-DISTANCE, DISTANCE], (n_truths, 2))
         away = sign * np.take_along_axis(errors - median, picked, axis=0)
         log_shape, log_hazard = (turned(self.center[None]) - median + away).T
         (low, high), scales = self.public.bounds
