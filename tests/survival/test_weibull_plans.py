@@ -17,7 +17,6 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
 from skdpsurv.mechanisms import sums
 from skdpsurv.published import weibull as published_plans
-from skdpsurv.survival.weibull import counts as weibull_counts
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import (
     BEFORE_BINS,
@@ -239,7 +238,7 @@ class TestWhatIsSpent:
         rng = np.random.default_rng(1)
         assert max(self.nominal(monkeypatch, kind, rng) for _ in range(200)) <= 0
         # Without what is set aside for it, shares of many parts would, and are refused.
-        monkeypatch.setattr(weibull_counts, "ROUNDING_SHARE", 0.0)
+        monkeypatch.setattr(weibull_plan, "ROUNDING_SHARE", 0.0)
         with pytest.raises(ValueError, match="must cost no more than"):
             max(self.nominal(monkeypatch, kind, rng) for _ in range(200))
 
@@ -361,7 +360,8 @@ class TestNeighbours:
     @staticmethod
     def measurements(kind, n):
         """Return all that may be asked, with a correction."""
-        leaves = make_fit(kind, n, 1e3).plan().leaves
+        setting = make_fit(kind, n, 1e3)
+        leaves = setting.way.plan(setting).leaves
         # Else ladders end at their first rung.
         return [replace(leaf, price=1.0) if isinstance(leaf, Ladder) else leaf for leaf in leaves]
 
@@ -446,7 +446,7 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("kind", ["tight", "exact"])
     def test_ladders_balance_log_times(self, monkeypatch, no_noise, kind, sample):
         """To a cell of the grid; a correction, which goes to the likelihood, is not taken."""
-        monkeypatch.setattr(weibull_counts, "CORRECTION_RATE", math.inf)
+        monkeypatch.setattr(weibull_plan, "CORRECTION_RATE", math.inf)
         time, event = simulate(1500, **{**SAMPLES, "before": {"shape": 0.4}}[sample])
         shape, log_scale = balanced(time, event)
         found = estimate(make_fit(kind, 1500, 1e9), time, event, random_source(0))
