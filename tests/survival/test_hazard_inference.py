@@ -139,7 +139,7 @@ class TestCost:
         [
             ({"inference_share": 1.0}, "inference_share"),
             ({"inference_share": -0.1}, "inference_share"),
-            ({"inference_share": 0.85}, "must leave something of epsilon"),
+            ({"inference_share": 0.85}, "must sum to less than 1"),
             ({"method": "psgld"}, "inference_share must be 0 with method='psgld'"),
         ],
     )
