@@ -155,7 +155,6 @@ class WeibullSetting:
 
 
 def ladder_scales(public: WeibullSetting) -> tuple[float, float]:
-    """Return the least and the largest log scale that ladders release."""
     return -public.omega, LARGEST_LOG_SCALE
 
 
