@@ -181,7 +181,7 @@ class PublishedLadder(Ladder):
     def shape_at(self, node: float) -> float:
         return shape_at(node, self.public.max_shape)
 
-    def position(self, source: RandomSource) -> float:
+    def place(self, source: RandomSource) -> float:
         return float(source.generator.random())
 
 

@@ -346,14 +346,14 @@ class Ladder(Mechanism):
     def shape_at(self, node: float) -> float:
         return shape_at(node, self.public.max_shape)
 
-    def position(self, source: RandomSource) -> float:
+    def place(self, source: RandomSource) -> float:
         """Return the shape's position in its cell, whatever the records."""
         return 0.5
 
     def run(self, known: Known, records: CountTable, source: RandomSource) -> dict[str, Any]:
         levels = self.levels(known, records)
         cell = draw_cell(levels, self.price, source, self.public.way.n_levels)
-        return {"shape": self.public.within_range(self.shape_at(cell + self.position(source)))}
+        return {"shape": self.public.within_range(self.shape_at(cell + self.place(source)))}
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
         """Return the largest difference of levels, in records."""
