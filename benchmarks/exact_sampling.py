@@ -60,7 +60,7 @@ def look_and_fit(plan: Plan) -> tuple[Sequential, HazardFit]:
 def first_look(plan: Plan, records: HazardRecords) -> tuple[np.ndarray, np.ndarray, float]:
     """Return baseline, mean and radius as ``obj_pert`` releases them first."""
     node, fit = look_and_fit(plan)
-    look = fit.look(node.run({}, InMemory([records]), random_source(None)))
+    look = fit.pilot(node.run({}, InMemory([records]), random_source(None)))
     return look.center[: fit.model.n_knots], look.mean, look.radius
 
 

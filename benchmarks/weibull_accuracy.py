@@ -66,15 +66,17 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray
 
 def remember_published_rungs() -> None:
     """Let repeated fits of the same records share the published rungs, which take 0.1 s."""
-    make = published_plans.PublishedRungs
+    make = published_plans.PublishedLevels
 
     @cache
-    def remembered(records: bytes, events: bytes, *public: float) -> published_plans.PublishedRungs:
+    def remembered(
+        records: bytes, events: bytes, *public: float
+    ) -> published_plans.PublishedLevels:
         omega, max_shape, top = public
         counts = (np.frombuffer(part, dtype=np.int64) for part in (records, events))
         return make(CountTable(omega, *counts), max_shape, int(top))
 
-    published_plans.PublishedRungs = lambda counts, max_shape, top: remembered(  # type: ignore[misc]
+    published_plans.PublishedLevels = lambda counts, max_shape, top: remembered(  # type: ignore[misc]
         counts.records.tobytes(), counts.events.tobytes(), counts.omega, max_shape, top
     )
 

@@ -19,7 +19,7 @@ from skdpsurv.survival.comparisons import (
     logrank_test,
     pairwise_logrank_test,
 )
-from skdpsurv.survival.curves.exit_fit import Table, fit_exits
+from skdpsurv.survival.curves.life_table import NoisyTable, actuarial_estimate
 from skdpsurv.survival.curves.table import band_ends, bands_of
 
 
@@ -82,8 +82,8 @@ class TestLogRank:
             made = []
             for g in (0, 1):
                 own, other = noisy[25 * g : 25 * g + 25], noisy[25 - 25 * g : 50 - 25 * g]
-                table = Table(own, 2, variance, n, (float(other.sum()), 25 * variance))
-                fit = fit_exits(table, width)
+                table = NoisyTable(own, 2, variance, n, (float(other.sum()), 25 * variance))
+                fit = actuarial_estimate(table, width)
                 made.append(_group_of(table, fit, 0))
             rejected += _p_value(*_logrank(*made)) < 0.05
         assert 15 < rejected < 90

@@ -303,13 +303,13 @@ def _compare_ladders(
         knowns = [{"mean_log_event": -part * one.omega} for part in MEANS]
     ladder = next(leaf for leaf in leaves(node) if isinstance(leaf, Ladder))
     found = []
-    n_rungs = ladder.public.way.n_rungs
     for known in knowns:
-        rungs = [ladder.rungs(known, table) for table in (one, other)]
-        logs = [ladder_logs(each, ladder.price, n_rungs, n_cells) for each in rungs]
-        ratios = np.abs(logs[0] - logs[1])
-        place = (int(np.argmax(ratios)) + 0.5) * grid_step(rungs[0], n_cells)
-        found.append((float(ratios.max()), place))
+        rungs = [ladder.levels(known, table) for table in (one, other)]
+        way = ladder.public.way
+        laws = [ladder_logs(each, ladder.price, way.n_levels, n_cells) for each in rungs]
+        gaps = np.abs(laws[0] - laws[1])
+        place = (int(np.argmax(gaps)) + 0.5) * grid_step(rungs[0], n_cells)
+        found.append((float(gaps.max()), place))
     largest, place = max(found)
     where, unseen = (ladder.shape_at(place),), ("noisy counts and sums", SAMPLERS)
     return DensityRatioResult(largest, ladder.price, where, ("draw of the shape",), unseen)

@@ -20,7 +20,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.published import PerturbedHistogramMEstimator
 from skdpsurv.regression import PrivateLinearModel
-from skdpsurv.survival.curves.fitter import ExitCurves
+from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
@@ -333,7 +333,7 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
 PAIRS: dict[type, Callable[[Any, _Sizes], _Family]] = {
     DiscreteTimeModel: _survival,
     WeibullCurve: _durations,
-    ExitCurves: _durations,
+    LifeTableFitter: _durations,
     PrivateClassifier: _linear,
     PrivateLinearModel: _linear,
     HybridMEstimator: _cells,

@@ -24,7 +24,7 @@ from skdpsurv.evaluation.forecast_result import AccuracyForecast, summarised
 from skdpsurv.evaluation.forecast_studies import Setting, curve_run, regression_run
 from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPKaplanMeierFitter, DPWeibullFitter
-from skdpsurv.survival.regression import SurvivalRegression
+from skdpsurv.survival.hazards.base import SurvivalRegression
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 #: Defaults of a simulation.

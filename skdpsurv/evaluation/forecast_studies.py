@@ -13,7 +13,7 @@ from skdpsurv.data.target import survival_target
 from skdpsurv.dp.refusals import silence
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.forecast_records import Column, HazardTruth, LabelTruth, Pairs, Table
-from skdpsurv.survival.regression import SurvivalRegression
+from skdpsurv.survival.hazards.base import SurvivalRegression
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 #: The measure that is summarised by its median over studies, not by its mean.

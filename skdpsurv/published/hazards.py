@@ -7,12 +7,11 @@ bounds
     S = \sum_s\sqrt{\|A_s\|^2 + 4} + \max_s\sqrt{4\|A_s\|^2 + 4}, \qquad
     J = 2\sum_s\log\Big(1 + \frac{\sqrt{c_s}}{4\kappa}\Big),\quad c_s = \|A_s\|^2 + 1.
 
-**pSGLD** as printed is in :class:`PublishedDraw`; its limit spends twice its epsilon.
-
 The paper's eigenvalue is wrong: that of :math:`x x^\top` is :math:`c_s`, not its root. The spare
-factor 2 covers the mistake where :math:`J \ge \sum_s\log(1 + c_s/(4\kappa))` at the kappa used;
-elsewhere the theorem does not hold and :class:`PublishedPerturbation` refuses (docs/errata). The
-paper also takes minimisers for exact; here their inexactness is paid for, out of the same epsilon.
+factor 2 covers the mistake if :math:`J \ge \sum_s\log(1 + c_s/(4\kappa))` at the kappa used.
+Otherwise the theorem does not hold and :class:`PublishedPerturbation` refuses (docs/errata). The
+paper also takes minimisers for exact; here their error is paid for, out of the same epsilon. The
+limit of pSGLD as printed (:class:`PublishedDraw`) spends twice its epsilon.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, word_or
-from skdpsurv.dp.measurement import Known, Measurement
+from skdpsurv.dp.measurement import Known
 from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC, reference
+from skdpsurv.dp.references import REAL_ARITHMETIC, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective, output
@@ -65,7 +64,7 @@ def published_cost(basis: FloatArray, kappa: float) -> float:
 
 
 def true_cost(basis: FloatArray, kappa: float) -> float:
-    """Return what J must cover: one factor per interval, with the right eigenvalue."""
+    """Return the cost that J must cover, with the right eigenvalue."""
     return float(np.sum(np.log1p((np.sum(basis**2, axis=1) + 1.0) / (4.0 * kappa))))
 
 
@@ -86,36 +85,30 @@ class PublishedPerturbation(Minimisers):
     def planned(
         cls, model: HazardModel, price: float, method: str, alpha: float
     ) -> PublishedPerturbation:
-        """Return it, checked to be private."""
+        """Return a perturbation, or raise ValueError if it would not be private."""
         if model.link != "logit":
-            raise ValueError(
-                f"link must be 'logit': the paper has no bound for {model.link!r}. Use "
-                "DPDiscreteTimeSurvival."
-            )
+            raise ValueError(f"link must be 'logit', as in the paper, got {model.link!r}.")
         n, basis = model.n_records, published_basis(model.n_intervals, model.n_knots)
         likelihood = DiscreteHazard(basis, model.n_features)
         sensitivity, d = published_sensitivity(basis), likelihood.n_params
         constants = replace(likelihood.constants, gradient_sensitivity=sensitivity)
+        calibration: Any
         if method == "out_pert":
             kappa = n * (alpha or LEAST_ALPHA)
-            how: Any = output.calibrate_at(constants, price, n, d, kappa)
-            return cls(model, price, "Ext-Out-Pert, as published", likelihood, how)
+            calibration = output.calibrate_at(constants, price, n, d, kappa)
+            return cls(model, price, "Ext-Out-Pert, as published", likelihood, calibration)
         cost = partial(published_cost, basis)
-        how = objective.calibrate_to_cost(constants, cost, price, n, d, alpha)
-        if cost(how.kappa) < true_cost(basis, how.kappa):
-            raise ValueError(
-                "n_knots, epsilon and alpha must be such that the published algorithm is private: "
-                "here the paper's bound on the curvature falls short (docs/errata). Use "
-                "DPDiscreteTimeSurvival."
-            )
-        return cls(model, price, "Ext-Obj-Pert, as published", likelihood, how)
+        calibration = objective.calibrate_to_cost(constants, cost, price, n, d, alpha)
+        if cost(calibration.kappa) < true_cost(basis, calibration.kappa):
+            raise ValueError("n_knots, epsilon and alpha must be as the paper's bound needs them.")
+        return cls(model, price, "Ext-Obj-Pert, as published", likelihood, calibration)
 
     def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
+        """Return public numbers that must be in the representable range."""
         return [self.model.data_norm, self.calibration.kappa, self.calibration.noise_scale]
 
     def stated(self) -> dict[str, Any]:
-        """Return how epsilon was spent."""
+        """Return sensitivity, ridge and noise."""
         return {
             "gradient_sensitivity": published_sensitivity(self.likelihood.basis),
             "kappa": self.calibration.kappa,
@@ -144,7 +137,7 @@ class PublishedDraw(PosteriorDraw):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """What is released, in words."""
+        """The mechanism in words."""
         return "sanitised exponential mechanism, one state of a Markov chain (pSGLD as published)"
 
     def basis_of(self, model: HazardModel) -> FloatArray:
@@ -158,7 +151,6 @@ class PublishedDraw(PosteriorDraw):
         return replace(chain, published=True)
 
 
-#: Of the chain.
 TWICE_ITS_EPSILON = (
     "method='psgld' as published spends twice its epsilon even in the limit: use "
     "DPDiscreteTimeSurvival."
@@ -174,12 +166,12 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
         As for :class:`~skdpsurv.DPDiscreteTimeSurvival`.
     method : {"obj_pert", "out_pert", "psgld"} or PosteriorSampling, default="obj_pert"
         Algorithm 1 (Ext-Obj-Pert), algorithm 2 (Ext-Out-Pert), or pSGLD, which is
-        ``PosteriorSampling("psgld")``, with a first step of 1 unless it says another. **pSGLD is
-        not private**: its limit spends twice its epsilon, status "none".
+        ``PosteriorSampling("psgld")``, with a default first step of 1. **pSGLD is not private**:
+        its limit spends twice its epsilon, status "none".
     link : {"logit", "cloglog", "probit"}, default="logit"
-        The perturbations are for "logit" alone.
+        Perturbations take "logit" alone.
     alpha : float, default=0.0
-        The paper's Lambda; 1e-4 for output perturbation at 0.
+        The paper's Lambda; 0 means 1e-4 for output perturbation.
 
     Attributes
     ----------
@@ -189,8 +181,8 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
     Notes
     -----
     Neighbours: replace-one; the number of records is public. The likelihood is uncapped, rows are
-    clipped to ``data_norm``, and nothing is recalibrated. Where the paper's theorem does not hold a
-    fit is refused (docs/errata). Records with events and times as for
+    clipped to ``data_norm``, and nothing is recalibrated. A fit for which the paper's theorem does
+    not hold is refused (docs/errata). Records with events and times as for
     :class:`~skdpsurv.DPDiscreteTimeSurvival`.
 
     References
@@ -212,7 +204,9 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
     inference_share = 0.0
 
     _rules: ClassVar[dict[str, Check]] = {"method": word_or(PosteriorSampling, *PURE, "psgld")}
-    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"psgld": PosteriorSampling}
+    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {
+        "psgld": partial(PosteriorSampling, "psgld")
+    }
 
     def __init__(
         self,
@@ -241,14 +235,6 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
         self.random_state = random_state
         self.accountant = accountant
 
-    @property
-    def _sampling(self) -> PosteriorSampling | None:
-        """How a posterior is sampled, if it is."""
-        method = self.method
-        if isinstance(method, str):
-            return PosteriorSampling("psgld") if method == "psgld" else None
-        return method
-
     def _check_together(self) -> None:
         super()._check_together()
         if self._sampling is not None and self._sampling.sampler != "psgld":
@@ -265,13 +251,10 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
         model = self._model(
             shape, exact_rows=sampling is not None, max_cumulative_hazard=None, prior_event_rate=0.5
         )
-        tree: Measurement
-        numbers = DOUBLES
         if math.isinf(epsilon):
-            tree = MaximumLikelihood(model)
-        elif sampling is not None:
-            tree = PublishedDraw(model, epsilon, alpha, sampling)
-            numbers = REAL_ARITHMETIC
-        else:
-            tree = PublishedPerturbation.planned(model, epsilon, str(self.method), alpha)
-        return hazard_plan(model, epsilon, alpha, tree, numbers=numbers)
+            return hazard_plan(model, epsilon, alpha, MaximumLikelihood(model))
+        if sampling is not None:
+            draw = PublishedDraw(model, epsilon, alpha, sampling)
+            return hazard_plan(model, epsilon, alpha, draw, numbers=REAL_ARITHMETIC)
+        tree = PublishedPerturbation.planned(model, epsilon, str(self.method), alpha)
+        return hazard_plan(model, epsilon, alpha, tree)

@@ -1,8 +1,7 @@
 r"""Weibull distributions as Nguyen and Hui (2017) fit them: by their ladder, and by baselines.
 
-Times are as they are clipped, as there. **Exact ladder.** The paper's two steps, the shape by a
-ladder and then the scale, with exact rungs; times are taken for what they are. **Ladder.** Their
-bounds, their grid.
+Events before exp(-omega) count as at it, but left-censored by the **exact ladder**: the paper's two
+steps, shape by a ladder and then scale, with exact levels. **Ladder.** Their bounds, their grid.
 
 The fitted shape solves f(p) = g(p), with :math:`f = s_1/s_0`, :math:`g = 1/p + S/N`. With k records
 changed, f lies between
@@ -17,16 +16,16 @@ and g between
     g_L^k = \frac1p + \frac{S - k\omega}{N - k}, \qquad
     g_U^k = \frac1p + \min\Big(0, \frac{S + k\omega}{N + k}\Big).
 
-:math:`f_L^k` and :math:`g_L^k` are minus infinity from k = n and k = N on; the caps at 0, which the
-paper leaves out, make its Lemma 1 true for every k. Rung k goes from the first node where
-:math:`f_U^k \ge g_L^k` to the first where :math:`f_L^k \ge g_U^k`. *First* matters: the second
-difference has several roots, and a Newton iteration as in the paper may find one or the other for
+:math:`f_L^k` and :math:`g_L^k` are minus infinity from k = n and k = N on. The caps at 0, which the
+paper leaves out, make its Lemma 1 true for every k. Level k goes from the first node with
+:math:`f_U^k \ge g_L^k` to the first with :math:`f_L^k \ge g_U^k`. *First* matters: the second
+difference has several roots, and a Newton iteration as in the paper may find different ones for
 neighbouring data sets, which breaks the ladder (docs/proofs/ladder).
 
-**Baselines.** Laplace noise on maximum likelihood estimates, or on means of those of disjoint
-blocks of records. Neighbours: replace-one. Sensitivity: one record changes the estimates of one of
-m blocks; shape and scale, in units of the horizon, are clamped to [0, max_shape], so each mean
-moves by at most max_shape / m. Theorem: Laplace mechanism, a part of epsilon for each (Nissim,
+**Baselines.** Laplace noise on maximum likelihood estimates, or on their means over disjoint blocks
+of records. Neighbours: replace-one. Sensitivity: one record changes the estimates of one of m
+blocks; shape and scale, in units of the horizon, are clamped to [0, max_shape], so each mean moves
+by at most max_shape / m. Theorem: Laplace mechanism, a share of epsilon for each (Nissim,
 Raskhodnikova and Smith 2007 for the blocks).
 """
 
@@ -51,20 +50,17 @@ from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.survival.weibull.counts import (
     N_BINS,
     CountTable,
-    LogTimes,
-    Way,
-    WeibullSetting,
+    ExactLevels,
+    Records,
     all_log_times,
-    count_table,
     lattice_exponent,
 )
 from skdpsurv.survival.weibull.fitter import WeibullCurve
-from skdpsurv.survival.weibull.ladder import ExactRungs
-from skdpsurv.survival.weibull.plan import PROOF, Events, Ladder, Scale, ladder_scales, priced
+from skdpsurv.survival.weibull.plan import PROOF, Events, Ladder, Scale, Way, WeibullSetting, priced
 
 #: Cells of the grid on (0, max_shape], of equal width.
 N_CELLS_PUBLISHED = 2000
-#: Sample and aggregate: records of a block.
+#: Records of a block of sample and aggregate.
 BLOCK_RECORDS = 500
 
 
@@ -74,8 +70,8 @@ def shape_at(node: float, max_shape: float) -> float:
 
 
 @dataclass(frozen=True)
-class PublishedRungs:
-    """Rungs of the paper. Sums are of integers, so that bounds are ordered exactly as in theory."""
+class PublishedLevels:
+    """Levels of the paper. Sums are of integers, so that bounds are ordered exactly."""
 
     table: CountTable
     max_shape: float
@@ -87,23 +83,21 @@ class PublishedRungs:
         return N_CELLS_PUBLISHED
 
     def down_to(self, node: int) -> int:
-        """Return the first rung that begins in a cell before the node."""
-        return int(self._rungs[0][node - 1]) * UNIT if node < self.n_cells else 0
+        """Return the first level that begins in a cell before the node."""
+        return int(self._levels[0][node - 1]) * UNIT if node < self.n_cells else 0
 
     def up_to(self, node: int) -> int:
-        """Return the first rung that ends in a cell after the node."""
-        return int(self._rungs[1][node - 1]) * UNIT if node > 0 else 0
+        """Return the first level that ends in a cell after the node."""
+        return int(self._levels[1][node - 1]) * UNIT if node > 0 else 0
 
     @cached_property
-    def _rungs(self) -> tuple[IntArray, IntArray]:
-        """For each cell: first rung that begins in it or before, and first that ends after it."""
-        begins = np.empty(N_CELLS_PUBLISHED, dtype=np.int64)
-        ends = np.empty(N_CELLS_PUBLISHED, dtype=np.int64)
-        for cell in range(N_CELLS_PUBLISHED):
-            bounds = _Bounds(self.table, shape_at(cell + 1, self.max_shape))
-            begins[cell] = first_rung(bounds.begun, self.top)
-            ends[cell] = first_rung(bounds.not_ended, self.top)
-        # A rung begins, and ends, at the first crossing.
+    def _levels(self) -> tuple[IntArray, IntArray]:
+        """For each cell: first level that begins in it or before, and first that ends after it."""
+        nodes = range(1, N_CELLS_PUBLISHED + 1)
+        bounds = [_Bounds(self.table, shape_at(node, self.max_shape)) for node in nodes]
+        begins = [first_rung(at_node.begun, self.top) for at_node in bounds]
+        ends = [first_rung(at_node.not_ended, self.top) for at_node in bounds]
+        # A level begins, and ends, at the first crossing.
         return np.minimum.accumulate(begins), np.maximum.accumulate(ends)
 
 
@@ -122,18 +116,18 @@ class _Bounds:
         power, first = to_lattice(exact, -exponent), to_lattice(exact * grid, -exponent)
         self.one = 1 << exponent
         self.s0, self.s1 = int(counts @ power), int(counts @ first)
-        # No term is below -1/(ep); rounding may take one part of the lattice more.
+        # No term is below -1/(ep), but for one unit of the lattice by rounding.
         self.least = math.ceil(math.ldexp(self.inverse / math.e, exponent)) + 1
         self._power = power
         self._number = np.cumsum(counts[::-1])
         self._powers = np.cumsum((counts * power)[::-1])
 
     def begun(self, k: int) -> bool:
-        """Whether f_U, rising with k, and g_L, falling, have crossed; from some k on they have."""
+        """Whether f_U and g_L have crossed, from some k on."""
         return self.upper_left(k) >= self.lower_right(k)
 
     def not_ended(self, k: int) -> bool:
-        """Whether f_L and g_U have not crossed; from some k on they have not."""
+        """Whether f_L and g_U have not crossed, from some k on."""
         return self.lower_left(k) < self.upper_right(k)
 
     def top(self, k: int) -> int:
@@ -168,31 +162,26 @@ class _Bounds:
 
 
 class ExactLadder(Ladder):
-    """With exact extremes on both sides of the paper's equation."""
+    """The paper's ladder with exact extremes on both sides of its equation."""
 
     name = "ladder with exact extremes"
 
-    def rungs(self, known: Known, records: CountTable) -> ExactRungs:
-        """Return rungs of both sides."""
-        public = self.public
-        return ExactRungs(records, public.max_shape, self.highest_rung, public.left_censored)
+    def levels(self, known: Known, records: CountTable) -> ExactLevels:
+        return ExactLevels(records, self.public.max_shape, self.top, self.public.left_censored)
 
 
 class PublishedLadder(Ladder):
-    """With the rungs of the paper, and a shape that is uniform in its cell."""
+    """The paper's ladder, and a shape that is uniform in its cell; the first node, 0, is none."""
 
     name = "published ladder"
 
-    def rungs(self, known: Known, records: CountTable) -> PublishedRungs:
-        """Return the paper's."""
-        return PublishedRungs(records, self.public.max_shape, self.highest_rung)
+    def levels(self, known: Known, records: CountTable) -> PublishedLevels:
+        return PublishedLevels(records, self.public.max_shape, self.top)
 
     def shape_at(self, node: float) -> float:
-        """Return the shape at a node; the first is 0, which is no shape."""
         return shape_at(node, self.public.max_shape)
 
     def place(self, source: RandomSource) -> float:
-        """Return any place."""
         return float(source.generator.random())
 
 
@@ -212,18 +201,16 @@ class NoisyEstimates(Mechanism):
 
     @property
     def cost(self) -> Cost:
-        """Both prices."""
+        """Both prices, one after the other."""
         return in_turn(map(price_of, self.prices))
 
     @property
     def query(self) -> Sum:
-        """Each sum, of which one record moves one term."""
+        """The query of each sum, of which one record moves one term."""
         return Sum.of_reals(0.0, self.public.max_shape, -30)
 
-    def run(
-        self, known: Known, records: CountTable | LogTimes, source: RandomSource
-    ) -> dict[str, float]:
-        """Estimate, and add noise."""
+    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, float]:
+        """Return noisy means of shape and log scale."""
         estimates, query, omega = self._estimates(records, source), self.query, self.public.omega
         shape, scale = (
             query.value(query.release(query.total(each), price, source)) / self.n_blocks
@@ -233,7 +220,7 @@ class NoisyEstimates(Mechanism):
         return {"shape": self.public.within_range(shape), "log_scale": math.log(scale)}
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
-        """Return how far the sums move, in any one order of the records."""
+        """Return relative differences of the sums, in one order of the records."""
         names, query = ("sum of shapes", "sum of scales"), self.query
         pairs = zip(
             *(self._estimates(each, random_source(0)) for each in (one, other)), strict=True
@@ -241,12 +228,10 @@ class NoisyEstimates(Mechanism):
         moves = (abs(query.total(a) - query.total(b)) / query.sensitivity for a, b in pairs)
         return [(name, move, 1.0) for name, move in zip(names, moves, strict=True)]
 
-    def _estimates(
-        self, records: CountTable | LogTimes, source: RandomSource
-    ) -> tuple[FloatArray, FloatArray]:
+    def _estimates(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         (x, event), m, most = records.each(), self.n_blocks, self.public.max_shape
         if m > 1:
-            # The order depends on n alone, so a record is in one block whatever its values are.
+            # The order depends on n alone, and so do blocks.
             order = source.generator.permutation(x.size)
             x, event = x[order], event[order]
         shape, log_scale = maximum_likelihood(x, event, most, np.arange(m) * x.size // m)
@@ -257,7 +242,7 @@ def ladder_plan(ladder: type[Ladder], public: WeibullSetting) -> Plan:
     """Return the paper's plan of two steps: the shape by a ladder, then the scale."""
     if ladder is PublishedLadder:
         public = replace(public, left_censored=False)
-    (shape,) = priced(public, [ladder], [public.shape_share])
+    (shape,) = priced(public, [ladder], [_shape_share(public)])
     half = (public.spendable - shape.price) / 2.0
     tree = shape, Events(price=half, public=public), Scale(price=half, public=public)
     words = f"{ladder.name} for the shape, Laplace noise on two sums for the scale"
@@ -266,7 +251,7 @@ def ladder_plan(ladder: type[Ladder], public: WeibullSetting) -> Plan:
 
 def estimates_plan(public: WeibullSetting, *, blocks: bool) -> Plan:
     """Return the plan of noise on the estimates, of all records or of blocks of about 500 each."""
-    public, share = replace(public, left_censored=False), public.shape_share
+    public, share = replace(public, left_censored=False), _shape_share(public)
     prices = share * public.spendable, (1.0 - share) * public.spendable
     n_blocks = max(1, public.n_records // BLOCK_RECORDS) if blocks else 1
     noisy = NoisyEstimates(prices=prices, public=public, n_blocks=n_blocks)
@@ -274,10 +259,11 @@ def estimates_plan(public: WeibullSetting, *, blocks: bool) -> Plan:
     return public.plan_of(noisy, words if blocks else "")
 
 
-EXACT, PUBLISHED = (
-    Way(partial(ladder_plan, ladder), count_table, ladder_scales)
-    for ladder in (ExactLadder, PublishedLadder)
-)
+def _shape_share(public: WeibullSetting) -> float:
+    return 0.5 if public.shape_fraction is None else public.shape_fraction
+
+
+EXACT, PUBLISHED = (Way(partial(ladder_plan, ladder)) for ladder in (ExactLadder, PublishedLadder))
 LADDERS = {"published": PUBLISHED, "exact": EXACT}
 LAPLACE, SAMPLE_AGGREGATE = (
     Way(
@@ -301,8 +287,8 @@ class PublishedWeibullFitter(WeibullCurve):
     rungs : {"published", "exact"}, default="published"
         The paper's bounds on how far records can move the shape, or their exact extremes.
     n_rungs : int or None, default=None
-        Where the ladder ends: all shapes beyond are equally likely. None: where they hardly matter
-        any more.
+        Height of the ladder: all shapes beyond it are equally likely. None: the level from which
+        their probabilities are negligible.
 
     Attributes
     ----------
@@ -312,9 +298,8 @@ class PublishedWeibullFitter(WeibullCurve):
     Notes
     -----
     Neighbours: replace-one; the number of records is public. Theorems and sensitivities:
-    docs/proofs/ladder. The paper knows of no times before ``max_time * exp(-omega)``: they are
-    raised to it and count as exact, and shapes below 0.7 or so come out too large. With exact rungs
-    they are taken for what they are.
+    docs/proofs/ladder. As in the paper, times before ``max_time * exp(-omega)`` count as exact at
+    it, which makes shapes below about 0.7 too large. With exact levels they are left-censored.
 
     References
     ----------
@@ -362,18 +347,18 @@ class PublishedWeibullFitter(WeibullCurve):
 
     @property
     def _way(self) -> Way:
-        n_rungs = None if self.n_rungs is None else int(self.n_rungs)
-        return LADDERS[self.rungs]._replace(n_rungs=n_rungs)
+        n_levels = None if self.n_rungs is None else int(self.n_rungs)
+        return LADDERS[self.rungs]._replace(n_levels=n_levels)
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
-        n_rungs = self._way.n_rungs
-        return {**super()._release_parameters(shape), "rungs": self.rungs, "n_rungs": n_rungs}
+        stated = super()._release_parameters(shape)
+        return {**stated, "rungs": self.rungs, "n_rungs": self._way.n_levels}
 
 
 class LaplaceWeibullFitter(WeibullCurve):
     """Weibull distribution by Laplace noise on the maximum likelihood estimates: a baseline.
 
-    The noise has the whole range of the parameters for a sensitivity.
+    The sensitivity is the whole range of the parameters.
 
     Parameters
     ----------
@@ -400,8 +385,8 @@ class LaplaceWeibullFitter(WeibullCurve):
 class SampleAggregateWeibullFitter(WeibullCurve):
     """Weibull distribution by noisy means of the estimates of blocks of records: a baseline.
 
-    Each block holds about 500 records; the noise on a mean has the whole range of the parameters,
-    divided by the number of blocks, for a sensitivity.
+    Each block holds about 500 records. The sensitivity of a mean is the whole range of the
+    parameters, divided by the number of blocks.
 
     Parameters
     ----------

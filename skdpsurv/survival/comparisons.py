@@ -1,23 +1,22 @@
-r"""Comparisons of fitted curves, from their releases alone: they cost no budget.
+r"""Comparisons of fitted curves, from their releases alone, at no cost.
 
 The log-rank statistic of two groups on one grid of bands k, with :math:`d_{gk}` events and
 :math:`Y_{gk}` at risk in the middle of a band, is
 
 .. math:: U = \sum_k \omega_k\,(d_{1k} Y_{2k} - d_{2k} Y_{1k}),
 
-with :math:`\omega_k = 1 / (Y_{1k} + Y_{2k})`. Numbers at risk are sums of cells, so that this is a
-bilinear form :math:`U = z_1' B z_2` of two tables of exits. Noise in one table is independent of
-that in the other, and has mean zero: if hazards are the same the mean of U stays 0, however large
-the noise, as long as weights are made of something else than single cells. Its variance is
+with :math:`\omega_k = 1 / (Y_{1k} + Y_{2k})`. Numbers at risk are sums of cells, so U is a bilinear
+form :math:`z_1' B z_2` of two event-count tables. Their noise is independent and has mean zero, so
+that U has mean 0 if hazards are the same and weights do not depend on single cells. Its variance is
 
 .. math::
    V = \underbrace{\sum_k \omega_k^2 (Y_{1k} + Y_{2k}) Y_{1k} Y_{2k} \lambda_k}_\text{sampling}
    + \underbrace{v_2 \|B' x_1\|^2 + v_1 \|B x_2\|^2 + v_1 v_2 \|B\|^2}_\text{noise},
 
-where x are tables without noise, v variances of the noise in their cells, and :math:`\lambda_k` the
-common hazard. :math:`U^2 / V` is compared with the law of chi squared; products of noise have
-heavier tails, and where they count, with the square of Student's law that has their fourth moment.
-Bands in which noise hides the events weigh less.
+with x tables without noise, v variances of the noise in their cells, and :math:`\lambda_k` the
+common hazard. :math:`U^2 / V` is compared with a chi-squared distribution. Products of noise have
+heavier tails: if they matter, it is the square of Student's t that has their fourth moment.
+Bands in which noise hides the events have less weight.
 """
 
 from __future__ import annotations
@@ -34,11 +33,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.dp.checks import fraction, positive_int
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.survival.curves.exit_fit import ExitFit, Table
-from skdpsurv.survival.curves.fitter import ExitCurves
+from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
+from skdpsurv.survival.curves.life_table import ActuarialEstimate, NoisyTable
 from skdpsurv.survival.univariate import UnivariateFitter
 
-#: Draws of noise, for the tails of a statistic.
+#: Draws of noise for the fourth moment of a statistic.
 N_DRAWS = 4000
 
 __all__ = [
@@ -52,13 +51,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """Result of a test, as lifelines has it.
+    """Result of a test, as in lifelines.
 
     Parameters
     ----------
     test_name : str
     test_statistic : float
-        About chi squared with one degree of freedom where nothing differs.
+        Approximately chi-squared with one degree of freedom under the null hypothesis.
     p_value : float
     """
 
@@ -68,7 +67,7 @@ class ComparisonResult:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """The numbers as a table."""
+        """Statistic, p-value and -log2(p) as a table."""
         with np.errstate(divide="ignore"):
             surprise = float(-np.log2(self.p_value))
         row = {"test_statistic": self.test_statistic, "p": self.p_value, "-log2(p)": surprise}
@@ -86,13 +85,13 @@ class ComparisonResult:
 
 
 def logrank_test(a: Any, b: Any) -> ComparisonResult:
-    """Test whether two groups have the same hazard, by the tables that were released.
+    """Test whether two groups have the same hazard, by their released tables.
 
     Parameters
     ----------
     a, b : DPKaplanMeierFitter or DPAalenJohansenFitter
         Fitted, with the same bands of time: two groups of one fit (``fitter.of_group(label)``), or
-        two fits to different people. Of competing events, that of interest is tested.
+        two fits to different people. With competing events, the event of interest is tested.
 
     Returns
     -------
@@ -102,13 +101,12 @@ def logrank_test(a: Any, b: Any) -> ComparisonResult:
     Raises
     ------
     TypeError, ValueError
-        If they are no fitted curves, or of different bands, or the same.
+        If they are not fitted curves, have different bands, or are the same.
 
     Notes
     -----
-    People who are in both groups, or in both fits, are no two groups. The test needs enough events
-    for its statistic to be about normal, and groups that noise does not hide: where one has fewer
-    people than about 10 / epsilon, p-values are too small.
+    No person may be in both groups. The test needs enough events for a normal statistic, and groups
+    that noise does not hide: p-values are too small if one has fewer than some 10 / epsilon people.
 
     References
     ----------
@@ -130,8 +128,8 @@ def logrank_test(a: Any, b: Any) -> ComparisonResult:
     if not np.array_equal(_checked(a)._curve.ends, _checked(b)._curve.ends):
         raise ValueError("a and b must have the same max_time, n_intervals and breakpoints.")
     _refuse_same_people(a, b)
-    statistic, tails = _logrank(_group(a), _group(b))
-    return ComparisonResult("logrank_test", statistic, _p_value(statistic, tails))
+    statistic, excess = _logrank(_group(a), _group(b))
+    return ComparisonResult("logrank_test", statistic, _p_value(statistic, excess))
 
 
 def pairwise_logrank_test(fitter: Any) -> pd.DataFrame:
@@ -145,12 +143,12 @@ def pairwise_logrank_test(fitter: Any) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        A row for each pair, as lifelines has them. The p-values are not corrected for their number.
+        A row for each pair, as in lifelines. The p-values are not adjusted for their number.
 
     Raises
     ------
     ValueError
-        If there are no two groups.
+        If there are fewer than two groups.
     """
     if _checked(fitter).groups_ is None or len(fitter.groups_) < 2:
         raise ValueError("fitter must have been fitted with two groups or more.")
@@ -162,24 +160,24 @@ def pairwise_logrank_test(fitter: Any) -> pd.DataFrame:
 def compare_restricted_means(
     a: Any, b: Any, t: float | None = None, level: float = 0.95, n_resamples: int = 1000
 ) -> pd.DataFrame:
-    """Return difference and ratio of the mean times that two groups live up to t.
+    """Return difference and ratio of the mean times that two groups survive up to t.
 
     Parameters
     ----------
     a, b : fitted univariate estimators
-        Two groups of one fit, or two fits to different people; Weibull distributions, too.
+        Two groups of one fit, or two fits to different people.
     t : float or None
         Public, in the unit of ``max_time``. None: the smaller ``max_time``.
     level : float, default=0.95
-        Coverage asked for.
+        Nominal coverage.
     n_resamples : int, default=1000
-        Curves that intervals are made of.
+        Number of simulated curves.
 
     Returns
     -------
     pandas.DataFrame
-        Rows ``difference`` (a less b) and ``ratio`` (a by b), columns ``estimate``, ``lower``,
-        ``upper``; for sampling and for privacy noise.
+        Rows ``difference`` (a - b) and ``ratio`` (a / b), columns ``estimate``, ``lower``,
+        ``upper``. Intervals allow for sampling and for privacy noise.
 
     Examples
     --------
@@ -211,20 +209,20 @@ def compare_percentiles(
     Parameters
     ----------
     a, b : fitted univariate estimators
-        Two groups of one fit, or two fits to different people; Weibull distributions, too.
+        Two groups of one fit, or two fits to different people.
     p : float, default=0.5
         Probability of survival.
     level : float, default=0.95
-        Coverage asked for.
+        Nominal coverage.
     n_resamples : int, default=1000
-        Curves that intervals are made of.
+        Number of simulated curves.
 
     Returns
     -------
     pandas.DataFrame
         Rows ``difference`` and ``ratio``, columns ``estimate``, ``lower``, ``upper``. Ends are
-        infinite, or 0, where a curve may not fall so far by ``max_time``; an estimate is NaN where
-        both curves do not.
+        infinite, or 0, if a curve may not fall so far by ``max_time``. An estimate is NaN if both
+        curves do not.
     """
     _refuse_others(a, b)
     p = fraction("p", p)
@@ -238,17 +236,17 @@ def compare_percentiles(
 
 
 def _refuse_others(a: Any, b: Any) -> None:
-    """Refuse what is not two fitted curves of different people."""
+    """Refuse arguments that are not two fitted curves of different people."""
     for model in (a, b):
         _checked(model, UnivariateFitter)
     _refuse_same_people(a, b)
 
 
-def _compared(a: Any, b: Any, of: Any, level: float, n_resamples: int) -> pd.DataFrame:
+def _compared(a: Any, b: Any, functional: Any, level: float, n_resamples: int) -> pd.DataFrame:
     level, n_draws = fraction("level", level), positive_int("n_resamples", n_resamples)
-    found = [of(model, model._curve.estimates) for model in (a, b)]
-    drawn = [of(model, model._draws(n_draws)) for model in (a, b)]
-    # Draws of both come from one seed: in another order those of the second are independent.
+    point = [functional(model, model._curve.estimates) for model in (a, b)]
+    drawn = [functional(model, model._draws(n_draws)) for model in (a, b)]
+    # Draws of both have one seed: permuted, those of the second are independent.
     drawn[1] = drawn[1][np.random.default_rng(0).permutation(n_draws)]
     k = int((1.0 - level) / 2.0 * n_draws)
     rows = {}
@@ -257,47 +255,48 @@ def _compared(a: Any, b: Any, of: Any, level: float, n_resamples: int) -> pd.Dat
         ("ratio", np.divide, 0.0),
     ):
         with np.errstate(divide="ignore", invalid="ignore"):
-            estimate = float(operation(*found))
+            estimate = float(operation(*point))
             values = operation(*drawn)
-        # Of two that are both beyond the horizon nothing is known, in either direction.
+        # Two times beyond the horizon compare in either direction.
         lower = float(np.sort(np.where(np.isnan(values), least, values))[k])
         upper = float(np.sort(np.where(np.isnan(values), math.inf, values))[n_draws - 1 - k])
-        # fmin and fmax: an estimate may be no number.
-        ends = float(np.fmin(lower, estimate)), float(np.fmax(upper, estimate))
-        rows[name] = {"estimate": estimate, "lower": ends[0], "upper": ends[1]}
-    return pd.DataFrame.from_dict(rows, orient="index")
+        # The estimate may be NaN, which fmin and fmax ignore.
+        rows[name] = estimate, np.fmin(lower, estimate), np.fmax(upper, estimate)
+    columns = ["estimate", "lower", "upper"]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
-def _checked(model: Any, kind: type = ExitCurves) -> Any:
-    """Return a fitted model, or refuse what is none."""
+def _checked(model: Any, kind: type = LifeTableFitter) -> Any:
+    """Return a fitted model, or refuse another object."""
     if not isinstance(model, kind):
-        what = "curves of this package" if kind is ExitCurves else "distributions of this package"
+        what = "curves" if kind is LifeTableFitter else "distributions"
         raise TypeError(f"a and b must be fitted {what}, got {type(model).__name__}.")
     check_is_fitted(model, "release_")
     return model
 
 
 class _Group(NamedTuple):
-    """The released cells of a group, what is likely behind them, and matrices of sums of them."""
+    """Released cells of a group, the likely ones behind them, and matrices of sums of cells.
+
+    ``masses`` are those of the event, in each band. The matrices, of shape (n_bands, n_cells), give
+    numbers at risk in the middle of each band, and numbers of events.
+    """
 
     cells: FloatArray
     variance: float
     likely: FloatArray
-    #: Share of those at risk who have the event in question, in each band.
     masses: FloatArray
-    #: The number at risk in the middle of each band, of shape (n_bands, n_cells).
     at_risk_of: FloatArray
-    #: The number of events in each band, of the same shape.
     events_of: FloatArray
 
 
 def _group(model: Any) -> _Group:
     curve = model._curve
-    cause = curve.causes.place(getattr(model, "event_of_interest_", None))
+    cause = curve.causes.index(getattr(model, "event_of_interest_", None))
     return _group_of(curve.table, curve.fit, cause)
 
 
-def _group_of(table: Table, fit: ExitFit, cause: int) -> _Group:
+def _group_of(table: NoisyTable, fit: ActuarialEstimate, cause: int) -> _Group:
     q = table.n_bands
     later = np.triu(np.ones((q, q)), 1) + 0.5 * np.eye(q)
     return _Group(
@@ -305,29 +304,29 @@ def _group_of(table: Table, fit: ExitFit, cause: int) -> _Group:
         table.variance,
         np.append(fit.counts.ravel(), fit.stayed),
         fit.masses[cause],
-        np.hstack([*[later] * table.n_ways, np.ones((q, 1))]),
+        np.hstack([*[later] * table.n_outcomes, np.ones((q, 1))]),
         np.eye(q, table.cells.size, cause * q),
     )
 
 
 def _refuse_same_people(a: Any, b: Any) -> None:
-    """Refuse what is no comparison of different people, as far as releases tell."""
+    """Refuse groups of the same people, as far as releases tell."""
     groups = [getattr(model, "group_", None) for model in (a, b)]
     if a.release_ == b.release_ and (None in groups or groups[0] == groups[1]):
         raise ValueError("a and b must be two groups, of different people.")
 
 
-def _p_value(statistic: float, tails: float) -> float:
-    """Return the probability of a larger statistic, for some excess of the fourth moment."""
-    if tails < 1e-3:
+def _p_value(statistic: float, excess: float) -> float:
+    """Return the probability of a larger statistic, given the excess kurtosis by noise."""
+    if excess < 1e-3:
         return float(special.chdtrc(1.0, statistic))
-    freedom = 4.0 + 6.0 / tails
+    freedom = 4.0 + 6.0 / excess
     size = math.sqrt(statistic * freedom / (freedom - 2.0))
     return float(2.0 * special.stdtr(freedom, -size))
 
 
 def _logrank(one: _Group, two: _Group) -> tuple[float, float]:
-    """Return the statistic, about chi squared, and the excess of its fourth moment by noise."""
+    """Return the statistic, about chi-squared, and its excess kurtosis by noise."""
     x1, x2 = one.likely, two.likely
     y1, y2 = one.at_risk_of @ x1, two.at_risk_of @ x2
     both = np.maximum(y1 + y2, 1e-9)
@@ -353,7 +352,7 @@ def _logrank(one: _Group, two: _Group) -> tuple[float, float]:
 
 
 def _excess(form: FloatArray, cells: tuple[FloatArray, ...], variances: tuple[float, ...]) -> float:
-    """Return the fourth moment of what noise adds to a form, less that of a normal law."""
+    """Return the fourth cumulant of the noise in a bilinear form, by simulation."""
     generator = np.random.default_rng(0)
     one, two = (
         generator.laplace(0.0, math.sqrt(variance / 2.0), (N_DRAWS, here.size))

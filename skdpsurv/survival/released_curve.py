@@ -1,9 +1,7 @@
-r"""A released distribution of survival times, and its tables under lifelines' names.
+r"""A released distribution of survival times, by its cumulative hazard, and its tables.
 
-All follows from its cumulative hazard.
-
-The mean time lived up to t is the area under the survival function, :math:`\int_0^t S(u)\,du`. It
-is integrated between the knots of the curve, where that is smooth, by Gauss and Legendre's rule.
+The mean survival time up to t is the area :math:`\int_0^t S(u)\,du` under the survival function,
+by Gauss-Legendre quadrature between the knots of the curve, where that is smooth.
 """
 
 from __future__ import annotations
@@ -27,42 +25,36 @@ from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.release import Release
 
-#: Of times, shape (n_times,), and parameters, shape (..., n_parameters).
+#: A function of times, shape (n_times,), and parameters, shape (..., n_parameters).
 CurveHook = Callable[[FloatArray, FloatArray], FloatArray]
-#: Times of tables, where nothing else says which.
+#: Default number of times of tables.
 N_TIMES = 101
-#: Points in each panel, and panels of a curve without knots.
+#: Quadrature: nodes and weights of each panel, and panels of a curve without knots.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(8)
 N_PANELS = 40
 
 
 class ReleasedCurve(ABC):
-    """What a release says of survival times.
+    """A distribution of survival times, read from a release.
 
-    A subclass takes a release, refuses one that makes no sense, keeps what it needs of it, and sets
-    ``estimates``, its parameters: attributes of the fitted estimator by their ``names``. It says
-    what they mean:
+    A subclass takes a release, refuses an invalid one, and sets ``estimates``, its parameters:
+    attributes of the fitted estimator by their ``names``. It has
 
-    * ``cumulative_hazard(times, parameters)``: of shape (..., n_times), for times of shape
-      (n_times,), and parameters as above in an array of shape (..., n_parameters).
-
-    It may override ``time_of(cumulative_hazard)``, the inverse, where that has a closed form. Two
-    more it may say; what needs them does not exist without:
-
-    * ``hazard(times, parameters)``, for ``hazard_at_times`` and ``score``;
-    * ``plausible(n_resamples)``: parameters that the release is compatible with, of shape
-      (n_resamples, n_parameters), for ``confidence_interval`` and ``survival_band``. They must
-      allow for sampling and for privacy noise, and be computed from the release alone.
+    * ``cumulative_hazard(times, parameters)``, of shape (..., n_times);
+    * perhaps ``time_of(cumulative_hazard)``, its inverse in closed form;
+    * perhaps ``hazard(times, parameters)``, for ``hazard_at_times`` and ``score``;
+    * perhaps ``plausible(n_resamples)``, for ``confidence_interval`` and ``survival_band``:
+      parameters that are compatible with the release, of shape (n_resamples, n_parameters). They
+      allow for sampling and for privacy noise, and follow from the release alone.
     """
 
-    #: What the estimate is called in tables; "" for the name of the estimator.
+    #: Name of the estimate in tables; "" for that of the estimator.
     short_name: ClassVar[str] = ""
-    #: The curve that ``confidence_interval_``, ``subtract`` and ``divide`` are about.
+    #: The curve of ``confidence_interval_``.
     main: ClassVar[str] = "survival_function"
-    #: The one that ``predict`` returns.
+    #: The curve of ``predict``.
     predicts: ClassVar[str] = "survival_function"
-
-    #: What parameters are called.
+    #: Names of the parameters.
     names: ClassVar[Sequence[str]] = ()
 
     estimates: FloatArray
@@ -86,12 +78,12 @@ class ReleasedCurve(ABC):
 
     @property
     def timeline(self) -> FloatArray:
-        """Times that tables are of where ``fit`` was given none."""
+        """Default times of tables."""
         return np.linspace(0.0, self.max_time, N_TIMES)
 
     def at(self, times: FloatArray) -> FloatArray:
         """Return the estimated cumulative hazard."""
-        return quietly(self.cumulative_hazard, times, self.estimates)
+        return without_warnings(self.cumulative_hazard, times, self.estimates)
 
     def time_of(self, cumulative_hazard: float) -> float:
         """Return the first time by which the cumulative hazard is as large."""
@@ -100,13 +92,13 @@ class ReleasedCurve(ABC):
             time = np.array([bits]).view(np.float64)
             return bool(self.cumulative_hazard(time, self.estimates)[0] >= cumulative_hazard)
 
-        # Positive doubles are ordered as the integers that their bits spell: 63 steps for all.
+        # Positive doubles are ordered as the integers of their bits: 63 steps.
         end = int(np.float64(np.inf).view(np.int64))
         first = bisect_left(range(end), True, key=has_come)
         return float(np.int64(first).view(np.float64))
 
     def knots(self, end: float) -> FloatArray:
-        """Return where panels end; closer together at the start, where curves may be steep."""
+        """Return edges of panels, closer together at the start, where curves may be steep."""
         return np.asarray(end * np.linspace(0.0, 1.0, N_PANELS + 1) ** 2)
 
     def mean(self, end: float, parameters: FloatArray) -> FloatArray:
@@ -124,35 +116,35 @@ class ReleasedCurve(ABC):
         with np.errstate(over="ignore", under="ignore"):
             hazards = self.cumulative_hazard(knots, parameters)
         hazards = np.maximum.accumulate(np.minimum(hazards, 1e9), axis=-1)
-        return np.array([crossing(knots, one, -math.log(p)) for one in hazards])
+        return np.array([crossing(knots, row, -math.log(p)) for row in hazards])
 
     def mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
-        """Return that of times that are not clipped yet."""
+        """Return the mean log-likelihood of times that are not clipped yet."""
         time, event = clip_times(time, event, self.max_time)
         with np.errstate(divide="ignore"):
-            log_hazard = np.log(quietly(self.hazard, time, self.estimates))
+            log_hazard = np.log(without_warnings(self.hazard, time, self.estimates))
         return float(np.mean(np.where(event, log_hazard, 0.0) - self.at(time)))
 
 
 def crossing(knots: FloatArray, hazards: FloatArray, target: float) -> float:
-    """Return when a rising curve gets to a target, between knots in proportion."""
+    """Return the time at which a rising curve reaches a target, linear between knots."""
     k = int(np.searchsorted(hazards, target))
     if k == knots.size:
         return math.inf
     if k == 0:
         return float(knots[0])
-    part = (target - hazards[k - 1]) / (hazards[k] - hazards[k - 1])
-    return float(knots[k - 1] + part * (knots[k] - knots[k - 1]))
+    share = (target - hazards[k - 1]) / (hazards[k] - hazards[k - 1])
+    return float(knots[k - 1] + share * (knots[k] - knots[k - 1]))
 
 
-def quietly(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> FloatArray:
-    """Return a curve where numbers may be as large, or as small, as doubles are."""
+def without_warnings(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> FloatArray:
+    """Return the values of a curve, which may overflow or underflow."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):
         return np.asarray(curve(times, parameters))
 
 
 def curves_of(fitter: Any) -> list[Any]:
-    """Return a fitter's curve, or one for each group if it is of everybody in some."""
+    """Return a fitter, or one for each group if it is of everybody and has groups."""
     groups = getattr(fitter, "groups_", None)
     if groups is None or fitter.group_ is not None:
         return [fitter]
@@ -160,30 +152,28 @@ def curves_of(fitter: Any) -> list[Any]:
 
 
 def around(lower: FloatArray, upper: FloatArray, estimates: FloatArray, index: Any) -> pd.DataFrame:
-    """Return ends of intervals, made to hold the estimates, as a frame."""
+    """Return ends of intervals, extended to the estimates, as a frame."""
     ends = np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
     return pd.DataFrame(ends, index=index, columns=["lower", "upper"])
 
 
 def interval(draws: FloatArray, level: float, estimates: FloatArray, index: Any) -> pd.DataFrame:
-    """Return the central part of the draws in each column, and the estimate, if that is outside."""
+    """Return central intervals of the draws in each column, extended to the estimates."""
     lower, upper = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return around(lower, upper, estimates, index)
 
 
 def stated_records(release: Release, most: int) -> int:
-    """Return the number of records of the fit; intervals are made of it."""
+    """Return the public number of records of the fit."""
     for guarantee in (release.guarantee, release.made_by):
         number: Any = guarantee.public_inputs.get("n_records")
         if type(number) is not int or not 1 <= number <= most:
-            raise ValueError(
-                "public_inputs of the release must hold n_records, a positive integer."
-            )
+            raise ValueError("public_inputs of the release must hold a positive n_records.")
     return int(number)
 
 
 class DisplayOptions(NamedTuple):
-    """What ``fit`` was asked to show, and how: public, and no part of a release."""
+    """Display options of ``fit``: public, and not in a release."""
 
     timeline: FloatArray | None = None
     label: str | None = None
@@ -193,7 +183,7 @@ class DisplayOptions(NamedTuple):
     def checked(
         cls, timeline: ArrayLike | None, label: str | None, alpha: float | None
     ) -> DisplayOptions:
-        """Return it, or raise TypeError or ValueError where it makes no sense."""
+        """Return the options, or raise TypeError or ValueError."""
         times = None if timeline is None else np.sort(times_argument(timeline))
         if label is not None and not isinstance(label, str):
             raise TypeError(f"label must be text, got {type(label).__name__}.")
@@ -201,34 +191,30 @@ class DisplayOptions(NamedTuple):
 
 
 def times_argument(times: ArrayLike) -> FloatArray:
-    """Return times to evaluate a curve at, one-dimensional."""
+    """Return one-dimensional times to evaluate a curve at."""
     refuse_masked(times, "times")
     return checked_times(np.atleast_1d(np.asarray(times)), "times")
 
 
 def has(hook: str) -> Callable[[Any], bool]:
-    """Return the question whether a fitter's curve says something."""
+    """Return a check whether a fitter's curve has a hook."""
     return lambda fitter: hasattr(fitter._curve_type, hook)
 
 
 class CurveFrames(PrivateEstimator):
-    """Base of fitted curves: their values at times, and tables of them.
-
-    A subclass has ``survival_band`` and a parameter ``alpha``.
-    """
+    """Base of fitted curves: their values at times, and tables of them."""
 
     alpha: float
     _shown: DisplayOptions = DisplayOptions()
     _released: ReleasedCurve
-    #: What its releases say.
     _curve_type: ClassVar[type[ReleasedCurve]]
 
     survival_band: Callable[..., pd.DataFrame]
 
     def _show(self, shown: DisplayOptions) -> None:
-        # A fit that was asked for nothing leaves nothing, as a rebuilt one.
+        # Without options the attribute is absent, as in a rebuilt estimator.
         self.__dict__.pop("_shown", None)
-        if any(part is not None for part in shown):
+        if any(option is not None for option in shown):
             self._shown = shown
 
     @property
@@ -237,7 +223,7 @@ class CurveFrames(PrivateEstimator):
         return self._released
 
     def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        """Return the probability to survive each time.
+        """Return the probability of survival to each time.
 
         Parameters
         ----------
@@ -299,7 +285,7 @@ class CurveFrames(PrivateEstimator):
             Indexed by the times.
         """
         t, curve = times_argument(times), self._curve
-        return self._series(quietly(curve.hazard, t, curve.estimates), t, label)
+        return self._series(without_warnings(curve.hazard, t, curve.estimates), t, label)
 
     def percentile(self, p: float) -> float:
         """Return the first time by which survival has fallen to ``p``, as lifelines does.
@@ -322,7 +308,7 @@ class CurveFrames(PrivateEstimator):
 
     @property
     def timeline(self) -> FloatArray:
-        """Times that the tables are of: public ones, never those of the records."""
+        """Times of the tables: public, never those of the records."""
         default, shown = self._curve.timeline, self._shown.timeline
         return default if shown is None else shown
 
@@ -334,7 +320,7 @@ class CurveFrames(PrivateEstimator):
 
     @property
     def survival_function_(self) -> pd.DataFrame:
-        """Probabilities to survive the times of ``timeline``."""
+        """Probabilities of survival to the times of ``timeline``."""
         return self._frame(self.survival_function_at_times)
 
     @property
@@ -366,12 +352,12 @@ class CurveFrames(PrivateEstimator):
     @property
     def confidence_interval_(self) -> pd.DataFrame:
         """Pointwise intervals of the curve that the estimator is named after."""
-        found: pd.DataFrame = getattr(self, f"confidence_interval_{self._curve_type.main}_")
-        return found
+        frame: pd.DataFrame = getattr(self, f"confidence_interval_{self._curve_type.main}_")
+        return frame
 
     @property
     def conditional_time_to_event_(self) -> pd.DataFrame:
-        """Median time that is left to those who have survived the times of ``timeline``."""
+        """Median remaining time of survivors at the times of ``timeline``."""
         curve, times = self._curve, self.timeline
         with np.errstate(over="ignore", under="ignore"):
             ends = np.array([curve.time_of(float(now) + math.log(2.0)) for now in curve.at(times)])

@@ -21,13 +21,13 @@ class StepFunction:
     Parameters
     ----------
     x : ndarray of shape (n_steps,)
-        Where steps are, rising.
+        Increasing positions of the steps.
     y : ndarray of shape (n_steps,)
-        Values from each of them on.
+        Values from each step on.
     a, b : float
         Factor and offset of the values.
     domain : tuple of float or None
-        Both ends of where the function is defined. None: the first or the last of ``x``.
+        Ends of the domain. None: the first or the last of ``x``.
 
     Examples
     --------
@@ -45,17 +45,16 @@ class StepFunction:
 
     def __post_init__(self) -> None:
         low, high = self.domain
-        self.domain = (
-            float(self.x[0] if low is None else low),
-            float(self.x[-1] if high is None else high),
-        )
+        low = self.x[0] if low is None else low
+        high = self.x[-1] if high is None else high
+        self.domain = float(low), float(high)
 
     def __call__(self, x: ArrayLike) -> Any:
-        """Return values at x, which must be within ``domain``: one for one number."""
+        """Return values at x, which must be within ``domain``; one value for one number."""
         at = np.atleast_1d(x)
         low, high = self.domain
         if not ((low <= at) & (at <= high)).all():
             raise ValueError(f"x must be within [{low:g}, {high:g}].")
-        place = np.searchsorted(self.x, at, side="right") - 1
-        values = self.a * self.y[np.maximum(place, 0)] + self.b
+        step = np.searchsorted(self.x, at, side="right") - 1
+        values = self.a * self.y[np.maximum(step, 0)] + self.b
         return values[0] if values.shape[0] == 1 else values

@@ -1,10 +1,9 @@
-"""Fitters of one distribution of survival times, which read like lifelines' fitters."""
+"""Base of fitters of one distribution of survival times, with the interface of lifelines."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -38,13 +37,13 @@ from skdpsurv.survival.released_curve import (
     curves_of,
     has,
     interval,
-    quietly,
     times_argument,
+    without_warnings,
 )
 
-#: Curves that intervals are made of.
+#: Number of simulated curves.
 N_DRAWS = 1000
-#: What takes time to be looked at.
+#: Attributes that are slow to compute.
 SLOW = re.compile(r"summary$|confidence_interval_|conditional_time_to_event_$|_band$")
 
 
@@ -57,16 +56,13 @@ class Interval(NamedTuple):
 
 
 class UnivariateFitter(CurveFrames):
-    """Base of private distributions of survival times, which read like lifelines' fitters.
+    """Base of private distributions of survival times, with the interface of lifelines' fitters.
 
-    A subclass has a parameter ``max_time``, which its release states, and ``alpha``, beside those
-    of :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records`` among the public
-    inputs. It says how it spends epsilon (``_plan``), what of its parameters a release states
-    (``_release_parameters``), and what a release of it says of survival times (``_curve_type``): a
-    :class:`~skdpsurv.survival.released_curve.ReleasedCurve`.
-
-    A curve that falls in steps has ``unique_times_``, their times, among what is ``fitted``: by
-    these it is drawn.
+    A subclass has the parameters ``max_time``, which its release states, and ``alpha``, and those
+    of :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records``. It makes a plan
+    (``_plan``), states parameters (``_release_parameters``), and reads a release by its
+    ``_curve_type``, a :class:`~skdpsurv.survival.released_curve.ReleasedCurve`. A step function has
+    ``unique_times_`` among the ``fitted`` attributes, for plots.
     """
 
     _rules: ClassVar[dict[str, Check]] = {
@@ -91,28 +87,26 @@ class UnivariateFitter(CurveFrames):
     ) -> Self:
         """Fit the distribution, spending ``epsilon``.
 
-        As in lifelines, ``fit(durations, event_observed)``, by position or by name; or as in
-        scikit-learn, ``fit(X, y)``, where X has a row for each record and is not used.
+        Call it as in lifelines, ``fit(durations, event_observed)``, by position or by name. Or call
+        it as in scikit-learn, ``fit(X, y)``, with a row of X for each record, which is not used.
 
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_features), or None
-            One-dimensional, or alone and of one column: durations. Two-dimensional: ignored but
-            for its length.
+            One-dimensional, or alone and of one column: durations. Otherwise not used.
         y : array-like of shape (n_samples,) or None
-            Structured array of event indicator and time, as scikit-survival has them. Else, events
-            if X is one-dimensional, and times, all observed, if X is two-dimensional or None;
-            beside a frame of one column only if names say so: times, and that column is not.
+            Structured array of event indicator and time, as in scikit-survival. Otherwise events
+            if X is one-dimensional, and times, all observed, if X is two-dimensional or None. With
+            a frame of one column, names must say that y holds times and that column does not.
         durations : array-like of shape (n_samples,) or None
             Times of event or censoring, in the unit of ``max_time``. Private.
         event_observed : array-like of shape (n_samples,) or None
-            True or 1 where the event was seen, False or 0 where censored. Private. None: all seen.
+            True or 1 for an event, False or 0 if censored. Private. None: all events.
         person : array-like of shape (n_samples,), or None
-            Whose each record is, as whole numbers or text: of each person the first record is used,
-            and the guarantee is about people. Private. None: nobody has two records.
+            Identifier of each record's person, whole numbers or text: the first record of each is
+            used, and the guarantee is about people. Private. None: each person has one record.
         timeline : array-like of shape (n_times,), or None
-            Times that ``survival_function_`` and its like are tables of. Public. None: up to
-            ``max_time``.
+            Public times of tables such as ``survival_function_``. None: up to ``max_time``.
         label : str or None
             Name of the estimate in these tables.
         alpha : float or None
@@ -138,7 +132,7 @@ class UnivariateFitter(CurveFrames):
         durations: ArrayLike | None = None,
         event_observed: ArrayLike | None = None,
     ) -> float:
-        """Return the mean log-likelihood of records, which is not private.
+        """Return the mean log-likelihood of records. This score is not private.
 
         Times are clipped as in ``fit``.
 
@@ -150,7 +144,7 @@ class UnivariateFitter(CurveFrames):
         Returns
         -------
         float
-            Of densities in the unit of ``max_time``; higher is better.
+            In the unit of ``max_time``; higher is better.
         """
         curve = self._curve
         require_in_memory(X, y, durations, event_observed)
@@ -159,26 +153,18 @@ class UnivariateFitter(CurveFrames):
         event, time = fit_target(X, y, durations, event_observed)
         return curve.mean_log_likelihood(time, event)
 
-    def _sources(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        person: Any = None,
-        durations: Any = None,
-        event_observed: Any = None,
-        **others: Any,
-    ) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the arguments; what is not in memory as one source, with one target."""
-        options = {"durations": durations, "event_observed": event_observed, **others}
+    def _sources(self, X: Any, y: Any, *, person: Any = None, **options: Any) -> Any:
+        """Return the arguments; out-of-core arguments as one source, with one target."""
         if in_memory(X, y, *options.values()):
             return super()._sources(X, y, person=person, **options)
+        others, names = dict(options), dict.fromkeys(options)
+        durations, event_observed = (others.pop(n, None) for n in ("durations", "event_observed"))
         for name, values in others.items():
             if values is not None and in_memory(values):
                 raise TypeError(f"{name} must be where X and y are, and not in memory.")
         X, y, event_observed = one_target(X, y, durations, event_observed)
         X, y, _ = super()._sources(X, y, person=person, event_observed=event_observed, **others)
-        return X, y, dict.fromkeys(options)
+        return X, y, names
 
     def _shape(
         self, X: Any, y: Any, durations: Any = None, event_observed: Any = None, **others: Any
@@ -186,26 +172,25 @@ class UnivariateFitter(CurveFrames):
         """Return the number of records, and columns of a two-dimensional X, which are not used."""
         if isinstance(X, Blocks):
             n_records, n_columns = size(X)
-            if n_columns > 0:
-                return public_shape(self, X, used=False)
         else:
             n_records = n_targets(X, y, durations, event_observed)
-            if is_two_dimensional(X):
-                return replace(public_shape(self, X, used=False), n_records=n_records)
+            n_columns = int(is_two_dimensional(X))
+        if n_columns > 0:
+            return replace(public_shape(self, X, used=False), n_records=n_records)
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = 0
         return Shape(n_records, 0)
 
     def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
-        # Durations by themselves are all observed, as in lifelines; of scikit-learn's X and y
-        # somebody may have forgotten the events.
+        # Durations alone are all observed, as in lifelines; beside X, events may be forgotten.
         return no_events(y) if is_two_dimensional(X) else []
 
     def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Any:
-        return counted(shape, target_blocks(X, y, **options))
+        arguments = (options.get(name) for name in self._one_of_each)
+        return counted(shape, target_blocks(X, y, *arguments))
 
     def _see_rows(self, X: Any) -> int:
-        """Return how many rows X has, which must have as many columns as in ``fit``."""
+        """Return the number of rows of X, which must have as many columns as in ``fit``."""
         options = {"dtype": None, "ensure_all_finite": False, "accept_sparse": True, "reset": False}
         return int(call_without_data(validate_data, self, X, **options).shape[0])
 
@@ -215,14 +200,13 @@ class UnivariateFitter(CurveFrames):
         self.median_survival_time_ = self.percentile(0.5)
 
     def predict(self, times: ArrayLike) -> Any:
-        """Return the curve that the estimator is named after: here, the probability to survive.
+        """Return the curve that the estimator is named after, such as the probability of survival.
 
         Parameters
         ----------
         times : array-like of shape (n_times,), or float
             Not negative, in the unit of ``max_time``. After a fit on a two-dimensional X, rows of
-            as many columns are taken, too, as scikit-learn's tools pass them: they all get the
-            same risk score, 0, as this model has no covariates.
+            as many columns are allowed, for scikit-learn's tools: their risk score is 0.
 
         Returns
         -------
@@ -233,30 +217,27 @@ class UnivariateFitter(CurveFrames):
             if self.n_features_in_ == 0:
                 raise ValueError("times must be one-dimensional, got 2-D.")
             return np.zeros(self._see_rows(times))
-        found = getattr(self, f"{self._curve_type.predicts}_at_times")(times).to_numpy()
-        return found if np.ndim(times) else float(found[0])
-
-    # ---- Intervals.
+        values = getattr(self, f"{self._curve_type.predicts}_at_times")(times).to_numpy()
+        return values if np.ndim(times) else float(values[0])
 
     @available_if(has("plausible"))
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
         """Return intervals for the parameters that allow for sampling and for privacy noise.
 
-        They are computed from the release and public parameters alone, by simulating records and
-        running the same mechanism on them: no record is looked at and no budget is spent.
+        They follow from the release and public parameters alone, by simulated records and the same
+        mechanism. No budget is spent.
 
         Parameters
         ----------
         level : float, default=0.95
-            Coverage asked for.
+            Nominal coverage.
         n_resamples : int, default=500
             Simulated fits.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each parameter, columns ``lower`` and ``upper``: the central part of
-            what is plausible, made to hold the estimate where it would not.
+            A row for each parameter, columns ``lower`` and ``upper``; they hold the estimate.
         """
         level, draws = fraction("level", level), self._draws(n_resamples)
         return interval(draws, level, self._curve.estimates, list(self._curve.names))
@@ -280,22 +261,22 @@ class UnivariateFitter(CurveFrames):
         """
         level, t = fraction("level", level), times_argument(times)
         curve = self._curve
-        hazards = quietly(curve.cumulative_hazard, t, self._draws(n_resamples))
+        hazards = without_warnings(curve.cumulative_hazard, t, self._draws(n_resamples))
         return interval(np.exp(-hazards), level, np.exp(-curve.at(t)), t)
 
     def restricted_mean_survival_time(
         self, t: float | None = None, level: float = 0.95, n_resamples: int = N_DRAWS
     ) -> Interval:
-        """Return the mean time lived up to t, with an interval for sampling and privacy noise.
+        """Return the mean survival time up to t, with an interval for sampling and privacy noise.
 
         Parameters
         ----------
         t : float or None
-            Public, in the unit of ``max_time``, and not beyond it. None: ``max_time``.
+            Public, at most ``max_time``, and in its unit. None: ``max_time``.
         level : float, default=0.95
-            Coverage asked for.
+            Nominal coverage.
         n_resamples : int, default=1000
-            Curves that the interval is made of.
+            Number of simulated curves.
 
         Returns
         -------
@@ -315,7 +296,7 @@ class UnivariateFitter(CurveFrames):
         level, end = fraction("level", level), self._end(t)
         curve = self._curve
         estimate = float(curve.mean(end, curve.estimates))
-        return self._around(estimate, partial(curve.mean, end), level, n_resamples)
+        return self._interval(estimate, partial(curve.mean, end), level, n_resamples)
 
     def percentile_interval(
         self, p: float = 0.5, level: float = 0.95, n_resamples: int = N_DRAWS
@@ -327,9 +308,9 @@ class UnivariateFitter(CurveFrames):
         p : float, default=0.5
             Probability of survival, between 0 and 1.
         level : float, default=0.95
-            Coverage asked for.
+            Nominal coverage.
         n_resamples : int, default=1000
-            Curves that the interval is made of.
+            Number of simulated curves.
 
         Returns
         -------
@@ -338,19 +319,17 @@ class UnivariateFitter(CurveFrames):
             fall so far by ``max_time``.
         """
         estimate, level = self.percentile(p), fraction("level", level)
-        return self._around(estimate, partial(self._curve.percentiles, p), level, n_resamples)
+        return self._interval(estimate, partial(self._curve.percentiles, p), level, n_resamples)
 
     def _draws(self, n_resamples: int) -> FloatArray:
         return self._curve.plausible(positive_int("n_resamples", n_resamples))
 
-    def _around(
-        self, estimate: float, of: Callable[[FloatArray], FloatArray], level: float, n_draws: int
-    ) -> Interval:
-        """Return the central part of what may be true, made to hold the estimate."""
+    def _interval(self, estimate: float, functional: Any, level: float, n_draws: int) -> Interval:
+        """Return the central part of plausible values, extended to the estimate."""
         if not hasattr(self._curve_type, "plausible"):
             return Interval(estimate, math.nan, math.nan)
-        # Of infinities no interpolation.
-        ordered, tail = np.sort(of(self._draws(n_draws))), (1.0 - level) / 2.0
+        # Without interpolation, as some may be infinite.
+        ordered, tail = np.sort(functional(self._draws(n_draws))), (1.0 - level) / 2.0
         first, last = math.floor(tail * ordered.size), math.ceil((1.0 - tail) * ordered.size) - 1
         lower, upper = ordered[np.clip([first, last], 0, ordered.size - 1)].tolist()
         return Interval(estimate, min(lower, estimate), max(upper, estimate))
@@ -359,18 +338,16 @@ class UnivariateFitter(CurveFrames):
         horizon = self._curve.max_time
         if t is None:
             return horizon
-        number_in(0.0, horizon, closed="right", why="It is not known what comes later.")("t", t)
+        number_in(0.0, horizon, closed="right", why="Later times are unknown.")("t", t)
         return float(t)
 
-    # ---- To be looked at.
-
     def __dir__(self) -> list[str]:
-        # scikit-learn's own, and its HTML, look at the value of all that is listed: seconds here.
+        # scikit-learn and notebooks evaluate all listed attributes, which takes seconds here.
         return [name for name in object.__dir__(self) if not SLOW.match(name)]
 
     @property
     def summary(self) -> pd.DataFrame:
-        """Estimates, with 95 % intervals if there are any, as lifelines has them."""
+        """Estimates, with 95 % intervals if there are any, in the columns of lifelines."""
         curve = self._curve
         summary = pd.DataFrame({"coef": curve.estimates}, index=list(curve.names))
         if hasattr(self, "confidence_interval"):
@@ -379,7 +356,7 @@ class UnivariateFitter(CurveFrames):
         return summary
 
     def print_summary(self, decimals: int = 2) -> None:
-        """Print the estimates, their intervals and what was promised.
+        """Print the guarantee, the estimates and their intervals.
 
         Parameters
         ----------
@@ -396,8 +373,7 @@ class UnivariateFitter(CurveFrames):
         ----------
         ax : matplotlib.axes.Axes, optional
         **options
-            Of :func:`skdpsurv.plotting.plot_univariate`, such as ``at_risk_counts=True`` for noisy
-            numbers at risk under the axes.
+            Options of :func:`skdpsurv.plotting.plot_univariate`, such as ``at_risk_counts=True``.
 
         Returns
         -------
@@ -406,7 +382,7 @@ class UnivariateFitter(CurveFrames):
         from skdpsurv.plotting import plot_univariate  # needs the extra "plot"
 
         curves = curves_of(self)
-        models = curves[0] if len(curves) == 1 else {str(one.group_): one for one in curves}
+        models = curves[0] if len(curves) == 1 else {str(c.group_): c for c in curves}
         return plot_univariate(models, ax=ax, **options)
 
     def __sklearn_tags__(self) -> Any:
@@ -418,32 +394,27 @@ class UnivariateFitter(CurveFrames):
         return tags
 
 
-def target_blocks(
-    X: Any,
-    y: Any,
-    durations: Any = None,
-    event_observed: Any = None,
-    *others: Any,
-    events: Any = None,
-) -> Any:
-    """Return blocks of events, times and what else there is of each record.
+def target_blocks(X: Any, y: Any, *arguments: Any, events: Any = None) -> Any:
+    """Return blocks of events, times and further entries of each record.
 
-    ``events`` reads events from a column and its name; None: they are indicators.
+    The arguments are durations and event_observed, and perhaps others. ``events`` reads events from
+    a column and its name; None: they are indicators.
     """
+    durations, event_observed, *others = arguments
     if isinstance(X, Blocks):
-        # Which may hold y alone.
+        # Their records may hold y alone.
         number = 2 + len(others)
         read: Any = partial(event_and_time_of, events=events)
         blocks = in_blocks(X, y).map(lambda block: (*block[1:], None, None)[:number])
     else:
-        read, arguments = target_reader(X, y, durations, event_observed, events)
-        blocks = in_blocks(*arguments, *others)
+        read, target = target_reader(X, y, durations, event_observed, events)
+        blocks = in_blocks(*target, *others)
     end = -len(others) or None
     return blocks.map(lambda block: (*read(*block[:end]), *block[len(block[:end]) :]))
 
 
 def counted(shape: Shape, blocks: Any) -> Any:
-    """Return blocks that are held, after counting their records."""
+    """Return persistent blocks, after counting their records."""
     records = blocks.persist()
     shape.require(records.map_reduce(lambda block: block[1].size))
     return records

@@ -28,7 +28,7 @@ from skdpsurv.published import (
     PublishedWeibullFitter,
 )
 from skdpsurv.published import weibull as weibull_plans
-from skdpsurv.survival.weibull import ladder as weibull_ladder
+from skdpsurv.survival.weibull import counts as weibull_counts
 from tests.support.logistic import logistic as perturbed
 from tests.support.planted_defects import intercept_outside_the_norm
 from tests.support.worst_pairs import one_of_each_change, pair
@@ -136,7 +136,7 @@ class TestLadders:
         np.testing.assert_allclose(found, weights / weights.sum())
 
     def test_levels_that_move_by_two_are_caught(self, monkeypatch):
-        class Doubled(weibull_ladder.ExactRungs):
+        class Doubled(weibull_counts.ExactLevels):
             def down_to(self, node):
                 return 2 * super().down_to(node)
 
@@ -150,7 +150,7 @@ class TestLadders:
             (ones, np.array([False, True, True, True])),
         )
         assert density_ratio_audit(model, *data, n_cells=64).passed
-        monkeypatch.setattr(weibull_plans, "ExactRungs", Doubled)
+        monkeypatch.setattr(weibull_plans, "ExactLevels", Doubled)
         assert not density_ratio_audit(model, *data, n_cells=64).passed
 
 

@@ -29,7 +29,7 @@ from skdpsurv.mechanisms import descent, joint_calibration, moments, sums
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.search_plan import LeastLoss
 from skdpsurv.survival.curves import table as curve_table
-from skdpsurv.survival.weibull import ladder as weibull_ladder
+from skdpsurv.survival.weibull import counts as weibull_counts
 from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.dp.test_plan import RECORDS, count
 from tests.support.planted_defects import NoisySum
@@ -121,7 +121,7 @@ def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case):
 
 
 def test_half_of_the_sensitivity_of_a_histogram_is_refuted(monkeypatch):
-    monkeypatch.setattr(curve_table.ExitTable, "asked", sums.Histogram(1))
+    monkeypatch.setattr(curve_table.EventCounts, "asked", sums.Histogram(1))
     (result,) = audited("Kaplan-Meier")
     assert not result.passed
     assert result.refuted[0].endswith("in L1: 2 of 1")
@@ -164,14 +164,14 @@ def _halved(calibration):
 
 
 def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
-    class Doubled(weibull_ladder.ReleasedMeanRungs):
+    class Doubled(weibull_counts.ReleasedMeanLevels):
         def down_to(self, node):
             return 2 * super().down_to(node)
 
         def up_to(self, node):
             return 2 * super().up_to(node)
 
-    monkeypatch.setattr(weibull_plan, "ReleasedMeanRungs", Doubled)
+    monkeypatch.setattr(weibull_plan, "ReleasedMeanLevels", Doubled)
     assert "ladder, rungs: 2 of 1" in refuted(audited("Weibull"))
 
 

@@ -25,7 +25,7 @@ from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
-from skdpsurv.survival.hazards.model import exit_intervals, orthogonal_basis
+from skdpsurv.survival.hazards.model import grid_intervals, orthogonal_basis
 
 Q, KNOTS, COLUMNS, EPSILON = 12, 3, ["age", "sex_male"], 4.0
 
@@ -48,7 +48,7 @@ def records():
     scaled = pd.DataFrame(np.asarray(scaler.fit_transform(data.X)), columns=data.X.columns)
     X = scaled[COLUMNS].to_numpy(dtype=float)
     event, time = (data.y[name] for name in data.y.dtype.names)
-    interval, event = exit_intervals(time, event, data.max_time, Q)
+    interval, event = grid_intervals(time, event, data.max_time, Q)
     third = slice(None, None, 3)
     return clip_rows(X[third], 1.0), interval[third], event[third]
 

@@ -28,10 +28,9 @@ from skdpsurv.published import (
     SampleAggregateWeibullFitter,
 )
 from skdpsurv.published import weibull as published_plans
-from skdpsurv.published.weibull import PublishedRungs
+from skdpsurv.published.weibull import PublishedLevels
 from skdpsurv.survival.weibull import plan as weibull_plan
-from skdpsurv.survival.weibull.counts import count_table
-from skdpsurv.survival.weibull.ladder import ExactRungs, ReleasedMeanRungs
+from skdpsurv.survival.weibull.counts import ExactLevels, ReleasedMeanLevels, count_table
 from tests.support.combinations import thinned
 
 
@@ -58,15 +57,15 @@ CROWDS = {
 
 
 def released_mean_rungs(table, top):
-    return ReleasedMeanRungs(table, -1.1, MAX_SHAPE, left_censored=True)
+    return ReleasedMeanLevels(table, -1.1, MAX_SHAPE, left_censored=True)
 
 
 def exact_rungs(table, top):
-    return ExactRungs(table, MAX_SHAPE, top, left_censored=True)
+    return ExactLevels(table, MAX_SHAPE, top, left_censored=True)
 
 
 def published_rungs(table, top):
-    return PublishedRungs(table, MAX_SHAPE, top)
+    return PublishedLevels(table, MAX_SHAPE, top)
 
 
 @pytest.fixture
@@ -145,8 +144,8 @@ class TestDensityRatio:
         """The tight ladder's mean must be a release: else one record moves it as well."""
 
         def own_mean(table, top):
-            exact = ExactRungs(table, MAX_SHAPE, top, left_censored=True)
-            return ReleasedMeanRungs(table, exact.least_mean(0), MAX_SHAPE, left_censored=True)
+            exact = ExactLevels(table, MAX_SHAPE, top, left_censored=True)
+            return ReleasedMeanLevels(table, exact.least_mean(0), MAX_SHAPE, left_censored=True)
 
         found = [largest_log_ratio(own_mean, crowd, 1.0) for crowd in CROWDS]
         assert max(found) > 1.0

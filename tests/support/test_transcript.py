@@ -21,7 +21,7 @@ from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import PublishedWeibullFitter
 from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.hazards import discrete_time
-from skdpsurv.survival.weibull import ladder as weibull_ladder
+from skdpsurv.survival.weibull import counts as weibull_counts
 from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
 from tests.support.combinations import thinned
@@ -127,7 +127,7 @@ def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case, part):
 
 def test_half_of_the_sensitivity_of_a_histogram_is_refuted(monkeypatch):
     case = CASES["Kaplan-Meier"]
-    monkeypatch.setattr(curve_table.ExitTable, "asked", sums.Histogram(1))
+    monkeypatch.setattr(curve_table.EventCounts, "asked", sums.Histogram(1))
     (result,) = (audited(case, made) for made in case.made())
     assert result.refuted[0] == "Histogram: 2 of 1"
     assert "REFUTED" in repr(result)
@@ -206,14 +206,14 @@ def test_a_scale_that_depends_on_the_records_is_refuted(monkeypatch):
 
 
 def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
-    class Doubled(weibull_ladder.ReleasedMeanRungs):
+    class Doubled(weibull_counts.ReleasedMeanLevels):
         def down_to(self, node):
             return 2 * super().down_to(node)
 
         def up_to(self, node):
             return 2 * super().up_to(node)
 
-    monkeypatch.setattr(weibull_plan, "ReleasedMeanRungs", Doubled)
+    monkeypatch.setattr(weibull_plan, "ReleasedMeanLevels", Doubled)
     case = CASES["Weibull"]
     results = [audited(case, made) for made in case.made()]
     assert any("ladder" in said for result in results for said in result.refuted)

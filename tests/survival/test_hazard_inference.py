@@ -12,7 +12,7 @@ from lifelines import CoxPHFitter
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicBoundsScaler, Release
 from skdpsurv.datasets import load_flchain, make_discrete_time_survival
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
-from skdpsurv.survival.hazards.fit import EXITS_PART
+from skdpsurv.survival.hazards.fit import OUTCOME_PART
 from skdpsurv.survival.hazards.inference import HazardMoments
 from skdpsurv.survival.hazards.model import HazardModel
 
@@ -100,12 +100,12 @@ class TestCost:
         assert prices[2] == share * epsilon
         *_, exits, moments = perturbed_plan(fit, prices).leaves
         assert Fraction(exits.price) + Fraction(moments.price) <= Fraction(prices[2])
-        assert exits.price == pytest.approx(EXITS_PART * share * epsilon)
+        assert exits.price == pytest.approx(OUTCOME_PART * share * epsilon)
 
     def test_rows_have_a_norm_that_the_query_knows(self):
         model = HazardModel("cloglog", 200, 3, 100, 3, 1.0, "auto", 0.5)
         fit, _ = fit_of(model, 3.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
-        asked = HazardMoments.planned(fit, 1.0)
+        asked = HazardMoments(price=1.0, n_records=100, n_features=3, fit=fit)
         assert asked.query({}).width == 4
         assert asked.query({}).norm == 1.0
         assert asked.longest**2 == pytest.approx(1.25)
@@ -139,7 +139,7 @@ class TestCost:
         [
             ({"inference_share": 1.0}, "inference_share"),
             ({"inference_share": -0.1}, "inference_share"),
-            ({"inference_share": 0.85}, "must leave something of epsilon"),
+            ({"inference_share": 0.85}, "must sum to less than 1"),
             ({"method": "psgld"}, "inference_share must be 0 with method='psgld'"),
         ],
     )
@@ -258,6 +258,6 @@ class TestUse:
 
 
 def test_with_standard_errors_the_cap_may_rise_to_where_changing_effects_bend_little():
-    model = HazardModel("cloglog", 200, 3, 12_000, 7, 1.0, "auto", 0.5)  # of signal 12
+    model = HazardModel("cloglog", 200, 3, 12_000, 7, 1.0, "auto", 0.5)  # information 12
     plan, _ = fit_of(model, 1.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
     assert 3.0 < plan.highest_cap < 4.0

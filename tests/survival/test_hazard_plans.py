@@ -26,9 +26,9 @@ from skdpsurv.survival.hazards import fit as hazard_fit
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import (
     CAP_LEVEL,
-    FIRST_LOOK_RECORDS,
     HIGHEST_RISE,
     LEVEL_SIZE,
+    PILOT_RECORDS,
     SHAPE_SIZE,
     SMALLEST_SPREAD,
     SPREAD_RANGE,
@@ -67,9 +67,9 @@ def test_defaults_of_the_estimator():
 
 class TestCap:
     def test_signal_is_n_epsilon_in_hundreds_per_parameter(self):
-        assert MODEL.signal(2.0) == pytest.approx(1000 * 2.0 / (100 * 5))
-        assert replace(MODEL, n_features=7).signal(2.0) == pytest.approx(2.0)
-        assert replace(MODEL, n_knots=8).signal(2.0) == pytest.approx(2.0)
+        assert MODEL.information(2.0) == pytest.approx(1000 * 2.0 / (100 * 5))
+        assert replace(MODEL, n_features=7).information(2.0) == pytest.approx(2.0)
+        assert replace(MODEL, n_knots=8).information(2.0) == pytest.approx(2.0)
 
     def test_auto_follows_the_signal_between_its_ends(self):
         caps = np.array([MODEL.cap(epsilon) for epsilon in np.geomspace(1e-6, 1e6, 200)])
@@ -112,7 +112,7 @@ class TestRisingCap:
 
     def cap_after(self, one, level):
         """Return the cap after a first look that found a cumulative hazard."""
-        center = one.public_look.center
+        center = one.public_pilot.center
         hazard = -np.expm1(-level / MODEL.n_intervals)
         center[0] = np.log(hazard / (1 - hazard)) / one.basis[0, 0]
         return one.after(
@@ -120,7 +120,7 @@ class TestRisingCap:
         ).likelihood.max_cumulative_hazard
 
     def test_it_rises_with_the_level_between_public_ends(self):
-        one = plan(1.0)  # of signal 2
+        one = plan(1.0)  # information 2
         least = one.likelihood.max_cumulative_hazard
         assert one.highest_cap == HIGHEST_RISE > least
         assert self.cap_after(one, 0.01) == least
@@ -128,13 +128,13 @@ class TestRisingCap:
         assert self.cap_after(one, 50.0) == HIGHEST_RISE
         assert self.cap_after(one, 0.0 + 1e-300) == least
 
-    def test_it_rises_less_for_less_signal(self):
+    def test_it_rises_less_for_less_information(self):
         one = plan(0.25)
         assert self.cap_after(one, 2.9 / CAP_LEVEL) == pytest.approx(1.45)
 
     def test_ridge_and_noise_follow_it(self):
         one = plan(1.0)
-        center = one.public_look.center
+        center = one.public_pilot.center
         center[0] = 3.0 / one.basis[0, 0]
         risen = one.after(PilotEstimate(center, np.zeros(2), 1.0, 1.0))
         assert risen == one.bounded(HIGHEST_RISE)._replace(likelihood=risen.likelihood)
@@ -189,11 +189,11 @@ class TestFirstLook:
     @pytest.mark.parametrize("epsilon", [0.19, 0.21, 3.0])
     def test_parts_of_epsilon(self, epsilon):
         one = planned(epsilon)
-        looks = MODEL.n_records * epsilon >= FIRST_LOOK_RECORDS
-        assert one[1][0] == (pytest.approx(0.1 * epsilon) if looks else 0.0)
+        has_pilot = MODEL.n_records * epsilon >= PILOT_RECORDS
+        assert one[1][0] == (pytest.approx(0.1 * epsilon) if has_pilot else 0.0)
         shared = planned(epsilon, recalibration_share=0.2)
-        assert shared[1][1] == (pytest.approx(0.2 * epsilon) if looks else 0.0)
-        assert ("table of risks" in shared[2].mechanism) == looks
+        assert shared[1][1] == (pytest.approx(0.2 * epsilon) if has_pilot else 0.0)
+        assert ("table of risks" in shared[2].mechanism) == has_pilot
         for fit, prices, whole in (
             one,
             shared,
@@ -205,7 +205,7 @@ class TestFirstLook:
             stated = whole.public_inputs()
             names = ("fit", "center", "recalibration")
             assert tuple(stated[f"epsilon_{name}"] for name in names) == parts[:3]
-        assert ("life table" in one[2].mechanism) == looks
+        assert ("life table" in one[2].mechanism) == has_pilot
         parts = one[0].calibration
         spent = parts.epsilon_noise + parts.epsilon_curvature + parts.epsilon_solver
         assert spent == pytest.approx(one[0].price, rel=1e-12)
@@ -238,7 +238,7 @@ class TestFirstLook:
             (1e3, 0.0, SMALLEST_SPREAD * 1.5 * SPREAD_RANGE[1]),
         ],
     )
-    def test_rows_are_clipped_to_the_spread_and_more_for_more_signal(
+    def test_rows_are_clipped_to_the_spread_and_more_for_more_information(
         self, monkeypatch, epsilon, found, expected
     ):
         """Radius of the rows that reach the likelihood, for a released spread ``found``."""

@@ -13,9 +13,10 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import sums
 from skdpsurv.survival.hazards.model import (
     N_BANDS,
+    HazardRecords,
     baseline_from_life_table,
-    life_table_counts,
     orthogonal_basis,
+    outcome_counts,
 )
 
 
@@ -34,7 +35,9 @@ def scales(monkeypatch):
 
 def table(interval, event, q=40, epsilon=1.0, seed=0):
     interval, event = np.asarray(interval), np.asarray(event, dtype=bool)
-    exact = life_table_counts(InMemory([(interval, event)]), q)
+    exact = outcome_counts(
+        InMemory([HazardRecords(np.zeros((interval.size, 0)), interval, event)]), q, N_BANDS
+    )
     return sums.HISTOGRAM.release(exact, epsilon, random_source(seed)).reshape(-1, 2)
 
 

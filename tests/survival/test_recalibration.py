@@ -17,23 +17,25 @@ from skdpsurv.dp.zcdp import Concentrated
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards import recalibration
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
-from skdpsurv.survival.hazards.inference import exit_probabilities
+from skdpsurv.survival.hazards.inference import outcome_probabilities
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
 from skdpsurv.survival.hazards.recalibration import (
     HALF_SIGNAL,
     LEAST_GROUPS,
     LEAST_SLOPE,
     LINE_SCALES,
+    N_GROUPS,
     OUTER_WIDTHS,
+    POSITIONS,
     SLOPE,
     Recalibration,
+    RiskLayout,
     _Table,
-    cells_of,
     fit_table,
     groups_of,
+    layout_of,
     outer_width_of,
 )
-from skdpsurv.survival.hazards.risk_cells import N_GROUPS, PLACES, RiskCells
 from tests.support.spies import queries_without_noise
 
 COEF = np.array([1.0, -0.5])
@@ -45,16 +47,16 @@ def counted(layout, rows, interval, event):
 
 def placed(layout, rows):
     """Sums of places, which depend on rows alone."""
-    return layout.places(rows)
+    return layout.positions(rows)
 
 
 def exact_table(layout, X, interval, event):
-    return layout.counts(X, interval, event), PLACES.values(layout.places(X))
+    return layout.counts(X, interval, event), POSITIONS.values(layout.positions(X))
 
 
 def cells(q=40, level=-3.0, coef=COEF, link="logit", course=1.0):
     baseline = level + course * np.linspace(0.0, 1.0, q)
-    return RiskCells(coef, baseline, LINKS[link], np.full(coef.size, 0.1), 0.8)
+    return RiskLayout(coef, baseline, LINKS[link], np.full(coef.size, 0.1), 0.8)
 
 
 def people(n, seed=0, q=40):
@@ -136,7 +138,7 @@ class TestCells:
         assert (np.diff(layout.bands) >= 0).all()
         X, interval, event = people(10)
         assert counted(layout, X, interval, event).sum() == 10
-        assert (np.abs(PLACES.values(placed(layout, X))) <= 0.5 * 10).all()
+        assert (np.abs(POSITIONS.values(placed(layout, X))) <= 0.5 * 10).all()
 
 
 class TestPlaces:
@@ -147,7 +149,7 @@ class TestPlaces:
         steps = np.stack([np.rint(part * 2**20) for part in (p, 2.0 * p**2 - 0.25)])
         within = sum((part[:, None] - part) ** 2 for part in steps).max()
         apart = 2.0 * (steps**2).sum(axis=0).max()
-        assert 2**40 < within <= PLACES.squared_distance < 1.00001 * 2**40
+        assert 2**40 < within <= POSITIONS.squared_distance < 1.00001 * 2**40
         assert apart <= 0.63 * 2**40
 
     def test_one_record_moves_them_by_three_halves_at_most(self):
@@ -161,8 +163,8 @@ class TestPlaces:
         np.testing.assert_array_equal(placed(layout, rows), np.sum(own, axis=0))
         flat = np.array(own).reshape(len(rows), -1)
         moved = [np.abs(flat - one).sum(axis=1).max() for one in flat]
-        assert max(moved) <= PLACES.sensitivity == 1.5 * 2**20
-        assert max(moved) > 0.99 * PLACES.sensitivity
+        assert max(moved) <= POSITIONS.sensitivity == 1.5 * 2**20
+        assert max(moved) > 0.99 * POSITIONS.sensitivity
 
     def test_they_are_where_scores_are(self):
         layout = cells()
@@ -171,7 +173,7 @@ class TestPlaces:
         scores = (lower + upper)[2] / 2 + at * (upper - lower)[2]
         rows = layout.mean + np.outer(scores, [1.0, 0.0])
         rows[0, 0] += 1e-9  # an end belongs to the group below
-        first, second = PLACES.values(placed(layout, rows))
+        first, second = POSITIONS.values(placed(layout, rows))
         assert first[2] == pytest.approx(at.sum(), abs=1e-5)
         assert second[2] == pytest.approx((2 * at**2 - 0.25).sum(), abs=1e-5)
         assert not first[[0, 1, 3, 4, 5]].any()
@@ -188,7 +190,7 @@ class TestExitLaw:
     def test_everybody_leaves_once(self, scale):
         event, censoring = self.rates(scale=scale)
         none = np.zeros((0, *event.shape))
-        probability, _ = exit_probabilities(event, censoring, none, self.in_band)
+        probability, _ = outcome_probabilities(event, censoring, none, self.in_band)
         assert probability.shape == (3, 2, 9)
         assert (probability >= 0).all()
         np.testing.assert_allclose(probability.sum(axis=-1), 1.0, rtol=1e-12)
@@ -198,9 +200,9 @@ class TestExitLaw:
         event, censoring = self.rates(scale=scale)
         a, _ = self.rates(scale=scale, seed=1)
         none = np.zeros((0, *event.shape))
-        _, (slope,) = exit_probabilities(event, censoring, a[None], self.in_band)
+        _, (slope,) = outcome_probabilities(event, censoring, a[None], self.in_band)
         up, down = (
-            exit_probabilities(event + h * a, censoring, none, self.in_band)[0]
+            outcome_probabilities(event + h * a, censoring, none, self.in_band)[0]
             for h in (1e-5, -1e-5)
         )
         np.testing.assert_allclose(slope, (up - down) / 2e-5, rtol=1e-5, atol=1e-9)
@@ -208,7 +210,7 @@ class TestExitLaw:
     def test_constant_rates_have_a_closed_form(self):
         event, censoring = np.full((1, 12), 0.03), np.full((1, 12), 0.01)
         none = np.zeros((0, 1, 12))
-        probability, _ = exit_probabilities(event, censoring, none, self.in_band)
+        probability, _ = outcome_probabilities(event, censoring, none, self.in_band)
         left = np.exp(-0.04 * np.array([0, 3, 6, 9, 12]))
         np.testing.assert_allclose(probability[0, :4], -np.diff(left) * 0.75, rtol=1e-12)
         np.testing.assert_allclose(probability[0, 4:8], -np.diff(left) * 0.25, rtol=1e-12)
@@ -234,7 +236,7 @@ class TestFit:
     def test_who_is_censored_evenly_misses_the_events_of_the_rest_of_a_band(self):
         """Of a constant hazard over a band, those who leave evenly have lambda (1 - p) / p left."""
         q, n_bands = 600, 3
-        layout = RiskCells(
+        layout = RiskLayout(
             COEF, np.full(q, math.log(3.0 / q)), LINKS["cloglog"], np.zeros(2), 1e-9, n_bands
         )
         nothing = np.zeros((2, n_bands))
@@ -252,7 +254,7 @@ class TestFit:
         n, q = 60_000, 40
         rng = np.random.default_rng(5)
         X = rng.normal(size=(n, 2)) / 2
-        layout = RiskCells(COEF, np.full(q, -3.0), LINKS[link], np.zeros(2), 0.5 * math.sqrt(2))
+        layout = RiskLayout(COEF, np.full(q, -3.0), LINKS[link], np.zeros(2), 0.5 * math.sqrt(2))
         eta = -4.0 + 1.0 * np.linspace(0, 1, q) + 0.5 * (X @ COEF)[:, None]
         hazard = -np.expm1(-LINKS[link].survival(eta).value)
         happens = rng.random((n, q)) < hazard
@@ -281,7 +283,7 @@ class TestFit:
         """With many columns, and so little signal, a table may know what coefficients do not."""
         n, q = 5_000, 40
         rng = np.random.default_rng(3)
-        layout = RiskCells(
+        layout = RiskLayout(
             COEF, np.full(q, -5.0 - way), LINKS["cloglog"], np.zeros(2), 0.8, groups_of(n, 0.085)
         )
         X = rng.uniform(-1, 1, (n, 2))
@@ -348,7 +350,7 @@ class TestFit:
         (node,) = (n for n in perturbed_plan(fit, prices).tree.nodes if isinstance(n, Sequential))
         known = {"_fitted": (np.linspace(-3.0, -2.0, 40), COEF)}
         node.run(known, blocks, random_source(0))
-        layout = cells_of(fit, known, node.nodes[0].price)
+        layout = layout_of(fit, known, node.nodes[0].price)
         (table, places) = seen
         assert table[0] == 2
         assert places[0] == 1.5 * 2**20
@@ -368,7 +370,7 @@ class TestFit:
             "uniform": rng.uniform(-1, 1, n),
         }[kind]
         baseline = np.full(q, -3.5)
-        layout = RiskCells(
+        layout = RiskLayout(
             np.ones(1),
             baseline,
             LINKS["cloglog"],
@@ -399,7 +401,7 @@ class TestConsistency:
         """No law of scores, and none of censoring, is supposed."""
         q = 60
         atoms, parts = np.array([-1.0, 0.0, 1.0]), np.array([0.6, 0.3, 0.1])
-        layout = RiskCells(
+        layout = RiskLayout(
             np.array([1.0]), np.full(q, -7.0), LINKS["cloglog"], np.array([parts @ atoms]), 0.67
         )
         truth = -7.3 + 0.8 * atoms[:, None] + np.linspace(0.0, 0.6, q)

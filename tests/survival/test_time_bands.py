@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.survival.curves.table import (
-    ExitTable,
+    EventCounts,
     band_ends,
     bands_of,
     check_breakpoints,
@@ -80,7 +80,7 @@ def counts(records, plan):
 @given(records=st.lists(RECORD, min_size=1, max_size=6), other=RECORD, data=st.data())
 def test_replacing_a_record_moves_two_cells_by_one(records, other, data):
     """The sensitivity that the proof is about, by brute force."""
-    plan = ExitTable(price=1.0, ends=np.array([1.0, 2.5, 10.0]), n_causes=2, n_groups=3)
+    plan = EventCounts(price=1.0, ends=np.array([1.0, 2.5, 10.0]), n_causes=2, n_groups=3)
     place = data.draw(st.integers(0, len(records) - 1))
     neighbours = [*records[:place], other, *records[place + 1 :]]
     one, two = counts(records, plan), counts(neighbours, plan)
@@ -90,7 +90,7 @@ def test_replacing_a_record_moves_two_cells_by_one(records, other, data):
 
 
 def test_counts_are_those_of_each_cell():
-    plan = ExitTable(price=1.0, ends=np.array([1.0, 10.0]), n_causes=2, n_groups=2)
+    plan = EventCounts(price=1.0, ends=np.array([1.0, 10.0]), n_causes=2, n_groups=2)
     records = [(1, 0.5, 0), (2, 1.0, 0), (0, 3.0, 0), (2, 3.0, 1), (1, 11.0, 1), (0, 10.0, 1)]
     found = counts(records, plan)
     # First cause, second cause, censored, each in two bands; and who stays.

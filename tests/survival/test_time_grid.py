@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skdpsurv.survival.hazards.model import exit_intervals, interval_ends
+from skdpsurv.survival.hazards.model import grid_intervals, interval_ends
 
 
 def test_ends_are_public_and_end_at_the_horizon():
@@ -23,7 +23,7 @@ def test_ends_are_public_and_end_at_the_horizon():
 def test_intervals_by_definition(q):
     rng = np.random.default_rng(0)
     time, event = rng.uniform(0, 13, size=300), rng.random(300) < 0.5
-    interval, kept = exit_intervals(time, event, 10.0, q)
+    interval, kept = grid_intervals(time, event, 10.0, q)
     for t, d, s, e in zip(time, event, interval, kept, strict=True):
         assert s == min(max(math.ceil(q * t / 10.0), 1), q)
         assert e == (d and t <= 10.0)
@@ -32,15 +32,15 @@ def test_intervals_by_definition(q):
 
 def test_intervals_are_closed_on_the_right_and_zero_is_in_the_first():
     time = np.array([0.0, 0.5, 1.0, 1.0 + 1e-12, 4.0, 4.0 + 1e-12])
-    interval, event = exit_intervals(time, np.ones(6, dtype=bool), 4.0, 4)
+    interval, event = grid_intervals(time, np.ones(6, dtype=bool), 4.0, 4)
     np.testing.assert_array_equal(interval, [1, 1, 1, 2, 4, 4])
     np.testing.assert_array_equal(event, [True] * 5 + [False])
 
 
 def test_each_record_is_on_its_own():
     time, event = np.array([1.0, 7.0, 3.0]), np.array([True, True, False])
-    together = exit_intervals(time, event, 5.0, 10)
-    alone = [exit_intervals(time[i : i + 1], event[i : i + 1], 5.0, 10) for i in range(3)]
+    together = grid_intervals(time, event, 5.0, 10)
+    alone = [grid_intervals(time[i : i + 1], event[i : i + 1], 5.0, 10) for i in range(3)]
     np.testing.assert_array_equal(together[0], np.concatenate([a[0] for a in alone]))
     np.testing.assert_array_equal(together[1], np.concatenate([a[1] for a in alone]))
 
@@ -49,7 +49,7 @@ def test_each_record_is_on_its_own():
 def test_a_grid_of_days_has_each_day_in_its_own_interval(q):
     """Rounding of t / max_time must not push whole numbers over their interval's end."""
     days = np.arange(1.0, q + 1)
-    interval, _ = exit_intervals(days, np.ones(q, dtype=bool), float(q), q)
+    interval, _ = grid_intervals(days, np.ones(q, dtype=bool), float(q), q)
     np.testing.assert_array_equal(interval, np.arange(1, q + 1))
 
 
@@ -58,5 +58,5 @@ def test_the_largest_horizon_neither_warns_nor_fails():
     largest = np.finfo(float).max
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        interval, _ = exit_intervals(np.array([1.0, largest]), np.ones(2, bool), largest, 200)
+        interval, _ = grid_intervals(np.array([1.0, largest]), np.ones(2, bool), largest, 200)
     assert list(interval) == [1, 200]

@@ -17,13 +17,17 @@ from skdpsurv.survival.hazards.discrete_time import fit_of
 from skdpsurv.survival.hazards.inference import (
     N_BANDS,
     N_BLOCKS,
-    ExitCounts,
+    OutcomeCounts,
     OutcomeProbabilities,
     block_edges,
-    exit_counts,
     loss_rates,
 )
-from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
+from skdpsurv.survival.hazards.model import (
+    HazardModel,
+    HazardRecords,
+    orthogonal_basis,
+    outcome_counts,
+)
 from tests.support.spies import queries_without_noise
 
 Q = 12
@@ -101,7 +105,7 @@ def test_rates_are_those_of_the_people(monkeypatch):
     seen = queries_without_noise(monkeypatch)
     model = HazardModel("cloglog", 200, 3, 4000, 1, 1.0, "auto", 0.5)
     fit, _ = fit_of(model, 3.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
-    asked = ExitCounts(price=0.5, fit=fit)
+    asked = OutcomeCounts(price=0.5, fit=fit)
     known = Plan(asked, 0.5).tree.run({}, InMemory([people()]), random_source(0))
     assert known["_losses"].sum() == pytest.approx(1.0, rel=0.12)
     assert [(sensitivity, epsilon) for sensitivity, _, epsilon in seen] == [(2, 0.5)]
@@ -111,14 +115,14 @@ def test_each_record_is_in_one_cell():
     for one in ((1, True), (1, False), (200, True), (200, False), (113, True)):
         interval, event = np.array([one[0]]), np.array([one[1]])
         records = HazardRecords(np.zeros((1, 1)), interval, event)
-        counts = exit_counts(InMemory([records]), 200)
+        counts = outcome_counts(InMemory([records]), 200, N_BANDS, horizon=True)
         assert counts.size == 2 * N_BANDS + 1
         assert sorted(counts)[-2:] == [0, 1]
 
 
 @pytest.mark.parametrize("q", [1, 2, 5, 200])
 def test_any_noisy_table_gives_rates(q):
-    exact = exit_counts(InMemory([people(40, q=q)]), q)
+    exact = outcome_counts(InMemory([people(40, q=q)]), q, N_BANDS, horizon=True)
     for seed in range(20):
         rates = loss_rates(HISTOGRAM.release(exact, 1e-3, random_source(seed)), q)
         assert rates.shape == (min(q, N_BLOCKS),)

@@ -17,25 +17,28 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
 from skdpsurv.mechanisms import sums
 from skdpsurv.published import weibull as published_plans
-from skdpsurv.survival.weibull import counts as weibull_counts
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import (
     BEFORE_BINS,
+    N_BINS,
+    N_CELLS,
+    CountTable,
+    ExactLevels,
+    before_offset,
+    count_table,
+    shape_at,
+)
+from skdpsurv.survival.weibull.intervals import Estimate
+from skdpsurv.survival.weibull.plan import (
     CENTER,
     CORRECTION_EVENTS,
     CORRECTION_RATE,
     EVENTS_SHARE,
     FOLLOW_UP_SHARE,
     LARGEST_LOG_SCALE,
-    N_BINS,
-    CountTable,
+    Ladder,
     WeibullSetting,
-    before_offset,
-    count_table,
 )
-from skdpsurv.survival.weibull.intervals import Estimate
-from skdpsurv.survival.weibull.ladder import N_CELLS, ExactRungs, shape_at
-from skdpsurv.survival.weibull.plan import Ladder
 from tests.support.combinations import thinned
 
 
@@ -45,7 +48,7 @@ def table_of(time, event, max_time, omega):
 
 def estimate_of(public, records, source):
     """Return what the plan releases of records as they are read, or of their counts."""
-    known = public.plan().run(records, source)
+    known = public.way.plan(public).run(records, source)
     return Estimate(known["shape"], known["log_scale"], known.get("n_events"))
 
 
@@ -76,7 +79,7 @@ FRACTIONS = [None, 0.001, 0.3, 0.5, 0.9, 0.999]
 
 
 def make_fit(kind, n, epsilon, shape_fraction=None, n_rungs=None, omega=OMEGA, max_shape=MAX_SHAPE):
-    way = WAYS[kind]._replace(n_rungs=n_rungs)
+    way = WAYS[kind]._replace(n_levels=n_rungs)
     return WeibullSetting(way, n, epsilon, MAX_TIME, omega, max_shape, shape_fraction)
 
 
@@ -235,7 +238,7 @@ class TestWhatIsSpent:
         rng = np.random.default_rng(1)
         assert max(self.nominal(monkeypatch, kind, rng) for _ in range(200)) <= 0
         # Without what is set aside for it, shares of many parts would, and are refused.
-        monkeypatch.setattr(weibull_counts, "ROUNDING_SHARE", 0.0)
+        monkeypatch.setattr(weibull_plan, "ROUNDING_SHARE", 0.0)
         with pytest.raises(ValueError, match="must cost no more than"):
             max(self.nominal(monkeypatch, kind, rng) for _ in range(200))
 
@@ -275,7 +278,7 @@ class TestWhatIsSpent:
         """But for what rounding may cost; each choice that is stated has nearly all of the rest."""
         for epsilon in (1e-9, 0.3, 1e9):
             fit = make_fit(kind, 500, epsilon, shape_fraction)
-            plan = fit.plan()
+            plan = fit.way.plan(fit)
             assert 1 - 2.0**-39 < plan.cost.epsilon / Fraction(epsilon) <= 1
             assert plan.guarantee("proved").epsilon == epsilon
             if kind == "tight":
@@ -357,7 +360,8 @@ class TestNeighbours:
     @staticmethod
     def measurements(kind, n):
         """Return all that may be asked, with a correction."""
-        leaves = make_fit(kind, n, 1e3).plan().leaves
+        setting = make_fit(kind, n, 1e3)
+        leaves = setting.way.plan(setting).leaves
         # Else ladders end at their first rung.
         return [replace(leaf, price=1.0) if isinstance(leaf, Ladder) else leaf for leaf in leaves]
 
@@ -401,18 +405,18 @@ class TestNeighbours:
             fit.way.read(InMemory([(event, np.append(first, time[1:]))]), MAX_TIME, OMEGA)
             for first in (0.0, 4.9)
         ]
-        for _, found, bound in fit.plan().tree.distances({}, *read):
+        for _, found, bound in fit.way.plan(fit).tree.distances({}, *read):
             assert 0.0 < found <= bound == 1.0
 
     def test_rungs_that_move_by_two_are_found(self, monkeypatch):
-        class Doubled(ExactRungs):
+        class Doubled(ExactLevels):
             def down_to(self, node):
                 return 2 * super().down_to(node)
 
         ends = [table_of(np.append(t, np.ones(9)), np.ones(10) > 0, 1.0, OMEGA) for t in (0.0, 1.0)]
         (ladder, *_) = self.measurements("exact", 10)
         assert max(found for _, found, _ in ladder.distances({}, *ends)) == 1.0
-        monkeypatch.setattr(published_plans, "ExactRungs", Doubled)
+        monkeypatch.setattr(published_plans, "ExactLevels", Doubled)
         assert max(found for _, found, _ in ladder.distances({}, *ends)) > 1.0
 
 
@@ -442,7 +446,7 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("kind", ["tight", "exact"])
     def test_ladders_balance_log_times(self, monkeypatch, no_noise, kind, sample):
         """To a cell of the grid; a correction, which goes to the likelihood, is not taken."""
-        monkeypatch.setattr(weibull_counts, "CORRECTION_RATE", math.inf)
+        monkeypatch.setattr(weibull_plan, "CORRECTION_RATE", math.inf)
         time, event = simulate(1500, **{**SAMPLES, "before": {"shape": 0.4}}[sample])
         shape, log_scale = balanced(time, event)
         found = estimate(make_fit(kind, 1500, 1e9), time, event, random_source(0))
@@ -636,7 +640,7 @@ class TestSampleAggregate:
         fit = make_fit("blocks", n, 1.0)
         estimate(fit, time, event, random_source(0))
         x, events, starts = groups[0]
-        assert fit.plan().tree.n_blocks == starts.size == blocks
+        assert fit.way.plan(fit).tree.n_blocks == starts.size == blocks
         sizes = np.diff([*starts, n])
         assert sizes.sum() == n
         assert sizes.max() - sizes.min() <= 1

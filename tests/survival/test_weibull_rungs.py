@@ -23,19 +23,17 @@ from skdpsurv.likelihoods.weibull import (
 )
 from skdpsurv.mechanisms.ladder import UNIT
 from skdpsurv.published import weibull as published_plans
-from skdpsurv.published.weibull import PublishedRungs
+from skdpsurv.published.weibull import PublishedLevels
 from skdpsurv.survival.weibull.counts import (
     BEFORE_BINS,
     N_BINS,
+    N_CELLS,
     CountTable,
+    ExactLevels,
+    ReleasedMeanLevels,
+    ScoreTable,
     before_offset,
     log_time_grid,
-)
-from skdpsurv.survival.weibull.ladder import (
-    N_CELLS,
-    ExactRungs,
-    ReleasedMeanRungs,
-    ScoreTable,
     records_to_change,
     shape_at,
 )
@@ -124,7 +122,7 @@ class TestOneRecordMovesOneRung:
             nodes = grid_nodes(rng)
             move = largest_move(
                 star(size, rng),
-                lambda d, m=mean: ReleasedMeanRungs(
+                lambda d, m=mean: ReleasedMeanLevels(
                     make_table(d, omega), m, max_shape, left_censored
                 ),
                 nodes,
@@ -143,7 +141,7 @@ class TestOneRecordMovesOneRung:
         for size in (1, 2, 3, 5, 8, 12, 200):
             move = largest_move(
                 star(size, rng),
-                lambda d: ExactRungs(make_table(d, omega), max_shape, top, left_censored),
+                lambda d: ExactLevels(make_table(d, omega), max_shape, top, left_censored),
                 grid_nodes(rng),
             )
             assert move <= UNIT
@@ -160,7 +158,7 @@ class TestOneRecordMovesOneRung:
         for size in [*range(1, 13), 200]:
             move = largest_move(
                 star(size, rng),
-                lambda d: PublishedRungs(make_table(d, omega), max_shape, top),
+                lambda d: PublishedLevels(make_table(d, omega), max_shape, top),
                 range(17),
             )
             assert move <= UNIT
@@ -185,12 +183,12 @@ class TestOneRecordMovesOneRung:
                                 levels(rungs, nodes)
                                 for before in (True, False)
                                 for rungs in (
-                                    ReleasedMeanRungs(table, -0.5, max_shape, before),
-                                    ReleasedMeanRungs(table, -5.9, max_shape, before),
-                                    ExactRungs(table, max_shape, 100, before),
+                                    ReleasedMeanLevels(table, -0.5, max_shape, before),
+                                    ReleasedMeanLevels(table, -5.9, max_shape, before),
+                                    ExactLevels(table, max_shape, 100, before),
                                 )
                             ),
-                            levels(PublishedRungs(table, max_shape, 100), range(7)),
+                            levels(PublishedLevels(table, max_shape, 100), range(7)),
                         ]
                     )
                 )
@@ -338,7 +336,7 @@ class TestReleasedMeanAgainstBruteForce:
                     continue
                 for i, records in enumerate(data_sets):
                     table = make_table(records, omega)
-                    rungs = ReleasedMeanRungs(table, mean, max_shape, left_censored)
+                    rungs = ReleasedMeanLevels(table, mean, max_shape, left_censored)
                     for level, possible in (
                         (rungs.down_to(node), roots <= shape),
                         (rungs.up_to(node), roots >= shape),
@@ -349,7 +347,7 @@ class TestReleasedMeanAgainstBruteForce:
 
     def test_ends_of_the_grid_are_free(self):
         for records in ([(0, True)], [(N_BINS, True)] * 3, [(5, False)]):
-            rungs = ReleasedMeanRungs(make_table(records, 6.0), -1.0, 10.0)
+            rungs = ReleasedMeanLevels(make_table(records, 6.0), -1.0, 10.0)
             assert rungs.down_to(rungs.n_cells) == 0
             assert rungs.up_to(0) == 0
 
@@ -358,7 +356,7 @@ class TestReleasedMeanAgainstBruteForce:
         rng = np.random.default_rng(4)
         for _ in range(10):
             table = make_table(random_records(12, rng), 2.0)
-            rungs = ReleasedMeanRungs(table, -2.0 * rng.random(), 3.0, left_censored)
+            rungs = ReleasedMeanLevels(table, -2.0 * rng.random(), 3.0, left_censored)
             down, up = levels(rungs, np.linspace(0, N_CELLS, 40).astype(int).tolist()).T
             assert np.all(np.diff(down) <= 0)
             assert np.all(np.diff(up) >= 0)
@@ -377,7 +375,7 @@ class TestReleasedMeanAgainstBruteForce:
         shape = maximum_likelihood(x, events, 10.0, weights=table.records)[0][0]
         node = N_CELLS * (1.0 - math.log(shape / 10.0) / math.log(SHAPE_RANGE))
         mean = events @ x / events.sum()
-        rungs = ReleasedMeanRungs(table, float(mean), 10.0)
+        rungs = ReleasedMeanLevels(table, float(mean), 10.0)
         assert rungs.down_to(math.ceil(node)) == rungs.up_to(math.floor(node)) == 0
         assert rungs.down_to(math.floor(node) - 1) > 0
         assert rungs.up_to(math.ceil(node) + 1) > 0
@@ -416,7 +414,7 @@ class TestExtremesOfTheMean:
             means.append(math.fsum(x) / len(x) if x else 0.0)
         means = np.array(means)
         for i, records in enumerate(data_sets):
-            rungs = ExactRungs(make_table(records, omega), 10.0, 100, left_censored)
+            rungs = ExactLevels(make_table(records, omega), 10.0, 100, left_censored)
             for k in range(size + 1):
                 within = means[distance[i] <= k]
                 assert rungs.largest_mean(k) == pytest.approx(within.max(), abs=1e-12)
@@ -426,7 +424,7 @@ class TestExtremesOfTheMean:
     def test_against_the_formula(self, seed):
         rng = np.random.default_rng(seed)
         records = random_records(int(rng.integers(1, 60)), rng)
-        rungs = ExactRungs(make_table(records, 5.0), 10.0, 100)
+        rungs = ExactLevels(make_table(records, 5.0), 10.0, 100)
         for k in range(len(records) + 3):
             least, largest = mean_bounds(records, k, 5.0)
             assert rungs.least_mean(k) == pytest.approx(least, abs=1e-12)
@@ -438,7 +436,7 @@ class TestExtremesOfTheMean:
         rng = np.random.default_rng(6)
         for size in [*range(1, 13), 200]:
             rungs = [
-                ExactRungs(make_table(d, 6.0), 10.0, 100, left_censored) for d in star(size, rng)
+                ExactLevels(make_table(d, 6.0), 10.0, 100, left_censored) for d in star(size, rng)
             ]
             ks = sorted({*range(min(size, 12) + 1), size - 1, size})
             largest = np.array([[r.largest_mean(k) for k in ks] for r in rungs])
@@ -482,7 +480,7 @@ class TestExactRungs:
         compared, seen = 0, set()
         for size in [*range(1, 13), 25, 40]:
             records = random_records(size, rng)
-            rungs = ExactRungs(make_table(records, omega), max_shape, 10**6)
+            rungs = ExactLevels(make_table(records, omega), max_shape, 10**6)
             for node in rng.integers(1, N_CELLS, 6).tolist():
                 level, nearest = exact_level(records, shape_at(node, max_shape), omega, side)
                 if nearest < 1e-7:
@@ -518,7 +516,7 @@ class TestExactRungs:
         for node in (60_000, 100_000, 120_000):
             shape = shape_at(node, max_shape)
             for i, table in enumerate(tables):
-                rungs = ExactRungs(table, max_shape, 100, left_censored)
+                rungs = ExactLevels(table, max_shape, 100, left_censored)
                 for level, possible in (
                     (rungs.down_to(node), roots <= shape),
                     (rungs.up_to(node), roots >= shape),
@@ -533,14 +531,14 @@ class TestExactRungs:
         for size in (1, 5, 30):
             table = make_table(random_records(size, rng), 6.0)
             nodes = grid_nodes(rng)
-            free = levels(ExactRungs(table, 10.0, 10**6), nodes)
+            free = levels(ExactLevels(table, 10.0, 10**6), nodes)
             for top in (1, 2, 4):
-                cut = levels(ExactRungs(table, 10.0, top), nodes)
+                cut = levels(ExactLevels(table, 10.0, top), nodes)
                 np.testing.assert_array_equal(cut, np.minimum(free, top * UNIT))
 
     def test_ends_of_the_grid_are_free(self):
         for records in ([(0, True)], [(N_BINS, True)] * 3, [(5, False)]):
-            rungs = ExactRungs(make_table(records, 6.0), 10.0, 100)
+            rungs = ExactLevels(make_table(records, 6.0), 10.0, 100)
             assert rungs.down_to(rungs.n_cells) == 0
             assert rungs.up_to(0) == 0
 
@@ -561,8 +559,8 @@ class TestTighterRungsAreHigher:
             rng = np.random.default_rng(9)
             for size in range(1, 13):
                 table = make_table(random_records(size, rng), omega)
-                published = PublishedRungs(table, max_shape, 10**6)
-                exact = ExactRungs(table, max_shape, 10**6)
+                published = PublishedLevels(table, max_shape, 10**6)
+                exact = ExactLevels(table, max_shape, 10**6)
                 for j in range(1, 16):
                     shape = published_plans.shape_at(j, max_shape) / max_shape
                     node = N_CELLS * (1.0 - math.log(shape) / math.log(SHAPE_RANGE))
@@ -579,9 +577,9 @@ class TestTighterRungsAreHigher:
             rng = np.random.default_rng(10)
             for size in [*range(1, 13), 100]:
                 table = make_table(random_records(size, rng), omega)
-                exact = ExactRungs(table, max_shape, 10**6)
+                exact = ExactLevels(table, max_shape, 10**6)
                 assert exact.least_mean(0) == exact.largest_mean(0)
-                known = ReleasedMeanRungs(table, exact.least_mean(0), max_shape)
+                known = ReleasedMeanLevels(table, exact.least_mean(0), max_shape)
                 nodes = grid_nodes(rng)
                 whole = -(-levels(known, nodes) // UNIT) * UNIT
                 assert np.all(whole >= levels(exact, nodes))
@@ -639,7 +637,7 @@ class TestPublishedRungs:
         compared, seen = 0, set()
         for size in [*range(1, 13), *range(1, 13), 30]:
             records = random_records(size, rng)
-            rungs = PublishedRungs(make_table(records, omega), max_shape, 10**6)
+            rungs = PublishedLevels(make_table(records, omega), max_shape, 10**6)
             found = [max(rungs.down_to(j + 1), rungs.up_to(j)) // UNIT for j in range(self.N_CELLS)]
             narrow, wide = (
                 published_levels(records, omega, max_shape, self.N_CELLS, slack)
@@ -658,7 +656,7 @@ class TestPublishedRungs:
         omega, max_shape = 6.0, 10.0
         x = [0.0, -0.5, -6.0, -6.0]
         records = [(round((v / omega + 1.0) * N_BINS), i > 0) for i, v in enumerate(x)]
-        rungs = PublishedRungs(make_table(records, omega), max_shape, 100)
+        rungs = PublishedLevels(make_table(records, omega), max_shape, 100)
         # Rung 1 ends at the first root, 1.6, and what is beyond the second, 5.1, is not on it.
         ended = [rungs.up_to(node) > UNIT for node in range(self.N_CELLS + 1)]
         first = ended.index(True)
@@ -671,16 +669,16 @@ class TestPublishedRungs:
         rng = np.random.default_rng(12)
         for size in (1, 5, 30):
             table = make_table(random_records(size, rng), 6.0)
-            free = levels(PublishedRungs(table, 10.0, 10**6), range(self.N_CELLS + 1))
+            free = levels(PublishedLevels(table, 10.0, 10**6), range(self.N_CELLS + 1))
             for top in (1, 2, 4):
-                cut = levels(PublishedRungs(table, 10.0, top), range(self.N_CELLS + 1))
+                cut = levels(PublishedLevels(table, 10.0, top), range(self.N_CELLS + 1))
                 np.testing.assert_array_equal(cut, np.minimum(free, top * UNIT))
 
     def test_estimate_is_on_the_first_rung(self):
         rng = np.random.default_rng(13)
         table = make_table([(int(p), True) for p in rng.integers(1200, N_BINS, 100)], 6.0)
         fit = maximum_likelihood(table.log_time, table.events, 10.0, weights=table.records)
-        rungs = PublishedRungs(table, 10.0, 100)
+        rungs = PublishedLevels(table, 10.0, 100)
         found = [max(rungs.down_to(j + 1), rungs.up_to(j)) for j in range(self.N_CELLS)]
         cell = int(fit[0][0] * self.N_CELLS / 10.0)
         assert found[cell] == 0
@@ -736,7 +734,7 @@ def test_published_bounds_are_ordered_where_all_powers_round_to_zero(monkeypatch
     other[-1] += 1
     events = records // 2
     one, two = (
-        published_plans.PublishedRungs(CountTable(100.0, counts, events), 400.0, 2)
+        published_plans.PublishedLevels(CountTable(100.0, counts, events), 400.0, 2)
         for counts in (records, other)
     )
     for cell in range(6):

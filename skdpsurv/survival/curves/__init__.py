@@ -1,1 +1,1 @@
-"""Curves of survival, hazards and incidences, from tables of exits."""
+"""Curves of survival, hazards and incidences, from event-count tables."""

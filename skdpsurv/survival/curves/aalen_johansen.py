@@ -13,20 +13,19 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from skdpsurv.data.cells import stated_labels
-from skdpsurv.dp import PrivacyAccountant, random_source
+from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, fraction, given, positive_int, rule_of
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
-from skdpsurv.survival.curves.fitter import ExitCurves
-from skdpsurv.survival.curves.kaplan_meier import TableCurve
+from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
+from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.curves.table import is_one_of, plain
 from skdpsurv.survival.released_curve import interval, times_argument
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-
-#: More kinds of events than a study has.
+#: Most kinds of events.
 MOST_CAUSES = 20
 
 _is_label = rule_of(
@@ -43,48 +42,48 @@ def _check_causes(name: str, causes: Any) -> None:
         raise ValueError(f"{name} must be at most {MOST_CAUSES}.")
 
 
-class IncidenceCurve(TableCurve):
-    """A table as cumulative incidences of its causes."""
+class IncidenceCurve(LifeTableCurve):
+    """Cumulative incidences of the causes in a noisy table."""
 
     short_name = "AJ"
     main = predicts = "cumulative_density"
-    needed = (*TableCurve.needed, "causes", "censored")
+    needed = (*LifeTableCurve.needed, "causes", "censored")
 
     def __init__(self, release: Release) -> None:
         super().__init__(release)
         labels = self.causes.labels or []
         self.event_of_interest = release.parameters.get("event_of_interest", labels[0])
-        self.causes.place(self.event_of_interest, "event_of_interest")
+        self.causes.index(self.event_of_interest, "event_of_interest")
 
     @property
     def fitted(self) -> dict[str, Any]:
-        """Labels of groups and of causes, and which of these curves are about."""
+        """Labels of groups and of causes, and of those that are shown."""
         own = {"causes_": self.causes.labels, "event_of_interest_": self.event_of_interest}
         return {**super().fitted, **own}
 
 
-class DPAalenJohansenFitter(ExitCurves):
-    r"""Cumulative incidences of competing events, which protect every record they are made of.
+class DPAalenJohansenFitter(LifeTableFitter):
+    r"""Cumulative incidences of competing events, which protect every record.
 
-    One table is released, of how many people had each event, or were censored, in each band of
-    time, with noise. It is epsilon-differentially private under replacement of one record, whatever
-    that one's time, event and group are.
+    One table is released: noisy numbers of people who had each event, or were censored, in each
+    band of time. It is epsilon-differentially private under replacement of one record, whatever its
+    time, event and group are.
 
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives what follows from the exact
-        counts, for reference, without any privacy.
+        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` uses exact counts, for reference,
+        without any privacy.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
     causes : list of labels
-        Public: of all events that there could be, such as ``["relapse", "death"]``. Required.
+        Public labels of all possible events, such as ``["relapse", "death"]``. Required.
     censored : label, default=0
-        What a record holds where no event was seen.
+        Label of records without an observed event.
     n_intervals : int or "auto", default="auto"
         Bands of time.
     breakpoints : {"early", "equal"} or array-like, default="early"
-        Where bands end, as for :class:`DPKaplanMeierFitter`.
+        Ends of the bands, as for :class:`DPKaplanMeierFitter`.
     groups : list of labels or None, default=None
         Public labels of groups.
     alpha : float, default=0.05
@@ -97,23 +96,22 @@ class DPAalenJohansenFitter(ExitCurves):
     Attributes
     ----------
     cumulative_density_ : pandas.DataFrame
-        Probability to have had the event of interest by the times of ``timeline``, before any
-        other event.
+        Probability of the event of interest by the times of ``timeline``, before any other event.
     confidence_interval_ : pandas.DataFrame
         Its pointwise intervals, for sampling and for privacy noise.
     causes_ : list
         Labels of the causes.
     event_of_interest_ : label
-        The cause that ``cumulative_density_``, ``predict`` and intervals are about: that of
-        ``fit``, or the first one. :meth:`cumulative_density_at_times` takes any other.
+        The cause of ``cumulative_density_``, ``predict`` and intervals: that of ``fit``, or the
+        first one. :meth:`cumulative_density_at_times` takes any other.
     survival_function_, event_table, timeline, groups_, group_
-        As those of :class:`DPKaplanMeierFitter`, of all events together.
+        As for :class:`DPKaplanMeierFitter`, of all events together.
     median_survival_time_ : float
         Until the first event of any kind.
     guarantee_ : PrivacyGuarantee
-        What was promised.
+        The privacy guarantee.
     release_ : Release
-        The thing to publish.
+        The result to publish.
     n_features_in_ : int
         Columns of X, which are not used.
 
@@ -123,8 +121,8 @@ class DPAalenJohansenFitter(ExitCurves):
 
     Notes
     -----
-    Neighbours: replace-one. Theorem and sensitivity: docs/proofs/curves: each record is in one cell
-    of a table of group, cause and band.
+    Neighbours: replace-one. Each record is in one cell of a table by group, cause and band. Theorem
+    and sensitivity: docs/proofs/curves.
 
     Examples
     --------
@@ -199,10 +197,10 @@ class DPAalenJohansenFitter(ExitCurves):
         ----------
         X, y, durations, event_observed, group, person, timeline, label, alpha
             As for :class:`DPKaplanMeierFitter`; ``event_observed`` holds the cause of each event,
-            and ``censored`` where none was seen.
+            or ``censored``.
         event_of_interest : label or None
-            The cause that curves and intervals are about, as in lifelines. None: the first one.
-            Any other costs nothing: :meth:`cumulative_density_at_times`.
+            The cause of curves and intervals, as in lifelines. None: the first one. Others are
+            free of cost: :meth:`cumulative_density_at_times`.
 
         Returns
         -------
@@ -210,7 +208,7 @@ class DPAalenJohansenFitter(ExitCurves):
         """
         if event_of_interest is not None:
             self._check_parameters()
-            self._causes().place(event_of_interest, "event_of_interest")
+            self._causes().index(event_of_interest, "event_of_interest")
         super().fit(
             X,
             y,
@@ -225,7 +223,7 @@ class DPAalenJohansenFitter(ExitCurves):
         return self if event_of_interest is None else self._about(event_of_interest)
 
     def of_cause(self, cause: Any) -> Self:
-        """Return the curves of one cause, which costs nothing: it is in the same release.
+        """Return the curves of one cause, from the same release, at no cost.
 
         Parameters
         ----------
@@ -253,13 +251,13 @@ class DPAalenJohansenFitter(ExitCurves):
             raise ValueError("censored must not be one of causes.")
 
     def _cause(self, cause: Any) -> int:
-        """Return the number of a cause."""
-        return self._curve.causes.place(self.event_of_interest_ if cause is None else cause)
+        """Return the index of a cause; None: the cause of interest."""
+        return self._curve.causes.index(self.event_of_interest_ if cause is None else cause)
 
     def cumulative_density_at_times(
         self, times: ArrayLike, label: str | None = None, cause: Any = None
     ) -> pd.Series:
-        """Return the probability to have had an event up to each time, before any other event.
+        """Return the probability of an event up to each time, before any other event.
 
         Parameters
         ----------
@@ -268,8 +266,7 @@ class DPAalenJohansenFitter(ExitCurves):
         label : str or None
             Name of the series.
         cause : label or None
-            Which event, one of ``causes``: all are in the release, and cost nothing. None:
-            ``event_of_interest_``.
+            One of ``causes``, at no cost. None: ``event_of_interest_``.
 
         Returns
         -------
@@ -279,29 +276,28 @@ class DPAalenJohansenFitter(ExitCurves):
         number, t, curve = self._cause(cause), times_argument(times), self._curve
         at_ends = self._incidence(curve.of_events(curve.fit.hazards), number)
         # Within a band, events of each kind keep their share of all.
-        gone = -np.expm1(-curve.at_knots)
-        gone_by = -np.expm1(-curve.at(t))
+        gone, gone_by = -np.expm1(-curve.at_knots), -np.expm1(-curve.at(t))
         incidence = np.append(0.0, at_ends)
         band = np.minimum(np.searchsorted(curve.ends, t), curve.ends.size - 1)
-        whole, part = gone[band + 1] - gone[band], gone_by - gone[band]
-        share = np.clip(part / np.where(whole > 0.0, whole, 1.0), 0.0, 1.0)
-        found = incidence[band] + share * (incidence[band + 1] - incidence[band])
-        return self._series(found, t, label)
+        whole, so_far = gone[band + 1] - gone[band], gone_by - gone[band]
+        share = np.clip(so_far / np.where(whole > 0.0, whole, 1.0), 0.0, 1.0)
+        values = incidence[band] + share * (incidence[band + 1] - incidence[band])
+        return self._series(values, t, label)
 
     def cumulative_density_band(
         self, times: ArrayLike, level: float = 0.95, cause: Any = None, n_resamples: int = 1000
     ) -> pd.DataFrame:
-        """Return pointwise intervals of the probability to have had an event.
+        """Return pointwise intervals of the probability of an event up to each time.
 
         Parameters
         ----------
         times : array-like of shape (n_times,), or float
         level : float, default=0.95
-            Coverage asked for.
+            Nominal coverage.
         cause : label or None
-            Which event. None: ``event_of_interest_``.
+            One of ``causes``. None: ``event_of_interest_``.
         n_resamples : int, default=1000
-            Curves that the intervals are made of.
+            Number of simulated curves.
 
         Returns
         -------
@@ -310,11 +306,11 @@ class DPAalenJohansenFitter(ExitCurves):
         """
         level, t = fraction("level", level), times_argument(times)
         estimate = self.cumulative_density_at_times(t, cause=cause).to_numpy()
-        generator = random_source(0, purpose="interval").generator
         curve = self._curve
-        draws = curve.law.draws(positive_int("n_resamples", n_resamples), generator)
-        incidence = self._incidence(curve.of_events(draws), self._cause(cause))
-        drawn = np.clip(curve.law.between(t, incidence), 0.0, 1.0)
+        draws = curve.plausible_masses(positive_int("n_resamples", n_resamples))
+        incidence = self._incidence(draws, self._cause(cause))
+        # Linear within bands, as cumulative hazards are.
+        drawn = np.clip(curve.cumulative_hazard(t, incidence), 0.0, 1.0)
         return interval(drawn, level, estimate, t)
 
     @property
@@ -325,7 +321,7 @@ class DPAalenJohansenFitter(ExitCurves):
 
     @staticmethod
     def _incidence(hazards: FloatArray, number: int) -> FloatArray:
-        r"""Return incidences at the ends of bands, of hazards (..., n_causes, n_bands)."""
+        """Return incidences at the ends of bands, by hazards (..., n_causes, n_bands)."""
         total = hazards.sum(axis=-2)
         entering = np.exp(np.minimum(total - np.cumsum(total, axis=-1), 0.0))
         safe = np.where(np.abs(total) < 1e-12, 1.0, np.maximum(total, -50.0))
@@ -335,6 +331,5 @@ class DPAalenJohansenFitter(ExitCurves):
     def _formula(self, script: Script) -> str:
         times = self._curve.timeline
         knots = ", ".join(map(script.number, times))
-        found = self.cumulative_density_at_times(times).to_numpy()
-        incidence = ", ".join(map(script.number, found))
+        incidence = ", ".join(map(script.number, self.cumulative_density_at_times(times)))
         return f"incidence(time) is linear between\ntimes     {knots}\nincidence {incidence}"

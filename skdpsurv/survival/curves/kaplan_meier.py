@@ -1,121 +1,360 @@
-"""DPKaplanMeierFitter: private survival curves; and what a released table of exits says."""
+"""DPKaplanMeierFitter, and the base of all curves from one noisy event-count table."""
 
 from __future__ import annotations
 
 import copy
+import math
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import stated_labels
-from skdpsurv.dp import random_source
-from skdpsurv.dp.types import FloatArray
-from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.survival.curves.exit_fit import HazardLaw, Table, fit_exits
-from skdpsurv.survival.curves.fitter import ExitCurves
-from skdpsurv.survival.curves.table import Causes, check_size, stated_ends, table_variance
-from skdpsurv.survival.released_curve import ReleasedCurve, crossing, stated_records
+from skdpsurv.data.shape import Shape
+from skdpsurv.data.target import single_column
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import (
+    Check,
+    auto_or,
+    fraction,
+    horizon,
+    integer,
+    number_in,
+    required_horizon,
+)
+from skdpsurv.dp.plan import Plan
+from skdpsurv.release.raw_rows import headline
+from skdpsurv.survival.curves.life_table import LifeTableCurve
+from skdpsurv.survival.curves.table import (
+    ASSUMED,
+    IS_EPSILON,
+    LARGEST_TABLE,
+    NARROWEST,
+    NO_GROUP,
+    Causes,
+    EventCounts,
+    ExactEventCounts,
+    OutcomeBlock,
+    check_breakpoints,
+    check_groups,
+    check_size,
+    n_bands_for,
+    outcomes_of,
+    stated_ends,
+)
+from skdpsurv.survival.released_curve import DisplayOptions, around, curves_of, times_argument
+from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-#: Doubles count parts of people as far as this.
-MOST_RECORDS = 2**50
+#: Rows of a summary.
+N_ROWS = 10
 
 
-class TableCurve(ReleasedCurve):
-    """Curves from one noisy table, of everybody and of groups: hazards at the ends of bands."""
+class LifeTableFitter(UnivariateFitter, released=False):
+    """Base of curves from one noisy event-count table; a subclass sets ``_curve_type``."""
 
-    short_name = "KM"
-    #: Parameters that a release must state.
-    needed: ClassVar[tuple[str, ...]] = ("max_time", "n_intervals", "breakpoints")
+    groups_: NDArray[Any] | None
+    group_: Any
+    n_intervals: int | str
+    breakpoints: str | ArrayLike
+    groups: Sequence[Any] | None
+    max_time: float | None
 
-    def __init__(self, release: Release) -> None:
-        check_parameters(release, *self.needed)
-        super().__init__(release)
-        check_size(release.parameters)
-        self.causes = Causes.of(release.parameters)
-        n_records = stated_records(release, MOST_RECORDS)
-        labels = release.parameters.get("groups")
-        self.groups = None if labels is None else stated_labels("groups", labels)
-        self.ends = ends = stated_ends(release.parameters)
-        n_groups = 1 if self.groups is None else self.groups.size
-        n_ways = self.causes.number + 1
-        cells = released_array(release, "counts", (n_groups, n_ways * ends.size + 1))
-        variance = table_variance(release)
-        exact = variance > 0.0 or (cells.min() >= 0.0 and cells.sum() == n_records)
-        if np.abs(cells).max() > 2.0**62 or np.any(cells != np.rint(cells)) or not exact:
-            raise ValueError("values of the release must hold counts that are counts.")
-        width = np.diff(ends, prepend=0.0) / ends[-1]
-        whole = Table(cells.sum(axis=0), n_ways, n_groups * variance, n_records)
-        tables = [whole]
-        if n_groups > 1:
-            others = (n_groups - 1) * cells.shape[1] * variance
-            tables += [
-                Table(own, n_ways, variance, n_records, (cells.sum() - own.sum(), others))
-                for own in cells
-            ]
-        self._groups = [(table, fit_exits(table, width)) for table in tables]
-        self._turn_to(0)
+    _rules: ClassVar[dict[str, Check]] = {
+        "epsilon": IS_EPSILON,
+        "max_time": horizon(number_in(1e-150, 1e150)),
+        "n_intervals": auto_or(integer(1, LARGEST_TABLE // 2)),
+        "breakpoints": check_breakpoints,
+        "groups": check_groups,
+    }
+    _one_of_each = ("durations", "event_observed", "group")
 
-    def _turn_to(self, place: int) -> None:
-        """Show everybody, or one group."""
-        self.table, self.fit = self._groups[place]
-        self.law = HazardLaw(self.fit, self.ends)
-        self.estimates = np.cumsum(self.of_events(self.fit.hazards).sum(axis=0))
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        max_time: float | None = None,
+        n_intervals: int | str = "auto",
+        breakpoints: str | ArrayLike = "early",
+        groups: Sequence[Any] | None = None,
+        alpha: float = 0.05,
+        random_state: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.max_time = max_time
+        self.n_intervals = n_intervals
+        self.breakpoints = breakpoints
+        self.groups = groups
+        self.alpha = alpha
+        self.random_state = random_state
+        self.accountant = accountant
+
+    def fit(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        durations: ArrayLike | None = None,
+        event_observed: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        person: ArrayLike | None = None,
+        timeline: ArrayLike | None = None,
+        label: str | None = None,
+        alpha: float | None = None,
+    ) -> Self:
+        """Fit the curves, spending ``epsilon`` once, whatever the number of groups.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_features), or None
+            One-dimensional, or alone and of one column: durations. Otherwise not used.
+        y : array-like of shape (n_samples,) or None
+            Structured array of event and time, as in scikit-survival. Otherwise events if X is
+            one-dimensional, and times, all observed, if X is two-dimensional or None.
+        durations : array-like of shape (n_samples,) or None
+            Times of event or censoring, in the unit of ``max_time``. Private.
+        event_observed : array-like of shape (n_samples,) or None
+            Observed events: indicators, or labels of causes. Private.
+        group : array-like of shape (n_samples,) or None
+            The group of each record, one of ``groups``. Private.
+        person : array-like of shape (n_samples,), or None
+            Identifier of each record's person, whole numbers or text: the first record of each is
+            used, and the guarantee is about people. Private. None: each person has one record.
+        timeline : array-like of shape (n_times,), or None
+            Public times of tables such as ``survival_function_``. None: the edges of the bands.
+        label : str or None
+            Name of the estimate in these tables.
+        alpha : float or None
+            Their intervals cover 1 - alpha. None: the parameter ``alpha``.
+
+        Returns
+        -------
+        self
+        """
+        shown = DisplayOptions.checked(timeline, label, alpha)
+        if group is not None and self.groups is None:
+            raise ValueError(NO_GROUP)
+        if y is None and durations is None:
+            X = single_column(X)
+        options = {"durations": durations, "event_observed": event_observed, "group": group}
+        self._fit(X, y, person=person, **options)
+        self._show(shown)
+        return self
+
+    def _causes(self) -> Causes:
+        return Causes.of(vars(self))
+
+    def _labels(self) -> NDArray[Any] | None:
+        return None if self.groups is None else stated_labels("groups", self.groups)
+
+    def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Blocks[OutcomeBlock]:
+        arguments = (options.get(name) for name in self._one_of_each)
+        targets = target_blocks(X, y, *arguments, events=self._causes().reader)
+        return counted(shape, targets.map(partial(outcomes_of, self._labels())))
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if isinstance(self.breakpoints, str):
+            return
+        if self.n_intervals != "auto":
+            raise ValueError("n_intervals must be 'auto' where breakpoints are times.")
+        ends = np.append(np.asarray(self.breakpoints, float), required_horizon(self.max_time))
+        if ends[-2] >= ends[-1]:
+            raise ValueError("breakpoints must be before max_time, which ends the last interval.")
+        if np.diff(ends, prepend=0.0).min() < NARROWEST * ends[-1]:
+            raise ValueError(f"breakpoints must be at least {NARROWEST:g} times max_time apart.")
+
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
+        breakpoints, n_intervals, causes = self.breakpoints, self.n_intervals, self._causes()
+        labels = self._labels()
+        if not isinstance(breakpoints, str):
+            breakpoints = np.asarray(breakpoints).tolist()
+        elif isinstance(n_intervals, str):
+            n_groups = 1 if labels is None else labels.size
+            epsilon = float(self.epsilon)
+            n_intervals = n_bands_for(shape.n_records, epsilon, n_groups, causes.number)
+        else:
+            n_intervals = int(n_intervals)
+        return {
+            "max_time": required_horizon(self.max_time),
+            "n_intervals": n_intervals,
+            "breakpoints": breakpoints,
+            **({} if labels is None else {"groups": labels.tolist()}),
+            **causes.stated(),
+        }
+
+    def _plan(self, shape: Shape) -> Plan:
+        stated, epsilon = self._release_parameters(shape), float(self.epsilon)
+        check_size(stated)
+        kind = ExactEventCounts if math.isinf(epsilon) else EventCounts
+        table = kind(
+            price=epsilon,
+            ends=stated_ends(stated),
+            n_causes=self._causes().number,
+            n_groups=len(stated.get("groups", [None])),
+        )
+        inputs = {"n_records": shape.n_records, **stated}
+        return Plan(table, epsilon, inputs=inputs, assumed=ASSUMED)
 
     def of_group(self, label: Any) -> Self:
-        """Return the curve of one of the groups."""
+        """Return the curve of one group, from the same release, at no cost.
+
+        Parameters
+        ----------
+        label : object
+            One of ``groups``.
+
+        Returns
+        -------
+        estimator
+            Fitted, with the same ``release_``.
+        """
+        curve = self._curve
+        labels = [] if self.groups_ is None else self.groups_.tolist()
+        if np.ndim(label) > 0 or label not in labels:
+            raise ValueError(f"label must be one of the groups {labels}, got {label!r}.")
         view = copy.copy(self)
-        if self.groups is not None and self.groups.size > 1:  # one group is everybody
-            view._turn_to(1 + self.groups.tolist().index(label))
+        view._released = curve.of_group(label)
+        view.group_ = label
+        view._shown = self._shown._replace(label=str(label))
+        view.median_survival_time_ = view.percentile(0.5)
         return view
 
-    def of_events(self, masses: FloatArray) -> FloatArray:
-        """Return those of events, of masses (..., n_ways, n_bands) of all ways out."""
-        return masses[..., : self.causes.number, :]
+    def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
+        """Return intervals of the cumulative hazards at the ends of the bands.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+        n_resamples : int
+            Not used.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by the ends, columns ``lower`` and ``upper``.
+        """
+        band = self.survival_band(self._curve.ends, level)
+        with np.errstate(divide="ignore"):
+            return np.abs(np.log(band[["upper", "lower"]])).set_axis(["lower", "upper"], axis=1)
+
+    def survival_band(
+        self, times: ArrayLike, level: float = 0.95, n_resamples: int = 500
+    ) -> pd.DataFrame:
+        """Return pointwise intervals of the survival function, for sampling and privacy noise.
+
+        They follow from the release alone. They do not allow for the bias of smoothing.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_times,), or float
+        level : float, default=0.95
+        n_resamples : int
+            Not used.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by the times, columns ``lower`` and ``upper``.
+        """
+        level, t = fraction("level", level), times_argument(times)
+        lower, upper = self._curve.survival_interval(t, level)
+        return around(lower, upper, np.exp(-self._curve.at(t)), t)
+
+    def smoothed_hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        """Return the hazard by the noisy table and a smooth prior; positive.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_times,), or float
+            At most ``max_time``.
+        label : str or None
+            Name of the series.
+
+        Returns
+        -------
+        pandas.Series
+            Events per unit of time, indexed by the times.
+        """
+        t, curve = times_argument(times), self._curve
+        rate = curve.of_events(curve.fit.masses).sum(axis=0) / np.diff(curve.timeline)
+        band = np.minimum(np.searchsorted(curve.ends, t), rate.size - 1)
+        return self._series(rate[band], t, label)
 
     @property
-    def fitted(self) -> dict[str, Any]:
-        """Labels of groups, and of the one that this is of."""
-        return {"groups_": self.groups, "group_": None}
+    def event_table(self) -> pd.DataFrame:
+        """Estimated counts by band, not negative and not whole, in the columns of lifelines."""
+        curve = self._curve
+        fit = curve.fit
+        observed = np.append(0.0, curve.of_events(fit.counts).sum(axis=0))
+        censored = np.append(0.0, fit.counts[-1])
+        censored[-1] += fit.stayed
+        return pd.DataFrame(
+            {
+                "removed": observed + censored,
+                "observed": observed,
+                "censored": censored,
+                "entrance": np.append(fit.n_people, np.zeros(observed.size - 1)),
+                "at_risk": np.append(fit.n_people, fit.at_risk[:-1]),
+            },
+            index=pd.Index(curve.timeline, name="event_at"),
+        )
+
+    def number_at_risk(self, times: ArrayLike) -> pd.Series:
+        """Return the estimated number of people at risk, linear within bands.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_times,), or float
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        t, curve = times_argument(times), self._curve
+        return self._series(np.interp(t, curve.timeline, curve.fit.at_risk), t, "at_risk")
 
     @property
-    def at_knots(self) -> FloatArray:
-        """Cumulative hazards at the times of ``timeline``."""
-        return np.append(0.0, self.estimates)
+    def summary(self) -> pd.DataFrame:
+        """Numbers at risk, survival and its intervals at some times."""
+        knots = self._curve.timeline
+        times = knots[np.unique(np.linspace(0, knots.size - 1, N_ROWS).round().astype(int))]
+        name = f"{100 * self._level:g}%"
+        columns = {
+            "at risk": self.number_at_risk(times),
+            "survival": self.survival_function_at_times(times),
+            **self.survival_band(times, self._level).add_prefix("survival ").add_suffix(f" {name}"),
+        }
+        return pd.DataFrame(columns).rename_axis("timeline")
 
-    def cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
-        """Return it, between the ends of bands in proportion."""
-        return self.law.between(times, parameters)
-
-    def time_of(self, cumulative_hazard: float) -> float:
-        """Return the first time by which the cumulative hazard is as large."""
-        return crossing(self.timeline, self.at_knots, cumulative_hazard)
-
-    @property
-    def timeline(self) -> FloatArray:
-        """The ends of bands, from 0 on."""
-        return np.append(0.0, self.ends)
-
-    def knots(self, end: float) -> FloatArray:
-        """Return these, up to a time."""
-        return np.append(self.timeline[self.timeline < end], end)
-
-    def plausible(self, n_resamples: int) -> FloatArray:
-        """Return cumulative hazards that may be the true ones."""
-        draws = self.law.draws(n_resamples, random_source(0, purpose="interval").generator)
-        return np.cumsum(self.of_events(draws).sum(axis=1), axis=-1)
+    def print_summary(self, decimals: int = 2) -> None:
+        """Print the guarantee, medians, and the curve of each group at some times."""
+        print(headline(self.release_))
+        for curve in curves_of(self):
+            middle = curve.percentile_interval()
+            shown = ", ".join(f"{end:.{decimals}f}" for end in middle[1:])
+            who = "" if curve.group_ is None else f"{curve.group_}: "
+            level = f"{100 * self._level:g} %"
+            print(f"{who}median {middle.estimate:.{decimals}f} ({level}: {shown})")
+            print(curve.summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))
 
 
-class DPKaplanMeierFitter(ExitCurves):
-    r"""Kaplan-Meier curves of everybody and of groups, which protect every record they are made of.
+class DPKaplanMeierFitter(LifeTableFitter):
+    r"""Kaplan-Meier curves of everybody and of groups, which protect every record.
 
-    One table is released, of how many people of each group had their event, or were censored, in
-    each band of time, with noise. It is epsilon-differentially private under replacement of one
-    record: whatever one person's time, event and group are, the probability of any release changes
-    by a factor of at most :math:`e^\epsilon`. All groups together cost epsilon once; curves,
-    intervals, medians, means and tests follow from the table.
+    One table is released: noisy numbers of people of each group who had their event, or were
+    censored, in each band of time. It is epsilon-differentially private under replacement of one
+    record: one person's time, event and group change the probability of any release by a factor of
+    at most :math:`e^\epsilon`. All groups together cost epsilon once; all else follows from the
+    table.
 
     Parameters
     ----------
@@ -126,73 +365,60 @@ class DPKaplanMeierFitter(ExitCurves):
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.
     n_intervals : int or "auto", default="auto"
-        Bands of time. "auto" is by the number of records times epsilon, per group: 4 to 200.
+        Bands of time. "auto": 4 to 200, by the number of records times epsilon, per group.
     breakpoints : {"early", "equal"} or array-like of shape (n_intervals - 1,), default="early"
-        Where bands end. "early": at ``max_time * (k / n_intervals) ** 2``, as curves are steepest
-        at the start. "equal": bands of one length, such as years. Or these times; public.
+        Ends of the bands. "early": ``max_time * (k / n_intervals) ** 2``, as curves are steepest
+        at the start. "equal": bands of equal length. Or these times; public.
     groups : list of labels or None, default=None
-        Public: of all groups that there could be, such as ``["treated", "control"]``. None: no
-        groups; if ``fit`` is given some, they are read from the records, with status "none" and a
-        PrivacyLeakWarning.
+        Public labels of all possible groups, such as ``["treated", "control"]``. None: no groups.
     alpha : float, default=0.05
         Intervals of tables such as ``confidence_interval_`` cover 1 - alpha.
     random_state : None or int, default=None
-        None draws from the operating system's entropy. An int makes the fit reproducible and
-        therefore not private: status "seeded", with a PrivacyLeakWarning.
+        An int makes the fit reproducible and therefore not private: status "seeded", with a
+        PrivacyLeakWarning.
     accountant : PrivacyAccountant or None, default=None
         Ledger that every fit is charged to.
 
     Attributes
     ----------
     survival_function_, cumulative_density_, cumulative_hazard_ : pandas.DataFrame
-        Curves at the times of ``timeline``. The cumulative hazard is Nelson and Aalen's curve: the
-        negative logarithm of the survival function, as hazards are continuous.
+        Curves at the times of ``timeline``. The cumulative hazard is Nelson and Aalen's curve.
     confidence_interval_ : pandas.DataFrame
-        Pointwise intervals of ``survival_function_``, for sampling and for privacy noise.
+        Pointwise intervals of ``survival_function_``, for sampling and privacy noise.
     median_survival_time_ : float
         In the unit of ``max_time``; infinite if survival does not fall to one half.
     event_table : pandas.DataFrame
-        Noisy counts by band.
+        Estimated counts by band.
     timeline : ndarray
-        Times of the tables: the ends of the bands, from 0 on.
-    groups_ : ndarray or None
-        Labels of the groups; :meth:`of_group` returns the curve of one.
-    group_ : object or None
-        Label of the group that a curve of :meth:`of_group` is of; None is everybody.
+        Times of the tables: the edges of the bands, from 0 on.
+    groups_, group_
+        Labels of the groups, and that of a curve from :meth:`of_group`; None is everybody.
     guarantee_ : PrivacyGuarantee
-        What was promised, about what, under which assumptions.
+        The privacy guarantee, with its assumptions.
     release_ : Release
-        The thing to publish; ``DPKaplanMeierFitter.from_release`` rebuilds the model.
-    n_features_in_ : int
-        Columns of X, which are not used; 0 if there was none.
-    feature_names_in_ : ndarray of str
-        Only if X had text column names.
+        The result to publish; ``DPKaplanMeierFitter.from_release`` rebuilds the model.
+    n_features_in_, feature_names_in_
+        Number and names of the columns of X, which are not used.
 
     Raises
     ------
     ValueError
-        If a parameter breaks its rule, or times are negative or not finite, or events are not
-        0 and 1, or a group is not among ``groups``, or lengths differ. No budget is spent.
+        If a parameter, a time, an event, a group or a length is not valid. No budget is spent.
     BudgetExceededError
-        If the accountant's budget would be exceeded; no record has been read then.
+        If the accountant's budget would be exceeded, before any record is read.
 
     See Also
     --------
     DPAalenJohansenFitter : Competing risks.
-    skdpsurv.survival.comparisons.logrank_test : Whether two groups differ.
+    skdpsurv.survival.comparisons.logrank_test : Test whether two groups differ.
 
     Notes
     -----
     Neighbours: replace-one; the number of records is public. Theorem and sensitivity:
-    docs/proofs/curves. Between the ends of bands the cumulative hazard is a straight line: the
-    curve has no steps, as times of events are private.
-
-    Estimates are smooth where noise hides the counts, and come to the counts where it does not.
-    Intervals are of the curve of the population, pointwise, and not smoothed; they are wide where
-    few are at risk, and from 0 to 1 for a group of nobody. docs/benchmarks/curves has the coverage
-    measured.
-
-    Times beyond ``max_time`` are clipped silently by design: how many were is private.
+    docs/proofs/curves. The cumulative hazard is linear within bands, as times of events are
+    private. Estimates are smooth where noise hides the counts. Intervals are of the population's
+    curve, pointwise, and not smoothed; docs/benchmarks/curves has their measured coverage. Times
+    beyond ``max_time`` are clipped silently by design, as their number is private.
 
     Examples
     --------
@@ -208,7 +434,7 @@ class DPKaplanMeierFitter(ExitCurves):
     True
     """
 
-    _curve_type: ClassVar[type[TableCurve]] = TableCurve
+    _curve_type: ClassVar[type[LifeTableCurve]] = LifeTableCurve
 
     def _formula(self, script: Script) -> str:
         knots = ", ".join(map(script.number, self._curve.timeline))

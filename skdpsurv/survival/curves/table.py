@@ -1,12 +1,10 @@
-r"""One noisy table of how and when people left: all that curves of one fit are made of.
+r"""One noisy event-count table by group, outcome and band of time, from which all curves follow.
 
-Records are counted in cells: group x way out x band of time, and one more for those who stay to
-the public horizon. Each record is in one cell, so that replacing one record, whatever its time, its
-event, its cause and its group, moves two cells by one. Neighbours: replace-one. Sensitivity: 2 in
-L1. Theorem: the discrete Laplace mechanism with scale :math:`2/\epsilon` on every cell is
-epsilon-differentially private, however many bands, causes and groups there are
-(docs/proofs/curves). All curves, their intervals and tests are post-processing of the table and of
-public numbers.
+Each record is in one cell, and those who stay to the public horizon have one of their own.
+Neighbours: replace-one. Sensitivity: 2 in L1, as a record whose time, event, cause and group are
+replaced moves two cells by one. Theorem: the discrete Laplace mechanism with scale
+:math:`2/\epsilon` on every cell is epsilon-differentially private, however many cells there are
+(docs/proofs/curves). Curves, their intervals and tests are post-processing.
 """
 
 from __future__ import annotations
@@ -31,28 +29,42 @@ from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.release import Release, released_array
 
-#: Bands for a number of records times epsilon, per group: a part of its root, between two ends.
+#: "auto": bands per root of records times epsilon and per group, and the range.
 BANDS_PER_ROOT, FEWEST_BANDS, MOST_BANDS = 0.8, 4, 200
-#: Ways out by band, and pairs of them in all groups: more takes too long to make curves of.
+#: Most outcomes by band, and pairs of them in all groups: more take too long.
 LARGEST_TABLE, LARGEST_TABLES = 1000, 20_000_000
-#: Bands are at least so long, in parts of the horizon.
+#: Shortest band, relative to the horizon.
 NARROWEST = 1e-9
+#: Name of a released value: the variance of the noise in a cell of tables that were added up.
+COUNT_VARIANCE = "count_variance"
+#: Rule for the epsilon of a table.
+IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
+#: Largest variance of a sum of tables.
+LARGEST_VARIANCE = 1e24
+#: Most groups.
+MOST_GROUPS = 1000
+NO_GROUP = (
+    "group must be given to fit if groups are stated, and only then: the group of each record."
+)
+ASSUMED = (
+    "n and every constructor parameter are public",
+    "max_time was not read off these records",
+)
+
+#: Private: 0 where censored, else the number of the cause; the time; the number of the group.
+OutcomeBlock = tuple[IndexArray, FloatArray, IndexArray]
 
 
-def n_bands_for(n_records: int, epsilon: float, n_groups: int) -> int:
-    """Return how many bands are worth their noise, by public numbers.
-
-    Noise in a count of all that left by some time grows with the root of the bands before it, and
-    what a band hides falls with its width.
-    """
-    if math.isinf(epsilon):
-        return MOST_BANDS
-    root = math.sqrt(n_records * epsilon / n_groups)
-    return int(np.clip(round(BANDS_PER_ROOT * root), FEWEST_BANDS, MOST_BANDS))
+def n_bands_for(n_records: int, epsilon: float, n_groups: int, n_causes: int = 1) -> int:
+    """Return the number of bands for "auto", by public numbers."""
+    root = math.sqrt(n_records * min(epsilon, 1e9) / n_groups)
+    n_bands = int(np.clip(round(BANDS_PER_ROOT * root), FEWEST_BANDS, MOST_BANDS))
+    n_outcomes = min(LARGEST_TABLE, math.isqrt(LARGEST_TABLES // n_groups))
+    return min(n_bands, n_outcomes // (n_causes + 1))
 
 
 def band_ends(max_time: float, n_bands: int, breakpoints: str | ArrayLike) -> FloatArray:
-    r"""Return the right ends of the bands, shape (n_bands,), in the unit of max_time."""
+    """Return the right ends of the bands, shape (n_bands,), in the unit of max_time."""
     if not isinstance(breakpoints, str):
         return np.append(np.asarray(breakpoints, dtype=np.float64), max_time)
     parts = np.arange(1, n_bands + 1) / n_bands
@@ -60,7 +72,7 @@ def band_ends(max_time: float, n_bands: int, breakpoints: str | ArrayLike) -> Fl
 
 
 def check_breakpoints(name: str, breakpoints: Any) -> None:
-    """Refuse what is neither a word nor a list of rising times."""
+    """Refuse breakpoints that are neither a word nor a list of increasing times."""
     if isinstance(breakpoints, str) and breakpoints in ("early", "equal"):
         return
     says = f"{name} must be 'early', 'equal', or a list of at least one time, positive and rising"
@@ -70,10 +82,9 @@ def check_breakpoints(name: str, breakpoints: Any) -> None:
         raise TypeError(f"{says}, got {type(breakpoints).__name__}.")
     refuse_masked(breakpoints, name)
     listed = list(breakpoints)
-    if any(isinstance(one, bool | np.bool_) or not isinstance(one, Real) for one in listed):
-        raise ValueError(f"{says}.")
+    numbers: list[Any] = [t for t in listed if isinstance(t, Real) and not isinstance(t, bool)]
     with np.errstate(over="ignore"):
-        times = np.array([float(one) for one in listed if abs(one) < 1e300])
+        times = np.array([float(time) for time in numbers if abs(time) < 1e300])
     if times.size < max(len(listed), 1) or times[0] <= 0 or np.any(np.diff(times) <= 0):
         raise ValueError(f"{says}.")
     if times.size >= LARGEST_TABLE // 2:
@@ -83,44 +94,22 @@ def check_breakpoints(name: str, breakpoints: Any) -> None:
 def bands_of(
     time: FloatArray, event: BoolArray, ends: FloatArray
 ) -> tuple[IndexArray, BoolArray, BoolArray]:
-    """Put times in bands; each record on its own, so neighbours stay neighbours."""
+    """Return each record's band, its event before the horizon, and whether it stays to it."""
     horizon = float(ends[-1])
     time, event = clip_times(time, event, horizon)
     return np.searchsorted(ends, time, side="left"), event, ~event & (time >= horizon)
 
 
-#: Name of a released value: the variance of the noise in a cell, where tables were added up.
-COUNT_VARIANCE = "count_variance"
-#: The rule for the epsilon of a table.
-IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
-#: Of many tables with the least epsilon.
-LARGEST_VARIANCE = 1e24
-
-#: More groups than anybody draws.
-MOST_GROUPS = 1000
-NO_GROUP = (
-    "group must be given to fit if groups are stated, and only then: the group of each record."
-)
-
-ASSUMED = (
-    "n and every constructor parameter are public",
-    "max_time was not read off these records",
-)
-
-#: Private: 0 where censored, else the number of the cause; the time; the number of the group.
-Exits = Blocks[tuple[IndexArray, FloatArray, IndexArray]]
-
-
 @dataclass(frozen=True)
 class Causes:
-    """What ends a follow-up: an event, or one of several.
+    """Kinds of events.
 
     Parameters
     ----------
     labels : list or None
-        Of several kinds of events; None: there is one.
+        Labels of several kinds of events; None: there is one.
     censored : label
-        What a record holds where no event was seen.
+        Label of censored records.
     """
 
     labels: list[Any] | None = None
@@ -128,7 +117,7 @@ class Causes:
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Causes:
-        """Return those of an estimator, or of a release."""
+        """Return the causes in the parameters of an estimator or of a release."""
         if "causes" not in parameters:
             return cls()
         labels = stated_labels("causes", parameters["causes"]).tolist()
@@ -141,13 +130,13 @@ class Causes:
 
     @property
     def reader(self) -> Any:
-        """What reads the cause of each record from a column and its name; None: indicators."""
+        """Function that reads causes from a column and its name; None for indicators."""
         if self.labels is None:
             return None
         return partial(_read_causes, [self.censored, *self.labels])
 
-    def place(self, label: Any, name: str = "cause") -> int:
-        """Return the number of one of the events; of None: of the first."""
+    def index(self, label: Any, name: str = "cause") -> int:
+        """Return the index of one of the events; that of None is 0."""
         if label is None:
             return 0
         if self.labels is None or np.ndim(label) > 0 or not is_one_of(label, self.labels):
@@ -155,7 +144,7 @@ class Causes:
         return self.labels.index(label)
 
     def stated(self) -> dict[str, Any]:
-        """Return what a release states of them."""
+        """Return the parameters of a release."""
         return {} if self.labels is None else {"causes": self.labels, "censored": self.censored}
 
 
@@ -170,7 +159,7 @@ def is_one_of(label: Any, labels: list[Any]) -> bool:
 
 
 def _read_causes(labels: list[Any], values: Any, name: str) -> IndexArray:
-    """Return the number of the cause of each record, 0 where it is censored."""
+    """Return the number of each record's cause, 0 if censored."""
     if values is None:
         if len(labels) == 2:
             return np.empty(0, dtype=np.intp)
@@ -181,14 +170,12 @@ def _read_causes(labels: list[Any], values: Any, name: str) -> IndexArray:
 
 
 def check_groups(name: str, groups: Any) -> None:
-    """Refuse what are no labels of groups."""
+    """Refuse invalid or too many labels of groups."""
     if groups is not None and stated_labels(name, groups).size > MOST_GROUPS:
         raise ValueError(f"{name} must be at most {MOST_GROUPS:,}.")
 
 
-def exits_of(
-    groups: NDArray[Any] | None, block: tuple[Any, FloatArray, Any]
-) -> tuple[IndexArray, FloatArray, IndexArray]:
+def outcomes_of(groups: NDArray[Any] | None, block: tuple[Any, FloatArray, Any]) -> OutcomeBlock:
     """Return the cause, the time and the number of the group of each record of a block."""
     event, time, group = block
     if (group is None) != (groups is None):
@@ -196,31 +183,21 @@ def exits_of(
     cause = np.asarray(event, dtype=np.intp)
     if groups is None:
         return cause, time, np.zeros(time.size, dtype=np.intp)
-    place = label_indices(group, "group", groups, "groups")
-    if place.size != time.size:
+    number = label_indices(group, "group", groups, "groups")
+    if number.size != time.size:
         raise ValueError("group must have one entry for each record.")
-    return cause, time, place
+    return cause, time, number
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ExitTable(NoisySum):
-    """Counts of records by group, way out and band of time.
-
-    Parameters
-    ----------
-    price : float
-    ends : ndarray of shape (n_bands,)
-        Right ends of the bands.
-    n_causes : int
-        Kinds of events.
-    n_groups : int
-    """
+class EventCounts(NoisySum):
+    """Counts of records by group, outcome and band of time, with right ``ends``."""
 
     ends: FloatArray
     n_causes: int
     n_groups: int
 
-    name = "discrete Laplace noise on one table of exits by band of time"
+    name = "discrete Laplace noise on one event-count table by band of time"
     theorem = reference("docs/proofs/curves", "dwork")
     asked = HISTOGRAM  # each record is in one cell
 
@@ -229,37 +206,34 @@ class ExitTable(NoisySum):
         """Cells of a group: causes and censoring by band, and staying to the horizon."""
         return (self.n_causes + 1) * self.ends.size + 1
 
-    def ask(self, known: Known, records: Exits) -> IntArray:
+    def ask(self, known: Known, records: Blocks[OutcomeBlock]) -> IntArray:
         """Return exact counts, of shape (n_groups, n_cells)."""
-        q, n_ways = self.ends.size, self.n_causes + 1
+        q, shape = self.ends.size, (self.n_groups, self.n_cells)
 
-        def count(block: tuple[IndexArray, FloatArray, IndexArray]) -> IntArray:
+        def count(block: OutcomeBlock) -> IntArray:
             cause, time, group = block
             band, event, stayed = bands_of(time, cause > 0, self.ends)
             # Causes come first, censoring last.
-            way = np.where(event, cause - 1, self.n_causes)
-            cell = np.where(stayed, n_ways * q, way * q + band)
-            size = self.n_groups * self.n_cells
-            return np.bincount(group * self.n_cells + cell, minlength=size).astype(np.int64)
+            outcome = np.where(event, cause - 1, self.n_causes)
+            cell = np.where(stayed, self.n_cells - 1, outcome * q + band)
+            counts = np.bincount(group * self.n_cells + cell, minlength=math.prod(shape))
+            return counts.astype(np.int64)
 
-        return records.map_reduce(count).reshape(self.n_groups, self.n_cells)
+        return records.map_reduce(count).reshape(shape)
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the table."""
         return {"counts": noisy}
 
 
-class ExactExits(ExitTable):
+class ExactEventCounts(EventCounts):
     """The same without privacy: reference."""
 
-    name = "none: an exact table of exits by band of time"
+    name = "none: an exact event-count table by band of time"
 
 
 def table_variance(release: Release) -> float:
-    """Return the variance of the noise in a cell of a released table.
-
-    It follows from epsilon, unless tables of several fits were added up: then the release holds it.
-    """
+    """Return the variance of the noise in a cell: from epsilon, or of the sum of several fits."""
     if COUNT_VARIANCE not in release.values:
         epsilon = release.made_by.epsilon
         IS_EPSILON("epsilon of a released table", epsilon)
@@ -276,14 +250,11 @@ def cell_variance(epsilon: float) -> float:
 
 
 def check_size(stated: Any) -> None:
-    """Refuse a table that would take hours to make curves of, by public parameters."""
+    """Refuse a table of which curves would take hours, by public parameters."""
     n_masses = (Causes.of(stated).number + 1) * stated_ends(stated).size
     n_groups = len(stated.get("groups", [None]))
     if n_masses > LARGEST_TABLE or n_groups * n_masses**2 > LARGEST_TABLES:
-        raise ValueError(
-            f"n_intervals must be such that there are at most {LARGEST_TABLE:,} ways out by band, "
-            f"and {LARGEST_TABLES:,} pairs of them in all groups: state fewer."
-        )
+        raise ValueError("n_intervals must be smaller, for so many causes and groups.")
 
 
 def stated_ends(stated: Any) -> FloatArray:

@@ -1,22 +1,24 @@
-r"""A hazard model over discrete time, however it is fitted: its records, and what it predicts.
+r"""Regressions with survival curves on a public grid, and hazard models on such a grid.
 
-The cumulative hazard :math:`\Lambda(t) = \sum_{s \le t} \varphi(\eta_s)` is positive, and its
-logarithm is nearer to normal than it is itself: with the error :math:`\sigma` that :math:`\log
-\Lambda` has to first order, the ends of a band are :math:`\exp(-\Lambda e^{\pm z\sigma})`, as
-lifelines and R's survival have them ("log-log").
+Bands follow "log-log" intervals as in lifelines and R: with :math:`\sigma` the first-order error of
+:math:`\log\Lambda`, their ends are :math:`\exp(-\Lambda e^{\pm z\sigma})`, where the cumulative
+hazard is :math:`\Lambda(t) = \sum_{s \le t} \varphi(\eta_s)`.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.shape import Shape
+from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.feature import short_horizon
+from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
+from skdpsurv.data.target import event_and_time, no_events, paired
+from skdpsurv.dp import check_unclipped
 from skdpsurv.dp.checks import (
     Check,
     auto_or,
@@ -26,59 +28,230 @@ from skdpsurv.dp.checks import (
     integer,
     positive,
     required_horizon,
+    supports_lazy_input,
     zero_or,
 )
-from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES, half_width
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards.model import (
     HazardModel,
     HazardRecords,
+    Recalibration,
+    Records,
     interval_ends,
     published_basis,
 )
-from skdpsurv.survival.hazards.recalibration import Recalibration
-from skdpsurv.survival.regression import SurvivalRegression
+from skdpsurv.survival.step_function import StepFunction
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
-    from skdpsurv.survival.hazards.recalibration import Recalibration
 
-
-#: Inverse links.
+#: Inverse links, as a release's formula writes them.
 HAZARDS = {"logit": "expit({})", "cloglog": "1 - exp(-exp({}))", "probit": "normal_cdf({})"}
-
-
-def _basis(n_knots: int, script: Script) -> list[str]:
-    """Return the published basis on (0, 1], where what begins at the last knot is 0."""
-    knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
-    return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]
-
-
-def _broken_line(recalibration: Recalibration, script: Script) -> str:
-    """Return what is added to the baseline, as a sum of a line and its bends; or nothing."""
-    shift, slopes = recalibration.shift, recalibration.slopes
-    if not shift.any():
-        return ""
-    weights = [shift[0], slopes[0], *np.diff(slopes)]
-    bends = [f"bend(t, {script.number(knot)})" for knot in recalibration.knots[1:-1]]
-    return f" + ({script.weighted(weights, ['1', 't', *bends])})"
-
-
-#: Finer grids fill the memory, and are finer than any clock in a study.
+#: A finer grid would fill the memory, and be finer than any study's clock.
 MOST_INTERVALS = 1_000_000
 
 
-class DiscreteTimeModel(Summarised, SurvivalRegression):
-    """Base of private hazard models on a public grid: a subclass says by which plan they are fit.
+def _n_times(model: Any, return_array: bool = False) -> int | None:
+    return model.unique_times_.size if return_array else None
 
-    It has the parameters below and those of every
-    :class:`~skdpsurv.survival.regression.SurvivalRegression`.
+
+def _curve_type(model: Any, return_array: bool = False) -> Any:
+    return np.float64 if return_array else object
+
+
+class SurvivalRegression(TabularEstimator, ABC):
+    """Base of private regressions with survival curves on a public grid of times.
+
+    A subclass sets ``coef_`` and ``unique_times_`` from a release. Its ``_cumulative_hazard(risk)``
+    returns the cumulative hazards at these times, of shape (n_samples, n_times), for risk scores of
+    shape (n_samples,).
     """
 
+    max_time: float | None
+    coef_: FloatArray
+    unique_times_: FloatArray
+
+    @abstractmethod
+    def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
+        """Return cumulative hazards at ``unique_times_`` for each risk score."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
+        """Fit the model, spending ``epsilon``.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_features)
+            Covariates, finite; raw, if ``columns`` describes them. Private.
+        y : structured array of shape (n_samples,), or array-like of times
+            Event indicator (bool) and time of event or censoring, in this order unless names say
+            otherwise (days, status), as in scikit-survival; a data frame of these two columns, or
+            a tuple of two arrays. A 1-D array of numbers holds times, all observed. Private.
+        person : array-like of shape (n_samples,), or None
+            Identifier of the person of each record, whole numbers or text. The first record of
+            each person is used, and the guarantee is about people. Private. None: each person has
+            one record.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, paired(y), person=person)
+
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
+        """Return blocks of rows, events and times."""
+        records = in_blocks(X, y).map(self._without_ledger()._rows_and_target)
+        records = records.persist(self._memory_ratio(shape))
+        shape.require(records.map_reduce(lambda block: block[0].shape[0]))
+        return records
+
+    def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        found = super()._input_warnings(shape, X, y, **options) + no_events(y)
+        if self.columns is not None and self.max_time is not None:
+            found += short_horizon(self._features(self.columns), float(self.max_time))
+        return found
+
+    def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Return a block's rows, events and times, after refusing values outside the domain."""
+        X, y = block
+        rows = self._fitting_rows(X)
+        if math.isinf(self.epsilon):
+            check_unclipped(rows, "X")
+        refuse_no_target(y)
+        event, time = event_and_time(y)
+        require_one_each(time.shape[0], rows.shape[0])
+        return rows, event, time
+
+    @supports_lazy_input(lambda self: None)
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Return risk scores: the covariates' part of the linear predictor, higher is riskier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        risk : ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._prediction_rows(X) @ self.coef_)
+
+    @supports_lazy_input(_n_times, _curve_type)
+    def predict_cumulative_hazard_function(
+        self, X: ArrayLike, return_array: bool = False
+    ) -> NDArray[Any]:
+        r"""Return cumulative hazards, :math:`-\log S(t)`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_array : bool, default=False
+            Return values at ``unique_times_`` instead of step functions.
+
+        Returns
+        -------
+        cumulative_hazard : ndarray
+            StepFunction objects, shape (n_samples,), defined on [0, max_time] and 0 before the
+            first of ``unique_times_``; or floats, shape (n_samples, n_intervals).
+        """
+        values = self._cumulative_hazard(self.predict(X))
+        return values if return_array else self._step_functions(values, 0.0)
+
+    @supports_lazy_input(_n_times, _curve_type)
+    def predict_survival_function(self, X: ArrayLike, return_array: bool = False) -> NDArray[Any]:
+        """Return survival functions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_array : bool, default=False
+            Return values at ``unique_times_`` instead of step functions.
+
+        Returns
+        -------
+        survival : ndarray
+            StepFunction objects, shape (n_samples,), defined on [0, max_time] and 1 before the
+            first of ``unique_times_``; or floats, shape (n_samples, n_intervals).
+        """
+        values = np.exp(-self._cumulative_hazard(self.predict(X)))
+        return values if return_array else self._step_functions(values, 1.0)
+
+    @supports_lazy_input(lambda self: None)
+    def predict_median(self, X: ArrayLike) -> FloatArray:
+        """Return the time by which the event has come with probability 1/2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        median : ndarray of shape (n_samples,)
+            One of ``unique_times_``; infinite where the median is beyond the horizon.
+        """
+        has_come = self.predict_survival_function(X, return_array=True) <= 0.5
+        median = self.unique_times_[has_come.argmax(axis=1)]
+        return np.where(has_come.any(axis=1), median, np.inf)
+
+    @supports_lazy_input(lambda self: None)
+    def predict_expectation(self, X: ArrayLike) -> FloatArray:
+        r"""Return the mean time until the event or the horizon, whichever is first.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            :math:`\int_0^{t_m} S(t)\,dt` of the step functions, up to the last of
+            ``unique_times_``; survival beyond the horizon is unknown.
+        """
+        survival = self.predict_survival_function(X, return_array=True)
+        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+        mean: FloatArray = before @ np.diff(self.unique_times_, prepend=0.0)
+        return mean
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return Harrell's concordance index, in O(n log² n). This score is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : structured array of shape (n_samples,), or array-like of times
+        sample_weight : array-like of shape (n_samples,) or None
+            Each pair counts with the product of its weights.
+
+        Returns
+        -------
+        c_index : float
+            0.5 if no pair can be compared.
+        """
+        require_in_memory(X, y, sample_weight)
+        return concordance_index(paired(y), self.predict(X), sample_weight=sample_weight)
+
+    def _step_functions(self, values: FloatArray, at_zero: float) -> NDArray[Any]:
+        times = np.concatenate([[0.0], self.unique_times_])
+        functions = np.empty(values.shape[0], dtype=object)
+        for i, row in enumerate(values):
+            functions[i] = StepFunction(times, np.concatenate([[at_zero], row]))
+        return functions
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+class DiscreteTimeModel(Summarised, SurvivalRegression):
+    """Base of private hazard models on a public grid; a subclass makes the plan of their fit."""
+
+    method: Any
     n_intervals: int
     n_knots: int
     link: str
@@ -94,39 +267,34 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         "alpha": zero_or(positive()),
     }
 
-    @abstractmethod
-    def _plan(self, shape: Shape) -> Plan:
-        """Decide from public numbers alone how epsilon is spent."""
+    @property
+    def _sampling(self) -> Any:
+        """Parameters of posterior sampling, if that is the method."""
+        method = self.method
+        if isinstance(method, str):
+            return self._methods[method]() if method in self._methods else None
+        return method
 
     def _check_together(self) -> None:
         if self.n_knots > self.n_intervals:
-            raise ValueError(
-                f"n_knots must be at most n_intervals={self.n_intervals}, got {self.n_knots}."
-            )
+            raise ValueError(f"n_knots must be at most n_intervals, got {self.n_knots}.")
 
     def _model(self, shape: Shape, *, exact_rows: bool, **others: Any) -> HazardModel:
-        """Return what is public of a fit; with exact rows "auto" clips none of a public scaler."""
-        if not isinstance(self.data_norm, str):
-            data_norm = float(self.data_norm)
-        else:
+        """Return the public model; with exact rows "auto" clips no row of a public scaler."""
+        data_norm = self.data_norm
+        if isinstance(data_norm, str):
             data_norm = math.sqrt(shape.n_features) / (1.0 if exact_rows else 2.0)
         return HazardModel(
-            link=self.link,
-            n_intervals=int(self.n_intervals),
-            n_knots=int(self.n_knots),
             n_records=shape.n_records,
             n_features=shape.n_features,
-            data_norm=data_norm,
-            max_time=required_horizon(self.max_time),
+            data_norm=float(data_norm),
+            **self._release_parameters(shape),
             **others,
         )
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[HazardRecords]:
-        grid: Any = {
-            "max_time": required_horizon(self.max_time),
-            "n_intervals": int(self.n_intervals),
-        }
-        return super()._read(shape, X, y).map(lambda block: HazardRecords.on_grid(*block, **grid))
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Records:
+        grid: Any = required_horizon(self.max_time), int(self.n_intervals)
+        return super()._read(shape, X, y).map(lambda block: HazardRecords.on_grid(*block, *grid))
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return {
@@ -138,32 +306,31 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "max_time", "n_intervals", "n_knots", "link")
+        stated = release.parameters
         self.coef_ = released_array(release, "coef", (release.n_features,))
-        n_knots = int(release.parameters["n_knots"])
+        n_knots = int(stated["n_knots"])
         self.baseline_coef_ = released_array(release, "baseline_coef", (n_knots,))
-        self.unique_times_ = interval_ends(
-            release.parameters["max_time"], release.parameters["n_intervals"]
-        )
+        self.unique_times_ = interval_ends(stated["max_time"], stated["n_intervals"])
         self.recalibration_ = Recalibration.of(release)
         self.inference_ = None
         if not release.values.keys().isdisjoint(NAMES):
             self.inference_ = Inference.of(release, n_knots + release.n_features)
         self.max_cumulative_hazard_ = None
         if "inference_cap" in release.values:
-            (self.max_cumulative_hazard_,) = released_array(release, "inference_cap", (1,)).tolist()
+            self.max_cumulative_hazard_ = float(released_array(release, "inference_cap", (1,))[0])
 
     def survival_band(self, X: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of survival functions, at ``unique_times_``.
 
         They allow for sampling and for privacy noise, and are about unshrunk estimates
-        (``summary``): recalibrated predictions may be outside. That of the baseline is that of a
-        row of zeros. No budget is spent.
+        (``summary``): recalibrated predictions may be outside. A row of zeros gives the baseline's
+        band. No budget is spent.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
         level : float, default=0.95
-            Coverage asked for, at each time.
+            Coverage at each time.
 
         Returns
         -------
@@ -173,40 +340,46 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         Raises
         ------
         ValueError
-            If there are no standard errors: ``inference_share`` was 0, or the data too few.
+            If the fit has no standard errors: ``inference_share`` was 0, or the data too few.
         """
-        level, found = fraction("level", level), self._require_inference()
-        stated = self.release_.parameters
-        basis = published_basis(stated["n_intervals"], stated["n_knots"])
-        rows, link, q = self._prediction_rows(X), LINKS[stated["link"]], len(basis)
+        level, inference = fraction("level", level), self._require_inference()
+        rows, link, basis = self._prediction_rows(X), self._link, self._basis
+        q = len(basis)
         lower, upper = np.zeros((len(rows), q)), np.ones((len(rows), q))
         for i, row in enumerate(rows):
             combination = np.column_stack([basis, np.broadcast_to(row, (q, row.size))])
-            if (combination[:, ~found.known] != 0.0).any():
+            if (combination[:, ~inference.known] != 0.0).any():
                 continue
             with np.errstate(all="ignore"):
-                curve = link.survival(combination @ found.estimate)
+                curve = link.survival(combination @ inference.estimate)
                 hazard = np.cumsum(curve.value)
                 slopes = np.cumsum(curve.slope[:, None] * combination, axis=0) / hazard[:, None]
-                variance = np.einsum("ij,jk,ik->i", slopes, found.covariance, slopes)
+                variance = np.einsum("ij,jk,ik->i", slopes, inference.covariance, slopes)
                 factor = np.exp(half_width(level) * np.sqrt(np.maximum(variance, 0.0)))
                 ends = np.exp(-hazard * factor), np.exp(-hazard / factor)
             lower[i], upper[i] = np.where(np.isfinite(ends), ends, [[0.0], [1.0]])
         return lower, upper
 
+    @property
+    def _link(self) -> Any:
+        return LINKS[self.release_.parameters["link"]]
+
+    @property
+    def _basis(self) -> FloatArray:
+        """Columns of the baseline over the grid, of shape (n_intervals, n_knots)."""
+        return published_basis(self.release_.parameters["n_intervals"], self.baseline_coef_.size)
+
     def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
-        parameters = self.release_.parameters
-        basis = published_basis(parameters["n_intervals"], parameters["n_knots"])
-        ends = interval_ends(1.0, parameters["n_intervals"])
-        baseline = basis @ self.baseline_coef_ + self.recalibration_.at(ends)
+        ends = interval_ends(1.0, self.release_.parameters["n_intervals"])
+        baseline = self._basis @ self.baseline_coef_ + self.recalibration_.at(ends)
         eta = baseline + self.recalibration_.slope * risk[:, None]
-        return np.cumsum(LINKS[parameters["link"]].survival(eta).value, axis=1)
+        return np.cumsum(self._link.survival(eta).value, axis=1)
 
     def _formula(self, script: Script) -> str:
         stated, recalibration = self.release_.parameters, self.recalibration_
         end, q = script.number(stated["max_time"]), script.number(stated["n_intervals"])
         n_knots = self.baseline_coef_.size
-        spline = script.weighted(self.baseline_coef_, _basis(n_knots, script))
+        spline = script.weighted(self.baseline_coef_, _basis_terms(n_knots, script))
         line = _broken_line(recalibration, script)
         slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
         predictor = f"baseline(s / {q}) + {slope}score"
@@ -221,3 +394,19 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
             f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
         ]
         return "\n".join(filter(None, lines))
+
+
+def _basis_terms(n_knots: int, script: Script) -> list[str]:
+    """Return the published basis on (0, 1], where the last knot's cubic is 0."""
+    knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
+    return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]
+
+
+def _broken_line(recalibration: Recalibration, script: Script) -> str:
+    """Return the shift of the baseline as a sum of a line and its bends; "" for none."""
+    shift, slopes = recalibration.shift, recalibration.slopes
+    if not shift.any():
+        return ""
+    weights = [shift[0], slopes[0], *np.diff(slopes)]
+    bends = [f"bend(t, {script.number(knot)})" for knot in recalibration.knots[1:-1]]
+    return f" + ({script.weighted(weights, ['1', 't', *bends])})"

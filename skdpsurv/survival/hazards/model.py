@@ -1,25 +1,21 @@
-r"""Natural cubic spline over the time grid, for the baseline of a hazard model.
+r"""Public description of a hazard model, its records on a time grid, and its baseline's bases.
 
-The published basis (Nguyen and Hui, arXiv 1708.07436, section 3.2), with knots
-:math:`0 = k_1 < \dots < k_e = 1` equally spaced:
+The published basis (Nguyen and Hui, arXiv 1708.07436, section 3.2), with equally spaced knots
+:math:`0 = k_1 < \dots < k_e = 1`, is a natural cubic spline:
 
 .. math::
     b_1 = 1,\quad b_2 = t,\quad b_{j+2} = d_j - d_{e-1},\qquad
     d_j(t) = \frac{(t - k_j)_+^3 - (t - k_e)_+^3}{k_e - k_j}
 
-Its columns are nearly collinear. Fits use the same space in another basis: a constant column and
-columns orthogonal to it and to each other over the grid. Both are public, and so is the map
-between.
-
-The public description of a hazard model, its records on the grid, the baseline that a private life
-table of them suggests, and the frame of its plan.
+Its columns are nearly collinear, so fits use an orthogonal basis of the same space. Both bases are
+public, and so is the map between them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -36,13 +32,11 @@ from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_bloc
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.release import Release, released_array
 
 
 def published_basis(n_intervals: int, n_knots: int) -> FloatArray:
-    """Return A of shape (n_intervals, n_knots): the paper's basis at s/q, s = 1..q.
-
-    One knot leaves the constant, two leave the straight line.
-    """
+    """Return the paper's basis at s/q, s = 1..q, of shape (n_intervals, n_knots)."""
     t = np.arange(1, n_intervals + 1) / n_intervals
     columns = [np.ones(n_intervals), t][:n_knots]
     if n_knots > 2:
@@ -54,13 +48,13 @@ def published_basis(n_intervals: int, n_knots: int) -> FloatArray:
 
 
 def orthogonal_basis(n_intervals: int, n_knots: int) -> FloatArray:
-    """Return the same space with orthogonal columns of mean square 1, the first one constant."""
+    """Return a basis of orthogonal columns of mean square 1, the first one constant."""
     q, r = np.linalg.qr(published_basis(n_intervals, n_knots))
     return np.asarray(q * np.sign(np.diag(r)) * np.sqrt(n_intervals))
 
 
 def to_published(values: FloatArray, n_knots: int) -> FloatArray:
-    """Return the coefficients in the published basis of a baseline given on the grid."""
+    """Return coefficients in the published basis for a baseline on the grid."""
     basis = published_basis(values.size, n_knots)
     return np.asarray(np.linalg.lstsq(basis, values, rcond=None)[0])
 
@@ -70,10 +64,10 @@ def interval_ends(max_time: float, n_intervals: int) -> FloatArray:
     return max_time * (np.arange(1, n_intervals + 1) / n_intervals)
 
 
-def exit_intervals(
+def grid_intervals(
     time: FloatArray, event: BoolArray, max_time: float, n_intervals: int
 ) -> tuple[IntArray, BoolArray]:
-    """Put times on the grid; each record on its own, so neighbours stay neighbours."""
+    """Return each record's interval, 1 to n_intervals, and its event before the horizon."""
     time, event = clip_times(time, event, max_time)
     with np.errstate(over="ignore"):  # near the largest double: infinity lands in interval q
         position = np.ceil(n_intervals * time / max_time)
@@ -93,7 +87,7 @@ HAZARD_PROOF = reference("docs/proofs/discrete_time", "nguyen-hui", "chaudhuri")
 
 @dataclass(frozen=True)
 class HazardModel:
-    """The public description of a model: all of it comes from the caller."""
+    """Public description of a model, from the caller's parameters alone."""
 
     link: str
     n_intervals: int
@@ -107,18 +101,18 @@ class HazardModel:
 
     @property
     def prior_hazard(self) -> float:
-        """h0, the constant hazard that leads to the prior event rate by the horizon."""
+        """Constant hazard that leads to the prior event rate by the horizon."""
         return float(-np.expm1(np.log1p(-self.prior_event_rate) / self.n_intervals))
 
-    def signal(self, epsilon: float) -> float:
-        """Return n epsilon in hundreds per parameter: how much there is to set against noise."""
+    def information(self, epsilon: float) -> float:
+        """Return n * epsilon per parameter, in hundreds."""
         return self.n_records * epsilon / (100.0 * (self.n_knots + self.n_features))
 
     def cap(self, epsilon: float) -> float | None:
-        """H: as given, or for "auto" the larger the less noise there is per parameter."""
+        """Return the cap: as given, or for "auto" growing with the information per parameter."""
         if not isinstance(self.max_cumulative_hazard, str):
             return self.max_cumulative_hazard
-        return float(np.clip(CAP_SCALE * self.signal(epsilon) ** CAP_POWER, *CAP_RANGE))
+        return float(np.clip(CAP_SCALE * self.information(epsilon) ** CAP_POWER, *CAP_RANGE))
 
     def bounded_link(self) -> Link:
         """Return the link with its event slope bounded at the prior hazard."""
@@ -137,40 +131,47 @@ class HazardRecords(NamedTuple):
         cls, X: FloatArray, event: BoolArray, time: FloatArray, max_time: float, n_intervals: int
     ) -> HazardRecords:
         """Put records on the grid, each on its own."""
-        return cls(X, *exit_intervals(time, event, max_time, n_intervals))
+        return cls(X, *grid_intervals(time, event, max_time, n_intervals))
 
     def within(
-        self, mean: FloatArray | float, radius: float, reach: float | None = None
+        self, mean: FloatArray | float, radius: float, bound: float | None = None
     ) -> HazardBlock:
-        """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: as they are).
+        """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: unchanged).
 
-        With a ``reach`` they are clipped to so many radii, and those beyond one are weighed.
+        With a ``bound``, rows are clipped to that many radii, and beyond one are downweighted.
         """
 
-        def change(rows: FloatArray) -> FloatArray:
-            return clip_rows(rows - mean, radius * (reach or 1.0)) / radius
+        def scaled(rows: FloatArray) -> FloatArray:
+            return clip_rows(rows - mean, radius * (bound or 1.0)) / radius
 
-        clips = change if math.isfinite(radius) else None
-        block = hazard_block(self.X, self.interval, self.event, clips)
-        return block if reach is None else block._replace(weight=row_weights(block.X, 1.0))
+        scale = scaled if math.isfinite(radius) else None
+        block = hazard_block(self.X, self.interval, self.event, scale)
+        return block if bound is None else block._replace(weight=row_weights(block.X, 1.0))
 
 
-#: Bands of the table: enough for the shape of a baseline with three knots.
+#: Private records on the public grid, in blocks.
+Records = Blocks[HazardRecords]
+#: Bands of the life table: enough for the shape of a baseline with three knots.
 N_BANDS = 4
-#: How far, in standard deviations, the log-odds of the hazard and its shape may be from the prior.
+#: Prior standard deviations of the log-odds of the hazard, and of its shape.
 LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 
 
-def life_table_counts(exits: Blocks[tuple[IntArray, BoolArray]], n_intervals: int) -> IntArray:
-    """Count private records, censored and with events, in each band of exit intervals."""
-    n_bands = min(N_BANDS, n_intervals)
+def outcome_counts(records: Records, q: int, n_bands: int, horizon: bool = False) -> IntArray:
+    """Count private records, censored and with events, in each band of q intervals.
 
-    def counts(block: tuple[IntArray, BoolArray]) -> IntArray:
-        interval, event = block
-        cell = 2 * ((interval - 1) * n_bands // n_intervals) + event
-        return np.bincount(cell, minlength=2 * n_bands).astype(np.int64)
+    With ``horizon``, records censored in the last interval have a cell of their own, the last one.
+    """
+    n_bands = min(n_bands, q)
 
-    return exits.map_reduce(counts)
+    def counts(block: HazardRecords) -> IntArray:
+        cell = 2 * ((block.interval - 1) * n_bands // q) + block.event
+        if horizon:
+            stayed = (block.interval == q) & ~block.event
+            cell = np.where(stayed, 2 * n_bands, cell)
+        return np.bincount(cell, minlength=2 * n_bands + horizon).astype(np.int64)
+
+    return records.map_reduce(counts)
 
 
 def baseline_from_life_table(
@@ -188,22 +189,21 @@ def baseline_from_life_table(
         np.concatenate([censored, middle]).astype(np.int64),
         np.repeat([False, True], n_bands),
     )
-    # As ``hazard_block`` sorts the records that they belong to.
+    # In the order in which ``hazard_block`` sorts the records.
     weights = table.T.ravel()[np.argsort([*censored, *(middle - 1)], kind="stable")]
     likelihood = DiscreteHazard(basis, 0, 0.0, link)
-    # Variance of the sum of the cells' noise.
     noise = HISTOGRAM.deviation(price) ** 2 * table.size
     size = np.sqrt(np.mean(basis**2, axis=0))
     deviation = np.full(n_basis, SHAPE_DEVIATION)
     deviation[0] = LEVEL_DEVIATION
-    # Ridge that minimises the squared error of a coefficient of this deviation: noise variance
-    # over information and variance.
+    # The ridge that minimises a coefficient's squared error: noise variance over information times
+    # prior variance.
     ridge = noise * size**2 / (max(table[:, 1].sum(), math.sqrt(noise)) * deviation**2)
     coef = prior
     for _ in range(25):
         gradient, hessian = likelihood.derivatives(coef, block, weights)
         assert hessian is not None
-        # The small multiple of the identity keeps the system regular beside any table.
+        # The small multiple of the identity keeps the system regular for any table.
         damping = np.diag(ridge + 1e-9 * np.trace(hessian))
         step = np.linalg.solve(hessian + damping, gradient + ridge * (coef - prior))
         largest = float(np.max(np.abs(step * size)))
@@ -211,6 +211,61 @@ def baseline_from_life_table(
         if largest < 1e-6:
             break
     return coef
+
+
+#: Names of slope, knots and shift in a release.
+RECALIBRATION = ("recalibration_slope", "recalibration_knots", "recalibration_shift")
+
+
+@dataclass(frozen=True, eq=False)
+class Recalibration:
+    """Correction of a released predictor.
+
+    Parameters
+    ----------
+    slope : float, default=1.0
+        Factor of the risk score.
+    knots : ndarray of shape (n_knots,)
+        Increasing shares of the horizon, from 0 to 1.
+    shift : ndarray of shape (n_knots,)
+        Shift of the baseline at the knots, on the scale of the link; linear between them.
+    """
+
+    slope: float = 1.0
+    knots: FloatArray = field(default_factory=lambda: np.array([0.0, 1.0]))
+    shift: FloatArray = field(default_factory=lambda: np.zeros(2))
+
+    @property
+    def slopes(self) -> FloatArray:
+        """Slopes of the shift between knots."""
+        return np.asarray(np.diff(self.shift) / np.diff(self.knots))
+
+    def at(self, shares: FloatArray) -> FloatArray:
+        """Return the shift at shares of the horizon."""
+        return np.asarray(np.interp(shares, self.knots, self.shift))
+
+    def values(self) -> dict[str, FloatArray]:
+        """Return the numbers of a release."""
+        return dict(
+            zip(RECALIBRATION, (np.asarray(self.slope), self.knots, self.shift), strict=True)
+        )
+
+    @classmethod
+    def of(cls, release: Release) -> Recalibration:
+        """Return the recalibration of a release, or one that changes nothing."""
+        if not any(name in release.values for name in RECALIBRATION):
+            return cls()
+        n_knots = np.size(release.values.get(RECALIBRATION[1], ()))
+        slope = released_array(release, RECALIBRATION[0], ())
+        knots, shift = (released_array(release, name, (n_knots,)) for name in RECALIBRATION[1:])
+        found = cls(float(slope), knots, shift)
+        with np.errstate(all="ignore"):
+            rises = n_knots > 1 and knots[0] == 0 and knots[-1] == 1 and (np.diff(knots) > 0).all()
+            if not (rises and slope > 0 and np.isfinite(np.diff(found.slopes)).all()):
+                raise ValueError(
+                    f"values of the release must hold valid {', '.join(RECALIBRATION)}."
+                )
+        return found
 
 
 def hazard_plan(
@@ -237,16 +292,13 @@ def hazard_plan(
 
 
 def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict[str, FloatArray]:
-    """Return a fit as it is released: the baseline in the basis of the paper, and coefficients."""
+    """Return the values of a release: the baseline in the published basis, and coefficients."""
     return {"coef": coef, "baseline_coef": to_published(baseline, model.n_knots)}
 
 
 @dataclass(frozen=True, eq=False)
 class MaximumLikelihood(Mechanism):
-    """The fit without privacy: no clipping of rows, no ridge, and a cap only if it is a number.
-
-    With one this is what private fits with that cap estimate.
-    """
+    """The fit without privacy: no clipping of rows, no ridge, and a cap only if it is a number."""
 
     model: HazardModel
 
@@ -254,14 +306,11 @@ class MaximumLikelihood(Mechanism):
     proof = ""
     price = math.inf
 
-    def run(
-        self, known: Known, records: Blocks[HazardRecords], source: RandomSource
-    ) -> dict[str, FloatArray]:
-        """Return the maximum likelihood baseline and coefficients."""
-        model = self.model
+    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
+        """Return baseline and coefficients."""
+        model, cap = self.model, self.model.max_cumulative_hazard
+        cap = None if isinstance(cap, str) else cap
         basis = orthogonal_basis(model.n_intervals, model.n_knots)
-        asked = model.max_cumulative_hazard
-        cap = None if isinstance(asked, str) else asked
         link = LINKS[model.link] if cap is None else model.bounded_link()
         likelihood = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
         start = np.zeros(likelihood.n_params)

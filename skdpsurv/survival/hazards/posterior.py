@@ -1,20 +1,20 @@
-"""PosteriorSampling, and hazard models drawn from a sanitised posterior by it.
+"""PosteriorSampling, and hazard models drawn from a sanitised posterior by a Markov chain.
 
-The law is that of :mod:`skdpsurv.mechanisms.posterior_sampling`.
-
-A hazard model drawn by noisy Langevin steps (skdpsurv.mechanisms.descent).
+The distribution is that of :mod:`skdpsurv.mechanisms.posterior_sampling`; chains of noisy gradients
+are those of :mod:`skdpsurv.mechanisms.descent`.
 """
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.data.blocks import Blocks, first
+from skdpsurv.data.blocks import first
 from skdpsurv.dp import RandomSource, round_to_lattice
 from skdpsurv.dp.checks import (
     Check,
@@ -38,19 +38,21 @@ from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.newton import around
 from skdpsurv.mechanisms.perturbation import distances
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION, Sanitizer, Target, calibrate
-from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, PilotEstimate, from_to
-from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis, released
+from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, PilotEstimate, stated_range
+from skdpsurv.survival.hazards.model import HazardModel, Records, orthogonal_basis, released
 
 SAMPLERS = ("mala", "psgld")
-#: Passes over the data of pSGLD, n steps each, as in the paper; and steps of MALA, one pass each:
-#: as many as so many records take, within bounds. Laws of few records are far from normal.
+#: "auto": passes over the data of pSGLD, as in the paper; and of MALA, so that records times passes
+#: are the first number, within a range, as posteriors of few records are far from normal.
 PSGLD_EPOCHS, MALA_RECORDS, MALA_RANGE = 250, 4_000_000, (400, 4000)
 #: Fewest steps of a chain, and most epochs.
 LEAST_STEPS, MOST_EPOCHS = {"mala": 100, "psgld": 1000}, 10**9
 #: Share of a chain in which it adapts.
 BURN_IN = {"mala": 0.5, "psgld": 0.1}
-#: What a draw is rounded to, on the scale of the fit: 10^-9 of the prior's standard deviation.
+#: Lattice of a released draw, on the scale of the fit: 10^-9 of the prior's standard deviation.
 LATTICE = 2.0**-27
+#: States of a chain, on the scale of the fit: private.
+States = Iterator[FloatArray]
 
 
 class PosteriorSampling(Parameters):
@@ -62,19 +64,19 @@ class PosteriorSampling(Parameters):
     ----------
     sampler : {"mala", "psgld"}, default="mala"
         Markov chain: the Metropolis-adjusted Langevin algorithm on all records, or the paper's
-        stochastic gradients, whose step is corrected. One law, but the first gets there a hundred
-        times faster. With a delta only "psgld", on all records.
+        stochastic gradients, with a corrected step. Both have the same limit; "mala" converges a
+        hundred times faster. With a delta only "psgld", on all records.
     n_epochs : int or "auto", default="auto"
         Passes over the data: one step of "mala", n steps of "psgld" as in the paper, after 100
         passes from a draw of the prior. "auto" is 400 (to 4000 below 10,000 records), and 250. At
-        least 100 with "mala", and so many that "psgld" has 1000 steps. With a delta a pass is one
-        step, at least 30, and "auto" follows from public numbers: what is not used is
-        ``batch_size``, ``step_size`` and ``step_exponent``.
+        least 100 with "mala"; "psgld" needs 1000 steps. With a delta a pass is one
+        step, at least 30, "auto" follows from public numbers, and ``batch_size``, ``step_size``
+        and ``step_exponent`` are not used.
     batch_size : int, default=200
         Records in a step of "psgld"; all of them if there are fewer.
     step_size : float or "auto", default="auto"
-        First step a_1 of "psgld"; "auto" is the largest that is stable at a mode. Refused if so
-        small, by public numbers, that the chain would stay where it begins.
+        First step a_1 of "psgld"; "auto" is the largest that is stable at a mode. Refused if it is
+        so small, by public numbers, that the chain would stay at its start.
     step_exponent : float, default=0.51
         Steps of "psgld" shrink as ``t ** -step_exponent``, above 0.5 and at most 1.
     verbose : int, default=0
@@ -123,40 +125,30 @@ class PosteriorSampling(Parameters):
             Naming the parameter.
         """
         super().check()
-        least = LEAST_STEPS["mala"]
-        if self.sampler == "mala" and not isinstance(self.n_epochs, str) and self.n_epochs < least:
-            raise ValueError(
-                f"n_epochs must be at least {least} with sampler='mala', got {self.n_epochs}."
-            )
+        if self.sampler == "mala":
+            self._require_epochs(LEAST_STEPS["mala"], "sampler='mala'")
 
     def check_noisy(self) -> None:
-        """Refuse what a chain of noisy steps, which a delta pays for, cannot be.
-
-        Raises
-        ------
-        ValueError
-            Naming the parameter.
-        """
+        """Refuse parameters that do not fit a delta, or raise ValueError naming the parameter."""
         if self.sampler != "psgld":
             raise ValueError(
-                "delta must be 0 with method='psgld' and sampler='mala', whose Metropolis test "
-                "looks at records outside any Gaussian mechanism: PosteriorSampling('psgld') takes "
-                "a delta."
+                "delta must be 0 with sampler='mala': PosteriorSampling('psgld') takes one."
             )
-        if not isinstance(self.n_epochs, str) and self.n_epochs < LANGEVIN_STEPS_RANGE[0]:
+        self._require_epochs(LANGEVIN_STEPS_RANGE[0], "method='psgld' and a delta")
+
+    def _require_epochs(self, least: int, setting: str) -> None:
+        if not isinstance(self.n_epochs, str) and self.n_epochs < least:
             raise ValueError(
-                f"n_epochs must be at least {LANGEVIN_STEPS_RANGE[0]} with method='psgld' and a "
-                f"delta, got {self.n_epochs}."
+                f"n_epochs must be at least {least} with {setting}, got {self.n_epochs}."
             )
 
     def n_steps(self, n_records: int) -> int:
         """Return the length of the chain."""
         epochs = self.n_epochs
-        if isinstance(epochs, str):
-            few, many = MALA_RANGE
-            mala = min(many, max(few, MALA_RECORDS // n_records))
-            psgld = max(PSGLD_EPOCHS, self.least_epochs(n_records))
-            epochs = mala if self.sampler == "mala" else psgld
+        if isinstance(epochs, str) and self.sampler == "mala":
+            epochs = min(max(MALA_RANGE[0], MALA_RECORDS // n_records), MALA_RANGE[1])
+        elif isinstance(epochs, str):
+            epochs = max(PSGLD_EPOCHS, self.least_epochs(n_records))
         return int(epochs) * self._steps_in_epoch(n_records)
 
     def least_epochs(self, n_records: int) -> int:
@@ -166,30 +158,22 @@ class PosteriorSampling(Parameters):
     def _steps_in_epoch(self, n_records: int) -> int:
         return n_records if self.sampler == "psgld" else 1
 
-    def check_length(self, law: Sanitizer, n_records: int) -> None:
-        """Refuse a chain that stays about where it begins, by public numbers.
+    def check_length(self, sanitizer: Sanitizer, n_records: int) -> None:
+        """Refuse a chain that would stay near its start, by public numbers.
 
         Raises
         ------
         ValueError
             If ``n_epochs`` or ``step_size`` is too small for this many records.
         """
-        least = self.least_epochs(n_records)
-        if not isinstance(self.n_epochs, str) and self.n_epochs < least:
-            raise ValueError(
-                f"n_epochs must be at least {least} with sampler={self.sampler!r} and {n_records} "
-                f"records: a chain has at least {LEAST_STEPS[self.sampler]} steps, got "
-                f"{self.n_epochs}."
-            )
+        setting = f"sampler={self.sampler!r} and {n_records} records"
+        self._require_epochs(self.least_epochs(n_records), setting)
         if self.sampler == "mala" or isinstance(self.step_size, str):
             return
         size, n_steps = self._batch(n_records), self.n_steps(n_records)
-        shortest = least_step(law, n_records, size, n_steps, float(self.step_exponent))
+        shortest = least_step(sanitizer, n_records, size, n_steps, float(self.step_exponent))
         if self.step_size < shortest:
-            raise ValueError(
-                f"step_size must be at least {shortest:.3g} for {n_steps} steps on {n_records} "
-                f"records: with less a chain stays where it begins, got {self.step_size}."
-            )
+            raise ValueError(f"step_size must be at least {shortest:.3g}, got {self.step_size}.")
 
     def burn_in(self, n_records: int) -> int:
         """Return the number of steps in which the chain adapts."""
@@ -211,14 +195,8 @@ class PosteriorSampling(Parameters):
 class PosteriorDraw(Mechanism):
     """One draw of the sanitised posterior of the uncapped likelihood, with a normal prior at 0.
 
-    Parameters
-    ----------
-    model : HazardModel
-        Its cap and ``prior_event_rate`` do not enter.
-    epsilon : float
-    alpha : float
-        Ridge on top of the prior, on the scale of the mean loss.
-    schedule : PosteriorSampling
+    The model's cap and ``prior_event_rate`` are not used; ``alpha`` is a ridge in addition to the
+    prior, on the scale of the mean loss.
     """
 
     model: HazardModel
@@ -237,26 +215,26 @@ class PosteriorDraw(Mechanism):
         plain = calibrate(self.epsilon, model.n_records)
         prior = plain.prior_precision + plain.rate * model.n_records * self.alpha
         object.__setattr__(self, "basis", self.basis_of(model))
-        object.__setattr__(self, "sanitizer", Sanitizer(plain.ceiling, plain.rate, prior))
+        object.__setattr__(self, "sanitizer", replace(plain, prior_precision=prior))
         self.schedule.check_length(self.sanitizer, model.n_records)
 
     @property
     def cost(self) -> Cost:
-        """What a draw of the law itself would cost."""
+        """Epsilon, which a draw of the limit itself would cost."""
         return price_of(self.epsilon)
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """What is released, in words."""
+        """The mechanism in words."""
         sampler = self.schedule.sampler
         return f"sanitised exponential mechanism, one state of a Markov chain ({sampler})"
 
     def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
+        """Return public numbers that must be in the representable range."""
         return [self.model.data_norm, self.sanitizer.rate, self.sanitizer.prior_precision]
 
     def stated(self) -> dict[str, Any]:
-        """Return the constants of the law and the length of the chain."""
+        """Return the constants of the distribution and the length of the chain."""
         return {
             "loss_ceiling": self.sanitizer.ceiling,
             "rate": self.sanitizer.rate,
@@ -265,20 +243,16 @@ class PosteriorDraw(Mechanism):
             "n_steps": self.schedule.n_steps(self.model.n_records),
         }
 
-    def run(
-        self, known: Known, records: Blocks[HazardRecords], source: RandomSource
-    ) -> dict[str, FloatArray]:
+    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return the last state of one chain."""
         n_steps = self.schedule.n_steps(self.model.n_records)
-        task = f"posterior sampling ({self.schedule.sampler})"
-        state = None
-        for state in first(self.states(records, source), n_steps, task, self.schedule.verbose):  # noqa: B007
-            pass
-        assert state is not None
-        # A public lattice, far finer than the prior is wide: no low bits leave.
+        state = last_state(
+            self.states(records, source), n_steps, self.schedule.sampler, self.schedule.verbose
+        )
+        # A public lattice, far finer than the prior: low bits of doubles are not released.
         return released(self.model, *self.unscaled(round_to_lattice(state, LATTICE)))
 
-    def states(self, records: Blocks[HazardRecords], source: RandomSource) -> Iterator[FloatArray]:
+    def states(self, records: Records, source: RandomSource) -> States:
         """Yield the chain's states, on the scale of the fit: private."""
         return self.chain().states(self.target(records), source)
 
@@ -290,25 +264,23 @@ class PosteriorDraw(Mechanism):
         """Return the chain."""
         return self.schedule.chain(self.model.n_records)
 
-    def target(self, records: Blocks[HazardRecords]) -> Target:
-        """Return the law that is drawn from: private."""
+    def target(self, records: Records) -> Target:
+        """Return the sanitised posterior of private records."""
         model = self.model
         likelihood = DiscreteHazard(self.basis, model.n_features, link=LINKS[model.link])
         blocks = records.map(lambda block: block.within(0.0, model.data_norm)).persist()
         return Target(likelihood, blocks, self.sanitizer)
 
-    def distances(
-        self, known: Known, one: Blocks[HazardRecords], other: Blocks[HazardRecords]
-    ) -> Distances:
-        """Return how far energies are apart at a point, and how much farther at another."""
+    def distances(self, known: Known, one: Records, other: Records) -> Distances:
+        """Return differences of energies at a point, and of these between two points."""
         targets = self.target(one), self.target(other)
-        apart = [
+        gaps = [
             targets[0].energy(point)[0] - targets[1].energy(point)[0]
             for point in around(np.zeros(targets[0].likelihood.n_params))
         ]
         return [
-            ("energies", max(map(abs, apart)), self.epsilon / 2.0),
-            ("log ratios", max(apart) - min(apart), self.epsilon),
+            ("energies", max(map(abs, gaps)), self.epsilon / 2.0),
+            ("log ratios", max(gaps) - min(gaps), self.epsilon),
         ]
 
     def unscaled(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -319,13 +291,7 @@ class PosteriorDraw(Mechanism):
 
 @dataclass(frozen=True)
 class LangevinFit(HazardFit):
-    """What is public of a chain: likelihood, cap and centring are those of a perturbed fit.
-
-    Parameters
-    ----------
-    n_steps : int or None
-        None: as many as it takes.
-    """
+    """Public numbers of a Langevin chain on the capped likelihood; ``n_steps`` None is "auto"."""
 
     n_steps: int | None = None
 
@@ -346,7 +312,7 @@ class LangevinFit(HazardFit):
 
 @dataclass(frozen=True, eq=False)
 class HazardChain(HazardPoint):
-    """The last point of a chain of noisy gradients, after a first look.
+    """The last point of a chain of noisy gradients, after a pilot.
 
     Neighbours: replace-one. Sensitivity: that of the capped likelihood's gradient. Theorem: that of
     the steps (docs/proofs/posterior_sampling).
@@ -359,42 +325,35 @@ class HazardChain(HazardPoint):
     proof = reference("docs/proofs/posterior_sampling", "bun-steinke", "canonne")
 
     def stated(self) -> dict[str, Any]:
-        """Return what the chain is, too."""
+        """Return the constants of the chain, too."""
         stated = super().stated()
         stated["prior_precision"] = stated.pop("kappa")
-        chains = [_chain(calibration) for _, calibration in self.fit.ends]
+        chains = [calibration for _, calibration in self.fit.ends]
         for name in ("n_steps", "step_size", "temperature"):
-            stated[name] = from_to(getattr(chains[0], name), getattr(chains[-1], name))
+            stated[name] = stated_range(getattr(chains[0], name), getattr(chains[-1], name))
         return stated | {"sampler": self.fit.method}
 
-    def states(
-        self, records: Blocks[HazardRecords], look: PilotEstimate, source: RandomSource
-    ) -> Iterator[FloatArray]:
+    def states(self, records: Records, pilot: PilotEstimate, source: RandomSource) -> States:
         """Yield the chain's states, on the scale of the fit."""
-        likelihood, calibration = self.fit.after(look)
-        blocks = self.fit.seen(records, look).persist()
-        chain = Chain(likelihood, blocks, _chain(calibration), look.center)
-        return chain.states(source)
+        likelihood, calibration = self.fit.after(pilot)
+        assert isinstance(calibration, LangevinCalibration)
+        blocks = self.fit.blocks(records, pilot).persist()
+        return Chain(likelihood, blocks, calibration, pilot.center).states(source)
 
-    def run(
-        self, known: Known, records: Blocks[HazardRecords], source: RandomSource
-    ) -> dict[str, Any]:
+    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return the last state as baseline and coefficients."""
-        look = self.fit.look(known)
-        n_steps = _chain(self.fit.after(look).calibration).n_steps
-        states = self.states(records, look, source)
-        for state in first(states, n_steps, "posterior sampling (psgld)", self.verbose):  # noqa: B007
-            pass
-        return self.fit.fitted(state, look)
+        pilot = self.fit.pilot(known)
+        calibration: Any = self.fit.after(pilot).calibration
+        states = self.states(records, pilot, source)
+        state = last_state(states, calibration.n_steps, "psgld", self.verbose)
+        return self.fit.fitted(state, pilot)
 
-    def distances(
-        self, known: Known, one: Blocks[HazardRecords], other: Blocks[HazardRecords]
-    ) -> Distances:
-        """Return how far gradients are apart, and what hides them at every step."""
-        look = self.fit.look(known)
-        return distances([self.fit.problem(one, look)], [self.fit.problem(other, look)])
+    def distances(self, known: Known, one: Records, other: Records) -> Distances:
+        """Return differences of gradients, and the bound that noise hides at every step."""
+        pilot = self.fit.pilot(known)
+        return distances([self.fit.problem(one, pilot)], [self.fit.problem(other, pilot)])
 
 
-def _chain(calibration: Any) -> LangevinCalibration:
-    assert isinstance(calibration, LangevinCalibration)
-    return calibration
+def last_state(states: States, n_steps: int, sampler: str, verbose: int) -> FloatArray:
+    """Return the state of a chain after so many steps, at least one."""
+    return deque(first(states, n_steps, f"posterior sampling ({sampler})", verbose), 1).pop()

@@ -1,175 +1,195 @@
-r"""Level, course and slope of a released hazard, set right by one private table.
+r"""Recalibration: level, course and slope of a released hazard, corrected by one private table.
 
-A released predictor :math:`\gamma(s) + x^\top\beta` ranks people well and is wrong in two other
-ways: a cap on hazards makes them too high where most people have an event, and noise in
-:math:`\beta` spreads the scores. What is fitted here to a table of counts by score, exit time and
-way out (:mod:`~skdpsurv.survival.hazards.risk_cells`) is
+A cap biases a released predictor :math:`\gamma(s) + x^\top\beta`, and noise spreads its scores.
+Fitted to a table of counts by group of the score, band of time and outcome (event, censored, at the
+horizon), and to sums of p and :math:`2 p^2 - 1/4` for positions p in [-1/2, 1/2] within groups, is
 
 .. math:: \gamma(s) + c(s) + m(1 - b) + b\,x^\top\beta,
 
 with a slope b, a broken line c and m the score of the rows' mean.
 
-Neighbours: replace-one. Sensitivity: 2 in L1 for the table, as a record is in one cell; 3/2 for
-sums of places within groups and of their squares. Theorem: those of
-:mod:`skdpsurv.mechanisms.sums` on every number, however many there are, and the prices of both
-queries add up (docs/proofs/noise, docs/proofs/discrete_time). All the rest is
-post-processing.
+Neighbours: replace-one. Sensitivity: 2 in L1 for the table, whose layout is public and where each
+record is in one cell; 3/2 in L1 and 1 in L2 for the sums, as p and :math:`2 p^2 - 1/4` are at most
+3/4 together. Theorem: those of :mod:`skdpsurv.mechanisms.sums`; the prices of both queries add up
+(docs/proofs/noise, docs/proofs/discrete_time). All the rest is post-processing.
 
-The fit solves estimating equations. Of a group g, those at risk when band j begins are all who are
-in it less all who left before: linear in the noise, which has mean 0, and not clipped. With R of
-them, C censored in the band and E events,
+The fit solves estimating equations. Those at risk in group g when band j begins, R, are all who are
+in it less all who left before: linear in the noise, which has mean 0. With C of them censored in
+the band and E events,
 
 .. math:: \sum_g A_g^\top [E_g - R_g\,p_g(c, b) + C_g\,q_g(c, b)] = P(\theta - \theta_0),
 
-p the chances of an event in the bands, and q those of an event later in the band of those who are
-censored in it. The bracket has mean 0 at the truth whatever the noise, the
-law of scores, and censoring within a group's band, so that there is no attenuation. Weights only
-say how well it is solved: derivatives of what is expected, by the inverse of the bands' covariance,
-that of sampling and that of the noise, which those at risk share. Priors take over where noise
-does.
+p the probabilities of an event in the bands, and q those of a later event in the band of those
+censored in it. The bracket has mean 0 at the truth, so there is no attenuation.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
 from scipy import special
 
-from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.shape import row_products
 from skdpsurv.dp.measurement import Known
-from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.dp.zcdp import Price
-from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.release import Release, released_array
+from skdpsurv.likelihoods.links import LINKS, Link
+from skdpsurv.mechanisms.sums import HISTOGRAM, CellSums
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
-from skdpsurv.survival.hazards.model import HazardRecords
-from skdpsurv.survival.hazards.risk_cells import ETA_RANGE, N_GROUPS, PLACES, RiskCells
+from skdpsurv.survival.hazards.model import Recalibration, Records
 
-#: Prior scales of the line's Legendre coefficients over the bands, from the constant up, and the
-#: degrees of freedom of this prior, Student's: a level may be far off, and then the table tells.
-#: Found on other data sets and simulations than those that it is measured on
-#: (docs/benchmarks/recalibration).
-LINE_SCALES, FREEDOM = (0.15, 0.2, 0.2, 0.2), 3.0
-#: Prior mean of the slope where there is no signal, and the signal, by the root of the number of
-#: columns, at which it is halfway from there to 1: noise in coefficients spreads scores, and what
-#: each of many columns adds to it is larger. Its scale, and its least value.
-SLOPE, HALF_SIGNAL, SLOPE_SCALE, LEAST_SLOPE = 0.05, 0.25, 0.2, 0.05
-#: The table has at least so many groups of scores and bands of time, and so many if there are as
-#: many records as the second number times the noise of a count; their number grows with this power.
+#: Query of positions: p and 2 p^2 - 1/4 move by at most 1 in L2 (docs/proofs/discrete_time).
+POSITIONS = CellSums(0.75, distance=1.0)
+
+# Tuned constants (docs/benchmarks/recalibration).
+#: Share of ``recalibration_share`` for positions of scores within groups.
+POSITIONS_PART = 0.15
+#: Most groups of scores and bands of time, and the ends of groups in guessed standard deviations.
+N_GROUPS, END = 6, 2.4
+#: Fewest groups and bands; records per noise of a count from which there are more; their growth.
 LEAST_GROUPS, RECORDS_TO_NOISE, GROWTH = 3, 45.0, 0.4
-#: Outer groups are at least and at most so many inner ones wide: with the root of the number of
-#: records, from the third number times the noise of a count. Places in wide ones are noisy, but
-#: who is beyond the end of one, as few people with rare values are, is taken to be at it.
+#: Width of outer groups in inner ones: its range, and records per noise from which it grows.
 OUTER_WIDTHS, RECORDS_TO_WIDEN = (2.0, 5.0), 300.0
-#: A band of time is cut into at most so many blocks, and a group's scores are this many points.
+#: Bands hold equal shares of released events, with this weight, and of time.
+EVENTS_PART = 0.75
+#: Prior scales of the line's Legendre coefficients, and their degrees of freedom (Student's t).
+LINE_SCALES, FREEDOM = (0.15, 0.2, 0.2, 0.2), 3.0
+#: Slope: prior mean without information, information per root of the number of columns at which
+#: it is halfway to 1, prior scale, and least value.
+SLOPE, HALF_SIGNAL, SLOPE_SCALE, LEAST_SLOPE = 0.05, 0.25, 0.2, 0.05
+#: Prior standard deviations of the mean position in a group, and of its square.
+POSITION_DEVIATION, SQUARE_DEVIATION = 0.29, 0.06
+#: Most blocks of time in a band, and points of the scores in a group.
 BLOCKS_IN_BAND, N_POINTS = 10, 3
-#: Steps of the fit, the longest of them, how many are whole, and the first that is short enough.
+#: Steps of the fit, the longest of them, how many are whole, and the tolerance.
 N_STEPS, LONGEST_STEP, WHOLE_STEPS, SHORT_STEP = 60, 0.7, 30, 0.005
-
-#: What a release calls slope, knots and shift.
-NAMES = ("recalibration_slope", "recalibration_knots", "recalibration_shift")
-#: Share of the epsilon of a recalibration for where scores are in their groups.
-PLACES_PART = 0.15
-#: Prior standard deviations of a group's mean place, in its width, and of the square of a place.
-PLACE_DEVIATION, SQUARE_DEVIATION = 0.29, 0.06
+#: Largest linear predictor; range of the scores' guessed standard deviation.
+ETA_RANGE, SMALLEST_SCALE, LARGEST_SCALE = 30.0, 1e-6, 1e100
 
 
-@dataclass(frozen=True, eq=False)
-class Recalibration:
-    """What a prediction adds to a released predictor; all of it released.
+@dataclass(eq=False)
+class RiskLayout:
+    """Public layout of a risk table: released coefficients and baseline, and guesses about rows.
 
-    Parameters
-    ----------
-    slope : float, default=1.0
-        Of the score.
-    knots : ndarray of shape (n_knots,)
-        Shares of the horizon, rising from 0 to 1.
-    shift : ndarray of shape (n_knots,)
-        What is added to the baseline there, on the scale of the link; straight between knots.
+    ``spread`` guesses the root mean square distance of rows from the mean. ``n_groups`` is also the
+    number of bands; outer groups are ``outer_width`` inner ones wide, for positions in them.
     """
 
-    slope: float = 1.0
-    knots: FloatArray = field(default_factory=lambda: np.array([0.0, 1.0]))
-    shift: FloatArray = field(default_factory=lambda: np.zeros(2))
+    coef: FloatArray
+    baseline: FloatArray
+    link: Link
+    mean: FloatArray
+    spread: float
+    n_groups: int = N_GROUPS
+    outer_width: float = 2.0
 
-    @property
-    def slopes(self) -> FloatArray:
-        """Return the slopes of the shift between knots."""
-        return np.asarray(np.diff(self.shift) / np.diff(self.knots))
-
-    def at(self, shares: FloatArray) -> FloatArray:
-        """Return what is added to the baseline at shares of the horizon."""
-        return np.asarray(np.interp(shares, self.knots, self.shift))
-
-    def values(self) -> dict[str, FloatArray]:
-        """Return the numbers of a release."""
-        return dict(zip(NAMES, (np.asarray(self.slope), self.knots, self.shift), strict=True))
-
-    @classmethod
-    def of(cls, release: Release) -> Recalibration:
-        """Return that of a release, or one that changes nothing."""
-        if not any(name in release.values for name in NAMES):
-            return cls()
-        n_knots = np.size(release.values.get(NAMES[1], ()))
-        slope = released_array(release, NAMES[0], ())
-        knots, shift = (released_array(release, name, (n_knots,)) for name in NAMES[1:])
-        found = cls(float(slope), knots, shift)
+    def __post_init__(self) -> None:
+        q = self.n_intervals = self.baseline.size
+        self.n_bands = min(self.n_groups, q)
+        #: Groups; and outcomes: events by band, censored by band, the horizon.
+        self.shape = self.n_groups, 2 * self.n_bands + 1
         with np.errstate(all="ignore"):
-            rises = n_knots > 1 and knots[0] == 0 and knots[-1] == 1 and (np.diff(knots) > 0).all()
-            if not (rises and slope > 0 and np.isfinite(np.diff(found.slopes)).all()):
-                raise ValueError(
-                    "values of the release must hold a positive 'recalibration_slope', and two or "
-                    "more 'recalibration_knots', which rise from 0 to 1 between finite slopes of "
-                    "'recalibration_shift'."
-                )
-        return found
+            center = np.nan_to_num(self.mean @ self.coef)
+            length = float(np.linalg.norm(self.coef)) / np.sqrt(self.coef.size)
+            scale = np.nan_to_num(self.spread * length)
+        #: Score of the mean, and guessed standard deviation of scores, equal in all directions.
+        self.center = float(np.clip(center, -LARGEST_SCALE, LARGEST_SCALE))
+        self.scale = float(np.clip(scale, SMALLEST_SCALE, LARGEST_SCALE))
+        #: Edges between groups, in ``scale`` from ``center``; outer groups are unbounded.
+        self.inner_edges = edges = np.linspace(-END, END, self.n_groups + 1)[1:-1]
+        width = self.outer_width * (2.0 * END / self.n_groups)
+        ends = np.concatenate([[edges[0] - width], edges, [edges[-1] + width]]) * self.scale
+        #: Lower and upper ends of groups, less ``center``, for positions within them.
+        self.group_ends = ends[:-1], ends[1:]
+        # Ends of intervals on the scale of bands: shares of released events, and of time.
+        time = np.arange(1, q + 1) / q
+        eta = np.clip(np.nan_to_num(self.baseline + self.center), -ETA_RANGE, ETA_RANGE)
+        events = -np.expm1(-np.cumsum(self.link.survival(eta).value))
+        share = events / events[-1] if events[-1] > 0 else time
+        progress = EVENTS_PART * share + (1.0 - EVENTS_PART) * time
+        #: Band of each interval; the end of a band belongs to it.
+        band = np.ceil(progress * self.n_bands).astype(np.int64) - 1
+        self.bands = np.clip(band, 0, self.n_bands - 1)
+        #: Edges of bands as shares of the horizon, shape (n_bands + 1,).
+        edge = np.arange(self.n_bands + 1) / self.n_bands
+        self.knots = np.interp(edge, np.append(0.0, progress), np.arange(q + 1) / q)
+        self.knots[-1] = 1.0
+
+    def scores(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return scores of private rows less the centre, and their groups."""
+        # Products of extreme numbers may be infinite or NaN, which is sorted behind all groups.
+        with np.errstate(all="ignore"):
+            scores = row_products(rows, self.coef) - self.center
+        group = np.searchsorted(self.inner_edges * self.scale, scores)
+        return scores, np.minimum(group, self.n_groups - 1)
+
+    def counts(self, rows: FloatArray, interval: IntArray, event: BoolArray) -> IntArray:
+        """Count private records in the cells, of shape ``shape``."""
+        _, group = self.scores(rows)
+        band = self.bands[interval - 1]
+        stayed = ~event & (interval == self.n_intervals)
+        outcome = np.where(stayed, 2 * self.n_bands, band + self.n_bands * ~event)
+        cell = group * self.shape[1] + outcome
+        return np.bincount(cell, minlength=math.prod(self.shape)).reshape(self.shape)
+
+    def positions(self, rows: FloatArray) -> IntArray:
+        """Add up positions p of private rows, and 2 p^2 - 1/4, in units of ``POSITIONS``.
+
+        The sums have shape (2, n_groups).
+        """
+        scores, group = self.scores(rows)
+        lower, upper = (ends[group] for ends in self.group_ends)
+        with np.errstate(all="ignore"):
+            share = np.clip((scores - lower) / (upper - lower), 0.0, 1.0)
+        position = np.where(np.isnan(share), 1.0, share) - 0.5
+        terms = (position, 2.0 * position**2 - 0.25)
+        return np.stack([POSITIONS.totals(group, term, self.n_groups) for term in terms])
 
 
 def groups_of(n_records: int, price: Price) -> int:
-    """Return how many groups of scores, and bands of time, a table for a price has."""
+    """Return the number of groups, and of bands, of a table at a price."""
     noise = HISTOGRAM.deviation(price)
     groups = LEAST_GROUPS * (n_records / (RECORDS_TO_NOISE * noise)) ** GROWTH
     return round(min(max(groups, LEAST_GROUPS), N_GROUPS))
 
 
 def outer_width_of(n_records: int, price: Price) -> float:
-    """Return how many inner groups wide the outer groups of a table for a price are."""
+    """Return the width of outer groups, in inner ones, of a table at a price."""
     least, most = OUTER_WIDTHS
     root = math.sqrt(n_records / (RECORDS_TO_WIDEN * HISTOGRAM.deviation(price)))
     return min(max(least * root, least), most)
 
 
 def fit_table(
-    cells: RiskCells,
+    layout: RiskLayout,
     counts: FloatArray,
-    places: FloatArray,
+    positions: FloatArray,
     n_records: int,
     prices: tuple[Price, Price],
-    signal: float,
+    information: float,
 ) -> Recalibration:
     """Fit a recalibration to a noisy table."""
-    place_noise = math.ldexp(PLACES.deviation(prices[1]), PLACES.exponent)
-    believed = signal / (HALF_SIGNAL * math.sqrt(cells.coef.size) + signal)
-    prior = np.append(np.zeros(len(LINE_SCALES)), SLOPE + (1.0 - SLOPE) * believed)
+    noise = math.ldexp(POSITIONS.deviation(prices[1]), POSITIONS.exponent)
+    weight = information / (HALF_SIGNAL * math.sqrt(layout.coef.size) + information)
+    prior = np.append(np.zeros(len(LINE_SCALES)), SLOPE + (1.0 - SLOPE) * weight)
     variance = HISTOGRAM.deviation(prices[0]) ** 2
-    # Nothing may fail by what the table holds: what cannot be solved is left to the prior.
+    # A fit must not fail by the table's contents: where equations have no solution the prior holds.
     with np.errstate(all="ignore"):
         # Their sum is public.
         counts = counts + (n_records - counts.sum()) / counts.size
-        table = _Table(cells, counts, places, place_noise, n_records, variance)
+        table = _Table(layout, counts, positions, noise, n_records, variance)
         estimate = _solve(table, prior, np.append(LINE_SCALES, SLOPE_SCALE))
     slope = max(float(estimate[-1]), LEAST_SLOPE)
-    shift = table.line @ estimate[:-1] + cells.center * (1.0 - slope)
-    return Recalibration(slope, cells.knots, shift)
+    shift = table.line @ estimate[:-1] + layout.center * (1.0 - slope)
+    return Recalibration(slope, layout.knots, shift)
 
 
 def _solve(table: _Table, prior: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return what solves the equations, or the prior where nothing does."""
+    """Return the solution of the equations, or else the prior."""
     estimate = prior
     for i in range(N_STEPS):
         try:
@@ -182,7 +202,7 @@ def _solve(table: _Table, prior: FloatArray, scales: FloatArray) -> FloatArray:
         longest = float(np.max(np.abs(step)))
         if not math.isfinite(longest):
             return prior
-        # Weights change from step to step, so that whole ones may go round.
+        # Weights change from step to step, so that whole ones may cycle.
         size = min(1.0, LONGEST_STEP / max(longest, 1e-300)) * (1.0 if i < WHOLE_STEPS else 0.5)
         estimate = estimate + size * step
         if longest < SHORT_STEP:
@@ -192,81 +212,74 @@ def _solve(table: _Table, prior: FloatArray, scales: FloatArray) -> FloatArray:
 
 @dataclass
 class _Table:
-    """A noisy table, and what its events say of line and slope."""
+    """A noisy table, and its estimating equations for line and slope."""
 
-    cells: RiskCells
+    layout: RiskLayout
     counts: FloatArray
-    places: FloatArray
-    place_noise: float
+    positions: FloatArray
+    noise: float
     n_records: int
     variance: float
 
     def __post_init__(self) -> None:
-        cells, q = self.cells, self.cells.n_intervals
-        bands = np.searchsorted(cells.bands, np.arange(cells.n_bands + 1))
+        layout, q, n_bands = self.layout, self.layout.n_intervals, self.layout.n_bands
+        bands = np.searchsorted(layout.bands, np.arange(n_bands + 1))
         inside = np.arange(BLOCKS_IN_BAND) / BLOCKS_IN_BAND
         starts = bands[:-1, None] + np.diff(bands)[:, None] * inside
         ends = np.unique(np.append(starts.astype(np.int64), q))
         middle, self.length = (ends[:-1] + ends[1:]) // 2, np.diff(ends).astype(np.float64)
-        self.eta = (cells.baseline + cells.center)[middle]
-        self.band_of = cells.bands[middle]
-        #: Places of bands' ends among those of blocks, and parts of bands that are blocks.
-        self.ends = np.searchsorted(ends, bands)
-        self.share = np.eye(cells.n_bands)[self.band_of] * self.length[:, None]
+        self.eta = (layout.baseline + layout.center)[middle]
+        self.band_of = layout.bands[middle]
+        # Indices of bands' edges among those of blocks; shares of blocks in bands.
+        self.edges = np.searchsorted(ends, bands)
+        self.share = np.eye(n_bands)[self.band_of] * self.length[:, None]
         self.share /= self.share.sum(axis=0)
-        over_bands = np.linspace(-1.0, 1.0, cells.n_bands + 1)
-        #: Legendre polynomials at the knots, and in the blocks.
-        self.line = legendre.legvander(over_bands, len(LINE_SCALES) - 1)
-        place = (middle + 1) / q
-        self.line_in_blocks = np.stack([np.interp(place, cells.knots, c) for c in self.line.T])
-        self._count()
-
-    def _count(self) -> None:
-        """Find who has an event, is censored and is at risk in bands, and the points of groups."""
-        n_bands = self.cells.n_bands
-        ways, band = np.arange(2 * n_bands + 1), np.arange(n_bands)[:, None]
-        leaves = np.where(ways < 2 * n_bands, ways % n_bands, n_bands)
-        self.is_event = (ways == band).astype(np.float64)
-        self.is_lost = (ways == n_bands + band).astype(np.float64)
+        # Legendre polynomials at the knots, and in the blocks.
+        self.line = legendre.legvander(np.linspace(-1.0, 1.0, n_bands + 1), len(LINE_SCALES) - 1)
+        time = (middle + 1) / q
+        self.line_in_blocks = np.stack([np.interp(time, layout.knots, c) for c in self.line.T])
+        # Indicators of an event, of censoring and of being at risk, by band and outcome.
+        outcomes, band = np.arange(2 * n_bands + 1), np.arange(n_bands)[:, None]
+        leaves = np.where(outcomes < 2 * n_bands, outcomes % n_bands, n_bands)
+        self.is_event = (outcomes == band).astype(np.float64)
+        self.is_lost = (outcomes == n_bands + band).astype(np.float64)
         self.is_at_risk = (leaves >= band).astype(np.float64)
         totals = self.counts.sum(axis=1)
-        normal = _normal_points(self.cells, totals, self.n_records)
-        members = np.maximum(totals, 1.0)
-        self.scores = _placed(self.cells, normal, self.places / members, self.place_noise / members)
-        # For weights alone, and so of sums, in which there is less noise: all groups leave alike.
-        sizes, ways_out = (np.maximum(self.counts.sum(axis=i), 0.0) for i in (1, 0))
-        sizes, ways_out = (x / np.maximum(x.sum(), 1.0) for x in (sizes, ways_out))
-        self.likely = self.n_records * np.outer(sizes, ways_out)
+        sizes = np.maximum(totals, 1.0)
+        points = _normal_points(layout, totals, self.n_records)
+        self.scores = _shifted(layout, points, self.positions / sizes, self.noise / sizes)
+        # For weights alone, by margins, which have less noise: outcomes independent of groups.
+        margins = (np.maximum(self.counts.sum(axis=i), 0.0) for i in (1, 0))
+        group, outcome = (margin / np.maximum(margin.sum(), 1.0) for margin in margins)
+        self.likely = self.n_records * np.outer(group, outcome)
 
     def outcome_probabilities(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
-        """Return chances in bands, by group, and their derivatives."""
+        """Return probabilities in bands, by group, and their derivatives."""
         line, slope = parameters[:-1] @ self.line_in_blocks, parameters[-1]
         eta = np.clip(self.eta + line, -ETA_RANGE, ETA_RANGE) + slope * self.scores[:, :, None]
-        hazard = self.cells.link.survival(np.clip(eta, -ETA_RANGE, ETA_RANGE))
+        hazard = self.layout.link.survival(np.clip(eta, -ETA_RANGE, ETA_RANGE))
         by_eta = self.length * hazard.slope
         slopes = [*(by_eta * c for c in self.line_in_blocks), by_eta * self.scores[:, :, None]]
         so_far = np.cumsum(self.length * hazard.value, axis=-1)
-        # Those at high risk leave first: each point counts as far as it is still there.
-        left = special.logsumexp(-so_far, axis=1) - math.log(N_POINTS)
-        by_left = -np.sum(special.softmax(-so_far, axis=1) * np.cumsum(slopes, axis=-1), axis=2)
-        left, by_left = (np.insert(x, 0, 0.0, axis=-1) for x in (left, by_left))
-        at, by_at = left[..., self.ends], by_left[..., self.ends]
+        # Those at high risk leave first: each point is weighted by its survival.
+        rest = special.logsumexp(-so_far, axis=1) - math.log(N_POINTS)
+        by_rest = -np.sum(special.softmax(-so_far, axis=1) * np.cumsum(slopes, axis=-1), axis=2)
+        rest, by_rest = (np.insert(x, 0, 0.0, axis=-1) for x in (rest, by_rest))
+        at, by_at = rest[..., self.edges], by_rest[..., self.edges]
         stay, by_stay = np.diff(at, axis=-1), np.diff(by_at, axis=-1)
         # From the start of their band, at the ends of blocks, and the mean over the band.
-        start = at[:, self.band_of]
-        first, last = np.exp(left[:, :-1] - start), np.exp(left[:, 1:] - start)
+        start, by_start = at[:, self.band_of], by_at[..., self.band_of]
+        first, last = np.exp(rest[:, :-1] - start), np.exp(rest[:, 1:] - start)
         mean = 0.5 * (first + last) @ self.share
-        by_first, by_last = (
-            by_left[..., k] - by_at[..., self.band_of] for k in (slice(-1), slice(1, None))
-        )
+        by_first, by_last = by_rest[..., :-1] - by_start, by_rest[..., 1:] - by_start
         by_mean = 0.5 * (first * by_first + last * by_last) @ self.share / mean
         later = np.exp(stay) / mean
         return -np.expm1(stay), 1.0 - later, -np.exp(stay) * by_stay, -later * (by_stay - by_mean)
 
     def equations(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return weighed differences of events from expected ones, and their slopes."""
+        """Return weighted differences of events from expected ones, and their slopes."""
         event, later, slopes, later_slopes = self.outcome_probabilities(parameters)
-        # Linear in a row of the table, so that the covariance of their noise is known.
+        # Linear in a row of the table, so that the covariance of the noise is known.
         of_row = self.is_event - event[:, :, None] * self.is_at_risk
         of_row += later[:, :, None] * self.is_lost
         noise = self.variance * of_row @ np.swapaxes(of_row, 1, 2)
@@ -274,16 +287,17 @@ class _Table:
             np.maximum(self.likely @ x.T, 0.25) for x in (self.is_at_risk, self.is_lost)
         )
         sampled = np.maximum((at_risk - 0.5 * lost) * event * (1.0 - event), 0.5)
-        covariance = noise + sampled[:, :, None] * np.eye(self.cells.n_bands)
+        covariance = noise + sampled[:, :, None] * np.eye(self.layout.n_bands)
         expected = np.moveaxis(slopes * at_risk - later_slopes * lost, 0, -1)
         weighted = np.linalg.solve(covariance, expected)
-        found = of_row @ self.counts[:, :, None]
-        return np.sum(found * weighted, axis=(0, 1)), np.einsum("gbi,gbk->ik", expected, weighted)
+        residual = of_row @ self.counts[:, :, None]
+        gradient = np.sum(residual * weighted, axis=(0, 1))
+        return gradient, np.einsum("gbi,gbk->ik", expected, weighted)
 
 
-def _normal_points(cells: RiskCells, sizes: FloatArray, n_records: int) -> FloatArray:
-    """Fit a normal law to noisy sizes of groups; return its points in each, less the centre."""
-    edges = np.concatenate([[-np.inf], cells.inner_edges, [np.inf]])
+def _normal_points(layout: RiskLayout, sizes: FloatArray, n_records: int) -> FloatArray:
+    """Fit a normal distribution to noisy group sizes; return its centred points in each."""
+    edges = np.concatenate([[-np.inf], layout.inner_edges, [np.inf]])
     means, deviations = np.linspace(-1.5, 1.5, 31), np.geomspace(0.4, 2.2, 18)
     ends = special.ndtr((edges - means[:, None, None]) / deviations[:, None])
     shares = np.diff(ends, axis=-1)
@@ -293,24 +307,21 @@ def _normal_points(cells: RiskCells, sizes: FloatArray, n_records: int) -> Float
     quantiles = lower[:, None] + share[:, None] * (np.arange(N_POINTS) + 0.5) / N_POINTS
     points = means[i] + deviations[j] * special.ndtri(np.clip(quantiles, 1e-12, 1.0 - 1e-12))
     # Rounding must not carry a point out of its group.
-    points = np.clip(points, edges[:-1, None], edges[1:, None])
-    return np.asarray(points * cells.scale)
+    return np.asarray(np.clip(points, edges[:-1, None], edges[1:, None]) * layout.scale)
 
 
-def _placed(
-    cells: RiskCells, scores: FloatArray, places: FloatArray, noise: FloatArray
+def _shifted(
+    layout: RiskLayout, scores: FloatArray, positions: FloatArray, noise: FloatArray
 ) -> FloatArray:
-    """Move points to the mean and spread that noisy places in groups tell."""
-    lower, upper = cells.group_ends
+    """Move points to the mean and spread of noisy positions within groups."""
+    lower, upper = layout.group_ends
     width, middle = upper - lower, (lower + upper) / 2.0
     inside = (np.clip(scores, lower[:, None], upper[:, None]) - middle[:, None]) / width[:, None]
     expected, square = inside.mean(axis=1), (inside**2).mean(axis=1)
-    mean = expected + _believed(PLACE_DEVIATION, noise) * (places[0] - expected)
-    mean = np.clip(mean, -0.5, 0.5)
-    found = (places[1] + 0.25) / 2.0
-    # Moved as they are, points would have this square; the table may know better.
+    mean = np.clip(_shrunk(expected, positions[0], POSITION_DEVIATION, noise), -0.5, 0.5)
+    # Points that are moved as they are would have this square.
     square = square - expected**2 + mean**2
-    square += _believed(SQUARE_DEVIATION, noise / 2.0) * (found - square)
+    square = _shrunk(square, (positions[1] + 0.25) / 2.0, SQUARE_DEVIATION, noise / 2.0)
     spread = np.sqrt(np.clip(square - mean**2, 0.0, 0.25))
     standard = inside - expected[:, None]
     standard /= np.maximum(np.sqrt(np.mean(standard**2, axis=1)), 1e-9)[:, None]
@@ -318,71 +329,61 @@ def _placed(
     return np.asarray(middle[:, None] + width[:, None] * moved)
 
 
-def _believed(deviation: float, noise: FloatArray) -> FloatArray:
-    """Return the part of a noisy deviation from a prior mean that is believed."""
-    return np.asarray(deviation**2 / (deviation**2 + noise**2))
+def _shrunk(prior: FloatArray, observed: FloatArray, scale: float, noise: FloatArray) -> FloatArray:
+    """Return the posterior mean of a noisy observation."""
+    weight = scale**2 / (scale**2 + noise**2)
+    return np.asarray(prior + weight * (observed - prior))
 
 
-def cells_of(fit: HazardFit, known: Known, of_table: Price) -> RiskCells:
-    """Return the layout of the table, by released coefficients, a released mean and its price."""
+def layout_of(fit: HazardFit, known: Known, price: Price) -> RiskLayout:
+    """Return the layout of a table at a price, by released coefficients and a released mean."""
     model, (baseline, coef) = fit.model, known["_fitted"]
-    return RiskCells(
+    return RiskLayout(
         coef,
         baseline,
         LINKS[model.link],
-        fit.look(known).mean,
-        # Not what a first look says: that is of clipped rows, and the mean's noise takes from it.
+        fit.pilot(known).mean,
+        # Not the pilot's row scale, which is that of clipped rows less the noise of their mean.
         model.data_norm,
-        groups_of(model.n_records, of_table),
-        outer_width_of(model.n_records, of_table),
+        groups_of(model.n_records, price),
+        outer_width_of(model.n_records, price),
     )
 
 
 class RiskTable(HazardSum):
-    """Exits by group of the score, band of time and event."""
+    """Records by group of the score, band of time and outcome."""
 
     name = "a table of risks over time"
     asked = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
-        """Return exact counts."""
-        cells = cells_of(self.fit, known, self.price)
-        return records.map_reduce(lambda block: cells.counts(*block))
+    def ask(self, known: Known, records: Records) -> IntArray:
+        layout = layout_of(self.fit, known, self.price)
+        return records.map_reduce(lambda block: layout.counts(*block))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
-        """Return the counts."""
         return {"_risk_table": noisy.astype(np.float64)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RiskPlaces(HazardSum):
-    """Sums of where scores are within their groups, and the recalibration that follows.
+class RiskPositions(HazardSum):
+    """Sums of positions of scores within groups of a table, and the recalibration that follows."""
 
-    Parameters
-    ----------
-    of_table : float or Concentrated
-        The price of the table.
-    """
+    table_price: Price
 
-    of_table: Price
+    name = "positions in it"
+    asked = POSITIONS  # each record is in one group
 
-    name = "places in it"
-    asked = PLACES  # each record is in one group
-
-    def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
-        """Return exact sums."""
-        cells = cells_of(self.fit, known, self.of_table)
-        return records.map_reduce(lambda block: cells.places(block.X))
+    def ask(self, known: Known, records: Records) -> IntArray:
+        layout = layout_of(self.fit, known, self.table_price)
+        return records.map_reduce(lambda block: layout.positions(block.X))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
-        """Return level, course and slope, set right."""
         model = self.fit.model
-        found = fit_table(
-            cells_of(self.fit, known, self.of_table),
+        return fit_table(
+            layout_of(self.fit, known, self.table_price),
             known["_risk_table"],
-            PLACES.values(noisy),
+            POSITIONS.values(noisy),
             model.n_records,
-            (self.of_table, self.price),
-            model.signal(self.fit.epsilon),
-        )
-        return found.values()
+            (self.table_price, self.price),
+            model.information(self.fit.epsilon),
+        ).values()

@@ -1,14 +1,21 @@
-r"""What is public of a Weibull fit: its setting, and its domain of counts over bins of log time.
+r"""Records of a Weibull fit as counts over bins of log time, and ladder levels of the shape.
 
-Each record is clipped and put in a bin on its own, so neighbours stay neighbours: replacing one
-record moves one unit of count from a bin to another. All that a private fit does afterwards starts
-from two rows of integers, whatever the number of records; tables of parts of the data add up.
+Each record is clipped and put in a bin on its own: replacing one record moves one unit of count
+from a bin to another.
 
-What the counts may be, given what was released, serves weights and intervals, not privacy. Times
-are then Weibull. How they were censored is not known beyond how many were. Records are censored at
-the horizon and, if that leaves more events than were released, before it: at a time with
-distribution function :math:`c^\theta` on (0, 1), which is entry at random times for theta = 1, and
-theta such that the expected number of events is the released one.
+A ladder level is the number of records that must change before the fitted shape can be at most, or
+at least, a node p. With m the mean log time of events, the shape is at most p exactly if
+:math:`h = \sum_i \phi_p(x_i) \ge 0` (:mod:`skdpsurv.likelihoods.weibull`). Replacing k records
+raises h most if those with the least :math:`\phi` take its greatest value, and likewise lowers it.
+Both extremes are exact, and interpolated between k and k + 1.
+
+Sensitivity: data within k records of D are within k + 1 of any neighbour, so its extremes at k + 1
+include those of D at k, and the level moves by at most 1. In the computer too: :math:`\phi` is
+rounded to integers for each bin, sums are exact, and divisions are monotone (docs/proofs/ladder).
+
+Expected counts, given a release, serve weights and intervals, not privacy. Times are then Weibull.
+Records are censored at the horizon and, if that leaves more events than were released, before it,
+at a time with distribution function :math:`c^\theta` on (0, 1) that leaves the released number.
 """
 
 from __future__ import annotations
@@ -18,22 +25,25 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp import clip_times
-from skdpsurv.dp.plan import Node, Plan
+from skdpsurv.dp import clip_times, to_lattice
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
-from skdpsurv.likelihoods.weibull import BEFORE_PART, SHAPE_RANGE
+from skdpsurv.likelihoods.weibull import BEFORE_PART, SHAPE_RANGE, score_with_before, shape_score
+from skdpsurv.mechanisms.ladder import UNIT, first_rung
 
-#: Bins between the least and the largest log time. With omega = 6 a bin is 0.3 % of a time wide.
+#: Bins between the least and the largest log time: 0.3 % of a time wide for omega = 6.
 N_BINS = 2048
-#: An event before the least time counts as so many bins further down, where sums of log times are
-#: made: a sixth of omega. The mean log time of such events is 1 / shape below -omega.
+#: Bins below -omega as which an event before it counts in sums of log times: a sixth of omega.
 BEFORE_BINS = 341
+#: Cells of the public grid of shapes: each is 5e-5 of its shape wide.
+N_CELLS = 2**17
+#: Powers theta for censoring, from nearly all censored at once to nearly none before the end.
+CENSORING_POWERS = np.geomspace(1e-3, 1e3, 121)
 
 #: Private events and times.
 Targets = Blocks[tuple[BoolArray, FloatArray]]
@@ -43,17 +53,10 @@ Weighted = tuple[FloatArray, NDArray[Any], FloatArray, int]
 
 @dataclass(frozen=True)
 class CountTable:
-    """Private counts over a public grid of log times.
+    """Private counts over a public grid of log times from -omega to 0.
 
-    Parameters
-    ----------
-    omega : float
-        Public: the grid goes from -omega to 0.
-    records : ndarray of int64, shape (N_BINS + 1,)
-        Private: records whose log time is nearest to each point of the grid; at the first point,
-        those before -omega, and they alone.
-    events : ndarray of int64, shape (N_BINS + 1,)
-        Private: those among them with an event.
+    ``records`` and ``events`` have shape (N_BINS + 1,): records whose log time is nearest to each
+    point, and those among them with an event. At the first point are those before -omega alone.
     """
 
     omega: float
@@ -67,21 +70,17 @@ class CountTable:
 
     @cached_property
     def log_time(self) -> FloatArray:
-        """The public grid, rising from -omega to 0."""
+        """Public grid, from -omega to 0."""
         return log_time_grid(self.omega)
 
-    def distances(self, left_censored: bool) -> IntArray:
-        """Return how far below 0 an event counts in each bin, in bins."""
-        return N_BINS - event_bins(left_censored)
-
     def each(self) -> tuple[FloatArray, BoolArray]:
-        """Return log times and events of as many records as were counted, in some order."""
+        """Return log times and events of all records, in some order."""
         censored = self.records - self.events
         x = np.concatenate([np.repeat(self.log_time, k) for k in (self.events, censored)])
         return x, np.arange(x.size) < self.events.sum()
 
     def weighted(self, left_censored: bool) -> Weighted:
-        """Return what the likelihood is made of."""
+        """Return the arguments of the likelihood."""
         weights, events, n_before = self.records.astype(float), self.events.copy(), 0
         if left_censored:
             n_before, events[0] = int(events[0]), 0
@@ -91,7 +90,7 @@ class CountTable:
 
 @dataclass(frozen=True)
 class LogTimes:
-    """Private log times themselves, for fits that do not count them: as of :func:`log_times`."""
+    """Private log times, for fits that do not count them: as of :func:`log_times`."""
 
     omega: float
     x: FloatArray
@@ -103,7 +102,7 @@ class LogTimes:
         return self.x, self.event
 
     def weighted(self, left_censored: bool) -> Weighted:
-        """Return what the likelihood is made of."""
+        """Return the arguments of the likelihood."""
         if not left_censored:
             return self.x, self.event, np.ones(self.x.size), 0
         inside, n_before = ~self.before, int((self.before & self.event).sum())
@@ -116,25 +115,29 @@ class LogTimes:
         )
 
 
+#: Records as a fit reads them: private.
+Records = CountTable | LogTimes
+
+
 def log_time_grid(omega: float) -> FloatArray:
     """Return the N_BINS + 1 points of the grid of log times."""
     return np.asarray((np.arange(N_BINS + 1) / N_BINS - 1.0) * omega)
 
 
 def event_bins(left_censored: bool) -> IntArray:
-    """Return what an event of each bin counts as in sums of log times, in bins above -omega."""
+    """Return the value of an event of each bin in sums of log times, in bins above -omega."""
     bins = np.arange(N_BINS + 1)
     bins[0] -= BEFORE_BINS * left_censored
     return bins
 
 
 def before_offset(omega: float) -> float:
-    """Return how far below -omega the log time of an event before it counts."""
+    """Return the distance below -omega at which events before it count."""
     return BEFORE_BINS / N_BINS * omega
 
 
 def lattice_exponent(n_records: int, largest: float) -> int:
-    """Return the bits after the point at which n terms below ``largest`` sum exactly in int64."""
+    """Return the binary places at which n terms below ``largest`` sum exactly in int64."""
     _, bits = np.frexp(largest)
     return min(30, 61 - int(n_records).bit_length() - int(bits))
 
@@ -142,10 +145,10 @@ def lattice_exponent(n_records: int, largest: float) -> int:
 def log_times(
     time: FloatArray, event: BoolArray, max_time: float, omega: float, *, exact: bool = False
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Return log times in units of the horizon, clipped to [-omega, 0], events, and who is clipped.
+    """Return log times in units of the horizon, clipped to [-omega, 0], events, and which are low.
 
-    Times beyond ``max_time`` are censored there; times below ``max_time * exp(-omega)``, zero
-    among them, are raised to it and stay what they were. With ``exact``, zero alone is raised.
+    Times beyond ``max_time`` are censored there; times below ``max_time * exp(-omega)`` are low,
+    and raised to it. With ``exact``, zero alone is raised.
     """
     time, event = clip_times(time, event, max_time)
     with np.errstate(divide="ignore", under="ignore"):
@@ -160,10 +163,10 @@ def all_log_times(
     records: Targets, max_time: float, omega: float, *, exact: bool = False
 ) -> LogTimes:
     """Return the clipped log times of all records; ``exact`` as of :func:`log_times`."""
-    parts = records.results(
+    blocks = records.results(
         lambda block: log_times(block[1], block[0], max_time, omega, exact=exact)
     )
-    return LogTimes(omega, *(np.concatenate(each) for each in zip(*parts, strict=True)))
+    return LogTimes(omega, *map(np.concatenate, zip(*blocks, strict=True)))
 
 
 def count_table(records: Targets, max_time: float, omega: float) -> CountTable:
@@ -172,18 +175,12 @@ def count_table(records: Targets, max_time: float, omega: float) -> CountTable:
     def counts(block: tuple[BoolArray, FloatArray]) -> tuple[IntArray, IntArray]:
         event, time = block
         x, seen, before = log_times(time, event, max_time, omega)
-        place = np.rint((x / omega + 1.0) * N_BINS).astype(np.int64)
-        place = np.where(before, 0, np.maximum(place, 1))
-        return (
-            np.bincount(place, minlength=N_BINS + 1),
-            np.bincount(place[seen], minlength=N_BINS + 1),
-        )
+        bin_ = np.rint((x / omega + 1.0) * N_BINS).astype(np.int64)
+        bin_ = np.where(before, 0, np.maximum(bin_, 1))
+        size = N_BINS + 1
+        return np.bincount(bin_, minlength=size), np.bincount(bin_[seen], minlength=size)
 
     return CountTable(omega, *records.map_reduce(counts))
-
-
-#: Powers theta that are looked at, from nearly all censored at once to nearly none before the end.
-CENSORING_POWERS = np.geomspace(1e-3, 1e3, 121)
 
 
 def bin_probabilities(
@@ -192,7 +189,7 @@ def bin_probabilities(
     """Return the probabilities of an event, and of censoring, in each bin of log time."""
     grid = log_time_grid(omega)
     edges = np.append((grid[1:] + grid[:-1]) / 2.0, 0.0)
-    edges[0] = -omega  # the first bin has what is before it, and nothing else
+    edges[0] = -omega  # the first bin has times before it, and no others
     with np.errstate(over="ignore", under="ignore"):
         survival = np.exp(-np.exp(shape * (edges - log_scale)))
     dies = -np.diff(survival, prepend=1.0)
@@ -208,7 +205,7 @@ def bin_probabilities(
             CENSORING_POWERS, event_rate, key=lambda theta: float(uncensored(theta) @ dies)
         )
         at_risk = uncensored(CENSORING_POWERS[min(power, CENSORING_POWERS.size - 1)])
-    # Who is not seen to die leaves where the censoring time falls, if still alive then.
+    # Records without an event leave at their censoring time, if still alive.
     leaves = -np.diff(at_risk, append=0.0) * survival
     leaves[0] += 1.0 - at_risk[0]
     cells = np.maximum([dies * at_risk, leaves], 0.0)
@@ -216,29 +213,14 @@ def bin_probabilities(
     return events, censored
 
 
-def exact_share(shape: float, log_scale: float, event_rate: float, omega: float) -> float:
-    """Return the share of events that are not before -omega."""
-    events, _ = bin_probabilities(shape, log_scale, event_rate, omega)
-    total = float(events.sum())
-    return 1.0 if total <= 0.0 else 1.0 - float(events[0]) / total
-
-
-def log_time_variance(
-    shape: float, log_scale: float, event_rate: float | None, omega: float
-) -> float:
-    """Return the variance of log times that are weighted by their powers.
-
-    It is the derivative of s1 / s0 by the shape.
-    """
-    _, from_last, weight = _power_weights(shape, log_scale, event_rate, omega)
+def log_time_variance(shape: float, log_scale: float, rate: float | None, omega: float) -> float:
+    """Return the variance of log times weighted by powers: the slope of s1 / s0 by the shape."""
+    _, from_last, weight = _power_weights(shape, log_scale, rate, omega)
     return float(weight @ (from_last - weight @ from_last) ** 2)
 
 
 def mean_log_time(shape: float, log_scale: float, event_rate: float | None, omega: float) -> float:
-    """Return the mean of log times that are weighted by their powers, s1 / s0.
-
-    At this time the fitted hazard depends least on the fitted shape.
-    """
+    """Return the mean of log times weighted by powers: there the hazard varies least by shape."""
     last, from_last, weight = _power_weights(shape, log_scale, event_rate, omega)
     return float(last + weight @ from_last)
 
@@ -246,11 +228,11 @@ def mean_log_time(shape: float, log_scale: float, event_rate: float | None, omeg
 def _power_weights(
     shape: float, log_scale: float, event_rate: float | None, omega: float
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Return the last log time that anybody may have, log times from it, and their weights."""
+    """Return the last log time of positive probability, log times from it, and their weights."""
     grid = log_time_grid(omega)
     events, censored = bin_probabilities(shape, log_scale, event_rate, omega)
     weight = events + censored
-    # From the last bin that anybody may be in, so that not all powers underflow.
+    # From the last bin, so that not all powers underflow.
     last = float(grid[weight > 0].max())
     from_last = np.minimum(grid - last, 0.0)
     with np.errstate(under="ignore"):
@@ -258,138 +240,159 @@ def _power_weights(
     return last, from_last, weight / weight.sum()
 
 
-# What was tuned: on simulated Weibull data of many shapes, scales and censorings, and with the
-# three data sets of docs/benchmarks/weibull in view. Shares are of epsilon, in the tight ladder.
-#: Without a shape_fraction: shares of the number of events, and of the follow-up time.
-EVENTS_SHARE, FOLLOW_UP_SHARE = 0.14, 0.03
-#: With one: their parts of what it leaves, of which the last sum of powers has half.
-EVENTS_PART, FOLLOW_UP_PART = 0.4, 0.1
-#: Share of the ladder, and that of the last sum of powers, for one of the sum of log times, at one
-#: event per horizon of follow-up; they grow with a power of that rate, within a range. The sum of
-#: log times is hard to know where events are few, the others are where little follow-up is left.
-LADDER_PART, RATE_POWER, RATE_RANGE = 0.4, 0.8, (0.25, 20.0)
-#: With a correction: shares of the sum of log times, ladder, first sum of powers, and score.
-CORRECTION_SHARES = (0.10, 0.10, 0.03, 0.35)
-#: It is worth while from so many events times epsilon, and events per horizon of follow-up.
-CORRECTION_EVENTS, CORRECTION_RATE = 1500.0, 1.0
-#: It moves the shape by half of it down, or by all of it up, at most.
-LARGEST_CORRECTION = (-0.5, 1.0)
-#: Log event times are counted from a quarter of omega below the horizon, where their mean often is:
-#: the noise in the number of events then hardly moves it. In bins from -omega.
-CENTER = 3 * N_BINS // 4
-#: A released mean of log event times allows shapes down to this part of the largest.
-STEEPEST = 0.9
+def shape_at(node: float, max_shape: float) -> float:
+    """Return the shape at a node of the grid, which is even on the log scale."""
+    return float(max_shape * SHAPE_RANGE ** (1.0 - node / N_CELLS))
 
-#: Part of epsilon that pays for its being split in floats: some ulps of each share and each scale.
-ROUNDING_SHARE = 2.0**-40
-#: Scales are released up to e^300 horizons.
-LARGEST_LOG_SCALE = 300.0
-#: Name of a public input of plans that take events before exp(-omega) for what they are.
-LEFT_CENSORED = "left_censored"
-#: What else must be true.
-ASSUMED = (
-    "n and every constructor parameter are public",
-    "max_time was not read off these records",
-)
+
+def records_to_change(counts: IntArray, gains: IntArray, needed: int, n_records: int) -> int:
+    """Return the number of records, each with its largest gain, that make up ``needed``."""
+    order = np.argsort(-gains, kind="stable")  # at most two runs: merging them is quick
+    gains, counts = gains[order], counts[order]
+    gained = np.cumsum(counts * gains)
+    if gained[-1] < needed:
+        return n_records * UNIT
+    last = int(np.searchsorted(gained, needed))
+    rest = needed - (int(gained[last - 1]) if last else 0)
+    before = int(counts[:last].sum())
+    return before * UNIT + rest * UNIT // int(gains[last])
 
 
 @dataclass(frozen=True)
-class WeibullSetting:
-    """Public numbers of a fit, and the way to fit.
+class ScoreTable:
+    """phi at the bins, in integers, for one shape and one mean of log event times."""
 
-    Parameters
-    ----------
-    way : Way
-    n_records : int
-    epsilon, max_time, omega, max_shape : float
-    shape_fraction : float or None
-        Share of epsilon for the shape; None for the plan's own.
-    left_censored : bool
-        Whether an event before exp(-omega) is taken for one at an unknown time before it, where
-        the plan can do that. False is what releases of version 1 did: it is taken for one at it.
-    """
-
-    way: Way
+    counts: IntArray
+    score: IntArray
     n_records: int
-    epsilon: float
-    max_time: float
-    omega: float
-    max_shape: float
-    shape_fraction: float | None = None
-    left_censored: bool = True
 
-    @property
-    def spendable(self) -> float:
-        """Epsilon less what rounding shares, and scales of noise, can cost at most."""
-        return self.epsilon * (1.0 - ROUNDING_SHARE)
-
-    @property
-    def shape_share(self) -> float:
-        """Share of epsilon for the shape, where nothing speaks for another."""
-        return 0.5 if self.shape_fraction is None else self.shape_fraction
-
-    @property
-    def first_shares(self) -> tuple[float, float]:
-        """Shares of the number of events and of the follow-up time, in the tight ladder."""
-        if self.shape_fraction is None:
-            return EVENTS_SHARE, FOLLOW_UP_SHARE
-        rest = 1.0 - self.shape_fraction
-        return EVENTS_PART * rest, FOLLOW_UP_PART * rest
-
-    def later_shares(self, n_events: int, rate: float) -> tuple[float, ...]:
-        """Return shares for log times and ladder and, with a correction, first scale and score."""
-        if n_events * self.epsilon >= CORRECTION_EVENTS and rate >= CORRECTION_RATE:
-            shares: tuple[float, ...] = CORRECTION_SHARES
+    @classmethod
+    def at(
+        cls, table: CountTable, shape: float, mean_log_event: float, left_censored: bool = False
+    ) -> ScoreTable:
+        """Tabulate phi; the rounding depends on public numbers only."""
+        exponent = lattice_exponent(table.n_records, 2.0 * (table.omega + 1.0 / shape))
+        if left_censored:
+            offset = before_offset(table.omega)
+            exact = score_with_before(table.log_time, shape, mean_log_event, offset)
         else:
-            part = LADDER_PART * min(max(rate, RATE_RANGE[0]), RATE_RANGE[1]) ** RATE_POWER
-            log_times_share = (1.0 - EVENTS_SHARE - FOLLOW_UP_SHARE) / (1.0 + 2.0 * part)
-            shares = log_times_share, part * log_times_share
-        if self.shape_fraction is None:
-            return shares
-        return tuple(self.shape_fraction * share / sum(shares) for share in shares)
-
-    def within_range(self, shape: float) -> float:
-        """Return the nearest shape that may be released."""
-        return min(max(shape, SHAPE_RANGE * self.max_shape), self.max_shape)
+            exact = shape_score(table.log_time, shape, mean_log_event)
+        return cls(table.records, to_lattice(exact, -exponent), table.n_records)
 
     @property
-    def bounds(self) -> FloatArray:
-        """Least and largest log shape, and log scale in units of the horizon, of an estimate."""
-        log_max = math.log(self.max_shape)
-        return np.array([(log_max + math.log(SHAPE_RANGE), log_max), self.way.log_scales(self)])
+    def total(self) -> int:
+        """h, the sum of phi over the records."""
+        return int(self.counts @ self.score)
 
-    def stated(self) -> dict[str, Any]:
-        """Return the parameters that a release states."""
-        return {
-            "max_time": self.max_time,
-            "omega": self.omega,
-            "max_shape": self.max_shape,
-            "shape_fraction": "auto" if self.shape_fraction is None else self.shape_fraction,
-        }
+    def to_raise(self) -> int:
+        """Return the records to change before h can be 0 or more."""
+        return self._to_change(-self.total, self.score.max() - self.score)
 
-    def plan(self) -> Plan:
-        """Return the plan of what is released, of records as they are read, or of their counts."""
-        return self.way.plan(self)
+    def to_lower(self) -> int:
+        """Return the records to change before h can be 0 or less."""
+        return self._to_change(self.total, self.score - self.score.min())
 
-    def plan_of(self, tree: Node, words: str) -> Plan:
-        """Return the plan that consists of measurements."""
-        inputs = {"n_records": self.n_records, **self.stated()}
-        if self.way.n_rungs is not None:
-            inputs["n_rungs"] = self.way.n_rungs
-        if self.left_censored:
-            inputs[LEFT_CENSORED] = True
-        return Plan(tree, self.epsilon, inputs=inputs, assumed=ASSUMED, words=words)
+    def _to_change(self, needed: int, gains: IntArray) -> int:
+        return records_to_change(self.counts, gains, needed, self.n_records) if needed > 0 else 0
 
 
-class Way(NamedTuple):
-    """A way to fit: its plan for a setting, how records are read for it, and ends of log scales.
+@dataclass(frozen=True)
+class ReleasedMeanLevels:
+    """Ladder levels given a released mean of log event times.
 
-    The plan releases ``shape``, ``log_scale`` in units of the horizon and, but for baselines,
-    ``n_events``. ``read`` takes records, max_time and omega. ``n_rungs`` is where a ladder
-    ends; None: where its rungs hardly matter any more.
+    Only the sum over all records is private here, and the ladder is exact: its level is the
+    distance to the nearest data set that has its solution in the cell.
     """
 
-    plan: Callable[[WeibullSetting], Plan]
-    read: Callable[[Targets, float, float], CountTable | LogTimes]
-    log_scales: Callable[[WeibullSetting], tuple[float, float]]
-    n_rungs: int | None = None
+    table: CountTable
+    mean_log_event: float
+    max_shape: float
+    left_censored: bool = False
+    n_cells: ClassVar[int] = N_CELLS
+
+    def down_to(self, node: int) -> int:
+        """Count records to change for a shape at most the node's."""
+        return 0 if node >= self.n_cells else self._score(node).to_raise()
+
+    def up_to(self, node: int) -> int:
+        """Count records to change for a shape at least the node's."""
+        return 0 if node <= 0 else self._score(node).to_lower()
+
+    def _score(self, node: int) -> ScoreTable:
+        shape = shape_at(node, self.max_shape)
+        return ScoreTable.at(self.table, shape, self.mean_log_event, self.left_censored)
+
+
+@dataclass
+class ExactLevels:
+    """Levels of the paper's ladder with exact extremes on both sides of its equation.
+
+    The mean of log event times is private here. At k changed records it is bounded by its own
+    extremes, and the sum of phi by its extremes given those.
+    """
+
+    table: CountTable
+    max_shape: float
+    top: int
+    left_censored: bool = False
+    n_cells: ClassVar[int] = N_CELLS
+
+    def __post_init__(self) -> None:
+        events = self.table.events
+        #: Bins below 0 at which an event of each bin counts.
+        self._distance = N_BINS - event_bins(self.left_censored)
+        #: Events, and the sum of their distances, up to each bin; events up to each that has some.
+        self._number, self._total = np.cumsum(events), np.cumsum(events * self._distance)
+        self._ends_of_bins = self._number[events > 0]
+
+    def down_to(self, node: int) -> int:
+        """Count records to change for a shape at most the node's."""
+        if node >= self.n_cells:
+            return 0
+        return self._first(lambda k: self._score(node, self.least_mean(k)).to_raise() <= k * UNIT)
+
+    def up_to(self, node: int) -> int:
+        """Count records to change for a shape at least the node's."""
+        if node <= 0:
+            return 0
+        return self._first(lambda k: self._score(node, self.largest_mean(k)).to_lower() <= k * UNIT)
+
+    def _first(self, reached: Callable[[int], bool]) -> int:
+        return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
+
+    def _score(self, node: int, mean_log_event: float) -> ScoreTable:
+        shape = shape_at(node, self.max_shape)
+        return ScoreTable.at(self.table, shape, mean_log_event, self.left_censored)
+
+    def largest_mean(self, k: int) -> float:
+        """Return the largest mean of log event times at k changed records; 0 without events.
+
+        The j smallest leave, and all who changed have an event at the horizon.
+        """
+        number, distance = self._number, self._total
+        n_events, total = int(number[-1]), int(distance[-1])
+        if k >= n_events:
+            return 0.0
+        spare = self.table.n_records - n_events
+        # Between ends of bins the mean is monotone in j, unless spare records run out.
+        j = np.clip(np.append(self._ends_of_bins, [0, k - spare, k]), 0, k)
+        bin_ = np.searchsorted(number, j)
+        removed = distance[bin_] - (number[bin_] - j) * self._distance[bin_]
+        means = (total - removed) / (n_events + np.minimum(k - j, spare))
+        return -float(means.min()) * self.table.omega / N_BINS
+
+    def least_mean(self, k: int) -> float:
+        """Return the least mean of log event times at k changed records.
+
+        The k largest go to the least time; 0 for no events.
+        """
+        number, distance = self._number, self._total
+        n_events = int(number[-1])
+        furthest = int(self._distance[0])
+        if n_events == 0:
+            return 0.0 if k == 0 else -furthest * self.table.omega / N_BINS
+        j = min(k, n_events)
+        kept = n_events - j
+        bin_ = int(np.searchsorted(number, kept))
+        kept_distance = int(distance[bin_]) - (int(number[bin_]) - kept) * int(self._distance[bin_])
+        return -((kept_distance + j * furthest) / n_events) * self.table.omega / N_BINS

@@ -1,4 +1,4 @@
-"""Private Weibull distributions of survival times: DPWeibullFitter, and what others share."""
+"""DPWeibullFitter, and the base of private Weibull distributions of survival times."""
 
 from __future__ import annotations
 
@@ -19,39 +19,35 @@ from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.released_curve import ReleasedCurve, stated_records
 from skdpsurv.survival.univariate import UnivariateFitter
-from skdpsurv.survival.weibull.counts import (
+from skdpsurv.survival.weibull.counts import Records, log_times
+from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
+from skdpsurv.survival.weibull.plan import (
     LEFT_CENSORED,
-    CountTable,
-    LogTimes,
+    MAXIMUM_LIKELIHOOD,
+    TIGHT,
     Way,
     WeibullSetting,
-    log_times,
 )
-from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
-from skdpsurv.survival.weibull.plan import MAXIMUM_LIKELIHOOD, TIGHT
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-
-#: Beyond that, doubles do not count.
+#: Largest number of records that doubles represent.
 MOST_RECORDS = 2**53
-#: Name of a released value: the covariance of log scale and log shape, where fits were pooled.
+#: Name of a released value: the covariance of log scale and log shape of pooled fits.
 LOG_COVARIANCE = "log_covariance"
-#: Doubles reach so far, on the log scale.
+#: Largest logarithm of a released value.
 LARGEST_LOG = 700.0
 
 
 class WeibullDistribution(ReleasedCurve):
-    """Scale and shape, as a release has them."""
+    """Scale and shape of a release."""
 
     main, names = "cumulative_hazard", ("lambda_", "rho_")
 
     def __init__(self, release: Release) -> None:
         rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
-        if not all(
-            value.dtype == float and value.ndim == 0 and value > 0 for value in (rho, scale)
-        ):
+        if not all(x.dtype == float and x.ndim == 0 and x > 0 for x in (rho, scale)):
             raise ValueError("values of the release must hold rho and lambda, positive numbers.")
         check_parameters(release, "max_time", "omega")
         super().__init__(release)
@@ -63,7 +59,7 @@ class WeibullDistribution(ReleasedCurve):
         self.log_covariance = _log_covariance(release)
         self.exact = math.isinf(release.guarantee.epsilon)
         self.estimate = Estimate(self.rho, math.log(self.scale / self.max_time), n_events)
-        #: Where records are simulated by the mechanism: an estimator with its public parameters.
+        #: An estimator with the public parameters, which simulates records by the mechanism.
         self.fitter = release.kinds[release.estimator](
             release.made_by.epsilon, **release.parameters
         )
@@ -110,14 +106,11 @@ class WeibullDistribution(ReleasedCurve):
 
 
 class WeibullCurve(UnivariateFitter, released=False):
-    """Base of private Weibull distributions: a subclass says by which plan they are fitted.
-
-    It sets ``_way``; a release states its parameters.
-    """
+    """Base of private Weibull distributions; a subclass sets ``_way``, the way to fit."""
 
     _curve_type = WeibullDistribution
 
-    #: Numbers are such that double precision can work with them.
+    #: Ranges in which double precision is enough.
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),
         "max_time": horizon(number_in(1e-150, 1e150)),
@@ -150,16 +143,16 @@ class WeibullCurve(UnivariateFitter, released=False):
     @property
     @abstractmethod
     def _way(self) -> Way:
-        """How it is fitted."""
+        """The way to fit."""
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return self._setting(shape).stated()
 
     def _setting(self, shape: Shape) -> WeibullSetting:
-        """Return what is public of a fit."""
+        """Return the public numbers of a fit."""
         fraction, way = self.shape_fraction, self._way
         if math.isinf(self.epsilon):
-            way = MAXIMUM_LIKELIHOOD._replace(n_rungs=way.n_rungs)
+            way = MAXIMUM_LIKELIHOOD._replace(n_levels=way.n_levels)
         return WeibullSetting(
             way=way,
             n_records=shape.n_records,
@@ -171,15 +164,16 @@ class WeibullCurve(UnivariateFitter, released=False):
         )
 
     def _plan(self, shape: Shape) -> Plan:
-        return self._setting(shape).plan()
+        setting = self._setting(shape)
+        return setting.way.plan(setting)
 
-    def _read(self, shape: Shape, X: Any, y: Any, **options: Any) -> CountTable | LogTimes:
+    def _read(self, shape: Shape, X: Any, y: Any, **options: Any) -> Records:
         records = super()._read(shape, X, y, **options)
         public = self._setting(shape)
         return public.way.read(records, public.max_time, public.omega)
 
     def _publish(self, shape: Shape, published: Published) -> Self:
-        """Keep shape and scale, in the unit of time, and the number of events."""
+        """Publish shape and scale, in the unit of time, and the number of events."""
         known = published.values
         values = {
             "rho": known["shape"],
@@ -195,15 +189,13 @@ class WeibullCurve(UnivariateFitter, released=False):
 
 
 def _log_covariance(release: Release) -> FloatArray | None:
-    """Return the covariance that a pooled release holds; None of a fit."""
+    """Return the covariance of a pooled release; None for a fit."""
     if LOG_COVARIANCE not in release.values:
         return None
     found = released_array(release, LOG_COVARIANCE, (2, 2))
     (scale, both), (again, shape) = found.tolist()
     if both != again or not (scale > 0.0 and shape > 0.0 and scale * shape > both**2):
-        raise ValueError(
-            f"values of the release must hold {LOG_COVARIANCE!r} that is a covariance."
-        )
+        raise ValueError(f"values of the release must hold {LOG_COVARIANCE!r}, a covariance.")
     return found
 
 
@@ -219,9 +211,9 @@ def _stated_counts(release: Release) -> tuple[int, float | None]:
 class DPWeibullFitter(WeibullCurve):
     r"""Weibull distribution of survival times that protects every record it is fitted on.
 
-    What is released (shape, scale and number of events) is epsilon-differentially private under
-    replacement of one record: whatever one person's time and event status are, the probability of
-    any release changes by a factor of at most :math:`e^\epsilon`.
+    The released shape, scale and number of events are epsilon-differentially private under
+    replacement of one record: one person's time and event status change the probability of any
+    release by a factor of at most :math:`e^\epsilon`.
 
     The survival function is :math:`S(t) = \exp(-(t/\lambda)^\rho)`, as in lifelines.
 
@@ -229,20 +221,19 @@ class DPWeibullFitter(WeibullCurve):
     ----------
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the maximum likelihood fit,
-        for reference, without any privacy: lifelines' where no time is below
-        ``max_time * exp(-omega)``, and where some are, that of ``fit_interval_censoring``, of
-        events there only known to have been before.
+        for reference, without any privacy, as lifelines' ``WeibullFitter`` does. Times of 0 are
+        left-censored at ``max_time * exp(-omega)``, as in ``fit_interval_censoring``.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.
     omega : float, default=5.0
-        Of events before ``max_time * exp(-omega)``, zero among them, only that is used. Public.
-        Noise grows with omega; as it falls, less is used of small times.
+        Events before ``max_time * exp(-omega)``, zero among them, are left-censored at it. Public.
+        Noise grows with omega; a small omega loses information about small times.
     max_shape : float, default=10.0
         Largest shape. Public.
     shape_fraction : float or "auto", default="auto"
-        Share of epsilon that is spent on the shape. "auto" is 0.45 to 0.75,
-        by the events per follow-up time, as far as these have been released.
+        Share of epsilon that is spent on the shape. "auto" is 0.45 to 0.75, by the released number
+        of events per follow-up time.
     alpha : float, default=0.05
         Intervals of tables such as ``confidence_interval_`` cover 1 - alpha.
     random_state : None or int, default=None
@@ -260,9 +251,9 @@ class DPWeibullFitter(WeibullCurve):
     median_survival_time_ : float
         In the unit of ``max_time``; follows from the two.
     guarantee_ : PrivacyGuarantee
-        What was promised, about what, under which assumptions.
+        The privacy guarantee, with its assumptions.
     release_ : Release
-        The thing to publish; ``DPWeibullFitter.from_release`` rebuilds the model.
+        The result to publish; ``DPWeibullFitter.from_release`` rebuilds the model.
     n_features_in_ : int
         Columns of X, which are not used; 0 if there was none.
     feature_names_in_ : ndarray of str
@@ -274,7 +265,7 @@ class DPWeibullFitter(WeibullCurve):
         If a parameter breaks its rule, or times are negative or not finite, or events are not
         0 and 1, or lengths differ. No budget is spent.
     BudgetExceededError
-        If the accountant's budget would be exceeded; no record has been read then.
+        If the accountant's budget would be exceeded, before any record is read.
 
     See Also
     --------
@@ -285,23 +276,21 @@ class DPWeibullFitter(WeibullCurve):
     -----
     Neighbours: replace-one; the number of records is public. Theorems and sensitivities:
     docs/proofs/ladder. Times are counted in 2,048 bins of log time first, each 0.25 % wide at the
-    default omega; ``epsilon=numpy.inf`` uses the times themselves, and is lifelines' fit up to
-    ``max_time``: of omega only times of 0 know, which are taken for times before the least.
+    default omega; ``epsilon=numpy.inf`` uses the times themselves, and omega for times of 0 alone.
 
     Noise is added to the number of events, the follow-up time and the sum of log event times; a
-    ladder draws the shape from what is left. Events before ``max_time * exp(-omega)`` are taken for
-    what they are. Records censored before it count as having been at risk for half of what they
-    would have been until then.
+    ladder then draws the shape. Events before ``max_time * exp(-omega)`` are left-censored. Records
+    censored before it count as having been at risk for half of their expected time until then.
 
     Intervals simulate records from Weibull distributions around the released one, and hold the
-    shapes for which the released one is not extreme; they are true if times are Weibull, and always
-    hold the estimate. docs/benchmarks/weibull has the coverage measured. How records were censored
-    is only known as far as the number of events tells. A simulated fit takes a few milliseconds,
-    whatever the number of records.
+    shapes for which the released one is not extreme. They assume that times are Weibull, and always
+    hold the estimate. Censoring is known from the number of events alone. docs/benchmarks/weibull
+    has the measured coverage. A simulated fit takes a few milliseconds, whatever the number of
+    records.
 
-    Times beyond ``max_time`` or below the least are clipped silently by design: how many were
-    clipped is private. Releases of version 1 took small times as exact; they load, and their
-    intervals are those of the mechanism that made them.
+    Times beyond ``max_time`` or below the least are clipped silently by design, as their number is
+    private. Releases of version 1 took small times as exact; they load, and their intervals are
+    those of the mechanism that made them.
 
     References
     ----------

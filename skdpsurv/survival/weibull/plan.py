@@ -1,39 +1,31 @@
-r"""What Weibull fits ask of the records, who are given by counts over bins of log time.
+r"""Settings and plans of Weibull fits, and their measurements of counts over bins of log time.
 
-A ladder draws the shape :math:`\rho`. For the scale, :math:`\lambda^\rho = \tau / \delta` with
-:math:`\delta` the number of events and :math:`\tau = \sum u^\rho`, times u being in units of the
-horizon. Neighbours: replace-one. Theorems and sensitivities: docs/proofs/ladder.
+A ladder draws the shape :math:`\rho`. The scale follows from :math:`\lambda^\rho = \tau / \delta`
+with :math:`\delta` the number of events and :math:`\tau = \sum u^\rho`, times u in horizons. In the
+tight ladder two noisy sums give one side of the paper's equation, :math:`1/p + S/N`; the ladder has
+the other side. With many events per follow-up time, one Newton step on a noisy score follows.
 
-Plans of Weibull fits: without privacy, and by a tight ladder.
-
-On one side of the paper's equation stands :math:`1/p + S/N`, two sums. Noise on
-these costs half of what a ladder pays, whose epsilon is halved by the exponential mechanism, and
-the number of events is needed for the scale anyway. The ladder then has the other side alone.
-
-Where there are many events per follow-up time, this is only a first fit, and one Newton step
-follows, on the noisy sum of a score: one sum for both sides, whose range at the first fit is known.
-
-Sensitivities: 1 for the number of events and for the follow-up time in horizons; omega for the sum
-of log event times, counted from any point of their range; 1 rung; the range of the score; 1 for a
-sum of powers. The share that each gets of epsilon may depend on what was released before.
+Neighbours: replace-one. Sensitivities: 1 for the number of events, for the follow-up time in
+horizons and for a sum of powers; omega for the sum of log event times, from any point of their
+range; 1 level; the range of the score. Theorems: docs/proofs/ladder.
 """
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdpsurv.dp import RandomSource, to_lattice
 from skdpsurv.dp.measurement import Distances, Known, Mechanism, NoisySum
-from skdpsurv.dp.plan import Plan, Sequential, Total
+from skdpsurv.dp.plan import Node, Plan, Sequential, Total
 from skdpsurv.dp.references import reference
-from skdpsurv.dp.types import IntArray
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import remaining_budget
 from skdpsurv.likelihoods.weibull import (
     BEFORE_PART,
@@ -45,30 +37,138 @@ from skdpsurv.likelihoods.weibull import (
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.survival.weibull.counts import (
-    CENTER,
-    LARGEST_CORRECTION,
-    LARGEST_LOG_SCALE,
     N_BINS,
-    STEEPEST,
     CountTable,
-    LogTimes,
-    Way,
-    WeibullSetting,
+    Records,
+    ReleasedMeanLevels,
+    Targets,
     all_log_times,
     before_offset,
+    bin_probabilities,
     count_table,
     event_bins,
-    exact_share,
     lattice_exponent,
     log_time_grid,
     log_time_variance,
+    shape_at,
 )
-from skdpsurv.survival.weibull.ladder import ReleasedMeanRungs, shape_at
 
+# Tuned on simulated Weibull data of many shapes, scales and censorings, and with the data sets of
+# docs/benchmarks/weibull in view. Shares are of epsilon, in the tight ladder.
+#: Shares of the number of events and of the follow-up time without a shape_fraction.
+EVENTS_SHARE, FOLLOW_UP_SHARE = 0.14, 0.03
+#: With one: their shares of the rest; half of what remains is for the last sum of powers.
+EVENTS_PART, FOLLOW_UP_PART = 0.4, 0.1
+#: Shares of ladder and last sum of powers, relative to the sum of log times: at one event per
+#: horizon of follow-up, and the power and the range of that rate by which they grow.
+LADDER_PART, RATE_POWER, RATE_RANGE = 0.4, 0.8, (0.25, 20.0)
+#: With a correction: shares of the sum of log times, ladder, first sum of powers, and score.
+CORRECTION_SHARES = (0.10, 0.10, 0.03, 0.35)
+#: A correction needs so many events times epsilon, and events per horizon of follow-up.
+CORRECTION_EVENTS, CORRECTION_RATE = 1500.0, 1.0
+#: Largest relative corrections of the shape, down and up.
+LARGEST_CORRECTION = (-0.5, 1.0)
+#: Origin of log event times, in bins: near their mean, against noise in the number of events.
+CENTER = 3 * N_BINS // 4
+#: Shape allowed by a released mean of log event times, relative to the largest.
+STEEPEST = 0.9
+#: Share of epsilon that pays for rounding of shares and scales.
+ROUNDING_SHARE = 2.0**-40
+#: Largest log scale, in horizons.
+LARGEST_LOG_SCALE = 300.0
+#: Public input of plans that take events before exp(-omega) as left-censored.
+LEFT_CENSORED = "left_censored"
 PROOF = reference("docs/proofs/ladder", "nguyen-hui-weibull", "nissim")
-
-#: Of neighbours' ladders an audit looks at so many nodes.
+ASSUMED = (
+    "n and every constructor parameter are public",
+    "max_time was not read off these records",
+)
+#: Nodes of neighbours' ladders that an audit compares.
 NODES_LOOKED_AT = 256
+
+
+@dataclass(frozen=True)
+class WeibullSetting:
+    """Public numbers of a fit, and its way.
+
+    ``shape_fraction`` None is the plan's own. With ``left_censored``, events before exp(-omega) are
+    left-censored, if the plan can do that; in releases of version 1 they were at exp(-omega).
+    """
+
+    way: Way
+    n_records: int
+    epsilon: float
+    max_time: float
+    omega: float
+    max_shape: float
+    shape_fraction: float | None = None
+    left_censored: bool = True
+
+    @property
+    def spendable(self) -> float:
+        return self.epsilon * (1.0 - ROUNDING_SHARE)
+
+    @property
+    def first_shares(self) -> tuple[float, float]:
+        """Shares of the number of events and of the follow-up time, in the tight ladder."""
+        if self.shape_fraction is None:
+            return EVENTS_SHARE, FOLLOW_UP_SHARE
+        rest = 1.0 - self.shape_fraction
+        return EVENTS_PART * rest, FOLLOW_UP_PART * rest
+
+    def later_shares(self, n_events: int, rate: float) -> tuple[float, ...]:
+        """Return shares for log times and ladder and, with a correction, first scale and score."""
+        if n_events * self.epsilon >= CORRECTION_EVENTS and rate >= CORRECTION_RATE:
+            shares: tuple[float, ...] = CORRECTION_SHARES
+        else:
+            part = LADDER_PART * min(max(rate, RATE_RANGE[0]), RATE_RANGE[1]) ** RATE_POWER
+            log_times_share = (1.0 - EVENTS_SHARE - FOLLOW_UP_SHARE) / (1.0 + 2.0 * part)
+            shares = log_times_share, part * log_times_share
+        if self.shape_fraction is None:
+            return shares
+        return tuple(self.shape_fraction * share / sum(shares) for share in shares)
+
+    def within_range(self, shape: float) -> float:
+        return min(max(shape, SHAPE_RANGE * self.max_shape), self.max_shape)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Least and largest log shape, and log scale in units of the horizon, of an estimate."""
+        log_max = math.log(self.max_shape)
+        return np.array([(log_max + math.log(SHAPE_RANGE), log_max), self.way.log_scales(self)])
+
+    def stated(self) -> dict[str, Any]:
+        return {
+            "max_time": self.max_time,
+            "omega": self.omega,
+            "max_shape": self.max_shape,
+            "shape_fraction": "auto" if self.shape_fraction is None else self.shape_fraction,
+        }
+
+    def plan_of(self, tree: Node, words: str) -> Plan:
+        inputs = {"n_records": self.n_records, **self.stated()}
+        if self.way.n_levels is not None:
+            inputs["n_rungs"] = self.way.n_levels
+        if self.left_censored:
+            inputs[LEFT_CENSORED] = True
+        return Plan(tree, self.epsilon, inputs=inputs, assumed=ASSUMED, words=words)
+
+
+def ladder_scales(public: WeibullSetting) -> tuple[float, float]:
+    return -public.omega, LARGEST_LOG_SCALE
+
+
+class Way(NamedTuple):
+    """A way to fit: its plan, its reading of records, the range of log scales, a ladder's height.
+
+    The plan releases ``shape``, ``log_scale`` in units of the horizon and, but for baselines,
+    ``n_events``. ``n_levels`` None is the level from which weights are negligible.
+    """
+
+    plan: Callable[[WeibullSetting], Plan]
+    read: Callable[[Targets, float, float], Records] = count_table
+    log_scales: Callable[[WeibullSetting], tuple[float, float]] = ladder_scales
+    n_levels: int | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -80,154 +180,137 @@ class WeibullSum(NoisySum):
     theorem = PROOF
 
     def spans(self) -> tuple[float, ...]:
-        """Return nothing: the rules of the parameters keep every number in range."""
-        return ()
+        return ()  # the rules of the parameters keep every number in range
 
 
 class Events(WeibullSum):
-    """How many events there are."""
+    """The number of events."""
 
     name = "Laplace noise on the number of events"
     asked = COUNT  # each record is one event at most
 
     def ask(self, known: Known, records: CountTable) -> int:
-        """Return the number."""
         return int(records.events.sum())
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
-        """Return a number that is possible."""
         return {"n_events": min(max(noisy, 1), self.public.n_records)}
 
 
 class Powers(WeibullSum):
-    """The sum of times in horizons to a power, each of which is between 0 and 1.
-
-    A record before the grid counts for half of the power of its beginning.
-    """
+    """The sum of times in horizons to a power, in [0, 1]; half of it for times before the grid."""
 
     @abstractmethod
     def power(self, known: Known) -> float:
-        """Return the power."""
+        """Return the exponent."""
 
     def query(self, known: Known) -> Sum:
-        """Powers lie in [0, 1]."""
         return Sum.of_reals(0.0, 1.0, -lattice_exponent(self.public.n_records, 1.0))
 
     def ask(self, known: Known, records: CountTable) -> int:
-        """Return the sum, of terms that are rounded bin by bin."""
         exact = np.exp(self.power(known) * records.log_time)
         if self.public.left_censored:
             exact[0] *= BEFORE_PART
         return int(records.records @ self.query(known).terms(exact))
 
     def log_total(self, known: Known, noisy: int) -> float:
-        """Return the log of the sum, within what is possible."""
+        """Return the log of the sum, clipped to its range."""
         most, exponent = math.log(self.public.n_records), self.query(known).exponent
         log_total = math.log(noisy) + exponent * math.log(2.0) if noisy > 0 else -math.inf
         return min(max(log_total, most - self.public.omega * self.power(known)), most)
 
 
 class FollowUp(Powers):
-    """The time that all records were followed, in horizons."""
+    """The follow-up time of all records, in horizons."""
 
     name = "Laplace noise on the follow-up time"
 
     def power(self, known: Known) -> float:
-        """Return 1."""
         return 1.0
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
-        """Return the time."""
         return {"follow_up": math.exp(self.log_total(known, noisy))}
 
 
 class Scale(Powers):
-    """The scale, at a shape that was released."""
+    """The log scale in units of the horizon, at a released shape."""
 
     name = "Laplace noise on a sum of powers of times"
 
     def power(self, known: Known) -> float:
-        """Return the shape."""
         return float(known["shape"])
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
-        """Return the log scale, in units of the horizon."""
         log_scale = (self.log_total(known, noisy) - math.log(known["n_events"])) / known["shape"]
         return {"log_scale": min(log_scale, LARGEST_LOG_SCALE)}
 
 
 class MeanLogTime(WeibullSum):
-    """The mean of log event times: their sum, in bins, moves by their range at most."""
+    """The mean of log event times; their sum, in bins, moves by at most their range."""
 
     name = "Laplace noise on the sum of log event times"
 
     @property
     def terms(self) -> IntArray:
-        """What an event of each bin counts, from a point of the range."""
         return event_bins(self.public.left_censored) - CENTER
 
     def query(self, known: Known) -> Sum:
-        """Who is no event counts 0, which is within the range."""
+        """Return the sum; a censored record counts 0, which is within the range."""
         return Sum(int(self.terms[0]), int(self.terms[-1]))
 
     def ask(self, known: Known, records: CountTable) -> int:
-        """Return the sum."""
         return int(records.events @ self.terms)
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
-        """Return a mean for which there are shapes."""
+        """Return a mean for which there are shapes: below -1 / max_shape."""
         omega = self.public.omega
         mean = ((CENTER + noisy / known["n_events"]) / N_BINS - 1.0) * omega
         least = -omega - before_offset(omega) * self.public.left_censored
-        # At -1 / max_shape or above no shape would do.
         return {"mean_log_event": min(max(mean, least), -1.0 / (STEEPEST * self.public.max_shape))}
 
 
 class Correction(WeibullSum):
-    """One Newton step from a first fit, on a sum of scores, which moves by their range at most."""
+    """One Newton step from a first fit, on a sum of scores, which moves by at most their range."""
 
     name = "Laplace noise on a score"
 
     def scores(self, known: Known) -> tuple[Sum, IntArray, IntArray]:
-        """Return what is asked, and the part of each bin with an event and without."""
+        """Return the query, and the term of each bin with an event and without."""
         public = self.public
         shape, log_scale, mean = known["shape"], known["log_scale"], known["mean_log_event"]
         weighted_mean = None
         if public.left_censored:
-            # Of score_with_before, at the first fit.
+            # As in score_with_before, at the first fit.
             before = math.exp(min(-shape * (public.omega + log_scale), 0.0)) / self._rate(known)
             weighted_mean = mean + 1.0 / shape
             weighted_mean -= before * (1.0 / shape - before_offset(public.omega))
         grid, cap = log_time_grid(public.omega), self._cap(known["n_events"])
         scores = efficient_score(grid, shape, log_scale, mean, cap, weighted_mean)
-        largest = max(float(np.abs(score).max()) for score in scores)
-        exponent = lattice_exponent(public.n_records, largest)
+        exponent = lattice_exponent(public.n_records, max(float(np.abs(s).max()) for s in scores))
         event, censored = (to_lattice(score, -exponent) for score in scores)
         ends = min(event.min(), censored.min()), max(event.max(), censored.max())
         return Sum(int(ends[0]), int(ends[1]), -exponent), event, censored
 
     def query(self, known: Known) -> Sum:
-        """Scores lie in their range, which the first fit decides."""
         return self.scores(known)[0]
 
     def query_range(self) -> Sequence[Sum]:
-        """Return the widest: no log time is further from a mean than omega."""
-        public = self.public
+        public = self.public  # no log time is further from a mean than omega
         widest = (1.0 + self._cap(public.n_records)) * public.omega + before_offset(public.omega)
         widest += 1.0 / (SHAPE_RANGE * public.max_shape)
         return [Sum.of_reals(-widest, widest, -lattice_exponent(public.n_records, widest))]
 
     def ask(self, known: Known, records: CountTable) -> int:
-        """Return the sum."""
         _, event, censored = self.scores(known)
         return int(records.events @ event + (records.records - records.events) @ censored)
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
-        """Return the corrected shape."""
         shape, omega = known["shape"], self.public.omega
         first = shape, known["log_scale"], self._rate(known), omega
-        exact = exact_share(*first) if self.public.left_censored else 1.0
-        # What the score falls by, per event, for a unit of shape.
+        exact = 1.0
+        if self.public.left_censored:
+            events, _ = bin_probabilities(*first)
+            exact = 1.0 - float(events[0]) / (float(events.sum()) or 1.0)
+        # The expected fall of the score, per event and unit of shape.
         information = exact * shape**-2.0 + log_time_variance(*first)
         step = self.query(known).value(noisy) / (float(known["n_events"]) * information * shape)
         low, high = LARGEST_CORRECTION
@@ -252,52 +335,49 @@ class Ladder(Mechanism):
     proof = PROOF
 
     @abstractmethod
-    def rungs(self, known: Known, records: CountTable) -> Rungs:
-        """Return how many records must change for shapes at most, and at least, at each node."""
+    def levels(self, known: Known, records: CountTable) -> Rungs:
+        """Return how many records must change for a shape at each node."""
 
     @property
-    def highest_rung(self) -> int:
-        """Where the ladder ends."""
-        return math.ceil(highest_level(self.price, self.public.way.n_rungs) / UNIT)
+    def top(self) -> int:
+        """Height of the ladder, in records."""
+        return math.ceil(highest_level(self.price, self.public.way.n_levels) / UNIT)
 
     def shape_at(self, node: float) -> float:
-        """Return the shape at a node."""
         return shape_at(node, self.public.max_shape)
 
     def place(self, source: RandomSource) -> float:
-        """Return where in its cell the shape is: no record has a part in that."""
+        """Return the shape's position in its cell, whatever the records."""
         return 0.5
 
     def run(self, known: Known, records: CountTable, source: RandomSource) -> dict[str, Any]:
-        """Draw a cell, and return the shape there."""
-        rungs = self.rungs(known, records)
-        cell = draw_cell(rungs, self.price, source, self.public.way.n_rungs)
+        levels = self.levels(known, records)
+        cell = draw_cell(levels, self.price, source, self.public.way.n_levels)
         return {"shape": self.public.within_range(self.shape_at(cell + self.place(source)))}
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
-        """Return how far rungs move, in records."""
-        first, second = self.rungs(known, one), self.rungs(known, other)
-        top, n = highest_level(self.price, self.public.way.n_rungs), first.n_cells
-        found = (
+        """Return the largest difference of levels, in records."""
+        first, second = self.levels(known, one), self.levels(known, other)
+        top, n = highest_level(self.price, self.public.way.n_levels), first.n_cells
+        gaps = (
             abs(min(a(node), top) - min(b(node), top))
             for node in range(1, n, max(1, n // NODES_LOOKED_AT))
             for a, b in ((first.down_to, second.down_to), (first.up_to, second.up_to))
         )
-        return [("rungs", max(found) / UNIT, 1.0)]
+        return [("rungs", max(gaps) / UNIT, 1.0)]
 
 
 class ReleasedMeanLadder(Ladder):
-    """On what is left once the mean of log event times was released."""
+    """A ladder given a released mean of log event times."""
 
-    def rungs(self, known: Known, records: CountTable) -> ReleasedMeanRungs:
-        """Return rungs at that mean."""
+    def levels(self, known: Known, records: CountTable) -> ReleasedMeanLevels:
         public, mean = self.public, known["mean_log_event"]
-        return ReleasedMeanRungs(records, mean, public.max_shape, public.left_censored)
+        return ReleasedMeanLevels(records, mean, public.max_shape, public.left_censored)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MaximumLikelihood(Mechanism):
-    """The fit without privacy, whatever omega is: but for times of 0, which have no logarithm."""
+    """The fit without privacy, whatever omega is, but for times of 0, which have no logarithm."""
 
     public: WeibullSetting
 
@@ -305,16 +385,13 @@ class MaximumLikelihood(Mechanism):
     proof = ""
     price = math.inf
 
-    def run(
-        self, known: Known, records: CountTable | LogTimes, source: RandomSource
-    ) -> dict[str, Any]:
-        """Fit the times, or their bins."""
+    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
         omega, max_shape = self.public.omega, self.public.max_shape
         x, events, weights, n_before = records.weighted(self.public.left_censored)
         full = weights > 0
         if full.any():
             x, events, weights = x[full], events[full], weights[full]
-        else:  # nothing but events before: their least time, as if it was theirs
+        else:  # nothing but events before the least time: exact at it
             x, events, weights = np.array([-omega]), np.array([n_before]), np.array([n_before])
             n_before = 0
         if n_before > 0:
@@ -331,10 +408,8 @@ class MaximumLikelihood(Mechanism):
         }
 
 
-#: What follows the number of events and the follow-up time in a tight ladder, without a correction
-#: and with one.
-LATER: tuple[Any, ...] = (MeanLogTime, ReleasedMeanLadder, Scale)
-CORRECTED = (*LATER, Correction, Scale)
+#: Measurements after the first two: all with a correction, else three.
+LATER: tuple[Any, ...] = (MeanLogTime, ReleasedMeanLadder, Scale, Correction, Scale)
 
 
 def tight_plan(public: WeibullSetting) -> Plan:
@@ -343,18 +418,19 @@ def tight_plan(public: WeibullSetting) -> Plan:
     def later(n_events: int, rate: float) -> Sequential:
         shares = public.later_shares(n_events, rate)
         rest = 1.0 - public.first_shares[0] - public.first_shares[1] - sum(shares)
-        kinds = CORRECTED if len(shares) > 2 else LATER
-        return Sequential(priced(public, kinds, (*shares, rest)))
-
-    def choose(known: Known) -> Sequential:
-        return later(known["n_events"], known["n_events"] / known["follow_up"])
+        return Sequential(priced(public, LATER[: len(shares) + 1], (*shares, rest)))
 
     first = priced(public, (Events, FollowUp), public.first_shares)
-    # At most a correction, if there can be events enough; else from no events to nothing but these.
+    # A correction, if there can be events enough; without one, the extremes of the rate.
     possible = later(public.n_records, math.inf), later(0, 0.0), later(0, math.inf)
     total = remaining_budget(public.epsilon, *(each.price for each in first))
+    rest = Total(
+        total,
+        lambda known: later(known["n_events"], known["n_events"] / known["follow_up"]),
+        possible,
+    )
     return public.plan_of(
-        Sequential((*first, Total(total, choose, possible))),
+        Sequential((*first, rest)),
         "Laplace noise on the number of events, the follow-up time and the sum of log event times, "
         "ladder for the shape, Laplace noise on sums for a correction of it and for the scale",
     )
@@ -366,12 +442,7 @@ def priced(public: WeibullSetting, kinds: Sequence[Any], shares: Sequence[float]
     return tuple(kind(price=share * public.spendable, public=public) for kind, share in pairs)
 
 
-def ladder_scales(public: WeibullSetting) -> tuple[float, float]:
-    """Return the least and the largest log scale that ladders release."""
-    return -public.omega, LARGEST_LOG_SCALE
-
-
-TIGHT = Way(tight_plan, count_table, ladder_scales)
+TIGHT = Way(tight_plan)
 MAXIMUM_LIKELIHOOD = Way(
     lambda public: public.plan_of(MaximumLikelihood(public=public), ""),
     partial(all_log_times, exact=True),

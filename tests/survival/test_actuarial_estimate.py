@@ -1,4 +1,4 @@
-"""What a noisy table of exits says: counts, rates, and their errors."""
+"""The actuarial estimate of a noisy table: counts, rates, and their errors."""
 
 from __future__ import annotations
 
@@ -6,20 +6,27 @@ import numpy as np
 import pytest
 
 from skdpsurv.dp import lattice_laplace, random_source
-from skdpsurv.survival.curves.exit_fit import Table, fit_exits, leaving, masses_of
+from skdpsurv.survival.curves.life_table import (
+    NoisyTable,
+    actuarial_estimate,
+    masses_of,
+    outcome_probabilities,
+)
 
 EVEN = np.full(8, 1.0 / 8)
 
 
 def law(events=0.1, censored=0.05, n_bands=8):
-    return leaving(np.array([np.full(n_bands, events), np.full(n_bands, censored)]))[0]
+    return outcome_probabilities(np.array([np.full(n_bands, events), np.full(n_bands, censored)]))[
+        0
+    ]
 
 
 def noisy(n=2000, epsilon=1.0, seed=0, **rates):
     rng = np.random.default_rng(seed)
     exact = rng.multinomial(n, law(**rates))
     noise = lattice_laplace(exact, 2.0 / epsilon, random_source(seed))
-    return exact, Table(noise.astype(float), 2, 8.0 / epsilon**2, n)
+    return exact, NoisyTable(noise.astype(float), 2, 8.0 / epsilon**2, n)
 
 
 class TestActuarialLaw:
@@ -27,20 +34,20 @@ class TestActuarialLaw:
     @pytest.mark.parametrize("n_ways", [2, 4])
     def test_everybody_leaves_once_and_slopes_are_derivatives(self, scale, n_ways):
         masses = scale * np.random.default_rng(0).random((n_ways, 6))
-        probability, slopes = leaving(masses)
+        probability, slopes = outcome_probabilities(masses)
         assert probability.sum() == pytest.approx(1.0, rel=1e-12)
         assert (probability >= 0).all()
         for place in np.ndindex(masses.shape):
             up, down = masses.copy(), masses.copy()
             up[place] *= 1 + 1e-5
             down[place] *= 1 - 1e-5
-            numeric = (leaving(up)[0] - leaving(down)[0]) / 2e-5
+            numeric = (outcome_probabilities(up)[0] - outcome_probabilities(down)[0]) / 2e-5
             row = slopes[place[0] * 6 + place[1]]
             np.testing.assert_allclose(row, numeric, rtol=1e-5, atol=2e-11)
 
     def test_masses_are_those_of_the_counts_that_they_expect(self):
         masses = np.random.default_rng(0).random((3, 6)) * 0.4
-        expected = 1e6 * leaving(masses)[0][:-1].reshape(3, 6)
+        expected = 1e6 * outcome_probabilities(masses)[0][:-1].reshape(3, 6)
         at_risk = 1e6 - np.append(0.0, np.cumsum(expected.sum(axis=0))[:-1])
         np.testing.assert_allclose(masses_of(expected, at_risk), masses[:-1], rtol=1e-9)
 
@@ -52,11 +59,11 @@ class TestActuarialLaw:
 
 def test_without_noise_counts_are_counts_and_hazards_product_limits():
     exact, _ = noisy(200)
-    fit = fit_exits(Table(exact.astype(float), 2, 0.0, 200), EVEN)
+    fit = actuarial_estimate(NoisyTable(exact.astype(float), 2, 0.0, 200), EVEN)
     np.testing.assert_allclose(np.append(fit.counts.ravel(), fit.stayed), exact, atol=1e-9)
     events = np.append(exact[:8], 0)
     alone = np.concatenate([exact[:8], np.zeros(8, int), [exact[8:].sum()]])
-    fit = fit_exits(Table(alone.astype(float), 2, 0.0, 200), EVEN)
+    fit = actuarial_estimate(NoisyTable(alone.astype(float), 2, 0.0, 200), EVEN)
     survival = np.exp(-np.cumsum(fit.hazards[0]))
     np.testing.assert_allclose(survival, 1.0 - np.cumsum(events)[:8] / 200, rtol=1e-9)
 
@@ -64,7 +71,7 @@ def test_without_noise_counts_are_counts_and_hazards_product_limits():
 def test_counts_add_up_and_curves_fall():
     for seed in range(20):
         _, table = noisy(300, 0.3, seed)
-        fit = fit_exits(table, EVEN)
+        fit = actuarial_estimate(table, EVEN)
         assert fit.n_people == pytest.approx(300)
         assert (fit.counts >= 0).all()
         assert (fit.hazards >= 0).all()
@@ -81,7 +88,7 @@ def test_noise_is_smoothed_and_is_less_than_that_of_the_cells():
         cells = np.maximum(table.cells, 0.0)
         at_risk = np.maximum(300 - np.append(0.0, np.cumsum(cells[:8] + cells[8:16])[:-1]), 1.0)
         plain = np.cumprod(1.0 - np.minimum(cells[:8] / at_risk, 1.0))
-        fit = fit_exits(table, EVEN)
+        fit = actuarial_estimate(table, EVEN)
         smooth = np.exp(-np.cumsum(fit.hazards[0]))
         errors.append([np.abs(curve - truth).max() for curve in (plain, smooth)])
     plain, smooth = np.mean(errors, axis=0)
@@ -96,7 +103,7 @@ def test_errors_are_as_large_as_they_are_said_to_be(n, epsilon):
     low = np.tril(np.ones((8, 8)))
     scores = []
     for seed in range(400):
-        fit = fit_exits(noisy(n, epsilon, seed)[1], EVEN)
+        fit = actuarial_estimate(noisy(n, epsilon, seed)[1], EVEN)
         error = np.sqrt(np.diag(low @ fit.covariance[:8, :8] @ low.T))
         scores.append((np.cumsum(fit.free[0]) - truth) / error)
     scores = np.array(scores)[:, [1, 3, 5]]
@@ -115,7 +122,7 @@ def test_no_table_is_too_strange(n, variance):
     with np.errstate(all="raise", under="ignore"):
         for cells in tables:
             for elsewhere in (None, (n / 2, 17 * variance)):
-                fit = fit_exits(Table(cells, 2, variance, n, elsewhere), EVEN)
+                fit = actuarial_estimate(NoisyTable(cells, 2, variance, n, elsewhere), EVEN)
                 for found in (fit.counts, fit.masses, fit.free, fit.covariance, fit.hazards):
                     assert np.isfinite(found).all()
                 assert (np.diag(fit.covariance) > 0).all()
@@ -123,13 +130,13 @@ def test_no_table_is_too_strange(n, variance):
 
 def test_a_group_knows_how_many_are_elsewhere():
     table = noisy(500, 1.0, 3)[1]
-    alone = fit_exits(Table(table.cells, 2, 8.0, 2000, (1500.0, 0.1)), EVEN)
+    alone = actuarial_estimate(NoisyTable(table.cells, 2, 8.0, 2000, (1500.0, 0.1)), EVEN)
     assert alone.n_people == pytest.approx(500, abs=5)
-    unsure = fit_exits(Table(table.cells, 2, 8.0, 2000, (1500.0, 1e6)), EVEN)
+    unsure = actuarial_estimate(NoisyTable(table.cells, 2, 8.0, 2000, (1500.0, 1e6)), EVEN)
     assert unsure.n_people == pytest.approx(table.cells.sum(), abs=30)
 
 
 def test_nobody_is_known_of_by_nothing():
-    fit = fit_exits(Table(np.zeros(17), 2, 8.0, 1000, (1000.0, 136.0)), EVEN)
+    fit = actuarial_estimate(NoisyTable(np.zeros(17), 2, 8.0, 1000, (1000.0, 136.0)), EVEN)
     assert fit.n_people < 30
     assert np.sqrt(fit.covariance[0, 0]) > 0.2

@@ -1,0 +1,373 @@
+r"""The actuarial life table of a noisy event-count table, its errors, and curves made of it.
+
+Outcomes w (events of each cause, and censoring) in bands of time k have masses of hazard
+:math:`a_{wk} = e^{\eta_{wk}} |k|`. Each cell is expected to hold :math:`E_{wk} = n\,p_{wk}(a)` of n
+people. The noisy count has
+
+.. math:: z = E (1 + \text{lump}) + \text{sampling} + \text{noise},\qquad
+   \operatorname{Var} z = v + E + \tau^2 E^2 ,
+
+with v the known variance of the noise. In a band, events have a mass :math:`a = \sum_w a_w` and
+censoring has b. Alone, a share :math:`A = 1 - e^{-a}` would have an event and a share
+:math:`B = 1 - e^{-b}` be censored; half of those who would do both have the event first:
+
+.. math::
+    P(\text{event } w) = S\,A\,(1 - B/2)\,a_w / a,\qquad P(\text{censored}) = S\,B\,(1 - A/2),
+
+with S the share that enters the band; :math:`S\,e^{-a-b}` stays. This is the actuarial life table.
+Without censoring, a is the product-limit estimate. If all censoring is at the end of a band, a is
+too large by a factor of at most 2, in that band alone.
+
+* Rates: the mode by Fisher scoring, with a random walk in :math:`\eta` as the prior, which smooths
+  bands that noise hides and has no weight elsewhere.
+* Counts: each expectation moved to the noisy count by
+  :math:`(E + \tau^2 E^2) / (v + E + \tau^2 E^2)`, and all of them to their known sum. Without noise
+  these are the counts, and curves made of them are product-limit estimates.
+* Errors: one Newton step from the mode without the prior, in the masses themselves, and its
+  covariance C. These :math:`\hat a` may be negative, have no bias from smoothing, and are close to
+  normal. The interval of a cumulative hazard, :math:`\hat A(t) \pm (z\,\sqrt{w' C w} + u)`,
+  allows by u for unknown times of censoring in bands that many leave.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy import linalg, special
+
+from skdpsurv.data.cells import stated_labels
+from skdpsurv.dp import random_source
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.survival.curves.table import Causes, check_size, stated_ends, table_variance
+from skdpsurv.survival.released_curve import ReleasedCurve, crossing, stated_records
+
+#: Prior standard deviations: log rates from the first band to the last, and their level around one
+#: event in two per horizon.
+WALK, LEVEL, TYPICAL_MASS = 1.5, 2.0, 0.5
+#: Relative standard deviation of a lump: how much a band may differ from its neighbours.
+LUMP = 0.2
+#: Prior standard deviation of the log of a group's share.
+SHARE_DEVIATION = 2.0
+#: Range of log masses of hazard in a band.
+LOG_MASSES = (-30.0, 4.0)
+#: Scoring: number of steps, longest step, tolerance.
+STEPS, LONGEST_STEP, SMALL_STEP = 60, 1.5, 1e-6
+#: Share of those at risk from which times of censoring within a band matter.
+MUCH = 0.25
+#: Largest standard error of a mass: nothing is known.
+LARGEST_ERROR = 1e3
+#: Doubles represent fractions of counts up to this number.
+MOST_RECORDS = 2**50
+
+
+def outcome_probabilities(masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the probability of each cell, and its derivatives by the logs of the masses."""
+    n_outcomes, q = masses.shape
+    events, b = masses[:-1], masses[-1]
+    a = events.sum(axis=0)
+    share = events / a
+    some, lost = -np.expm1(-a), -np.expm1(-b)
+    both = np.cumsum(a + b)
+    entering = np.exp(a + b - both)
+    outcome = np.concatenate([share * some * (1.0 - lost / 2.0), [lost * (1.0 - some / 2.0)]])
+    probability = np.append((entering * outcome).ravel(), np.exp(-both[-1]))
+
+    # Derivatives of an outcome in the same band by each mass: (by, of, band).
+    own = np.empty((n_outcomes, n_outcomes, q))
+    by_all = np.exp(-a) * (1.0 - lost / 2.0) - some * (1.0 - lost / 2.0) / a
+    own[:-1, :-1] = share * by_all
+    own[np.arange(n_outcomes - 1), np.arange(n_outcomes - 1)] += some * (1.0 - lost / 2.0) / a
+    own[:-1, -1] = -lost * np.exp(-a) / 2.0
+    own[-1, :-1] = -share * some * np.exp(-b) / 2.0
+    own[-1, -1] = np.exp(-b) * (1.0 - some / 2.0)
+    slopes = np.zeros((n_outcomes, q, n_outcomes, q))
+    # All outcomes of later bands fall alike with any mass before.
+    later = np.triu(np.ones((q, q)), 1)
+    slopes -= (later[:, None, :] * (entering * outcome))[None]
+    band = np.arange(q)
+    slopes[:, band, :, band] += np.moveaxis(own * entering, -1, 0)
+    end = np.full((n_outcomes * q, 1), -probability[-1])
+    table = np.hstack([slopes.reshape(n_outcomes * q, n_outcomes * q), end])
+    return probability, table * masses.reshape(-1, 1)
+
+
+def masses_of(counts: FloatArray, at_risk: FloatArray) -> FloatArray:
+    """Return the masses at which some counts of events are expected."""
+    at_risk = np.maximum(at_risk, 1e-300)
+    # Rounding may let more leave than are left.
+    events = np.minimum(counts[:-1].sum(axis=0) / at_risk, 1.0)
+    censored = np.minimum(counts[-1] / at_risk, 1.0 - events)
+    # B solves B^2 - (2 - d) B + 2 c = 0, with d the difference of both shares; A = B + d.
+    linear = 2.0 - (events - censored)
+    root = np.sqrt(np.maximum(linear**2 - 8.0 * censored, 0.0))
+    # The smaller root, without cancellation.
+    lost = 4.0 * censored / np.maximum(linear + root, 1e-300)
+    some = lost + events - censored
+    # At the end half a person stays, so that a curve never falls to 0.
+    most = 1.0 - np.minimum(0.5, 0.5 / np.maximum(at_risk, 1.0))
+    total = -np.log1p(-np.clip(some, 0.0, most))
+    share = counts[:-1] / np.maximum(counts[:-1].sum(axis=0), 1e-300)
+    return np.asarray(total * share)
+
+
+@dataclass(eq=False)
+class NoisyTable:
+    """A noisy event-count table of one group.
+
+    ``cells`` holds outcomes by band, and those who stay, with noise of a ``variance``; ``n_people``
+    counts all groups; ``elsewhere`` is the noisy count of people in other groups, and its variance.
+    """
+
+    cells: FloatArray
+    n_outcomes: int
+    variance: float
+    n_people: int
+    elsewhere: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        self.n_bands = (self.cells.size - 1) // self.n_outcomes
+        #: Noisy counts, of cells and of people in other groups, and variances of their noise.
+        count, variance = self.elsewhere or ([], [])
+        self.observed = np.append(self.cells, count)
+        self.variances = np.append(np.full(self.cells.size, self.variance), variance)
+
+
+@dataclass(eq=False)
+class ActuarialEstimate:
+    """Estimates from a noisy table, with arrays of shape (n_outcomes, n_bands).
+
+    ``counts`` of outcomes and ``stayed`` at the horizon are not negative; ``masses`` of hazard are
+    smoothed and positive; ``free`` masses are not smoothed, and have a ``covariance``.
+    """
+
+    counts: FloatArray
+    stayed: float
+    masses: FloatArray
+    free: FloatArray
+    covariance: FloatArray
+
+    def __post_init__(self) -> None:
+        self.n_people = float(self.counts.sum()) + self.stayed
+        #: People at the start of each band, and at the end of the last.
+        gone = np.append(0.0, np.cumsum(self.counts.sum(axis=0)))
+        self.at_risk = np.maximum(self.n_people - gone, 0.0)
+        #: Masses of hazard of events at which the counts are expected.
+        self.hazards = masses_of(self.counts, self.at_risk[:-1])
+        #: Possible error of the events' mass in each band by unknown times of censoring.
+        lost = np.minimum(self.counts[-1] / np.maximum(self.at_risk[:-1], 1e-300), 1.0)
+        self.unplaced = np.where(lost > MUCH, self.hazards.sum(axis=0) * lost / 2.0, 0.0)
+
+
+def actuarial_estimate(table: NoisyTable, width: FloatArray) -> ActuarialEstimate:
+    """Fit a table."""
+    model = _Model(table, width)
+    parameters = model.mode()
+    expected, slopes = model.expected(parameters)
+    masses, counts = model.masses(parameters), model.counts(expected)
+    shape, n_masses = masses.shape, masses.size
+
+    # By the masses themselves instead of their logs.
+    slopes[:n_masses] /= masses.ravel()[:, None]
+    weights = 1.0 / np.maximum(table.variances + expected, 1e-9)
+    information = (slopes * weights) @ slopes.T
+    information[np.diag_indices_from(information)] += LARGEST_ERROR**-2.0
+    score = slopes @ (weights * (table.observed - expected))
+    covariance = _solved(information, np.eye(len(information)))
+    step = covariance @ score
+    return ActuarialEstimate(
+        counts=counts[:n_masses].reshape(shape),
+        stayed=float(counts[n_masses]),
+        masses=masses,
+        free=masses + step[:n_masses].reshape(shape),
+        covariance=covariance[:n_masses, :n_masses].copy(),
+    )
+
+
+class _Model:
+    """Expected counts, by logs of rates and, with other groups, of the group's share."""
+
+    def __init__(self, table: NoisyTable, width: FloatArray) -> None:
+        self.table = table
+        self.log_width = np.tile(np.log(width / width.sum()), table.n_outcomes)
+        q = table.n_bands
+        walk = np.diff(np.eye(q), axis=0)
+        one = walk.T @ walk * (q / WALK**2) + np.full((q, q), (q * LEVEL) ** -2.0)
+        self.precision = linalg.block_diag(*[one] * table.n_outcomes)
+        self.start = np.full(self.log_width.size, np.log(TYPICAL_MASS))
+        if table.elsewhere is not None:
+            self.precision = linalg.block_diag(self.precision, SHARE_DEVIATION**-2.0)
+            self.start = np.append(self.start, np.log(0.5))
+
+    def masses(self, parameters: FloatArray) -> FloatArray:
+        """Return masses of hazard, of shape (n_outcomes, n_bands)."""
+        logs = parameters[: self.log_width.size] + self.log_width
+        return np.exp(np.clip(logs, *LOG_MASSES)).reshape(self.table.n_outcomes, -1)
+
+    def expected(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return expected counts, and their derivatives by each parameter."""
+        probability, slopes = outcome_probabilities(self.masses(parameters))
+        n = float(self.table.n_people)
+        if self.table.elsewhere is None:
+            return n * probability, n * slopes
+        n_here = n * float(np.exp(min(parameters[-1], 0.0)))
+        here = n_here * probability
+        by_mass = np.pad(n_here * slopes, ((0, 0), (0, 1)))
+        return np.append(here, n - n_here), np.vstack([by_mass, np.append(here, -n_here)])
+
+    def mode(self) -> FloatArray:
+        """Return the posterior mode of the parameters."""
+        parameters = self.start
+        for number in range(STEPS):
+            expected, slopes = self.expected(parameters)
+            weights = 1.0 / (self.table.variances + self.spread(expected) + 1e-9)
+            away = self.table.observed - expected
+            score = slopes @ (weights * away) - self.precision @ (parameters - self.start)
+            information = (slopes * weights) @ slopes.T + self.precision
+            step = _solved(information, score)
+            largest = float(np.max(np.abs(step)))
+            # Weights depend on the parameters: shorter steps end cycles.
+            longest = LONGEST_STEP / (1 + number // 15)
+            parameters = parameters + step * min(1.0, longest / max(largest, 1e-300))
+            if largest < SMALL_STEP:
+                break
+        return parameters
+
+    def spread(self, expected: FloatArray) -> FloatArray:
+        """Return the variance of counts without noise: by sampling, and by lumps."""
+        lumps = (LUMP * expected) ** 2
+        if self.table.elsewhere is not None:
+            lumps[-1] = 0.0
+        return expected + lumps
+
+    def counts(self, expected: FloatArray) -> FloatArray:
+        """Return posterior means of the counts, not negative and of the known sum."""
+        spread, noise = self.spread(expected), self.table.variances
+        whole = np.maximum(spread + noise, 1e-300)
+        counts = expected + spread / whole * (self.table.observed - expected)
+        # The difference from the known sum is shared by posterior variances.
+        unknown = spread * noise / whole
+        total = float(self.table.n_people)
+        counts += unknown * (total - counts.sum()) / max(unknown.sum(), 1e-300)
+        counts = np.maximum(counts, 0.0)
+        if not counts.sum() > 0.0:  # without noise and without anybody
+            counts = expected
+        return np.asarray(counts * (total / counts.sum()))
+
+
+def _solved(information: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve a positive system, whatever its scales, without LAPACK's warnings."""
+    size = np.sqrt(np.diag(information))
+    scaled = information / np.outer(size, size) + 1e-13 * np.eye(len(size))
+    factor = linalg.cho_factor(scaled, lower=True, check_finite=False)
+    by = size if right.ndim == 1 else size[:, None]
+    return np.ascontiguousarray(linalg.cho_solve(factor, right / by, check_finite=False) / by)
+
+
+class LifeTableCurve(ReleasedCurve):
+    """Curves from one noisy table, of everybody and of groups: hazards at the ends of bands."""
+
+    short_name = "KM"
+    #: Parameters that a release must state.
+    needed: ClassVar[tuple[str, ...]] = ("max_time", "n_intervals", "breakpoints")
+
+    def __init__(self, release: Release) -> None:
+        check_parameters(release, *self.needed)
+        super().__init__(release)
+        check_size(release.parameters)
+        self.causes = Causes.of(release.parameters)
+        n_records = stated_records(release, MOST_RECORDS)
+        labels = release.parameters.get("groups")
+        self.groups = None if labels is None else stated_labels("groups", labels)
+        self.ends = stated_ends(release.parameters)
+        n_groups = 1 if self.groups is None else self.groups.size
+        n_outcomes = self.causes.number + 1
+        cells = released_array(release, "counts", (n_groups, n_outcomes * self.ends.size + 1))
+        variance = table_variance(release)
+        exact = variance > 0.0 or (cells.min() >= 0.0 and cells.sum() == n_records)
+        if np.abs(cells).max() > 2.0**62 or np.any(cells != np.rint(cells)) or not exact:
+            raise ValueError("values of the release must hold counts that are counts.")
+        width = np.diff(self.ends, prepend=0.0) / self.ends[-1]
+        tables = [NoisyTable(cells.sum(axis=0), n_outcomes, n_groups * variance, n_records)]
+        if n_groups > 1:
+            others = (n_groups - 1) * cells.shape[1] * variance
+            for own in cells:
+                elsewhere = cells.sum() - own.sum(), others
+                tables.append(NoisyTable(own, n_outcomes, variance, n_records, elsewhere))
+        self._groups = [(table, actuarial_estimate(table, width)) for table in tables]
+        self._show_group(0)
+
+    def _show_group(self, index: int) -> None:
+        """Show everybody (0), or one group."""
+        self.table, self.fit = self._groups[index]
+        self.estimates = np.cumsum(self.of_events(self.fit.hazards).sum(axis=0))
+
+    def of_group(self, label: Any) -> Self:
+        """Return the curve of one of the groups."""
+        view = copy.copy(self)
+        if self.groups is not None and self.groups.size > 1:  # one group is everybody
+            view._show_group(1 + self.groups.tolist().index(label))
+        return view
+
+    def of_events(self, masses: FloatArray) -> FloatArray:
+        """Return masses of events alone, of shape (..., n_causes, n_bands)."""
+        return masses[..., : self.causes.number, :]
+
+    @property
+    def fitted(self) -> dict[str, Any]:
+        """Labels of groups, and of the group that is shown."""
+        return {"groups_": self.groups, "group_": None}
+
+    @property
+    def at_knots(self) -> FloatArray:
+        """Cumulative hazards at the times of ``timeline``."""
+        return np.append(0.0, self.estimates)
+
+    @property
+    def timeline(self) -> FloatArray:
+        """Edges of the bands, from 0 on."""
+        return np.append(0.0, self.ends)
+
+    def knots(self, end: float) -> FloatArray:
+        return np.append(self.timeline[self.timeline < end], end)
+
+    def cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
+        """Interpolate values at the ends of bands, linearly and from 0."""
+        cumulated = np.concatenate([np.zeros((*parameters.shape[:-1], 1)), parameters], axis=-1)
+        band = np.clip(np.searchsorted(self.ends, times), 0, self.ends.size - 1)
+        starts = self.timeline[band]
+        part = np.clip((times - starts) / (self.ends[band] - starts), 0.0, 1.0)
+        # A sum of both ends is exact at either of them.
+        return cumulated[..., band] * (1.0 - part) + cumulated[..., band + 1] * part
+
+    def time_of(self, cumulative_hazard: float) -> float:
+        return crossing(self.timeline, self.at_knots, cumulative_hazard)
+
+    def survival_interval(self, times: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Return pointwise intervals of survival without any event."""
+        starts, n_causes = self.timeline[:-1], self.causes.number
+        elapsed = np.clip((times[:, None] - starts) / (self.ends - starts), 0.0, 1.0)
+        causes = np.tile(elapsed, n_causes)
+        q = causes.shape[1]
+        covariance = self.fit.covariance[:q, :q]
+        hazard = elapsed @ self.fit.free[:n_causes].sum(axis=0)
+        error = np.sqrt(np.einsum("ti,ij,tj->t", causes, covariance, causes, optimize=True))
+        half = special.ndtri((1.0 + level) / 2.0) * error + elapsed @ self.fit.unplaced
+        return np.exp(-np.maximum(hazard + half, 0.0)), np.exp(-np.maximum(hazard - half, 0.0))
+
+    def plausible_masses(self, n_draws: int) -> FloatArray:
+        """Draw masses of events that may be true, of shape (n_draws, n_causes, n_bands).
+
+        Some are negative: they have no bias.
+        """
+        generator = random_source(0, purpose="interval").generator
+        values, vectors = linalg.eigh(self.fit.covariance)
+        normal = generator.standard_normal((n_draws, values.size))
+        away = (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        return self.of_events(self.fit.free + away.reshape(n_draws, *self.fit.free.shape))
+
+    def plausible(self, n_resamples: int) -> FloatArray:
+        return np.cumsum(self.plausible_masses(n_resamples).sum(axis=1), axis=-1)
