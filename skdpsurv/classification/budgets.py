@@ -246,7 +246,7 @@ def tight(setting: GroupSetting) -> GroupFit:
         epsilon,
         setting.n_records,
         curvature_share=CURVATURE_SHARE,
-        law=setting.law,
+        distribution=setting.law,
     )
     return setting.plan(cap, groups, calibrations)
 

@@ -48,8 +48,7 @@ from skdpsurv.hybrid.hybrid_records import PROOF, Design, PointMap, PrivateRecor
 from skdpsurv.hybrid.points import distinct, nearest, nested_counts, places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
-from skdpsurv.mechanisms.moments import MeanOfRows
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms
+from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms, MeanOfRows
 
 Records = Blocks[PrivateRecords]
 

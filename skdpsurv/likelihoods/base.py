@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skdpsurv.data.blocks import pairwise_sum
+from skdpsurv.data.blocks import Blocks, pairwise_sum
 from skdpsurv.dp.domain import row_pieces
 from skdpsurv.dp.types import FloatArray, IntArray
 
@@ -172,3 +173,67 @@ def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
         part = rows[piece]
         total += (part * weights[piece, None]).T @ part
     return total
+
+
+# ---- Distances of neighbours, at public points: measured, where proofs have bounds.
+
+#: Distances from a centre at which derivatives are compared, along at most so many coordinates.
+STEPS, MOST_COORDINATES = (0.3, 1.0, 3.0, 10.0, 100.0), 6
+#: Eigenvalues below this part of the largest trace are rounding.
+RANK_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Move:
+    """Distance of neighbours' gradients at a point, and eigenvalues of the Hessians' difference.
+
+    One record's Hessian adds positive eigenvalues and the other's negative ones, so that neither
+    side has a larger trace or rank than a record's Hessian.
+    """
+
+    gradient: float
+    eigenvalues: FloatArray
+
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """The sizes of positive eigenvalues, and of negative ones."""
+        return np.maximum(self.eigenvalues, 0.0), np.maximum(-self.eigenvalues, 0.0)
+
+    @property
+    def trace(self) -> float:
+        """The trace of the larger side."""
+        return max(float(side.sum()) for side in self.sides)
+
+    def rank(self, largest_trace: float) -> int:
+        """Return the rank of the larger side."""
+        least = RANK_TOLERANCE * largest_trace
+        return max(int(np.count_nonzero(side > least)) for side in self.sides)
+
+
+def moves(
+    likelihood: Likelihood, one: Blocks[Any], other: Blocks[Any], center: FloatArray
+) -> Iterator[Move]:
+    """Yield the distance of two data sets' derivatives, at points around a centre."""
+
+    def difference(point: FloatArray) -> tuple[FloatArray, Move]:
+        at = partial(block_derivatives, likelihood, point, 2)
+        mine, theirs = one.map_reduce(at), other.map_reduce(at)
+        gradient = mine.gradient - theirs.gradient
+        hessian = np.asarray(mine.hessian) - np.asarray(theirs.hessian)
+        return gradient, Move(float(np.linalg.norm(gradient)), np.linalg.eigvalsh(hessian))
+
+    gradient, move = difference(center)
+    yield move
+    for point in around(center, gradient):
+        yield difference(point)[1]
+
+
+def around(center: FloatArray, *directions: FloatArray) -> Iterator[FloatArray]:
+    """Yield points around a centre: in given directions, in that of all coordinates, in single."""
+    size = center.size
+    found = np.vstack([*directions, np.ones(size), np.eye(size)[:MOST_COORDINATES]])
+    found = found[np.linalg.norm(found, axis=1) > 0.0]
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    for step in STEPS:
+        for direction in (*found, *-found):
+            yield center + step * direction

@@ -46,7 +46,7 @@ from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, in_turn, 
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import maximum_likelihood
-from skdpsurv.mechanisms.ladder import UNIT, first_rung
+from skdpsurv.mechanisms.ladder import UNIT, first_level
 from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.survival.weibull.counts import (
     N_BINS,
@@ -101,8 +101,8 @@ class PublishedRungs:
         ends = np.empty(N_CELLS_PUBLISHED, dtype=np.int64)
         for cell in range(N_CELLS_PUBLISHED):
             bounds = _Bounds(self.table, shape_at(cell + 1, self.max_shape))
-            begins[cell] = first_rung(bounds.begun, self.top)
-            ends[cell] = first_rung(bounds.not_ended, self.top)
+            begins[cell] = first_level(bounds.begun, self.top)
+            ends[cell] = first_level(bounds.not_ended, self.top)
         # A rung begins, and ends, at the first crossing.
         return np.minimum.accumulate(begins), np.maximum.accumulate(ends)
 

@@ -11,8 +11,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, margin_threshold, probability
-from skdpsurv.mechanisms.certificate import Certificate, certificate
-from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.newton import Certificate, Objective, certificate, minimize
 
 R = 1.7
 N_FEATURES = 3

@@ -13,7 +13,7 @@ from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block, loss_at_ze
 from skdpsurv.likelihoods.hazard_kernel import cap_thresholds, chunks, slopes, tiles
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
-from skdpsurv.mechanisms.certificate import gradient_error
+from skdpsurv.mechanisms.newton import gradient_error
 from skdpsurv.survival.hazards.model import orthogonal_basis
 
 UNIT = 2.0**-53

@@ -23,12 +23,11 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.measurement import GAUSSIAN, Known, Mechanism, NoisySum
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import Concentrated, Price, stated_price
-from skdpsurv.inference import REACH
+from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.mechanisms import perturbation
-from skdpsurv.mechanisms.certificate import Center
-from skdpsurv.mechanisms.moments import MeanOfRows
+from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.perturbation import (
     Calibrated,
     Minimisers,
@@ -37,7 +36,7 @@ from skdpsurv.mechanisms.perturbation import (
     SharedPrice,
     steps_of,
 )
-from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.mechanisms.sums import HISTOGRAM, MeanOfRows
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.survival.hazards.model import (
@@ -249,7 +248,7 @@ class HazardFit:
 
     def seen(self, records: Blocks[HazardRecords], look: PilotEstimate) -> Blocks[HazardBlock]:
         """Return what the likelihood sees of records, after a first look."""
-        reach = REACH if self.weighed else None
+        reach = DOWNWEIGHTING_BOUND if self.weighed else None
         return records.map(lambda block: block.within(look.mean, look.radius, reach))
 
     def problem(self, records: Blocks[HazardRecords], look: PilotEstimate) -> Problem:
@@ -346,7 +345,7 @@ class RowMean(HazardSum):
     def spans(self) -> list[float]:
         """Return the noise in units of ``data_norm``, which is the size that a mean can have."""
         query = self.query({})
-        return [query.law(self.price).scale / query.data_norm]
+        return [query.distribution(self.price).scale / query.data_norm]
 
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> FloatArray:
         """Return the exact mean."""

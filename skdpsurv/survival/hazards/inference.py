@@ -31,7 +31,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.measurement import Known
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import Price
-from skdpsurv.inference import Indirect, Inference, ReleasedMoments, RowMoments
+from skdpsurv.inference import Indirect, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
@@ -254,7 +254,7 @@ class HazardMoments(RowMoments):
             limit=True,
         )
         scale = change(look.mean, look.radius, self.fit.basis)
-        found = Inference.of_found(equation.solve(), scale).values()
+        found = equation.solve().in_coordinates(scale).values()
         # What a released life table chose: post-processing.
         cap = likelihood.max_cumulative_hazard
         return found if cap is None else found | {"inference_cap": np.array([cap])}

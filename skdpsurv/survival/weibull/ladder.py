@@ -26,7 +26,7 @@ import numpy as np
 from skdpsurv.dp import to_lattice
 from skdpsurv.dp.types import IntArray
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, score_with_before, shape_score
-from skdpsurv.mechanisms.ladder import UNIT, first_rung
+from skdpsurv.mechanisms.ladder import UNIT, first_level
 from skdpsurv.survival.weibull.counts import N_BINS, CountTable, before_offset, lattice_exponent
 
 #: Cells of the public grid of shapes: each is 5e-5 of its shape wide.
@@ -146,7 +146,7 @@ class ExactRungs:
         return self._first(lambda k: self._score(node, self.largest_mean(k)).to_lower() <= k * UNIT)
 
     def _first(self, reached: Callable[[int], bool]) -> int:
-        return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
+        return first_level(reached, min(self.top, self.table.n_records)) * UNIT
 
     def _score(self, node: int, mean_log_event: float) -> ScoreTable:
         shape = shape_at(node, self.max_shape)

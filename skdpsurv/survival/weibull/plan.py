@@ -42,7 +42,7 @@ from skdpsurv.likelihoods.weibull import (
     maximum_likelihood,
     maximum_likelihood_with_before,
 )
-from skdpsurv.mechanisms.ladder import UNIT, Rungs, draw_cell, highest_level
+from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.survival.weibull.counts import (
     CENTER,
@@ -252,7 +252,7 @@ class Ladder(Mechanism):
     proof = PROOF
 
     @abstractmethod
-    def rungs(self, known: Known, records: CountTable) -> Rungs:
+    def rungs(self, known: Known, records: CountTable) -> LadderLevels:
         """Return how many records must change for shapes at most, and at least, at each node."""
 
     @property
