@@ -165,7 +165,7 @@ class RowMoments(NoisySum):
 class ReleasedMoments:
     """Noisy moments, and the distributions of rows that have them."""
 
-    asked: RowMoments
+    measurement: RowMoments
     moments: FloatArray
 
     @property
@@ -176,16 +176,16 @@ class ReleasedMoments:
     def redrawn(self, number: int) -> list[tuple[CovariateDistribution, CovariateDistribution]]:
         """Return pairs of distributions, with more noise and with the same noise less."""
         # Public noise, the same for everybody, hides nothing.
-        source, query = random_source(0, purpose="moments"), self.asked.query({})
-        draws = [query.noise(self.asked.price, source) for _ in range(number)]
+        source, query = random_source(0, purpose="moments"), self.measurement.query({})
+        draws = [query.noise(self.measurement.price, source) for _ in range(number)]
         return [
             (self._distribution(self.moments + e), self._distribution(self.moments - e))
             for e in draws
         ]
 
     def _distribution(self, moments: FloatArray) -> CovariateDistribution:
-        asked, unit = self.asked, self.asked.longest**2
-        deviation = asked.query({}).deviation(asked.price)
+        measurement, unit = self.measurement, self.measurement.longest**2
+        deviation = measurement.query({}).deviation(measurement.price)
         return CovariateDistribution.of_moments(
-            moments * unit, asked.constant, asked.n_records, deviation * unit
+            moments * unit, measurement.constant, measurement.n_records, deviation * unit
         )

@@ -43,7 +43,8 @@ class Series(NamedTuple):
     slope : ndarray
         :math:`c_1, c_2, \dots` of :math:`\varphi'`, to rounding.
     curvature : ndarray
-        Of :math:`\varphi''`, no longer than ``slope``; to some 1e-6, as Newton's method needs it.
+        Coefficients of :math:`\varphi''`, no more than of ``slope``; to some 1e-6, for Newton's
+        method.
     """
 
     limit: float
@@ -93,7 +94,7 @@ class Link:
     series: ClassVar[Series | None] = None
     #: True if slopes may be computed by tiles of predictors (hazard_kernel)
     tiled = False
-    #: roundings of a predictor on the way to a slope, in a survival function and at its knee
+    #: roundings of a predictor on the way to a slope, in a survival function and at its threshold
     roundings = 1.0
     #: another one for larger hazards, to some 1e-8
     rough_series: ClassVar[Series | None] = None
