@@ -76,9 +76,9 @@ class Integers(ABC):
         """Largest move of the integers by one record, in L1."""
 
     @property
-    @abstractmethod
     def squared_distance(self) -> int:
-        """Largest move of the integers by one record, in the square of L2."""
+        """Largest move of the integers by one record, in the square of L2; L1 bounds L2."""
+        return self.sensitivity**2
 
     def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
         """Return integers with noise on each, for one price together."""
@@ -119,10 +119,6 @@ class Sum(Integers):
     @property
     def sensitivity(self) -> int:
         return self.high - self.low
-
-    @property
-    def squared_distance(self) -> int:
-        return self.sensitivity**2
 
     def terms(self, values: ArrayLike) -> IntArray:
         """Return real terms, one for each record, in units of the lattice."""
