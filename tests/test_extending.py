@@ -159,7 +159,7 @@ class Heavy:
 def test_minima_are_hidden_for_epsilon_whatever_the_law():
     constants = PrivacyConstants(2.0, 1.0, 1)
     for n, alpha in ((200, 0.0), (1000, 0.1), (10, 1e9)):
-        calibration = output.calibrate(constants, 1.0, n, 3, alpha, law=Heavy)
+        calibration = output.calibrate(constants, 1.0, n, 3, alpha, distribution=Heavy)
         apart = (2.0 + 2.0 * calibration.certificate.tolerance) / calibration.kappa
         assert calibration.output.cost(apart) <= 1.0
         assert calibration.output.scale >= LEAST_NOISE * (1.0 - 1e-9)

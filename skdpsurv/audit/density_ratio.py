@@ -14,10 +14,9 @@ from skdpsurv.dp import silent_arithmetic
 from skdpsurv.dp.checks import integer
 from skdpsurv.dp.plan import Plan, Sequential, Total, leaves
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.mechanisms.certificate import Center, certificate
 from skdpsurv.mechanisms.descent import DescentCalibration
-from skdpsurv.mechanisms.ladder import UNIT, Rungs, highest_level
-from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, highest_level
+from skdpsurv.mechanisms.newton import Center, Objective, certificate, minimize
 from skdpsurv.mechanisms.perturbation import Minimisers, Problem
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussian
 from skdpsurv.survival.weibull.counts import CountTable
@@ -266,7 +265,9 @@ def offsets(density: Density, ways: list[FloatArray]) -> FloatArray:
     return np.vstack([np.zeros((1, d)), *(step * rows for step in steps)])
 
 
-def ladder_logs(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int) -> FloatArray:
+def ladder_logs(
+    rungs: LadderLevels, epsilon: float, n_rungs: int | None, n_cells: int
+) -> FloatArray:
     """Return the log probabilities of a ladder's draw among every so many nodes of the grid."""
     top, step = highest_level(epsilon, n_rungs), grid_step(rungs, n_cells)
     n_cells = rungs.n_cells // step
@@ -285,7 +286,7 @@ def ladder_logs(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int)
     return np.asarray(logs - np.log(np.sum(np.exp(logs))))
 
 
-def grid_step(rungs: Rungs, n_cells: int) -> int:
+def grid_step(rungs: LadderLevels, n_cells: int) -> int:
     """Return the distance of the nodes that are looked at."""
     return max(1, rungs.n_cells // n_cells)
 

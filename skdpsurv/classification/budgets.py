@@ -251,7 +251,7 @@ def tight(setting: GroupSetting) -> GroupFit:
         epsilon,
         setting.n_records,
         curvature_share=CURVATURE_SHARE,
-        law=setting.distribution,
+        distribution=setting.distribution,
     )
     return setting.plan(cap, groups, calibrations)
 

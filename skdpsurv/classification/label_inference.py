@@ -26,7 +26,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.measurement import Known
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.dp.zcdp import Price, stated_price
-from skdpsurv.inference import CONSTANT, Indirect, Inference, ReleasedMoments, RowMoments
+from skdpsurv.inference import CONSTANT, Indirect, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.linear import LogisticLoss
 
 #: The cells of a response.
@@ -102,4 +102,4 @@ class LabelMoments(RowMoments):
         )
         sizes = np.full(group.n_params, group.factor)
         sizes[:constants] = group.constant
-        return Inference.of_found(equation.solve(), np.diag(sizes)).values()
+        return equation.solve().in_coordinates(np.diag(sizes)).values()

@@ -19,7 +19,7 @@ from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.zcdp import Price, as_laplace, parts, remaining_budget
-from skdpsurv.inference import REACH
+from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.linear import log_odds_slope
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Prior, Terms
@@ -321,7 +321,7 @@ class DPLogisticRegression(LogisticModel):
         fit = budgets.PLANS[method](setting, **corrected)
         slope = budgets.public_slope(fit, as_laplace(price, shape.n_features), n_classes)
         if shares[1]:
-            fit = replace(fit, downweighting_bound=REACH)
+            fit = replace(fit, downweighting_bound=DOWNWEIGHTING_BOUND)
         name = f"{NAMES[method]} of a logistic likelihood"
         name += ", together with a prior" if prior is not None else ""
         measurements: list[Any] = [LogisticMinimisers(fit, name, slope, prior)]

@@ -56,8 +56,7 @@ from skdpsurv.hybrid.hybrid_records import (
 )
 from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
-from skdpsurv.mechanisms.moments import MeanOfRows
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms
+from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms, MeanOfRows
 
 Records = Blocks[PrivateRecords]
 

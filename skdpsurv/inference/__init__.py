@@ -1,4 +1,4 @@
-"""What a private coefficient says of the one that it stands for: standard errors and intervals."""
+"""Standard errors and intervals of private coefficients."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from skdpsurv.inference.indirect import Indirect, Response
 from skdpsurv.inference.inference import Inference, Summarised
 from skdpsurv.inference.row_moments import (
     CONSTANT,
-    REACH,
+    DOWNWEIGHTING_BOUND,
     CovariateDistribution,
     ReleasedMoments,
     RowMoments,
@@ -14,7 +14,7 @@ from skdpsurv.inference.row_moments import (
 
 __all__ = [
     "CONSTANT",
-    "REACH",
+    "DOWNWEIGHTING_BOUND",
     "CovariateDistribution",
     "Indirect",
     "Inference",

@@ -1,77 +1,72 @@
-r"""What a perturbed minimiser says of the truth: indirect inference, with expectations.
+r"""Indirect inference from a perturbed minimiser, with expectations in place of simulations.
 
 A released minimiser f solves :math:`\sum_i g(f; z_i) + \kappa(f - c) + b = 0` with g the gradient
-of a loss that is capped, weighed and perturbed. It is not the truth :math:`\theta`: the ridge pulls
-it to c, and the cap moves it. But what it would be at a truth is known, and so the truth is
-estimated by the one at which f would be found on average,
+of a loss that is capped, weighted and perturbed. The truth :math:`\theta` is estimated by the one
+at which f would be found on average,
 
 .. math:: G(\theta) = N\,E_\theta[g(f; z)] + \kappa(f - c) = 0,
 
 over rows of the released moments (:mod:`~skdpsurv.inference.row_moments`) and responses of the
-model at :math:`\theta`. Ridge, cap and weights are undone at once. With
-:math:`B = \partial G / \partial \theta` its error has covariance
+model at :math:`\theta`. This corrects for ridge, cap and weights at once. With
+:math:`B = \partial G / \partial \theta` the error has covariance
 
 .. math:: B^{-1}\big(N\,\mathrm{Var}\,g + \mathrm{Var}\,b + \mathrm{Var}_e\,G\big)B^{-\top},
 
-where e is the noise on the moments: more of it, of the same law, is added to see what it does.
-Estimates of several shapes of rows are averaged; their scatter is added, and so is a part of the
-correction :math:`\theta - f`, in any direction: people are other than any of these laws.
+where e is the noise on the moments, of which more is added to see its effect. Estimates of several
+shapes of rows are averaged. Their scatter is added, and a part of the correction
+:math:`\theta - f`, in any direction: real covariates follow none of these distributions.
 
-Where the model is not quite true, a cap moves f to something else than the law says. Then the
-estimate is the *limit* :math:`\beta`, at which the capped loss is least without ridge and noise,
+If the model is not quite true, the estimate is the *limit* :math:`\beta`, at which the capped loss
+is least without ridge and noise,
 
-.. math:: E_\theta[g(\beta; z)] = 0,
+.. math:: E_\theta[g(\beta; z)] = 0.
 
-of which the law of the model tells only how far the ridge has moved f: the fewer records noise has
-to hide, the less. B is then :math:`N\,\partial E_\theta[g(\beta; z)]/\partial\beta`, and
-:math:`\mathrm{Var}_e` that of :math:`N\,E_\theta[g(\beta; z) - g(f; z)]`. How far :math:`\theta`
-and :math:`\beta` are apart says what a false model may do, and widens.
+Then B is :math:`N\,\partial E_\theta[g(\beta; z)]/\partial\beta`, and :math:`\mathrm{Var}_e` that
+of :math:`N\,E_\theta[g(\beta; z) - g(f; z)]`. The distance of :math:`\theta` and :math:`\beta`
+bounds the effect of a false model, and widens.
 
-All this is post-processing of what was released (docs/proofs/inference). That the intervals cover
-is shown by simulation (docs/benchmarks/hazard_intervals). The idea is that of Gourieroux, Monfort
-and Renault (1993); with a mechanism between model and estimate, Wang, Chang and Awan (2025, arXiv
-2507.10746) simulate where this takes expectations.
+All this is post-processing (docs/proofs/inference). Coverage is shown by simulation
+(docs/benchmarks/hazard_intervals). The idea is that of Gourieroux, Monfort and Renault (1993); with
+a mechanism between model and estimate, Wang, Chang and Awan (2025, arXiv 2507.10746).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
-from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.inference.inference import Inference
 from skdpsurv.inference.row_moments import SHAPES, CovariateDistribution, ReleasedMoments
-from skdpsurv.mechanisms.perturbation import Calibrated
-from skdpsurv.mechanisms.vector_noise import NoiseDistribution
+from skdpsurv.mechanisms.perturbation import Calibrated, variance
 
 #: Pairs of draws, with both signs, of more noise on the moments.
 N_PAIRS = 16
 #: Steps of Newton's method at most, and the most that a step may move a linear predictor's
-#: standard deviation. Beyond ``LARGEST`` of it there is no truth worth naming.
+#: standard deviation. Beyond ``LARGEST`` of it no plausible coefficients explain the release.
 N_STEPS, LONGEST_STEP, LARGEST = 40, 1.5, 12.0
-#: For derivatives by the release.
+#: Step of derivatives by the release.
 DIFFERENCE = 1e-4
-#: A correction may be wrong, as rows and losses are other than the laws have them, by this part of
-#: it, in any direction.
-MISREAD = 0.2
-#: And a limit, by so many times what the model's truth is from it.
-APART = 3.0
-#: A gradient this small beside that of one record is none.
+#: Allowance for misspecification: this part of the correction, in any direction.
+MISSPECIFICATION = 0.2
+#: Allowance for a false model: this many times the distance of truth and limit.
+LIMIT_FACTOR = 3.0
+#: A gradient this small beside that of one record is 0.
 TOLERANCE = 1e-7
-#: A coefficient that a unit vector of an unknown direction has more of than this is unknown. Of
-#: less, an effect of so many standard deviations of the predictor in that direction is allowed for.
-LARGEST_PART, UNSEEN_EFFECT = 0.2, 0.5
+#: A coefficient with a larger part of an unknown direction is unknown. For smaller parts, an effect
+#: of so many standard deviations of the predictor in that direction is allowed for.
+LARGEST_PART, UNIDENTIFIED_EFFECT = 0.2, 0.5
 
 
 class Response(Protocol):
-    """How records respond to a linear predictor, in a few cells: ways out of a study, or labels.
+    """The distribution of a record's outcome, in C cells, given a linear predictor of n rows.
 
-    A predictor is that of the common part, k coefficients ``a``, and of the rows' part b. In both
-    methods n is the number of rows, C that of cells.
+    The predictor has a common part, k coefficients ``a``, and the rows' part b.
     """
 
     def outcome_probabilities(
@@ -79,21 +74,11 @@ class Response(Protocol):
     ) -> tuple[FloatArray, FloatArray]:
         """Return the cells' probabilities (n, C), and derivatives by a and b (k + 1, n, C).
 
-        Without ``slopes`` there are none of these, (0, n, C).
+        Without ``slopes`` the derivatives have shape (0, n, C).
         """
-        ...
 
     def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives, by a and b, of the loss of a record in each cell (k + 1, n, C)."""
-        ...
-
-
-class Found(NamedTuple):
-    """An estimate of truth or limit; not known where the release says nothing of a coefficient."""
-
-    theta: FloatArray
-    covariance: FloatArray
-    known: BoolArray
 
 
 class _At(NamedTuple):
@@ -106,25 +91,21 @@ class _At(NamedTuple):
 
 @dataclass(frozen=True)
 class Indirect:
-    """The equation for the truth; of released and public numbers only.
+    """The equation for the truth, of released and public numbers only.
 
     Parameters
     ----------
     response : Response
-    released : ndarray of shape (n_params,)
-        f; the common part first.
-    center : ndarray of shape (n_params,)
-        c.
+    released, center : ndarray of shape (n_params,)
+        f and c; the common part first.
     kappa : float
-    linear_variance : float
-        Variance of each coordinate of b.
-    output_variance : float
-        Of noise on the minimiser itself.
-    law : CovariateDistribution
+    linear_variance, output_variance : float
+        Variances of each coordinate of b and of noise on the minimiser.
+    distribution : CovariateDistribution
     redrawn : callable
-        Of a number: so many pairs of laws, with more noise and with the same noise less.
+        Map from a number to pairs of distributions, with more noise and with the same noise less.
     limit : bool
-        Whether the limit is estimated, and not the truth.
+        True to estimate the limit in place of the truth.
     """
 
     response: Response
@@ -133,7 +114,7 @@ class Indirect:
     kappa: float
     linear_variance: float
     output_variance: float
-    law: CovariateDistribution
+    distribution: CovariateDistribution
     redrawn: Callable[[int], list[tuple[CovariateDistribution, CovariateDistribution]]]
     limit: bool = False
 
@@ -147,135 +128,115 @@ class Indirect:
         moments: ReleasedMoments,
         limit: bool = False,
     ) -> Self:
-        """Return the equation for what a perturbation has released, moments beside it."""
+        """Return the equation for a released perturbation and released moments."""
+        noise = variance(calibration.linear), variance(calibration.output)
+        distribution, redrawn = moments.distribution, moments.redrawn
         return cls(
-            response,
-            released,
-            center,
-            calibration.kappa,
-            _variance(calibration.linear),
-            _variance(calibration.output),
-            moments.law,
-            moments.redrawn,
-            limit,
+            response, released, center, calibration.kappa, *noise, distribution, redrawn, limit
         )
 
     @property
     def n_common(self) -> int:
-        """How many parameters belong to no column."""
-        return self.released.size - self.law.mean.size
+        """Number of parameters that belong to no column."""
+        return self.released.size - self.distribution.mean.size
 
-    def solve(self) -> Found:
-        """Return the truth at which the release would be expected, or the limit, with covariance.
-
-        Whatever was released, there is an answer: where nothing can be said, that nothing is known.
-        """
+    def solve(self) -> Inference:
+        """Return the truth, or the limit, with covariance; unknown where nothing can be said."""
         with suppress(np.linalg.LinAlgError):
             found = self._solved()
-            if found is not None and np.isfinite(found.theta).all():
+            if found is not None and np.isfinite(found.estimate).all():
                 values = found.covariance
                 if np.isfinite(values).all() and np.linalg.eigvalsh(values).min() > 0.0:
                     return found
         size = self.released.size
-        return Found(self.released, np.zeros((size, size)), np.zeros(size, dtype=bool))
+        return Inference(self.released, np.zeros((size, size)), np.zeros(size, dtype=bool))
 
-    def _solved(self) -> Found | None:
-        if self.law.known.size and not self.law.known.any():
+    def _solved(self) -> Inference | None:
+        known = self.distribution.known
+        if known.size and not known.any():
             return None
         truth = end = self.released
         ends: list[FloatArray] = []
-        apart: list[FloatArray] = []
+        distances: list[FloatArray] = []
         covariances: list[FloatArray] = []
         for shape in SHAPES:
-            root = self._root(partial(self._at, shape, self._pulls(shape)), truth)
+            rows = self.distribution.rows(shape)
+            scores = self._scores(self.released, rows)
+            root = self._root(partial(self._at_truth, rows, scores), truth)
             if root is None:
                 return None
             truth, at = root
             if self.limit:
-                root = self._root(partial(self._at_limit, shape, self._chance(shape, truth)), end)
+                probabilities = self._probabilities(truth, rows)
+                root = self._root(partial(self._at_limit, rows, probabilities), end)
                 if root is None:
                     return None
             end, at = root
-            if not ends:  # what noise does hardly depends on the shape
-                noise = self._noise(shape, truth, at.jacobian)
+            if not ends:  # the effect of noise hardly depends on the shape
+                noise = self._noise(rows, truth, at.jacobian)
                 noise = noise + self._moments_noise(shape, truth, end)
             inverse = np.linalg.inv(at.jacobian)
             ends.append(end)
-            apart.append(APART * (truth - end))
+            distances.append(LIMIT_FACTOR * (truth - end))
             covariances.append(inverse @ (at.variance + noise) @ inverse.T)
-        found, doubt = np.stack(ends), np.mean(apart, axis=0)
-        scatter = np.cov(found, rowvar=False, bias=True) + np.outer(doubt, doubt)
+        found, distance = np.stack(ends), np.mean(distances, axis=0)
+        scatter = np.cov(found, rowvar=False, bias=True) + np.outer(distance, distance)
         end = found.mean(axis=0)
-        covariance = (
-            np.mean(covariances, axis=0)
-            + scatter
-            + self._unidentified()
-            + self._misspecification(end)
-        )
-        return Found(end, 0.5 * (covariance + covariance.T), self._known())
+        unidentified, misspecified = self._unidentified(), self._misspecified(end)
+        covariance = np.mean(covariances, axis=0) + scatter + unidentified + misspecified
+        parts = np.abs(self._unknown_parts()).max(axis=1, initial=0.0)
+        known = np.concatenate([np.ones(self.n_common, dtype=bool), parts <= LARGEST_PART])
+        return Inference(end, 0.5 * (covariance + covariance.T), known)
 
     # ---- The equation.
 
-    @property
-    def _ridge(self) -> FloatArray:
-        return self.kappa * (self.released - self.center)
+    def _predictor(self, theta: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return theta[: self.n_common], rows @ theta[self.n_common :]
 
-    def _rows_part(self, theta: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        k = self.n_common
-        return theta[:k], rows @ theta[k:]
+    def _probabilities(self, theta: FloatArray, rows: FloatArray) -> FloatArray:
+        a, b = self._predictor(theta, rows)
+        return self.response.outcome_probabilities(a, b, slopes=False)[0]
 
-    def _chance(self, shape: str, theta: FloatArray) -> FloatArray:
-        rows = self.law.rows(shape)
-        return self.response.outcome_probabilities(*self._rows_part(theta, rows), slopes=False)[0]
+    def _scores(self, at: FloatArray, rows: FloatArray) -> FloatArray:
+        return self.response.record_scores(*self._predictor(at, rows))
 
-    def _pulls(self, shape: str, at: FloatArray | None = None) -> FloatArray:
-        rows = self.law.rows(shape)
-        return self.response.record_scores(
-            *self._rows_part(self.released if at is None else at, rows)
-        )
-
-    def _value(self, theta: FloatArray, at: FloatArray, shape: str) -> FloatArray:
-        """Return what all records are expected to pull with at a point, given a truth."""
-        chance, record_scores = self._chance(shape, theta), self._pulls(shape, at)
-        return self.law.mass * _expected(record_scores, chance, self.law.rows(shape))
-
-    def _at(self, shape: str, record_scores: FloatArray, theta: FloatArray) -> _At:
+    def _at_truth(self, rows: FloatArray, scores: FloatArray, theta: FloatArray) -> _At:
         """Return the equation for the truth."""
-        rows, mass = self.law.rows(shape), self.law.mass
-        chance, slopes = self.response.outcome_probabilities(*self._rows_part(theta, rows))
-        jacobian = record_scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0)
-        value = mass * _expected(record_scores, chance, rows) + self._ridge
-        return _At(
-            value, mass * _over_rows(jacobian, rows), self._variance(record_scores, chance, rows)
-        )
+        mass = self.distribution.mass
+        probabilities, slopes = self.response.outcome_probabilities(*self._predictor(theta, rows))
+        jacobian = mass * _over_rows(scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0), rows)
+        ridge = self.kappa * (self.released - self.center)
+        value = mass * _expected(scores, probabilities, rows) + ridge
+        return _At(value, jacobian, self._variance(scores, probabilities, rows))
 
-    def _at_limit(self, shape: str, chance: FloatArray, end: FloatArray) -> _At:
+    def _at_limit(self, rows: FloatArray, probabilities: FloatArray, end: FloatArray) -> _At:
         """Return the equation for the limit."""
-        rows, record_scores = self.law.rows(shape), self._pulls(shape, end)
-        value = self.law.mass * _expected(record_scores, chance, rows)
-        curvature = self._curvature(shape, chance, end)
-        return _At(value, curvature, self._variance(record_scores, chance, rows))
+        scores = self._scores(end, rows)
+        value = self.distribution.mass * _expected(scores, probabilities, rows)
+        curvature = self._curvature(rows, probabilities, end)
+        return _At(value, curvature, self._variance(scores, probabilities, rows))
 
     def _variance(
-        self, record_scores: FloatArray, chance: FloatArray, rows: FloatArray
+        self, scores: FloatArray, probabilities: FloatArray, rows: FloatArray
     ) -> FloatArray:
-        by_row, pull = record_scores.transpose(1, 0, 2), _expected(record_scores, chance, rows)
-        square = (by_row * chance[:, None, :]) @ by_row.transpose(0, 2, 1)
-        return np.asarray(self.law.mass * (_over_rows(square, rows) - np.outer(pull, pull)))
+        by_row, mean = scores.transpose(1, 0, 2), _expected(scores, probabilities, rows)
+        square = (by_row * probabilities[:, None, :]) @ by_row.transpose(0, 2, 1)
+        return np.asarray(
+            self.distribution.mass * (_over_rows(square, rows) - np.outer(mean, mean))
+        )
 
-    def _curvature(self, shape: str, chance: FloatArray, at: FloatArray) -> FloatArray:
-        """Return the derivative of what is expected by the point at which records pull."""
-        rows = self.law.rows(shape)
-        a, b = self._rows_part(at, rows)
+    def _curvature(self, rows: FloatArray, probabilities: FloatArray, at: FloatArray) -> FloatArray:
+        """Return the derivative of the expected scores by the point at which they are taken."""
+        a, b = self._predictor(at, rows)
 
         def moved(step: FloatArray) -> FloatArray:
-            record_scores = self.response.record_scores(a + step[:-1], b + step[-1])
-            return np.asarray(np.einsum("knc,nc->nk", record_scores, chance))
+            scores = self.response.record_scores(a + step[:-1], b + step[-1])
+            return np.asarray(np.einsum("knc,nc->nk", scores, probabilities))
 
-        # Rows pull as their predictor says, so that they need not be moved one column at a time.
+        # Scores depend on the predictor alone, so that rows need not be moved column by column.
         steps = DIFFERENCE * np.eye(self.n_common + 1)
         by_row = np.stack([moved(s) - moved(-s) for s in steps], axis=2) / (2.0 * DIFFERENCE)
-        return self.law.mass * _over_rows(by_row, rows)
+        return self.distribution.mass * _over_rows(by_row, rows)
 
     def _root(
         self, equation: Callable[[FloatArray], _At], start: FloatArray
@@ -287,11 +248,11 @@ class Indirect:
             size = float(np.linalg.norm(at.value))
             if not (np.isfinite(size) and np.isfinite(at.jacobian).all()):
                 return None
-            if size <= TOLERANCE * self.law.mass:
+            if size <= TOLERANCE * self.distribution.mass:
                 return theta, at
             step = np.asarray(np.linalg.solve(at.jacobian, at.value), dtype=np.float64)
             moved = max(float(np.abs(step[:k]).max(initial=0.0)) * 0.1, self._spread(step[k:]))
-            # A step that did not help is not gone in full again.
+            # After a step that did not help, the next is shorter.
             limit = LONGEST_STEP if size < largest else 0.5 * LONGEST_STEP
             theta, largest = theta - step * min(1.0, limit / max(moved, 1e-300)), size
             if self._spread(theta[k:]) > LARGEST:
@@ -300,66 +261,65 @@ class Indirect:
 
     def _spread(self, coef: FloatArray) -> float:
         """Return the standard deviation of a linear predictor."""
-        return float(np.linalg.norm(np.sqrt(self.law.values) * (self.law.vectors.T @ coef)))
+        roots = np.sqrt(self.distribution.values)
+        return float(np.linalg.norm(roots * (self.distribution.vectors.T @ coef)))
 
     # ---- Noise.
 
-    def _noise(self, shape: str, theta: FloatArray, jacobian: FloatArray) -> FloatArray:
-        """Return the variance that noise in the objective and on the minimiser has in G."""
+    def _noise(self, rows: FloatArray, theta: FloatArray, jacobian: FloatArray) -> FloatArray:
+        """Return the variance of G by noise in the objective and on the minimiser."""
         unit = np.eye(self.released.size)
         if not self.output_variance:
             return self.linear_variance * unit
-        # What hides the solver is tiny, so that this will do; it is exact where f is the truth.
-        bend = jacobian if self.limit else -jacobian
+        # Exact where f is the truth; noise that hides the solver is tiny elsewhere.
+        curvature = jacobian if self.limit else -jacobian
         if not self.linear_variance:
-            bend = self._curvature(shape, self._chance(shape, theta), self.released)
-        bend = self.kappa * unit + bend
-        return self.linear_variance * unit + self.output_variance * bend @ bend.T
+            curvature = self._curvature(rows, self._probabilities(theta, rows), self.released)
+        curvature = self.kappa * unit + curvature
+        return self.linear_variance * unit + self.output_variance * curvature @ curvature.T
 
     def _moments_noise(self, shape: str, theta: FloatArray, end: FloatArray) -> FloatArray:
         """Return the variance of G by the noise of the moments."""
 
-        def value(law: CovariateDistribution) -> FloatArray:
-            moved = replace(self, law=law)
-            pull = moved._value(theta, self.released, shape)
-            return moved._value(theta, end, shape) - pull if self.limit else pull
+        def value(distribution: CovariateDistribution) -> FloatArray:
+            rows = distribution.rows(shape)
+            probabilities = self._probabilities(theta, rows)
+            released, at_end = (
+                distribution.mass * _expected(self._scores(at, rows), probabilities, rows)
+                for at in (self.released, end)
+            )
+            return at_end - released if self.limit else released
 
         gaps = np.stack([0.5 * (value(more) - value(less)) for more, less in self.redrawn(N_PAIRS)])
         return np.asarray(gaps.T @ gaps / len(gaps))
 
-    # ---- What is not known.
+    # ---- Unknown directions and misspecification.
 
-    def _parts(self) -> FloatArray:
-        """Return what each coefficient has of each unknown direction, shape (n_features, m)."""
-        return self.law.vectors[:, ~self.law.known]
+    def _unknown_parts(self) -> FloatArray:
+        """Return each coefficient's part of each unknown direction, shape (n_features, m)."""
+        return self.distribution.vectors[:, ~self.distribution.known]
 
-    def _known(self) -> BoolArray:
-        parts = np.abs(self._parts()).max(axis=1, initial=0.0)
-        return np.concatenate([np.ones(self.n_common, dtype=bool), parts <= LARGEST_PART])
-
-    def _misspecification(self, theta: FloatArray) -> FloatArray:
-        """Return the covariance of what the correction may be wrong by, where people are other."""
-        size = MISREAD * self._spread((theta - self.released)[self.n_common :])
-        return self._of_coefficients(self.law.vectors * (size / np.sqrt(self.law.values)))
+    def _misspecified(self, theta: FloatArray) -> FloatArray:
+        """Return the covariance of the error of the correction by misspecification."""
+        size = MISSPECIFICATION * self._spread((theta - self.released)[self.n_common :])
+        roots = np.sqrt(self.distribution.values)
+        return self._of_coefficients(self.distribution.vectors * (size / roots))
 
     def _unidentified(self) -> FloatArray:
         """Return the covariance of effects in unknown directions, as far as allowed for."""
-        unknown = self.law.values[~self.law.known]
-        return self._of_coefficients(self._parts() * (UNSEEN_EFFECT / np.sqrt(unknown)))
+        unknown = self.distribution.values[~self.distribution.known]
+        return self._of_coefficients(
+            self._unknown_parts() * (UNIDENTIFIED_EFFECT / np.sqrt(unknown))
+        )
 
     def _of_coefficients(self, root: FloatArray) -> FloatArray:
         """Return the covariance of parameters of which coefficients alone vary, given its root."""
         return np.pad(root @ root.T, (self.n_common, 0))
 
 
-def _variance(law: NoiseDistribution | None) -> float:
-    """Return the variance of each coordinate of noise; 0 of none."""
-    return 0.0 if law is None else law.deviation**2
-
-
-def _expected(record_scores: FloatArray, chance: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the mean over rows of what a record is expected to pull with."""
-    expected = np.einsum("knc,nc->kn", record_scores, chance)
+def _expected(scores: FloatArray, probabilities: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the mean over rows of a record's expected score."""
+    expected = np.einsum("knc,nc->kn", scores, probabilities)
     return np.concatenate([expected[:-1].mean(axis=1), expected[-1] @ rows / len(rows)])
 
 

@@ -1,4 +1,4 @@
-"""Estimates with standard errors, as a release holds them, and fitted models that have some."""
+"""Estimates with standard errors in a release, and the mixin of fitted models with them."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from skdpsurv.data.shape import Shape, few_intervals
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.inference.indirect import Found
 from skdpsurv.release import Release, released_array
 from skdpsurv.release.raw_rows import headline
 
-#: Of the names that values of a release have.
+#: Prefix of the values of a release.
 PREFIX = "inference_"
 NAMES = tuple(f"{PREFIX}{name}" for name in ("estimate", "covariance", "known"))
 
 
 @dataclass(frozen=True, eq=False)
 class Inference:
-    """Unshrunk estimates of a model's parameters and their covariance; all of it released.
+    """Unshrunk, debiased estimates of a model's parameters and their covariance; released.
 
     Parameters
     ----------
     estimate : ndarray of shape (n_params,)
         The common part first (a baseline, an intercept), then one for each feature.
     covariance : ndarray of shape (n_params, n_params)
-        Of sampling and of privacy noise.
+        Covariance by sampling and by privacy noise.
     known : ndarray of bool of shape (n_params,)
-        False where the release says nothing: the standard error is infinite.
+        False where the standard error is infinite.
     """
 
     estimate: FloatArray
@@ -46,24 +45,15 @@ class Inference:
 
     @classmethod
     def unknown(cls, size: int) -> Self:
-        """Return that of so many parameters of which nothing is known."""
         return cls(np.zeros(size), np.zeros((size, size)), np.zeros(size, dtype=bool))
 
-    @classmethod
-    def of_found(cls, found: Found, change: FloatArray) -> Self:
-        """Return what was found, in other coordinates.
-
-        Parameters
-        ----------
-        found : Found
-        change : ndarray of shape (n_params, n_params)
-            What the coordinates are multiplied by. One that takes from what is not known is not.
-        """
-        known = ~((change != 0.0) & ~found.known).any(axis=1)
-        estimate, covariance = change @ found.theta, change @ found.covariance @ change.T
+    def in_coordinates(self, change: FloatArray) -> Self:
+        """Return the inference of ``change @ parameters``; it needs known parameters."""
+        known = ~((change != 0.0) & ~self.known).any(axis=1)
+        estimate, covariance = change @ self.estimate, change @ self.covariance @ change.T
         if not (np.isfinite(estimate).all() and np.isfinite(covariance).all()):
-            return cls.unknown(known.size)
-        return cls(estimate, _without_rounding(covariance), known)
+            return self.unknown(known.size)
+        return type(self)(estimate, _without_rounding(covariance), known)
 
     def values(self) -> dict[str, FloatArray]:
         """Return the numbers of a release."""
@@ -72,13 +62,7 @@ class Inference:
 
     @classmethod
     def of(cls, release: Release, n_params: int) -> Self | None:
-        """Return that of a release; None if it has none.
-
-        Raises
-        ------
-        ValueError
-            If the release holds parts of one only, or one that is none.
-        """
+        """Return the inference in a release, None without one; ValueError if it is broken."""
         if release.values.keys().isdisjoint(NAMES):
             return None
         shapes: list[tuple[int, ...]] = [(n_params,), (n_params, n_params), (n_params,)]
@@ -93,12 +77,12 @@ class Inference:
         return cls(estimate, covariance, known == 1.0)
 
     def standard_errors(self) -> FloatArray:
-        """Return standard errors, infinite where nothing is known."""
+        """Return standard errors, infinite for unknown parameters."""
         return np.where(self.known, np.sqrt(np.diag(self.covariance)), np.inf)
 
 
 def _without_rounding(covariance: FloatArray) -> FloatArray:
-    """Return a matrix that is symmetric, without eigenvalues that rounding has made negative."""
+    """Return a symmetric matrix without eigenvalues that rounding has made negative."""
     values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     square = root @ root.T
@@ -106,7 +90,7 @@ def _without_rounding(covariance: FloatArray) -> FloatArray:
 
 
 def _is_covariance(matrix: FloatArray) -> bool:
-    """Say whether a matrix is symmetric and, up to rounding, positive semidefinite."""
+    """Return True if a matrix is symmetric and, up to rounding, positive semidefinite."""
     if not (matrix == matrix.T).all() or not (np.diag(matrix) >= 0.0).all():
         return False
     values = np.linalg.eigvalsh(matrix / max(float(np.abs(matrix).max(initial=0.0)), 1e-300))
@@ -122,8 +106,8 @@ def interval(
     estimate: FloatArray, error: FloatArray, level: float
 ) -> tuple[FloatArray, FloatArray]:
     """Return the ends of normal intervals."""
-    reach = half_width(level) * error
-    return estimate - reach, estimate + reach
+    margin = half_width(level) * error
+    return estimate - margin, estimate + margin
 
 
 def table(
@@ -172,10 +156,7 @@ AT_CAP = (
 
 
 class Summarised:
-    """Mixin of regressions whose releases may hold standard errors.
-
-    A subclass has ``coef_``, sets ``inference_`` from a release, and says when there are some.
-    """
+    """Mixin of regressions whose releases may hold standard errors: ``inference_``."""
 
     epsilon: float
     delta: float
@@ -186,7 +167,7 @@ class Summarised:
     guarantee_: PrivacyGuarantee
 
     def _few_intervals(self, shape: Shape, least: float) -> list[str]:
-        """Return what stands against standard errors, which need so large an n * epsilon."""
+        """Return warnings if n * epsilon is too small for standard errors."""
         share, epsilon = float(self.inference_share), float(self.epsilon)
         if math.isinf(epsilon):
             return []
@@ -197,28 +178,27 @@ class Summarised:
     def summary(self) -> pd.DataFrame:
         """Coefficients with standard errors and 95 % intervals, in the columns of lifelines.
 
-        Indexed by ``covariate``; per unit of the raw column where the release knows the columns,
-        else on the scale of X. These are unshrunk estimates, which ``coef_`` are not: what the
-        mechanism did to them is undone (docs/user_guide/inference); a hazard model's minimise the
-        expected loss at the cap that was used, ``max_cumulative_hazard_``. Where the release says
-        nothing, the standard error is infinite, and there is no estimate. Without standard errors,
-        those are missing, and ``coef`` are ``coef_``. No budget is spent.
+        Indexed by ``covariate``; per unit of the raw column if the release knows the columns, else
+        on the scale of X. Unlike ``coef_``, estimates are corrected for shrinkage
+        (docs/user_guide/inference). A hazard model's minimise the expected loss at the cap that was
+        used, ``max_cumulative_hazard_``. An unknown coefficient has an infinite standard error and
+        no estimate. Without standard errors, ``coef`` is ``coef_``. No budget is spent.
         """
         return self._summary(0.95)
 
     def confidence_interval(self, level: float = 0.95) -> pd.DataFrame:
-        """Return intervals of the coefficients, which allow for sampling and for privacy noise.
+        """Return intervals of the coefficients that allow for sampling and for privacy noise.
 
         Parameters
         ----------
         level : float, default=0.95
-            Coverage asked for.
+            Nominal coverage.
 
         Returns
         -------
         pandas.DataFrame
-            Indexed as ``summary``; columns ``lower`` and ``upper``, infinite where nothing is
-            known.
+            Indexed as ``summary``; columns ``lower`` and ``upper``, infinite for unknown
+            coefficients.
 
         Raises
         ------
@@ -231,7 +211,7 @@ class Summarised:
         return ends.set_axis(["lower", "upper"], axis=1)
 
     def print_summary(self, decimals: int = 2) -> None:
-        """Print the coefficients, their intervals and what was promised.
+        """Print the coefficients, their intervals and the privacy guarantee.
 
         Parameters
         ----------
@@ -272,7 +252,7 @@ class Summarised:
         ----------
         ax : matplotlib.axes.Axes, optional
         **options
-            Of :func:`skdpsurv.plotting.plot_coefficients`.
+            Options of :func:`skdpsurv.plotting.plot_coefficients`.
 
         Returns
         -------

@@ -1,14 +1,12 @@
-r"""Second moments of rows as a likelihood sees them: one private query, and the laws it tells of.
+r"""Second moments of a likelihood's rows: a private query, and distributions with these moments.
 
-A row x comes with its weight w and is lengthened by a constant C, so that the moments :math:`\sum w
-(C, x)(C, x)^\top` hold the number of records (each counted with its weight) and their mean, too. A
-caller promises that :math:`w(\|x\|^2 + C^2) \le 1 + C^2`.
+A row x has a weight w and is lengthened by a constant C, so that the moments :math:`\sum w (C, x)
+(C, x)^\top` hold the number of records (each counted with its weight) and their mean. A caller
+guarantees that :math:`w(\|x\|^2 + C^2) \le 1 + C^2`.
 
-Moments say how many records there are, their mean :math:`\mu` and their covariance S, and nothing
-of the shape of their law. Rows :math:`\mu + S^{1/2} z` are made of standard ones z of three shapes:
-normal, uniform, and signs. What follows from all three alike follows from the moments. Where noise
-hides how far rows spread in a direction, nothing can be said of what it does: an eigenvalue of S
-below :data:`KNOWN` standard deviations of the noise is *unknown*.
+Moments give the number of records, their mean :math:`\mu` and their covariance S, but no shape.
+Rows :math:`\mu + S^{1/2} z` are made of standard ones z of three shapes: normal, uniform, and
+signs. An eigenvalue of S below :data:`KNOWN` standard deviations of the noise is *unknown*.
 """
 
 from __future__ import annotations
@@ -30,11 +28,11 @@ from skdpsurv.dp.domain import row_pieces
 from skdpsurv.dp.measurement import Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.mechanisms.moments import SecondMoments
+from skdpsurv.mechanisms.sums import SecondMoments
 
-#: Standard rows of each shape, at least; and so many times the number of columns.
+#: Least number of standard rows of each shape; and a factor of the number of columns.
 N_ROWS, ROWS_PER_COLUMN = 256, 8
-#: Eigenvalues of fewer standard deviations of the noise are unknown.
+#: Eigenvalues below so many standard deviations of the noise are unknown.
 KNOWN = 2.0
 SHAPES = ("normal", "uniform", "signs")
 
@@ -53,7 +51,7 @@ class CovariateDistribution:
     vectors : ndarray of shape (n_features, n_features)
         Eigenvectors, in columns.
     known : ndarray of bool of shape (n_features,)
-        Which eigenvalues were.
+        True for eigenvalues that were not raised.
     """
 
     mass: float
@@ -66,18 +64,9 @@ class CovariateDistribution:
     def of_moments(
         cls, moments: FloatArray, constant: float, n_records: int, deviation: float
     ) -> CovariateDistribution:
-        """Return the law of rows with released second moments.
+        """Return the distribution of rows with released second moments, the constant first.
 
-        Parameters
-        ----------
-        moments : ndarray of shape (n_features + 1, n_features + 1)
-            Sums of outer products of rows and, first, a constant.
-        constant : float
-            Which one.
-        n_records : int
-            The largest mass that there can be.
-        deviation : float
-            Standard deviation of the noise on a diagonal entry.
+        ``n_records`` is the largest mass, and ``deviation`` that of the noise on a diagonal entry.
         """
         least = max(1.0, 2.0 * deviation / constant**2)
         mass = float(np.clip(moments[0, 0] / constant**2, min(least, n_records), n_records))
@@ -88,14 +77,14 @@ class CovariateDistribution:
         return cls(mass, mean, np.maximum(values, least), vectors, values >= least)
 
     def rows(self, shape: str) -> FloatArray:
-        """Return rows of a shape, whose mean and covariance are those of the law."""
+        """Return rows of a shape with this mean and covariance."""
         root = (self.vectors * np.sqrt(self.values)) @ self.vectors.T
         return np.asarray(self.mean + standard_rows(shape, self.mean.size) @ root)
 
 
 @lru_cache(maxsize=8)
 def standard_rows(shape: str, n_features: int) -> FloatArray:
-    """Return rows of a shape with mean 0 and the identity for covariance, always the same ones."""
+    """Return fixed rows of a shape with mean 0 and the identity for covariance."""
     if n_features == 0:
         return np.zeros((1, 0))
     n_rows = max(N_ROWS, 2 ** int(np.ceil(np.log2(ROWS_PER_COLUMN * n_features))))
@@ -109,38 +98,24 @@ def standard_rows(shape: str, n_features: int) -> FloatArray:
         rows = uniform - 0.5 if shape == "uniform" else np.sign(uniform - 0.5)
     rows = np.concatenate([rows, -rows])
     values, vectors = np.linalg.eigh(rows.T @ rows / n_rows)
-    made = np.asarray(rows @ ((vectors / np.sqrt(values)) @ vectors.T))
-    made.setflags(write=False)
-    return made
+    standard = np.asarray(rows @ ((vectors / np.sqrt(values)) @ vectors.T))
+    standard.setflags(write=False)
+    return standard
 
 
-#: Where there are standard errors, rows longer than the bound are weighed instead of scaled down,
-#: up to so many times the bound.
-REACH = 4.0
-#: The constant that rows are lengthened by, at least. A small one makes little noise on the
-#: moments, a large one little noise on number and mean of the rows.
+#: With standard errors, rows longer than the bound are weighted instead of scaled down, up to so
+#: many times the bound.
+DOWNWEIGHTING_BOUND = 4.0
+#: The constant of rows. A small one makes little noise on the moments, a large one little noise on
+#: number and mean of the rows.
 CONSTANT = 0.5
-
-#: With more features there are too many moments for any noise.
+#: With more features, noise hides all moments.
 MOST_FEATURES = 500
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowMoments(NoisySum):
-    """What is asked of the records. A subclass says which rows, and what follows.
-
-    Parameters
-    ----------
-    price : float or Concentrated
-    n_records, n_features : int
-    constant : float
-        C.
-
-    Raises
-    ------
-    ValueError
-        If there are more features than anything could be said of.
-    """
+    """The query for the moments of rows, lengthened by ``constant``; a subclass gives the rows."""
 
     n_records: int
     n_features: int
@@ -155,15 +130,14 @@ class RowMoments(NoisySum):
                 f"inference_share must be 0 with more than {MOST_FEATURES} features: their second "
                 f"moments would drown in noise, got {self.n_features}."
             )
-        self.query({})  # whose theorem is for so many numbers
+        self.query({})  # refuses vectors that are too long for the theorem
 
     def query(self, known: Known) -> SecondMoments:
-        """Of lengthened rows in units of :attr:`longest`."""
+        """Return the query for lengthened rows in units of :attr:`longest`."""
         return SecondMoments(self.n_records, self.n_features + 1, 1.0)
 
     def spans(self) -> list[float]:
-        """Return the scale of the noise."""
-        return [self.query({}).law(self.price).scale]
+        return [self.query({}).distribution(self.price).scale]
 
     @property
     def longest(self) -> float:
@@ -172,10 +146,9 @@ class RowMoments(NoisySum):
 
     @abstractmethod
     def seen(self, known: Known, records: Any) -> Blocks[Any]:
-        """Return records as the likelihood sees them: blocks with rows ``X`` and a ``weight``."""
+        """Return the likelihood's blocks of the records, with rows ``X`` and a ``weight``."""
 
     def ask(self, known: Known, records: Any) -> FloatArray:
-        """Return the exact moments."""
         blocks = self.seen(known, records)
         return self.query(known).total(blocks, lambda block: self.rows(block.X, block.weight))
 
@@ -190,26 +163,29 @@ class RowMoments(NoisySum):
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMoments:
-    """Noisy moments, and what rows may be that have them."""
+    """Noisy moments, and the distributions of rows that have them."""
 
-    asked: RowMoments
+    measurement: RowMoments
     moments: FloatArray
 
     @property
-    def law(self) -> CovariateDistribution:
-        """The law that rows with these moments have, up to its shape."""
-        return self._law(self.moments)
+    def distribution(self) -> CovariateDistribution:
+        """The distribution of rows with these moments, up to its shape."""
+        return self._distribution(self.moments)
 
     def redrawn(self, number: int) -> list[tuple[CovariateDistribution, CovariateDistribution]]:
-        """Return pairs of laws with more noise, and with the same noise less: what noise does."""
-        # Noise that hides nothing: the same for everybody.
-        source, query = random_source(0, purpose="moments"), self.asked.query({})
-        draws = [query.noise(self.asked.price, source) for _ in range(number)]
-        return [(self._law(self.moments + e), self._law(self.moments - e)) for e in draws]
+        """Return pairs of distributions, with more noise and with the same noise less."""
+        # Public noise, the same for everybody, hides nothing.
+        source, query = random_source(0, purpose="moments"), self.measurement.query({})
+        draws = [query.noise(self.measurement.price, source) for _ in range(number)]
+        return [
+            (self._distribution(self.moments + e), self._distribution(self.moments - e))
+            for e in draws
+        ]
 
-    def _law(self, moments: FloatArray) -> CovariateDistribution:
-        asked, unit = self.asked, self.asked.longest**2
-        deviation = asked.query({}).deviation(asked.price)
+    def _distribution(self, moments: FloatArray) -> CovariateDistribution:
+        measurement, unit = self.measurement, self.measurement.longest**2
+        deviation = measurement.query({}).deviation(measurement.price)
         return CovariateDistribution.of_moments(
-            moments * unit, asked.constant, asked.n_records, deviation * unit
+            moments * unit, measurement.constant, measurement.n_records, deviation * unit
         )

@@ -1,35 +1,34 @@
-"""What a mechanism may ask of a likelihood, and nothing more."""
+"""The protocol of likelihoods: all that a mechanism may ask of one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from skdpsurv.data.blocks import pairwise_sum
+from skdpsurv.data.blocks import Blocks, pairwise_sum
 from skdpsurv.dp.domain import row_pieces
 from skdpsurv.dp.types import FloatArray, IntArray
 
-#: Rows that are added up one after another; longer sums are made of such pieces, in pairs, so that
-#: rounding cannot pile up however many equal records there are.
+#: Rows that are added up one after another. Longer sums add such pieces in pairs, so that rounding
+#: does not grow with the number of records.
 SUM_ROWS = 256
-#: Records whose derivatives are added up at once: a larger block is cut, so that the number of such
-#: pieces is bounded whoever made the blocks.
+#: Records whose derivatives are added up at once; larger blocks are cut.
 LARGEST_BLOCK = 2**16
 #: Units of 2^-53 that exp, expm1, expit and erfcx may be off by, relative to their values: eight in
 #: the last place. An assumption about NumPy and SciPy, which the tests compare with 50 digits.
 ELEMENTARY = 16.0
-#: Roundings of the longest sum of :func:`weighted_sum`: of a piece, of pieces in pairs, and of what
-#: is left over.
+#: Roundings of :func:`weighted_sum`: a piece, pieces in pairs, and the remainder.
 SUM_DEPTH = SUM_ROWS + 64.0 + 2.0
 
 
 @dataclass(frozen=True)
 class PrivacyConstants:
-    """Bounds on one record's influence, known before any record is seen.
+    """Bound one record's influence, before any record is seen.
 
     Parameters
     ----------
@@ -41,19 +40,18 @@ class PrivacyConstants:
     hessian_rank : int
         r, the largest rank of that Hessian.
     rounding : float
-        Units of 2^-53 S that the computed gradient of one record, and its place in the sum over a
-        block, may be off by, beside what the predictor is off by (docs/proofs/rounding).
+        Units of 2^-53 S that one record's computed gradient may be off by, its place in the sum
+        over a block included and its predictor excluded (docs/proofs/rounding).
     predictor_rounding : float
         Units of 2^-53 that a linear predictor may be off by, for coefficients and a row of norm 1.
     loss_at_zero : float
-        The largest loss of a record at the coefficients 0, less the least anywhere. inf: not known.
+        The largest loss of a record at the coefficients 0, less the least anywhere; inf if unknown.
 
     Notes
     -----
-    Every proof about perturbation in this package starts from the first three numbers and from the
-    convexity of a loss that is continuously differentiable with a Lipschitz gradient; the others
-    are for the proof about the program (docs/proofs/rounding). Their defaults are for a likelihood
-    that nobody has proved anything of.
+    Every proof about perturbation starts from the first three numbers and from a convex loss that
+    is continuously differentiable with a Lipschitz gradient. The others are for the proof about
+    the program (docs/proofs/rounding); their defaults suit a likelihood without such a proof.
     """
 
     gradient_sensitivity: float
@@ -72,75 +70,52 @@ class Derivatives(NamedTuple):
 
 
 class Linearized(NamedTuple):
-    """Losses at a point, and the gradient there of any weighting of them.
-
-    Parameters
-    ----------
-    losses : ndarray of shape (n,)
-        In the block's order.
-    gradient : callable
-        From weights of shape (n,) to the sum of the weighted gradients, of shape (n_params,).
-    """
+    """Losses at a point, in the block's order; and a map from weights to the weighted gradient."""
 
     losses: FloatArray
     gradient: Callable[[FloatArray], FloatArray]
 
 
 class Likelihood(Protocol):
-    """A convex per-record loss, summed over blocks of records, with its privacy constants.
+    """A convex per-record loss with its privacy constants.
 
-    Losses and derivatives are sums over a block, so that blocks may live anywhere (memory, files,
-    workers) and partial sums add up. Values are asked for apart (``losses``): minimisation needs
-    none, and they cost a logarithm per record and interval.
+    Derivatives are sums over a block, so that blocks may live anywhere (memory, files, workers) and
+    partial sums add up. Minimisation needs no values of losses.
     """
 
     @property
     def n_params(self) -> int:
         """Length of the coefficient vector."""
-        ...
 
     @property
     def constants(self) -> PrivacyConstants:
         """S, tau and r of one record, from public quantities alone."""
-        ...
 
     def n_records(self, block: Any) -> int:
         """Return the number of records in a block."""
-        ...
 
     def thin(self, block: Any, step: int) -> Any:
         """Return every ``step``-th record, for a cheap starting point."""
-        ...
 
     def take(self, block: Any, rows: IntArray | slice) -> Any:
         """Return the records at the positions ``rows``, ascending, possibly more than once."""
-        ...
 
     def losses(self, coef: FloatArray, block: Any) -> FloatArray:
         """Return one loss per record, in the block's order."""
-        ...
 
     def linearized(self, coef: FloatArray, block: Any, tolerance: float = 1e-15) -> Linearized:
-        """Return losses and weighted gradients, for weights that depend on the losses.
-
-        ``tolerance`` is the relative error that a caller does not mind.
-        """
-        ...
+        """Return losses and weighted gradients, to a relative error of ``tolerance``."""
 
     def derivatives(
         self, coef: FloatArray, block: Any, weights: FloatArray | None = None, order: int = 2
     ) -> Derivatives:
         """Return the sums over the block of the (weighted) gradients and, at order 2, Hessians."""
-        ...
 
 
 def block_derivatives(
     likelihood: Likelihood, coef: FloatArray, order: int, block: Any
 ) -> Derivatives:
-    """Return the derivatives summed over a block of any size, in pieces of ``LARGEST_BLOCK``.
-
-    The block comes last: what goes to where blocks are is a partial of this, and no more than that.
-    """
+    """Return the derivatives summed over a block of any size, in pieces of ``LARGEST_BLOCK``."""
     n = likelihood.n_records(block)
     if n <= LARGEST_BLOCK:
         return likelihood.derivatives(coef, block, order=order)
@@ -154,28 +129,16 @@ def block_derivatives(
     return total
 
 
-AnyBlock = TypeVar("AnyBlock", bound=tuple[Any, ...])
-
-
-def each_field(block: AnyBlock, function: Callable[[Any], Any]) -> AnyBlock:
-    """Return a block of what a function makes of each field; a field that is None stays so."""
-    make: Callable[..., AnyBlock] = type(block)
-    return make(*(None if field is None else function(field) for field in block))
-
-
 class BlockLikelihood:
-    """What likelihoods have in common whose blocks are named tuples of arrays, one with times."""
+    """Base of likelihoods whose blocks are named tuples of arrays; a field may be None."""
 
-    def thin(self, block: AnyBlock, step: int) -> AnyBlock:
-        """Return every ``step``-th record."""
-        return each_field(block, lambda field: np.ascontiguousarray(field[::step]))
+    def thin(self, block: Any, step: int) -> Any:
+        return type(block)(*(None if f is None else np.ascontiguousarray(f[::step]) for f in block))
 
-    def take(self, block: AnyBlock, rows: IntArray | slice) -> AnyBlock:
-        """Return the records at the positions ``rows``, ascending."""
-        return each_field(block, lambda field: field[rows])
+    def take(self, block: Any, rows: IntArray | slice) -> Any:
+        return type(block)(*(None if field is None else field[rows] for field in block))
 
     def linearized(self: Any, coef: FloatArray, block: Any, tolerance: float = 1e-15) -> Linearized:
-        """Return losses and weighted gradients; always to rounding."""
         return Linearized(
             self.losses(coef, block),
             lambda weights: self.derivatives(coef, block, weights, order=1).gradient,
@@ -183,17 +146,16 @@ class BlockLikelihood:
 
 
 def counted(own: FloatArray | None, weights: FloatArray | None) -> FloatArray | None:
-    """Return weights of records times how often these count; None: each once."""
+    """Return the product of records' own weights and others; None means 1."""
     if own is None or weights is None:
         return weights if own is None else own
     return own * weights
 
 
 def weighted_sum(weights: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return ``weights @ rows`` with an error that does not grow with the number of rows.
+    """Return ``weights @ rows``, off by at most ``SUM_ROWS + log2(n)`` ulps of the magnitudes' sum.
 
-    Pieces of ``SUM_ROWS`` rows are BLAS products; the pieces are added in pairs (NumPy adds along
-    the last axis so), for an error of at most ``SUM_ROWS + log2(n)`` ulps of the sum of magnitudes.
+    Pieces of ``SUM_ROWS`` rows are BLAS products; NumPy adds the pieces in pairs (last axis).
     """
     n, width = rows.shape
     m = n // SUM_ROWS
@@ -211,3 +173,67 @@ def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
         part = rows[piece]
         total += (part * weights[piece, None]).T @ part
     return total
+
+
+# ---- Distances of neighbours, at public points: measured, where proofs have bounds.
+
+#: Distances from a centre at which derivatives are compared, along at most so many coordinates.
+STEPS, MOST_COORDINATES = (0.3, 1.0, 3.0, 10.0, 100.0), 6
+#: Eigenvalues below this part of the largest trace are rounding.
+RANK_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Move:
+    """Distance of neighbours' gradients at a point, and eigenvalues of the Hessians' difference.
+
+    One record's Hessian adds positive eigenvalues and the other's negative ones, so that neither
+    side has a larger trace or rank than a record's Hessian.
+    """
+
+    gradient: float
+    eigenvalues: FloatArray
+
+    @property
+    def sides(self) -> tuple[FloatArray, FloatArray]:
+        """The sizes of positive eigenvalues, and of negative ones."""
+        return np.maximum(self.eigenvalues, 0.0), np.maximum(-self.eigenvalues, 0.0)
+
+    @property
+    def trace(self) -> float:
+        """The trace of the larger side."""
+        return max(float(side.sum()) for side in self.sides)
+
+    def rank(self, largest_trace: float) -> int:
+        """Return the rank of the larger side."""
+        least = RANK_TOLERANCE * largest_trace
+        return max(int(np.count_nonzero(side > least)) for side in self.sides)
+
+
+def moves(
+    likelihood: Likelihood, one: Blocks[Any], other: Blocks[Any], center: FloatArray
+) -> Iterator[Move]:
+    """Yield the distance of two data sets' derivatives, at points around a centre."""
+
+    def difference(point: FloatArray) -> tuple[FloatArray, Move]:
+        at = partial(block_derivatives, likelihood, point, 2)
+        mine, theirs = one.map_reduce(at), other.map_reduce(at)
+        gradient = mine.gradient - theirs.gradient
+        hessian = np.asarray(mine.hessian) - np.asarray(theirs.hessian)
+        return gradient, Move(float(np.linalg.norm(gradient)), np.linalg.eigvalsh(hessian))
+
+    gradient, move = difference(center)
+    yield move
+    for point in around(center, gradient):
+        yield difference(point)[1]
+
+
+def around(center: FloatArray, *directions: FloatArray) -> Iterator[FloatArray]:
+    """Yield points around a centre: in given directions, in that of all coordinates, in single."""
+    size = center.size
+    found = np.vstack([*directions, np.ones(size), np.eye(size)[:MOST_COORDINATES]])
+    found = found[np.linalg.norm(found, axis=1) > 0.0]
+    found /= np.linalg.norm(found, axis=1, keepdims=True)
+    for step in STEPS:
+        for direction in (*found, *-found):
+            yield center + step * direction

@@ -1,32 +1,28 @@
 r"""Discrete-time hazard loss with a cap on each person's cumulative hazard.
 
 A record (x, t, delta) was seen in intervals 1, ..., t of q; delta = 1 if interval t ended in an
-event. With the baseline rows A_s (shared, public) and :math:`\eta_s = A_s a + x\beta`, its loss is
+event. With the public baseline rows A_s and :math:`\eta_s = A_s a + x\beta`, its loss is
 
 .. math:: \ell(f; z) = \sum_{s \le k} \varphi(\eta_s) + \delta\,\psi(\eta_t), \qquad k = t - \delta
 
-over the k intervals survived (links: :mod:`skdpsurv.likelihoods.links`).
+over the k intervals survived (:mod:`skdpsurv.likelihoods.links`).
 
-The cap. Write :math:`L_k(b) = \sum_{s \le k} \varphi(A_s a + b)` with :math:`b = x\beta`; its slope
-is the person's cumulative hazard (for probit: V times it). Beyond the point :math:`b^*_k` where the
-slope reaches :math:`VH`, the loss goes on linearly:
+With :math:`L_k(b) = \sum_{s \le k} \varphi(A_s a + b)` and :math:`b = x\beta`, the slope of
+:math:`L_k` is the person's cumulative hazard (V times it for probit). The loss is linear beyond the
+point :math:`b^*_k` where the slope reaches the cap :math:`VH`:
 
 .. math::
     \tilde L_k(b) = L_k(\min(b, b^*_k)) + VH\,\max(0, b - b^*_k)
                   = \inf_{c \ge 0}\Big[\sum_{s \le k} \varphi(A_s a + b - c) + VH\,c\Big]
 
-an infimal convolution, hence jointly convex in (a, b) and continuously differentiable.
+This infimal convolution is jointly convex in (a, b) and continuously differentiable.
 
-Rows longer than R are scaled down to it, which biases coefficients, or weighed: the loss of such a
-record counts :math:`R^2/\|x\|^2` times. Its score has mean 0 given x as before, and pulls no harder
-than a row of length R.
+Rows longer than R are scaled down to it, which biases coefficients, or weighted: the loss of such a
+record counts :math:`R^2/\|x\|^2` times, so that its score keeps mean 0 given x.
 
-Constants and proofs: docs/proofs/discrete_hazard. Source of the uncapped loss: Nguyen and Hui,
-arXiv 1708.07436, equation 3.
-
-How far computed gradients of the hazard likelihood are off: units of the proof.
-
-Theorem 1 of docs/proofs/rounding, for the kernel, series and knees as they are computed.
+Neighbours: replace-one. Constants and proofs: docs/proofs/discrete_hazard; rounding of computed
+gradients: docs/proofs/rounding, theorem 1. Source of the uncapped loss: Nguyen and Hui, arXiv
+1708.07436, equation 3.
 """
 
 from __future__ import annotations
@@ -34,12 +30,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 
 from skdpsurv.dp.domain import CHUNK_ELEMENTS, by_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.likelihoods import hazard_kernel as kernel
 from skdpsurv.likelihoods.base import (
     LARGEST_BLOCK,
     SUM_DEPTH,
@@ -52,30 +50,18 @@ from skdpsurv.likelihoods.base import (
     gram,
     weighted_sum,
 )
-from skdpsurv.likelihoods.hazard_kernel import (
-    Sums,
-    add_survived,
-    cap_thresholds,
-    chunks,
-    extent,
-    gradient_sensitivity,
-    least_thresholds,
-    loss_at_zero,
-    slopes,
-    sums_by_level,
-)
-from skdpsurv.likelihoods.hazard_series import FULL, add_small, add_tile, expand, is_small, tiles
+from skdpsurv.likelihoods.hazard_expansion import FULL, expand
 from skdpsurv.likelihoods.links import LOGIT, Link
 
 
 class HazardBlock(NamedTuple):
-    """Records sorted by the number of intervals they survived.
+    """Records sorted by the number of intervals they survived; k is the exit less the event.
 
     Parameters
     ----------
     X : ndarray of shape (n, n_features)
     survived : ndarray of int of shape (n,)
-        k, ascending: the exit interval less one for an event.
+        k, ascending.
     event : ndarray of bool of shape (n,)
     weight : ndarray of shape (n,) or None
         How often a record counts, at most 1 and at most ``(R / norm of its row)^2``; None: once.
@@ -93,10 +79,7 @@ def hazard_block(
     event: BoolArray,
     change: Callable[[FloatArray], FloatArray] | None = None,
 ) -> HazardBlock:
-    """Sort records (any order; intervals 1..q) into a block.
-
-    ``change`` is what is done to each row, if anything.
-    """
+    """Sort records (any order; intervals 1..q) into a block, with ``change`` made to their rows."""
     survived = interval - event
     # Integers of 16 bits are sorted in a time that does not grow faster than their number.
     short = survived.astype(np.uint16) if survived.max(initial=0) < 2**16 else survived
@@ -125,8 +108,8 @@ class DiscreteHazard(BlockLikelihood):
         The link; ``event_slope`` is its V.
     max_cumulative_hazard : float or None
         H. None leaves hazards uncapped, H = q, which only the logit link bounds.
-    weighed : bool
-        Whether rows longer than R are weighed; else there are none.
+    weighted : bool
+        True if rows longer than R are weighted; otherwise there are none.
     """
 
     basis: FloatArray
@@ -134,11 +117,11 @@ class DiscreteHazard(BlockLikelihood):
     data_norm: float = 1.0
     link: Link = LOGIT
     max_cumulative_hazard: float | None = None
-    weighed: bool = False
+    weighted: bool = False
 
     @property
     def n_params(self) -> int:
-        """Baseline coefficients first, then the covariates'."""
+        """Number of coefficients: the baseline's first, then the covariates'."""
         return int(self.basis.shape[1]) + self.n_features
 
     @property
@@ -166,35 +149,30 @@ class DiscreteHazard(BlockLikelihood):
         radius, diameter = extent(self.basis)
         return PrivacyConstants(
             gradient_sensitivity=gradient_sensitivity(
-                radius, diameter, self.data_norm, cap, link.event_slope, self.weighed
+                radius, diameter, self.data_norm, cap, link.event_slope, self.weighted
             ),
             hessian_trace=(survival_curvature + link.event_curvature)
             * (radius**2 + self.data_norm**2),
             hessian_rank=min(q, n_basis),
-            rounding=of_gradients(q),
-            predictor_rounding=self.n_params + of_predictors(link),
+            rounding=gradient_rounding(q),
+            predictor_rounding=self.n_params + predictor_rounding(link),
             loss_at_zero=loss_at_zero(link, q, self.cap),
         )
 
     def loss_within(self, predictor: float) -> float:
-        """Return a bound on a record's loss where covariates have no effect.
-
-        For baselines whose linear predictors are all within +-``predictor``.
-        """
+        """Return a bound on a record's loss for baselines within +-``predictor``, no effects."""
         survived = float(self.basis.shape[0]) if self.cap is None else self.cap
         return self.constants.loss_at_zero + (survived + self.link.event_slope) * predictor
 
     def n_records(self, block: HazardBlock) -> int:
-        """Return the number of records in a block."""
         return int(block.survived.size)
 
     def losses(self, coef: FloatArray, block: HazardBlock) -> FloatArray:
-        """Return the loss of each record, in the block's order."""
         a, b = self._predictor(coef, block)
         values = np.zeros_like(b)
-        capped, knees = self._capped(a, b, block.survived)
-        inner = np.where(capped, knees, b)
-        for chunk in chunks(block.survived):
+        capped, thresholds = self._capped(a, b, block.survived)
+        inner = np.where(capped, thresholds, b)
+        for chunk in kernel.chunks(block.survived):
             phi = self.link.survival(a[: chunk.width] + inner[chunk.part, None]).value
             phi[:, chunk.shortest :] *= chunk.tail
             values[chunk.part] = np.sum(phi, axis=1)
@@ -211,29 +189,25 @@ class DiscreteHazard(BlockLikelihood):
         weights: FloatArray | None = None,
         order: int = 2,
     ) -> Derivatives:
-        """Return gradient and Hessian summed over the block, in O(n q) time and O(n + q) memory.
-
-        Per record only sums of slopes and curvatures over its intervals are needed, and per
-        interval only sums over the records at risk; person-period rows are never built.
-        """
+        """Return gradient and Hessian summed over the block, in O(n q) time and O(n + q) memory."""
         A, X = self.basis, block.X
         a, b = self._predictor(coef, block)
         counts = counted(block.weight, weights)
         w = np.ones_like(b) if counts is None else counts
-        sums = Sums(b.size, A.shape[1], A.shape[0])
-        capped, knees = self._capped(a, b, block.survived)
-        small = is_small(self.link, a, b)
+        sums = kernel.Sums(self.link, A, a, b, w, block.survived, order)
+        capped, thresholds = self._capped(a, b, block.survived)
+        small = kernel.is_small(self.link, a, b)
         long = ~(small | capped)
         if order < 2 and self.link.tiled and self.cap is not None:
-            for upper, rows in tiles(self.link, a, b, block.survived, self.cap, long):
-                add_tile(sums, self.link, a, b, w, rows, block.survived, upper)
+            for upper, rows in kernel.tiles(self.link, a, b, block.survived, self.cap, long):
+                kernel.add_tile(sums, rows, upper)
                 long[rows] = False
-        for add, chosen in ((add_small, small & ~capped), (add_survived, long)):
+        for add, chosen in ((kernel.add_small, small & ~capped), (kernel.add_survived, long)):
             rows = np.flatnonzero(chosen)
             if rows.size:
-                add(sums, self.link, A, a, b, w, rows, block.survived, order)
-        hessian_aa = self._add_capped(sums, a, w, capped, knees, block.survived, order)
-        self._add_events(sums, a, b, w, block, order)
+                add(sums, rows)
+        hessian_aa = self._add_capped(sums, capped, thresholds)
+        self._add_events(sums, block.event)
 
         gradient = np.concatenate([sums.interval_slope @ A, weighted_sum(sums.slope, X)])
         if order < 2:
@@ -277,39 +251,32 @@ class DiscreteHazard(BlockLikelihood):
     def _capped(
         self, a: FloatArray, b: FloatArray, survived: IntArray
     ) -> tuple[BoolArray, FloatArray]:
-        """Return which records are beyond their knee b*, and the knees."""
-        knees = np.full(b.size, np.inf)
+        """Return which records are beyond their threshold b*, and the thresholds."""
+        thresholds = np.full(b.size, np.inf)
         if self.cap is None:
-            return np.zeros(b.size, dtype=bool), knees
-        near = np.flatnonzero(b > least_thresholds(a, survived, self.cap))
+            return np.zeros(b.size, dtype=bool), thresholds
+        near = np.flatnonzero(b > kernel.least_thresholds(a, survived, self.cap))
         present, where = np.unique(survived[near], return_inverse=True)
         highest = b[near].max(initial=-np.inf)
-        knees[near] = cap_thresholds(self.link, a, present, self.cap, highest)[where]
-        return b > knees, knees
+        thresholds[near] = kernel.cap_thresholds(self.link, a, present, self.cap, highest)[where]
+        return b > thresholds, thresholds
 
     def _add_capped(
-        self,
-        sums: Sums,
-        a: FloatArray,
-        w: FloatArray,
-        capped: BoolArray,
-        knees: FloatArray,
-        survived: IntArray,
-        order: int,
+        self, sums: kernel.Sums, capped: BoolArray, thresholds: FloatArray
     ) -> FloatArray:
-        """Add the records beyond their knee: they differ by k alone, so one pass over the k's."""
-        A = self.basis
+        """Add the records beyond their threshold: they differ by k alone, so one pass over k."""
+        A, w, survived = self.basis, sums.weights[capped], sums.survived[capped]
         hessian = np.zeros((A.shape[1], A.shape[1]))
         if self.cap is None or not capped.any():
             return hessian
-        sums.slope[capped] += self.cap * w[capped]
-        levels, where = np.unique(survived[capped], return_inverse=True)
-        _, mass = sums_by_level(w[capped], survived[capped])
+        sums.slope[capped] += self.cap * w
+        levels, where = np.unique(survived, return_inverse=True)
+        _, mass = kernel.sums_by_level(w, survived)
         at = np.empty(levels.size)
-        at[where] = knees[capped]
-        for chunk in chunks(levels):
+        at[where] = thresholds[capped]
+        for chunk in kernel.chunks(levels):
             part, width = chunk.part, chunk.width
-            slope, curvature = slopes(self.link, a, at, chunk, order)
+            slope, curvature = kernel.slopes(self.link, sums.a, at, chunk, sums.order)
             sums.interval_slope[:width] += mass[part] @ slope
             if curvature is not None:
                 sums.interval_curvature[:width] += mass[part] @ curvature
@@ -318,28 +285,71 @@ class DiscreteHazard(BlockLikelihood):
                 hessian -= moment.T @ (moment * (mass[part] / total)[:, None])
         return hessian
 
-    def _add_events(
-        self,
-        sums: Sums,
-        a: FloatArray,
-        b: FloatArray,
-        w: FloatArray,
-        block: HazardBlock,
-        order: int,
-    ) -> None:
-        rows = np.flatnonzero(block.event)
+    def _add_events(self, sums: kernel.Sums, event: BoolArray) -> None:
+        rows = np.flatnonzero(event)
         if rows.size == 0:
             return
-        last = block.survived[rows]  # the interval of the event, counted from 0; ascending
-        _, slope, curvature = self.link.event(a[last] + b[rows])
-        weighted = w[rows, None] * np.column_stack([slope, curvature])
-        present, by_interval = sums_by_level(weighted, last)
+        last = sums.survived[rows]  # the interval of the event, counted from 0; ascending
+        _, slope, curvature = self.link.event(sums.a[last] + sums.b[rows])
+        weighted = sums.weights[rows, None] * np.column_stack([slope, curvature])
+        present, by_interval = kernel.sums_by_level(weighted, last)
         sums.slope[rows] += weighted[:, 0]
         sums.interval_slope[present] += by_interval[:, 0]
-        if order >= 2:
+        if sums.order >= 2:
             sums.curvature[rows] += weighted[:, 1]
             sums.cross[rows] += weighted[:, 1:] * self.basis[last]
             sums.interval_curvature[present] += by_interval[:, 1]
+
+
+def loss_at_zero(link: Link, n_intervals: int, cap: float | None) -> float:
+    r"""Return a bound on a record's loss at the coefficients 0; no loss is below 0.
+
+    The loss of the intervals survived is at most :math:`q\varphi(-c) + Cc`, for any c.
+    """
+    shifts = np.linspace(0.0, 2.0 * np.log(n_intervals + 1.0), 65)
+    if cap is None:
+        shifts = shifts[:1]
+    survived = n_intervals * link.survival(-shifts).value + (cap or 0.0) * shifts
+    event = link.event(np.zeros(1)).value
+    return float(survived.min() + event[0]) * (1.0 + 2.0**-40)
+
+
+def extent(basis: FloatArray) -> tuple[float, float]:
+    """Return the largest norm of a row, and the largest distance between two."""
+    norms = np.sum(basis**2, axis=1)
+    widest = 0.0
+    for start in range(0, norms.size, 1024):
+        part = slice(start, start + 1024)
+        gaps = norms[part, None] + norms - 2.0 * (basis[part] @ basis.T)
+        widest = max(widest, float(gaps.max()))
+    return float(np.sqrt(norms.max())), float(np.sqrt(widest))
+
+
+def gradient_sensitivity(
+    radius: float,
+    diameter: float,
+    data_norm: float,
+    cap: float,
+    event_slope: float,
+    weighted: bool = False,
+) -> float:
+    """Return S = max over u, u' in {0, VH}, v, v' in {0, V} of the bound on a gradient difference.
+
+    The baseline part is a difference of masses P = u + v' and N = u' + v on rows of the basis: of
+    norm at most min(P, N) * diameter + |P - N| * radius. The covariate part has norm at most
+    R (|u - v| + |u' - v'|). Weights at most 1 multiply the masses of the two records; the baseline
+    part is convex in them, so that weights of 0 and 1 are the worst.
+    """
+    worst = 0.0
+    survived, event = (0.0, cap), (0.0, event_slope)
+    weights = (0.0, 1.0) if weighted else (1.0,)
+    for u, u2, v, v2 in product(survived, survived, event, event):
+        covariates = data_norm * (abs(u - v) + abs(u2 - v2))
+        for w, w2 in product(weights, weights):
+            plus, minus = w * u + w2 * v2, w2 * u2 + w * v
+            baseline = min(plus, minus) * diameter + abs(plus - minus) * radius
+            worst = max(worst, float(np.hypot(baseline, covariates)))
+    return worst
 
 
 #: Units that a slope is off by, relative to it, whatever the number of intervals, and for each of
@@ -347,22 +357,21 @@ class DiscreteHazard(BlockLikelihood):
 SLOPE_ROUNDING, INTERVAL_ROUNDING = 1500.0, 4.0
 
 
-def of_predictors(link: Link) -> float:
-    """Return the units of 2^-53 that a predictor is off by beside its two products.
+def predictor_rounding(link: Link) -> float:
+    """Return the units of 2^-53 that a predictor is off by, beside its two products.
 
-    For coefficients and a row of norm 1: its own rounding, that of a series' exponents, or that of
-    a knee, at which sums are off by twice 2 j + 1 and slopes by twice j, with j of the link.
+    Its own rounding, that of a series' exponents, or that of a threshold, at which sums are off by
+    twice 2 j + 1 and slopes by twice j; j is the link's ``roundings``.
     """
     j = link.roundings
     return max(12.0, 4.0 * (2.0 * j + 1.0) + 2.0 * j)
 
 
-def of_gradients(n_intervals: int) -> float:
+def gradient_rounding(n_intervals: int) -> float:
     """Return the units of 2^-53 S that a record's gradient and its place in sums are off by.
 
-    Slopes; then either a record's sum over its intervals and the sum over records, or, for the
-    baseline, the sums over records of each interval (of pieces, of pieces in a chunk, of chunks)
-    and that over intervals. Weights are two roundings.
+    Slopes; two roundings for weights; then either a record's sum over its intervals and the sum
+    over records, or the baseline's sums over records (pieces, chunks) and over intervals.
     """
     q = float(n_intervals)
     slope = SLOPE_ROUNDING + INTERVAL_ROUNDING * q

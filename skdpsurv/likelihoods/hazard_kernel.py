@@ -1,58 +1,55 @@
-r"""The hazard likelihood of one record: inner loops, its bounds, and where its cap sets in.
+r"""Sums over records and intervals in the hazard likelihood, and the thresholds of its cap.
 
-The inner loops of the hazard likelihood: records times intervals, a cacheful at a time.
+Slopes are computed record by interval, a cacheful at a time, or without a loop over intervals where
+:math:`\varphi'(a_s + b_i) = \sum_j d_{js} T_j(b_i)`: sums over a record's intervals then need the
+cumulative sums of :math:`d_{js}` alone, and sums over the records at risk those of
+:math:`w_i T_j(b_i)` by exit.
 
-Bounds on one record's loss and gradient in the hazard likelihood.
+- Small hazards: :math:`T_j(b) = e^{jb}`, by the polynomials of
+  :class:`~skdpsurv.likelihoods.links.Series`. Slopes are exact to rounding, curvatures to 1e-6.
+- Probit: predictors are cut into tiles of length 1/2, :math:`T_j` are the Lagrange polynomials of
+  Chebyshev's nodes in a tile. Tiles are used where predictors are at most 0 and slopes at the upper
+  end of the tile add up to no more than the cap, so that errors are relative to the largest
+  gradient.
 
-Proofs: docs/proofs/discrete_hazard, and of the loss docs/proofs/rounding.
-
-Where the cap on a person's cumulative hazard sets in.
-
-For a record that survived k intervals, the knee :math:`b^*_k` solves
-:math:`\sum_{s \le k} \varphi'(a_s + b^*_k) = VH`. It depends on k and the baseline only, not on the
-person.
+The cap threshold :math:`b^*_k` of k intervals solves :math:`\sum_{s \le k} \varphi'(a_s + b^*_k) =
+VH`. It depends on k and the baseline only. Errors are bounded in docs/proofs/rounding.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import product
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.domain import CHUNK_ELEMENTS
+from skdpsurv.dp.domain import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.base import SUM_ROWS
 from skdpsurv.likelihoods.links import Link
 
 
+@dataclass
 class Sums:
     """Per record: slope and curvature in b, cross derivative in (a, b). Per interval: sums."""
 
-    def __init__(self, n: int, n_basis: int, q: int) -> None:
-        self.slope = np.zeros(n)
-        self.curvature = np.zeros(n)
-        self.cross = np.zeros((n, n_basis))
-        self.interval_slope = np.zeros(q)
-        self.interval_curvature = np.zeros(q)
+    link: Link
+    basis: FloatArray
+    a: FloatArray
+    b: FloatArray
+    weights: FloatArray
+    survived: IntArray
+    order: int
+
+    def __post_init__(self) -> None:
+        n, (q, n_basis) = self.b.size, self.basis.shape
+        self.slope, self.curvature, self.cross = np.zeros(n), np.zeros(n), np.zeros((n, n_basis))
+        self.interval_slope, self.interval_curvature = np.zeros(q), np.zeros(q)
 
 
 def sums_by_level(values: FloatArray, levels: IntArray) -> tuple[IntArray, FloatArray]:
-    """Add up rows by level, in pieces of at most SUM_ROWS rows, so that rounding stays small.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n, ...)
-    levels : ndarray of int, shape (n,)
-        Ascending, not empty.
-
-    Returns
-    -------
-    present : ndarray of int
-        The levels that occur.
-    sums : ndarray of shape (n_present, ...)
-    """
+    """Add up rows by level (ascending) in pieces of SUM_ROWS rows; return levels and sums."""
     starts = np.empty(levels.size, dtype=bool)
     np.not_equal(levels[1:], levels[:-1], out=starts[1:])
     starts[::SUM_ROWS] = True  # the first row among them
@@ -65,16 +62,8 @@ def sums_by_level(values: FloatArray, levels: IntArray) -> tuple[IntArray, Float
 class Chunk(NamedTuple):
     """Records that are worked on together, out of arrays sorted by intervals survived.
 
-    Parameters
-    ----------
-    part : slice
-        Which records.
-    width : int
-        The most intervals that one of them survived.
-    shortest : int
-        The fewest.
-    tail : ndarray of shape (n_rows, width - shortest)
-        1 where a record survived the interval, 0 where it did not, from ``shortest`` on.
+    ``width`` and ``shortest`` are the most and the fewest intervals that one of them survived.
+    ``tail`` is 1 where a record survived an interval beyond ``shortest``, and 0 elsewhere.
     """
 
     part: slice
@@ -98,17 +87,7 @@ def chunks(survived: IntArray) -> Iterator[Chunk]:
 def slopes(
     link: Link, a: FloatArray, b: FloatArray, chunk: Chunk, order: int
 ) -> tuple[FloatArray, FloatArray | None]:
-    r"""Return :math:`\varphi'(a_s + b_i)` and perhaps :math:`\varphi''`, 0 beyond a record's exit.
-
-    Parameters
-    ----------
-    link : Link
-    a : ndarray of shape (n_intervals,)
-    b : ndarray of shape (n_records,)
-    chunk : Chunk
-    order : int
-        1 leaves out the curvatures.
-    """
+    r"""Return :math:`\varphi'(a_s + b_i)`, and at order 2 :math:`\varphi''`; 0 after the exit."""
     slope, curvature = link.survival_outer(a[: chunk.width], b[chunk.part], order)
     if chunk.tail.size:
         slope[:, chunk.shortest :] *= chunk.tail
@@ -117,25 +96,15 @@ def slopes(
     return slope, curvature
 
 
-def add_survived(
-    sums: Sums,
-    link: Link,
-    basis: FloatArray,
-    a: FloatArray,
-    b: FloatArray,
-    weights: FloatArray,
-    rows: IntArray,
-    survived: IntArray,
-    order: int,
-) -> None:
+def add_survived(sums: Sums, rows: IntArray) -> None:
     """Add the intervals survived by the records ``rows``, ascending in ``survived``."""
-    columns = np.column_stack([basis, np.ones(a.size)])
-    ones = np.ones(a.size)
-    b, weight = b[rows], weights[rows]
+    ones = np.ones(sums.a.size)
+    columns = np.column_stack([sums.basis, ones])
+    b, weight = sums.b[rows], sums.weights[rows]
     slope_sums, moments = np.zeros(rows.size), np.zeros((rows.size, columns.shape[1]))
-    for chunk in chunks(survived[rows]):
+    for chunk in chunks(sums.survived[rows]):
         part, width = chunk.part, chunk.width
-        slope, curvature = slopes(link, a, b, chunk, order)
+        slope, curvature = slopes(sums.link, sums.a, b, chunk, sums.order)
         np.dot(slope, ones[:width], out=slope_sums[part])
         sums.interval_slope[:width] += weight[part] @ slope
         if curvature is not None:
@@ -147,62 +116,163 @@ def add_survived(
     sums.curvature[rows] += moments[:, -1]
 
 
-def loss_at_zero(link: Link, n_intervals: int, cap: float | None) -> float:
-    r"""Return a bound on the loss of a record at the coefficients 0; no loss is below 0.
+# ---- Small hazards: powers.
 
-    That of the intervals survived is the least over c of :math:`q\varphi(-c) + Cc`, so that any c
-    gives a bound.
+
+def cumulative(terms: FloatArray) -> FloatArray:
+    """Return the sums over s <= k, for k = 0..q, of terms of shape (..., q)."""
+    sums = np.zeros((*terms.shape[:-1], terms.shape[-1] + 1))
+    np.add.accumulate(terms, axis=-1, out=sums[..., 1:])
+    return sums
+
+
+def over_at_risk(terms: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the sums, by interval, over the records at risk; ``mass`` has their parts by k."""
+    at_risk = np.add.accumulate(mass[:, ::-1], axis=1)[:, -2::-1]  # those with k >= s
+    return np.asarray(np.einsum("js,js->s", terms, at_risk))
+
+
+def powers(exponent: FloatArray, n_terms: int) -> FloatArray:
+    r"""Return :math:`e^{jx}`, j = 1..n_terms, in rows.
+
+    With top the largest :math:`a_s`, :math:`(u/\theta)^j = e^{j(a_s - \text{top})} e^{j(b_i +
+    \text{top} - \log\theta)}`, and both factors are at most 1 for :math:`u \le \theta`.
     """
-    shifts = np.linspace(0.0, 2.0 * np.log(n_intervals + 1.0), 65)
-    if cap is None:
-        shifts = shifts[:1]
-    survived = n_intervals * link.survival(-shifts).value + (cap or 0.0) * shifts
-    event = link.event(np.zeros(1)).value
-    return float(survived.min() + event[0]) * (1.0 + 2.0**-40)
+    raised = np.empty((n_terms, exponent.size))
+    raised[0] = base = np.exp(exponent)
+    for j in range(1, n_terms):
+        np.multiply(raised[j - 1], base, out=raised[j])
+    return raised
 
 
-def extent(basis: FloatArray) -> tuple[float, float]:
-    """Return the largest norm of a row, and the largest distance between two."""
-    norms = np.sum(basis**2, axis=1)
-    widest = 0.0
-    for start in range(0, norms.size, 1024):
-        part = slice(start, start + 1024)
-        gaps = norms[part, None] + norms - 2.0 * (basis[part] @ basis.T)
-        widest = max(widest, float(gaps.max()))
-    return float(np.sqrt(norms.max())), float(np.sqrt(widest))
+#: Series do not pay in blocks with fewer records.
+LEAST_RECORDS = 64
 
 
-def gradient_sensitivity(
-    radius: float,
-    diameter: float,
-    data_norm: float,
-    cap: float,
-    event_slope: float,
-    weighed: bool = False,
-) -> float:
-    """Return S = max over u, u' in {0, VH}, v, v' in {0, V} of the bound on a gradient difference.
-
-    The baseline part is a difference of masses P = u + v' and N = u' + v on rows of the basis: of
-    norm at most min(P, N) * diameter + |P - N| * radius. The covariate part has norm at most
-    R (|u - v| + |u' - v'|). Weights at most 1 multiply the masses of the two records; the baseline
-    part is convex in them, so that weights of 0 and 1 are the worst.
-    """
-    worst = 0.0
-    survived, event = (0.0, cap), (0.0, event_slope)
-    weights = (0.0, 1.0) if weighed else (1.0,)
-    for u, u2, v, v2 in product(survived, survived, event, event):
-        covariates = data_norm * (abs(u - v) + abs(u2 - v2))
-        for w, w2 in product(weights, weights):
-            plus, minus = w * u + w2 * v2, w2 * u2 + w * v
-            baseline = min(plus, minus) * diameter + abs(plus - minus) * radius
-            worst = max(worst, float(np.hypot(baseline, covariates)))
-    return worst
+def is_small(link: Link, a: FloatArray, b: FloatArray) -> BoolArray:
+    """Return which records have hazards within the link's series in every interval."""
+    if link.series is None or b.size < LEAST_RECORDS:
+        return np.zeros(b.size, dtype=bool)
+    return np.asarray(b + a.max() <= link.series.log_limit)
 
 
-#: Newton steps towards a knee, of which a handful are usual, before its bracket is halved; and
-#: steps in all, more than it takes to halve any bracket of doubles to nothing.
+def add_small(sums: Sums, rows: IntArray) -> None:
+    """Add the intervals survived by records with small hazards, ascending in ``survived``."""
+    series, a, order = sums.link.series, sums.a, sums.order
+    assert series is not None
+    n_terms, n_curvature = series.slope.size, series.curvature.size
+    q, top = a.size, a.max()
+    baseline = powers(a - top, n_terms)
+    slope_terms = _terms_last(baseline * series.slope[:, None])
+    curvature_terms = _terms_last(baseline[:n_curvature] * series.curvature[:, None])
+    columns = np.vstack([sums.basis.T, np.ones(q)]) if order >= 2 else np.empty((0, q))
+    slopes_to, curvatures_to = (
+        _terms_last(cumulative(terms))
+        for terms in (slope_terms.T, columns[:, None] * curvature_terms.T)
+    )
+
+    mass = np.zeros((q + 1, n_terms))  # sums of weighted powers by k
+    exponent = sums.b[rows] + (top - series.log_limit)
+    k, weight = sums.survived[rows], sums.weights[rows]
+    slope, moments = np.empty(rows.size), np.empty((len(columns), rows.size))
+    step = max(1, CHUNK_ELEMENTS // n_terms)
+    for start in range(0, rows.size, step):
+        part = slice(start, start + step)
+        here = k[part]
+        raised = _terms_last(powers(exponent[part], n_terms))
+        slope[part] = np.einsum("np,np->n", raised, slopes_to.take(here, axis=0))
+        if order >= 2:
+            few = np.ascontiguousarray(raised[:, :n_curvature])
+            for moment, terms in zip(moments, curvatures_to, strict=True):
+                moment[part] = np.einsum("np,np->n", few, terms.take(here, axis=0))
+        raised *= weight[part, None]
+        levels, by_level = sums_by_level(raised, here)
+        mass[levels] += by_level
+
+    sums.slope[rows] += weight * slope
+    sums.interval_slope += over_at_risk(slope_terms.T, mass.T)
+    if order >= 2:
+        moments *= weight
+        sums.cross[rows] += moments[:-1].T
+        sums.curvature[rows] += moments[-1]
+        sums.interval_curvature += over_at_risk(curvature_terms.T, mass.T[:n_curvature])
+
+
+def _terms_last(terms: FloatArray) -> FloatArray:
+    """Return (..., n_terms, n) as (..., n, n_terms), a record's terms side by side in memory."""
+    return np.ascontiguousarray(np.swapaxes(terms, -1, -2))
+
+
+# ---- Probit: tiles of predictors.
+
+#: Length of a tile and number of its nodes. The proof has these numbers.
+LENGTH, N_NODES = 0.5, 20
+#: Nodes of tiles further out would be too near to each other, as doubles.
+FARTHEST = 1e6
+#: Tiles with fewer records go the long way, and so does what is below so many tiles.
+LEAST_RECORDS_OF_TILES, MOST_TILES = 64, 32
+
+
+def tiles(
+    link: Link, a: FloatArray, b: FloatArray, k: IntArray, cap: float, chosen: BoolArray
+) -> Iterator[tuple[float, IntArray]]:
+    """Yield each tile's upper end and its records, of those ``chosen``: below their threshold."""
+    left = np.flatnonzero(chosen & (b <= min(-a.max(), FARTHEST)) & (b >= -FARTHEST))
+    for _ in range(MOST_TILES):
+        if left.size < LEAST_RECORDS_OF_TILES:
+            return
+        upper = b[left].max()
+        slope, _ = link.survival_outer(a, np.array([upper]), 1)
+        most = np.searchsorted(np.cumsum(slope[0]), cap, side="right")
+        inside = (b[left] >= upper - LENGTH) & (k[left] <= most)
+        if np.count_nonzero(inside) >= LEAST_RECORDS_OF_TILES:
+            yield float(upper), left[inside]
+            left = left[~inside]
+        else:
+            left = left[b[left] < upper - LENGTH / 8.0]
+
+
+def add_tile(sums: Sums, rows: IntArray, upper: float) -> None:
+    """Add the intervals survived by the records ``rows`` of a tile, ascending in ``survived``."""
+    angles = np.pi * (np.arange(N_NODES) + 0.5) / N_NODES
+    nodes = upper - 0.5 * LENGTH * (1.0 - np.cos(angles))
+    terms, _ = sums.link.survival_outer(sums.a, nodes, 1)
+    slopes_to = np.ascontiguousarray(cumulative(terms).T)
+    gaps = nodes[:, None] - nodes
+    np.fill_diagonal(gaps, 1.0)
+    scale = 1.0 / gaps.prod(axis=1)
+
+    mass = np.zeros((sums.a.size + 1, N_NODES))  # sums of weighted parts by k
+    b, k, weight = sums.b[rows], sums.survived[rows], sums.weights[rows]
+    slope = np.empty(rows.size)
+    for part in row_pieces(rows.size, N_NODES):
+        here = k[part]
+        parts = _lagrange(b[part], nodes, scale)
+        slope[part] = np.einsum("np,np->n", parts, slopes_to.take(here, axis=0))
+        parts *= weight[part, None]
+        levels, by_level = sums_by_level(parts, here)
+        mass[levels] += by_level
+    sums.slope[rows] += weight * slope
+    sums.interval_slope += over_at_risk(terms, mass.T)
+
+
+def _lagrange(b: FloatArray, nodes: FloatArray, scale: FloatArray) -> FloatArray:
+    """Return Lagrange's polynomials of shape (n, n_nodes), by products from either side."""
+    gaps = b - nodes[:, None]
+    parts = np.empty_like(gaps)
+    parts[0] = 1.0
+    np.multiply.accumulate(gaps[:-1], axis=0, out=parts[1:])
+    parts[:-1] *= np.multiply.accumulate(gaps[:0:-1], axis=0)[::-1]
+    parts *= scale[:, None]
+    return np.ascontiguousarray(parts.T)
+
+
+# ---- Thresholds of the cap.
+
+#: Newton steps towards a threshold, before its bracket is halved; and steps in all, more than it
+#: takes to halve any bracket of doubles to nothing.
 NEWTON_STEPS, MOST_STEPS = 60, 2300
-#: Of lower bounds on knees, relative to the size of the baseline.
+#: Lower bounds on thresholds are lowered by this, relative to the size of the baseline.
 SLACK = 2.0**-20
 #: Distance of the points at which sums are looked up to start from, and the most of them.
 LOOKED_UP, MOST_LOOKED_UP = 1.0 / 16.0, 256
@@ -211,63 +281,63 @@ LOOKED_UP, MOST_LOOKED_UP = 1.0 / 16.0, 256
 def cap_thresholds(
     link: Link, a: FloatArray, counts: IntArray, cap: float, highest: float = np.inf
 ) -> FloatArray:
-    """Return the knee of each k in ``counts``; inf where the sum of slopes never reaches the cap.
+    """Return the threshold of each k in ``counts``; inf where sums of slopes never reach the cap.
 
-    For a link without a series also inf where it does so above ``highest``, if that is given.
+    For a link without a series it is also inf where it would be above ``highest``.
 
-    Newton on the logarithm of the sum, whose slope is bounded, inside a shrinking bracket, which is
-    halved should that take long. It ends when sums differ from the cap by no more than rounding
-    can make them (docs/proofs/rounding). But for that, the answer depends on the baseline and on
-    public numbers only.
+    Newton's method on the logarithm of the sum, inside a shrinking bracket. It ends when sums
+    differ from the cap by no more than rounding (docs/proofs/rounding). But for that, the answer
+    depends on the baseline and on public numbers only.
     """
-    knees = np.full(counts.size, np.inf)
-    reachable = counts > (cap if link.bounded_slope else 0.0)
-    todo = np.flatnonzero(reachable)
+    thresholds = np.full(counts.size, np.inf)
+    todo = np.flatnonzero(counts > (cap if link.bounded_slope else 0.0))
     if todo.size == 0:
-        return knees
+        return thresholds
     k = counts[todo]
     if link.series is None and highest < np.inf:
         reached, low, b, high = _look_up(link, a, k, cap, highest)
         todo, k = todo[reached], k[reached]
     else:
-        low, high = _knee_bracket(link, a, k, cap)
+        level = link.slope_inverse(cap / k)
+        low = level - np.maximum.accumulate(a)[k - 1]  # every slope is at most cap / k
+        high = level - np.minimum.accumulate(a)[k - 1]  # every slope is at least cap / k
         b = np.clip(least_thresholds(a, k, cap), low, high)
     size = np.max(np.abs(a))
     for step in range(MOST_STEPS):
-        total, bend = _sums(link, a, b, k)
+        total, curvature = _sums(link, a, b, k)
         off = total - cap
-        rounded = (link.roundings + 1.0) * bend * (size + np.abs(b))
+        rounded = (link.roundings + 1.0) * curvature * (size + np.abs(b))
         rounding = (a.size + 64.0) * cap + rounded
         if (np.abs(off) <= rounding * 2.0**-53).all():
             break
         low = np.where(off <= 0.0, b, low)
         high = np.where(off >= 0.0, b, high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            new = b - np.log(total / cap) * total / bend
+            new = b - np.log(total / cap) * total / curvature
         outside = ~((new >= low) & (new <= high)) | (step >= NEWTON_STEPS)
         b = np.where(outside, low + 0.5 * (high - low), new)
-    knees[todo] = b
-    return knees
+    thresholds[todo] = b
+    return thresholds
 
 
 def _look_up(
     link: Link, a: FloatArray, k: IntArray, cap: float, highest: float
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
-    """Return which knees are below ``highest``, and a bracket of each with a start inside."""
+    """Return which thresholds are below ``highest``, and a bracket of each with a start inside."""
     lowest = least_thresholds(a, k, cap).min()
     n_points = int(min(max((highest - lowest) / LOOKED_UP, 1.0), MOST_LOOKED_UP - 1.0)) + 2
     points = np.linspace(lowest, max(highest, lowest), n_points)
-    slope, curvature = link.survival_outer(a, points, 2)
-    assert curvature is not None
-    total, bend = (np.cumsum(each, axis=1)[:, k - 1] for each in (slope, curvature))
+    slope, slope_change = link.survival_outer(a, points, 2)
+    assert slope_change is not None
+    total, curvature = (np.cumsum(each, axis=1)[:, k - 1] for each in (slope, slope_change))
     reached = total[-1] >= (1.0 - SLACK) * cap
-    total, bend = total[:, reached], bend[:, reached]
+    total, curvature = total[:, reached], curvature[:, reached]
     right = np.clip(np.sum(total < cap, axis=0), 1, n_points - 1)
     ends, which = (right - 1, right), np.arange(right.size)
     with np.errstate(divide="ignore", invalid="ignore"):
         # Hermite's cubic for b as a function of the logarithm of the sum.
         (u0, u1), (d0, d1) = (
-            [each[end, which] for end in ends] for each in (np.log(total / cap), total / bend)
+            [each[end, which] for end in ends] for each in (np.log(total / cap), total / curvature)
         )
         width, t = u1 - u0, -u0 / (u1 - u0)
         rise = points[right] - points[right - 1]
@@ -283,30 +353,19 @@ def _look_up(
 
 def _sums(link: Link, a: FloatArray, b: FloatArray, k: IntArray) -> tuple[FloatArray, FloatArray]:
     """Return the sums of slopes and of curvatures of the first k intervals, at each b."""
-    total, bend = np.empty(k.size), np.empty(k.size)
+    total, total_curvature = np.empty(k.size), np.empty(k.size)
     for chunk in chunks(k):
         slope, curvature = slopes(link, a, b, chunk, 2)
         assert curvature is not None
-        total[chunk.part], bend[chunk.part] = slope.sum(axis=1), curvature.sum(axis=1)
-    return total, bend
+        total[chunk.part], total_curvature[chunk.part] = slope.sum(axis=1), curvature.sum(axis=1)
+    return total, total_curvature
 
 
 def least_thresholds(a: FloatArray, k: IntArray, cap: float) -> FloatArray:
-    r"""Return a lower bound on the knee of each k, close where hazards are small.
+    r"""Return a lower bound on the threshold of each k, close where hazards are small.
 
-    All links have :math:`\varphi'(\eta) \le e^\eta`, so a knee is at least where
-    :math:`e^b \sum_{s \le k} e^{a_s}` reaches the cap; inf for k = 0. It is lowered by more than
-    rounding can raise it.
+    All links have :math:`\varphi'(\eta) \le e^\eta`, so a threshold is at least where
+    :math:`e^b \sum_{s \le k} e^{a_s}` reaches the cap; inf for k = 0.
     """
     total = np.concatenate([[-np.inf], np.logaddexp.accumulate(a)])
     return np.asarray(np.log(cap) - total[k] - SLACK * (1.0 + np.max(np.abs(a))))
-
-
-def _knee_bracket(
-    link: Link, a: FloatArray, k: IntArray, cap: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return b where every slope is at most cap/k, and b where every one is at least cap/k."""
-    level = link.slope_inverse(cap / k)
-    top = np.maximum.accumulate(a)[k - 1]
-    bottom = np.minimum.accumulate(a)[k - 1]
-    return level - top, level - bottom

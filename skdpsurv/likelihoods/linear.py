@@ -2,28 +2,22 @@ r"""Losses of a linear predictor: one scalar function is a whole likelihood.
 
 .. math:: \ell(f; x, y) = \phi(x^\top f, y), \qquad \|x\|_2 \le R
 
-A :class:`ScalarLoss` says what is particular, the function :math:`\phi` of predictor and outcome,
-its first two derivatives and a bound on each: :math:`|\phi'| \le c` and :math:`0 \le \phi'' \le K`.
-The rest follows from them. The gradient :math:`\phi' x` is no longer than cR, so that the gradients
-of two records differ by at most :math:`S = 2cR`; the Hessian :math:`\phi'' x x^\top` has rank 1 and
-a trace of at most :math:`\tau = KR^2` (docs/proofs/linear).
+A :class:`ScalarLoss` states :math:`\phi`, its first two derivatives and their bounds,
+:math:`|\phi'| \le c` and :math:`0 \le \phi'' \le K`. Neighbours: replace-one. The gradient
+:math:`\phi' x` is no longer than cR, so that gradients of two records differ by at most
+:math:`S = 2cR`. The Hessian :math:`\phi'' x x^\top` has rank 1 and a trace of at most
+:math:`\tau = KR^2` (docs/proofs/linear). Both hold for a longer row that counts w times, with
+:math:`w \le \min(1, R^2/\|x\|^2)`, as :math:`w\|x\| \le R` and :math:`w\|x\|^2 \le R^2`.
 
-A row longer than R may be weighed instead: the loss of its record counts w times, with :math:`w \le
-\min(1, R^2/\|x\|^2)`. Then :math:`w\|x\| \le R` and :math:`w\|x\|^2 \le R^2`: the gradient
-:math:`w\phi' x` is no longer than cR, and the Hessian :math:`w\phi'' x x^\top` has a trace of at
-most :math:`KR^2`. S and :math:`\tau` are as before.
-
-Logistic loss of a label, with a cap on the residual.
+The logistic loss of a label has a cap on the residual:
 
 .. math:: \ell(f; x, y) = \phi(y\,x^\top f), \qquad
     \phi'(m) = -\min(\sigma(-m), c), \qquad y \in \{-1, 1\},\ \|x\|_2 \le R,\ c \in [\tfrac12, 1]
 
 At c = 1 this is :math:`\log(1 + e^{-m})`. A smaller c makes the loss linear where the residual
-:math:`\sigma(-m)`, label less probability, would exceed c: as in Huber's loss, a record that the
-model gets wrong pulls no harder than c. Slopes of at most c make gradients differ by at most
-:math:`S = 2cR`: at c = 1/2, half the noise. The curvature, where it exists, is
-:math:`\sigma(1 - \sigma)`, at most 1/4, which makes :math:`\tau = R^2/4` (Chaudhuri, Monteleoni and
-Sarwate 2011, section 3.4.1, for c = 1; docs/proofs/logistic).
+:math:`\sigma(-m)`, label less probability, would exceed c, as in Huber's loss. At c = 1/2 there is
+half the noise. The curvature :math:`\sigma(1 - \sigma)` is at most 1/4: :math:`\tau = R^2/4`
+(Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.1, for c = 1; docs/proofs/logistic).
 """
 
 from __future__ import annotations
@@ -47,36 +41,31 @@ from skdpsurv.likelihoods.base import (
     weighted_sum,
 )
 
-#: Units of 2^-53 of the largest slope that a slope is off by, if its loss does not say.
+#: Units of 2^-53 of the largest slope that a slope is off by, if its loss does not state it.
 SLOPE_ROUNDING = 64.0
 
 
 class ScalarLoss(Protocol):
     """A convex function of one predictor, for each outcome of a public domain.
 
-    Its slope is continuous and does not fall, and it is the integral of the curvature. The bounds
-    hold for every predictor and every outcome of the domain, and are public constants: privacy
-    rests on them.
+    Its slope is continuous and nondecreasing, the integral of the curvature. Privacy rests on the
+    bounds: they are public and hold for every predictor and every outcome of the domain.
 
-    For the proof about the program a loss may also state ``slope_rounding``, how many units of
-    2^-53 c computed slopes are off by at the predictor that they are computed at
-    (``SLOPE_ROUNDING`` if it does not), and ``loss_at_zero``, the largest value at the predictor 0
-    less the least anywhere.
+    For the proof about the program, a loss may also state ``slope_rounding``, the units of 2^-53 c
+    that computed slopes are off by (default ``SLOPE_ROUNDING``), and ``loss_at_zero``, the largest
+    value at the predictor 0 less the least anywhere.
     """
 
     @property
     def largest_slope(self) -> float:
         """c, a bound on the slope, of either sign."""
-        ...
 
     @property
     def largest_curvature(self) -> float:
         """K, a bound on the curvature."""
-        ...
 
     def value(self, predictor: FloatArray, outcome: FloatArray) -> FloatArray:
         """Return the loss of each record."""
-        ...
 
     def derivatives(
         self, predictor: FloatArray, outcome: FloatArray, order: int
@@ -85,11 +74,10 @@ class ScalarLoss(Protocol):
 
         At a kink of the slope the curvature is anything between 0 and K.
         """
-        ...
 
 
 class LinearBlock(NamedTuple):
-    """Some records, inside the public domain.
+    """Records inside the public domain.
 
     Parameters
     ----------
@@ -109,7 +97,7 @@ class LinearBlock(NamedTuple):
 class LinearLikelihood(BlockLikelihood):
     """Likelihood of an outcome given a linear predictor.
 
-    An intercept is a constant column of X: it counts in the norm, and is regularised like the rest.
+    An intercept is a constant column of X: it counts in the norm and is regularised like the rest.
 
     Parameters
     ----------
@@ -144,11 +132,9 @@ class LinearLikelihood(BlockLikelihood):
         )
 
     def n_records(self, block: LinearBlock) -> int:
-        """Return the number of records in a block."""
         return int(block.y.size)
 
     def losses(self, coef: FloatArray, block: LinearBlock) -> FloatArray:
-        """Return the loss of each record."""
         values = self.loss.value(block.X @ coef, block.y)
         return values if block.weight is None else values * block.weight
 
@@ -159,7 +145,6 @@ class LinearLikelihood(BlockLikelihood):
         weights: FloatArray | None = None,
         order: int = 2,
     ) -> Derivatives:
-        """Return gradient and Hessian summed over the block."""
         slope, curvature = self.loss.derivatives(block.X @ coef, block.y, order)
         weights = counted(block.weight, weights)
         gradient = weighted_sum(slope if weights is None else slope * weights, block.X)
@@ -181,9 +166,9 @@ class LogisticLoss:
 
     def value(self, predictor: FloatArray, outcome: FloatArray) -> FloatArray:
         margin = outcome * predictor
-        knee = -knee_of(self.largest_slope)
-        curved = np.logaddexp(0.0, -np.maximum(margin, knee))
-        return np.asarray(curved + self.largest_slope * np.maximum(knee - margin, 0.0))
+        threshold = -margin_threshold(self.largest_slope)
+        curved = np.logaddexp(0.0, -np.maximum(margin, threshold))
+        return np.asarray(curved + self.largest_slope * np.maximum(threshold - margin, 0.0))
 
     def derivatives(
         self, predictor: FloatArray, outcome: FloatArray, order: int
@@ -214,7 +199,7 @@ class Logistic(LinearLikelihood):
         super().__init__(LogisticLoss(max_residual), n_features, data_norm)
 
 
-def knee_of(max_residual: float) -> float:
+def margin_threshold(max_residual: float) -> float:
     """Return the size of the (negative) margin beyond which the loss is linear; inf at c = 1."""
     return math.log(max_residual / (1.0 - max_residual)) if max_residual < 1.0 else math.inf
 
@@ -229,31 +214,19 @@ def log_odds(predictor: FloatArray, max_residual: float = 1.0) -> FloatArray:
 
 
 def log_odds_slope(max_residual: float) -> float:
-    """Return how fast log odds rise with a predictor, on average over a standard normal one.
+    """Return the mean derivative of log odds by a standard normal predictor; 1 without a cap.
 
-    1 without a cap. A coefficient times this is a log odds ratio, in first order.
+    A coefficient times this is a log odds ratio, in first order.
     """
     grid = special.ndtri((np.arange(200) + 0.5) / 200.0)
     return float(np.sum(grid * log_odds(grid, max_residual)) / np.sum(grid**2))
 
 
 def probability(predictor: FloatArray, max_residual: float = 1.0, slope: float = 1.0) -> FloatArray:
-    r"""Return the probability of label 1 that belongs to a linear predictor.
+    r"""Return the probability of label 1 for linear predictors :math:`m = x^\top f`.
 
-    Parameters
-    ----------
-    predictor : ndarray
-        :math:`x^\top f`.
-    max_residual : float, default=1.0
-        c of the loss that f was fitted with.
-    slope : float, default=1.0
-        What log odds are multiplied with.
-
-    Returns
-    -------
-    ndarray
-        The one at which the predictor m minimises the expected loss, :math:`\eta\phi'(m) =
-        (1 - \eta)\phi'(-m)`: the logistic function up to :math:`|m| = \log(c/(1-c))`, and
-        :math:`c/(c + \sigma(-m))` beyond; its odds to the power of ``slope``.
+    The predictor m minimises the expected loss, :math:`\eta\phi'(m) = (1 - \eta)\phi'(-m)`, at this
+    probability: the logistic function up to :math:`|m| = \log(c/(1-c))`, and
+    :math:`c/(c + \sigma(-m))` beyond. ``slope`` multiplies the log odds.
     """
     return np.asarray(special.expit(slope * log_odds(predictor, max_residual)))

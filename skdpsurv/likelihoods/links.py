@@ -1,7 +1,7 @@
 r"""Links of the discrete hazard: logit, complementary log-log, probit.
 
-A link g ties the hazard h of one interval to a linear predictor, :math:`g(h) = \eta`. The loss of a
-record is made of two convex functions of :math:`\eta`:
+A link g ties the hazard h of one interval to a linear predictor, :math:`g(h) = \eta`. A record's
+loss consists of two convex functions of :math:`\eta`:
 
 - :math:`\varphi(\eta) = -\log(1 - g^{-1}(\eta))` for each interval survived, increasing;
 - :math:`\psi(\eta) = -\log g^{-1}(\eta)` for the interval of an event, decreasing.
@@ -38,34 +38,30 @@ class Series(NamedTuple):
 
     Parameters
     ----------
-    reach : float
+    limit : float
         theta; the polynomials hold for :math:`u = e^\eta \le \theta`.
     slope : ndarray
         :math:`c_1, c_2, \dots` of :math:`\varphi'`, to rounding.
     curvature : ndarray
-        Of :math:`\varphi''`, no longer than ``slope``; to some 1e-6, as Newton's method needs it.
+        Coefficients of :math:`\varphi''`, no more than of ``slope``; to some 1e-6, for Newton's
+        method.
     """
 
-    reach: float
+    limit: float
     slope: FloatArray
     curvature: FloatArray
 
     @property
-    def log_reach(self) -> float:
+    def log_limit(self) -> float:
         """The largest linear predictor that the polynomials hold for."""
-        return math.log(self.reach)
+        return math.log(self.limit)
 
 
 def steepness(hazard: Curve) -> float:
-    r"""Return how fast log hazards rise with a linear predictor, over the intervals of a baseline.
+    r"""Return the mean derivative of the log hazard by the predictor, :math:`\varphi' / \varphi`.
 
-    The mean of :math:`\varphi' / \varphi`. A coefficient times this is a log hazard ratio, in first
-    order: near 1 for logit and cloglog on fine grids, and for probit above it.
-
-    Parameters
-    ----------
-    hazard : Curve
-        Cumulative hazards of each interval, of shape (n_intervals,).
+    ``hazard`` holds the cumulative hazard of each interval of a baseline. A coefficient times this
+    is a log hazard ratio, in first order: near 1 for logit and cloglog on fine grids.
     """
     value = np.maximum(hazard.value, 1e-300)
     return float(np.clip(np.mean(hazard.slope / value), 1e-3, 1e3))
@@ -73,34 +69,34 @@ def steepness(hazard: Curve) -> float:
 
 @dataclass(frozen=True)
 class Link:
-    r"""Base of the links: what all three share.
+    r"""Base of the three links.
 
     Parameters
     ----------
     event_slope : float
         V, the bound on :math:`-\psi'`. Where the natural slope is unbounded (probit), the loss
-        goes on linearly at slope -V below ``event_knee``.
-    event_knee : float
+        is linear with slope -V below ``event_threshold``.
+    event_threshold : float
         The linear predictor at which the natural slope reaches -V; ``-inf`` if it never does.
     """
 
     event_slope: float = 1.0
-    event_knee: float = -np.inf
+    event_threshold: float = -np.inf
 
     name = ""
     #: sup of psi'' over the line
     event_curvature = 0.0
-    #: whether the survival slope of one interval stays below 1, so that "no cap" means H = q
+    #: True if the survival slope of one interval stays below 1, so that "no cap" means H = q
     bounded_slope = False
     #: half-width of the strip around the real line in which phi, as computed, is analytic
     strip = 0.0
     #: the survival slope as a polynomial in exp(eta), where there is one
     series: ClassVar[Series | None] = None
-    #: whether tiles of predictors may stand for the long way to slopes (hazard_series)
+    #: True if slopes may be computed by tiles of predictors (hazard_kernel)
     tiled = False
-    #: roundings of a predictor on the way to a slope, in a survival function and at its knee
+    #: roundings of a predictor on the way to a slope, in a survival function and at its threshold
     roundings = 1.0
-    #: another one that reaches further, to some 1e-8
+    #: another one for larger hazards, to some 1e-8
     rough_series: ClassVar[Series | None] = None
 
     def predictor(self, hazard: float) -> float:
@@ -119,7 +115,7 @@ class Link:
         return slope, curvature if order >= 2 else None
 
     def _natural_event(self, eta: FloatArray) -> Curve:
-        # Of a law that is symmetric about 0, as all but cloglog are.
+        # All links but cloglog are symmetric about 0.
         value, slope, curvature = self.survival(-eta)
         return Curve(value, -slope, curvature)
 
@@ -132,12 +128,12 @@ class Link:
         raise NotImplementedError
 
     def event(self, eta: FloatArray) -> Curve:
-        r"""Return :math:`\psi, \psi', \psi''`, linear at slope -V below the knee."""
-        if not np.isfinite(self.event_knee):
+        r"""Return :math:`\psi, \psi', \psi''`, linear at slope -V below the threshold."""
+        if not np.isfinite(self.event_threshold):
             return self._natural_event(eta)
-        curve = self._natural_event(np.maximum(eta, self.event_knee))
-        below = eta < self.event_knee
-        gap = np.where(below, self.event_knee - eta, 0.0)
+        curve = self._natural_event(np.maximum(eta, self.event_threshold))
+        below = eta < self.event_threshold
+        gap = np.where(below, self.event_threshold - eta, 0.0)
         return Curve(
             curve.value + self.event_slope * gap,
             np.where(below, -self.event_slope, curve.slope),
@@ -149,8 +145,8 @@ class Link:
         return self
 
 
-def _logit_series(reach: float, degree: int) -> Series:
-    r"""Return :math:`u/(1 + u)` and :math:`u/(1 + u)^2` on [0, reach] as u times interpolants.
+def _logit_series(limit: float, degree: int) -> Series:
+    r"""Return :math:`u/(1 + u)` and :math:`u/(1 + u)^2` on [0, limit] as u times interpolants.
 
     On [0, 1/4] the pole at -1 is 9 half-widths from the middle: with :math:`\rho = 9 + \sqrt{80}` a
     Chebyshev interpolant of degree m is off by about :math:`\rho^{-m-1}` (Trefethen 2013, theorem
@@ -160,12 +156,12 @@ def _logit_series(reach: float, degree: int) -> Series:
 
     def coefficients(power: int, degree: int) -> FloatArray:
         interpolant = np.polynomial.Chebyshev.interpolate(
-            lambda v: (1.0 + reach * v) ** -power, degree, domain=[0.0, 1.0]
+            lambda v: (1.0 + limit * v) ** -power, degree, domain=[0.0, 1.0]
         )
         plain = interpolant.convert(kind=np.polynomial.Polynomial, domain=[-1.0, 1.0])
-        return reach * np.asarray(plain.coef, dtype=np.float64)
+        return limit * np.asarray(plain.coef, dtype=np.float64)
 
-    return Series(reach, coefficients(1, degree), coefficients(2, 5))
+    return Series(limit, coefficients(1, degree), coefficients(2, 5))
 
 
 @dataclass(frozen=True)
@@ -192,8 +188,7 @@ class Logit(Link):
     def survival_outer(
         self, a: FloatArray, b: FloatArray, order: int
     ) -> tuple[FloatArray, FloatArray | None]:
-        # u/(1 + u) with u = exp(a) exp(b): a product and a division instead of an exponential for
-        # every record and interval.
+        # u/(1 + u) with u = exp(a) exp(b) needs no exponential for every record and interval.
         if max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0)) > ETA_LIMIT:
             return super().survival_outer(a, b, order)
         slope = np.dot(np.exp(b)[:, None], np.exp(a)[None, :])  # faster than multiply.outer
@@ -250,9 +245,8 @@ class Probit(Link):
     r"""Normal threshold: :math:`\varphi = -\log\Phi(-\eta)`, :math:`\psi(\eta) = \varphi(-\eta)`.
 
     The slope is the inverse Mills ratio :math:`\lambda(\eta) = \phi(\eta)/\Phi(-\eta)`, unbounded,
-    with :math:`\lambda' = \lambda(\lambda - \eta)` in (0, 1). Hence the event loss needs a bound V,
-    taken at a public hazard (:meth:`bounded_at`), and survival slopes are of the order V times
-    the hazard.
+    with :math:`\lambda' = \lambda(\lambda - \eta)` in (0, 1). The event loss needs a bound V, taken
+    at a public hazard (:meth:`bounded_at`); survival slopes are of the order V times the hazard.
     """
 
     name = "probit"
@@ -278,8 +272,8 @@ class Probit(Link):
         return slope, np.clip(slope * (slope - eta), 0.0, 1.0) if order >= 2 else None
 
     def slope_inverse(self, slope: FloatArray) -> FloatArray:
-        # Bisection: lambda is increasing, lambda(x) > x, and lambda(-38) is below every normal
-        # number that a slope could be. It ends where no double is between.
+        # Bisection until no double is between: lambda is increasing, lambda(x) > x, and lambda(-38)
+        # is below every normal number.
         low, high = np.full(slope.shape, -38.0), np.maximum(slope, 1.0)
         for _ in range(100):
             middle = 0.5 * (low + high)
@@ -290,16 +284,16 @@ class Probit(Link):
         return low
 
     def curvature_of_slope(self, slope: float) -> float:
-        # G is increasing: the inverse Mills ratio is convex (Sampford 1953). The inverse is rounded
-        # down, which rounds G up.
+        # G is increasing, as the inverse Mills ratio is convex (Sampford 1953). The inverse is
+        # rounded down, which rounds G up.
         if slope > 1e3:  # 1 - 1/slope^2 and more: the difference below has lost its digits
             return 1.0
         eta = float(self.slope_inverse(np.array([slope]))[0])
         return min(slope * (slope - eta), 1.0)
 
     def bounded_at(self, hazard: float) -> Link:
-        knee = self.predictor(hazard)
-        return Probit(event_slope=float(inverse_mills(np.array(-knee))), event_knee=knee)
+        eta = self.predictor(hazard)
+        return Probit(event_slope=float(inverse_mills(np.array(-eta))), event_threshold=eta)
 
 
 def inverse_mills(eta: FloatArray) -> FloatArray:

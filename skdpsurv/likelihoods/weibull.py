@@ -9,17 +9,17 @@ With :math:`x = \log u`, u a time in units of a public horizon, :math:`d = 1` fo
 The scale follows from the shape, :math:`\lambda^\rho = \sum u^\rho / N` with N events, and the
 shape solves :math:`\sum_i \phi_\rho(x_i) = 0` with
 
-.. math:: \phi_\rho(x) = e^{\rho x}\Big(x - \frac1\rho - m\Big), \qquad m = \frac1N\sum_i d_i x_i,
+.. math:: \phi_\rho(x) = e^{\rho x}\Big(x - \frac1\rho - m\Big), \qquad m = \frac1N\sum_i d_i x_i.
 
-whose sum is negative below the solution and positive above it: in Nguyen and Hui's terms it is
+The sum is negative below the solution and positive above it. In Nguyen and Hui's terms it is
 :math:`s_0 (f - g)`, where :math:`f = s_1 / s_0` rises with the shape and g falls.
 
-**Events before a least time.** Of an event before :math:`c = e^{-\omega}` only that is known. It
-has the probability :math:`1 - e^{-H}`, :math:`H = (c/\lambda)^\rho`, and the score
-:math:`r\,(-\omega - \log\lambda)` with :math:`r = H / (e^H - 1) = 1 - H/2 + \dots`, where an exact
-event has :math:`1/\rho + (1 - (u/\lambda)^\rho)(\log u - \log\lambda)`. So it counts as an event at
-c, with half of the power of c and without :math:`1/\rho`. Half of the power is also what records
-censored before c were at risk for, about: a part :math:`1 / (1 + \rho)` if their times are uniform.
+**Events before a least time** :math:`c = e^{-\omega}`. Such an event has the probability
+:math:`1 - e^{-H}`, :math:`H = (c/\lambda)^\rho`, and the score :math:`r\,(-\omega - \log\lambda)`
+with :math:`r = H / (e^H - 1) = 1 - H/2 + \dots`; an exact event has :math:`1/\rho + (1 -
+(u/\lambda)^\rho)(\log u - \log\lambda)`. So it counts as an event at c, with half of the power of c
+and without :math:`1/\rho`. Records censored before c also count about half of the power: a part
+:math:`1 / (1 + \rho)` if their times are uniform.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from scipy.optimize import brentq
 
 from skdpsurv.dp.types import BoolArray, FloatArray
 
-#: Shapes are sought down to this part of the largest one.
+#: The smallest shape, as a part of the largest one.
 SHAPE_RANGE = 2.0**-10
 
-#: Of the power of the least time, what records before it were at risk for.
+#: Records before the least time were at risk for this part of its power.
 BEFORE_PART = 0.5
 
 _STEPS = 200
@@ -44,7 +44,7 @@ _STEPS = 200
 def shape_score(x: FloatArray, shape: float, mean_log_event: float) -> FloatArray:
     r"""Return :math:`\phi` of each log time; it is least at ``mean_log_event`` if that is below 0.
 
-    Every operation is monotone in ``mean_log_event``, so the rounded values are too.
+    Rounded values are monotone in ``mean_log_event``, as every operation is.
     """
     return np.asarray(np.exp(shape * x) * ((x - 1.0 / shape) - mean_log_event))
 
@@ -52,30 +52,19 @@ def shape_score(x: FloatArray, shape: float, mean_log_event: float) -> FloatArra
 def score_with_before(
     x: FloatArray, shape: float, mean_log_event: float, offset: float
 ) -> FloatArray:
-    r"""Return the scores of log times of which the first stands for all before it.
+    r"""Return the scores of log times; the first, :math:`-\omega`, stands for all before it.
 
-    An event before :math:`-\omega` counts in m as one at :math:`-\omega - a`, a being the offset:
-    any event at v as :math:`c(v)`. In a Weibull distribution of shape :math:`\rho` the sum of these
-    is on average
+    An event before :math:`-\omega` counts in m as one at :math:`-\omega - a`, with a the offset,
+    and any event at v as :math:`c(v)`. In a Weibull distribution the sum of these is on average
 
     .. math::
         \lambda^{-\rho}\sum_i \int_0^{u_i} c(v)\,dv^\rho =
         \lambda^{-\rho}\sum_i \Big[u_i^\rho\Big(x_i - \frac1\rho\Big)
         + e^{-\rho\omega}\Big(\frac1\rho - a\Big)\Big] ,
 
-    so that the bracket, less :math:`u^\rho m`, takes the place of :math:`\phi`. The sum of it rises
-    through 0: it is :math:`s_0` times a mean, less m, which rises with the shape.
-
-    Parameters
-    ----------
-    x : ndarray
-        Log times; the first is -omega.
-    shape, mean_log_event, offset : float
-
-    Returns
-    -------
-    ndarray
-        The first is half of what the bracket says: who leaves before was not at risk for all of it.
+    so that the bracket, less :math:`u^\rho m`, takes the place of :math:`\phi`. Its sum rises
+    through 0. The first score is half of the bracket, as records that leave before were not at risk
+    for all of it.
     """
     constant = np.exp(shape * x[0]) * (1.0 / shape - offset)
     score = shape_score(x, shape, mean_log_event) + constant
@@ -96,7 +85,7 @@ def efficient_score(
     cap: float,
     weighted_mean: float | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Return a record's part in the score of the shape, with an event and without.
+    r"""Return a record's part in the score of the shape, with an event and without one.
 
     .. math:: d\,(x - m) - \min(u^\rho\lambda^{-\rho}, H)\,(x - \bar x), \qquad \bar x = m + 1/\rho
 
@@ -104,17 +93,9 @@ def efficient_score(
     scale moves its sum only to second order. The cap H on a record's cumulative hazard is exceeded
     with probability :math:`e^{-H}`.
 
-    Parameters
-    ----------
-    x : ndarray
-        Log times in units of the horizon, from -omega to 0.
-    shape, log_scale, mean_log_event : float
-        A first fit.
-    cap : float
-    weighted_mean : float or None
-        The mean log time weighted by powers, if records at the first log time were before it. The
-        part of events there is then :math:`r\,(x - \bar x)`, and that of other events has
-        :math:`x - \bar x + 1/\rho` for :math:`x - m`, which is the same if none were before.
+    Log times ``x`` run from -omega to 0; shape, log_scale and mean_log_event are a first fit. If
+    records at the first log time were before it, ``weighted_mean`` is :math:`\bar x`: events there
+    have the part :math:`r\,(x - \bar x)`, others :math:`x - \bar x + 1/\rho` for :math:`x - m`.
     """
     center = mean_log_event + 1.0 / shape if weighted_mean is None else weighted_mean
     center = min(max(center, float(x[0])), 0.0)
@@ -136,30 +117,19 @@ def mean_log_likelihood(
     shape: float,
     before: BoolArray | None = None,
 ) -> float:
-    """Return the mean log-likelihood of the times themselves.
-
-    Parameters
-    ----------
-    log_time : ndarray of shape (n,)
-    event : ndarray of bool, shape (n,)
-    log_scale : float
-        Log of lambda, in the unit of the times.
-    shape : float
-        rho.
-    before : ndarray of bool, shape (n,), or None
-        Whether a record ended at some time before its log time. None did if omitted.
-    """
+    """Return the mean log-likelihood of times; those marked ``before`` ended before their time."""
     power = shape * (log_time - log_scale)
     density = np.log(shape) + power - log_time
     with np.errstate(over="ignore"):
         hazard = np.exp(power)
         parts = np.where(event, density, 0.0) - hazard
         if before is not None and before.any():
-            unseen = before & event
+            early = before & event
             parts[before] *= BEFORE_PART
-            # Where the hazard is below all doubles, the probability is the hazard itself.
-            chance = -np.expm1(-hazard[unseen])
-            parts[unseen] = np.where(chance > 0, np.log(np.maximum(chance, 5e-324)), power[unseen])
+            # A hazard below all doubles is the probability itself.
+            probability = -np.expm1(-hazard[early])
+            log_probability = np.log(np.maximum(probability, 5e-324))
+            parts[early] = np.where(probability > 0, log_probability, power[early])
     return float(np.mean(parts))
 
 
@@ -177,21 +147,21 @@ def maximum_likelihood(
     x : ndarray of shape (n,)
         Log times in units of the horizon.
     events : array-like of shape (n,)
-        Whether each was an event; with ``weights``, how many of them were.
+        1 for an event; with ``weights``, the number of events.
     max_shape : float
         Largest shape; the smallest is ``SHAPE_RANGE`` times it.
     starts : array-like of int, default=(0,)
-        Where groups begin; they have at least one record each.
+        First records of the groups, none of them empty.
     weights : array-like of shape (n,) or None
-        How many records have each log time. One if omitted.
+        Number of records with each log time; 1 if omitted.
 
     Returns
     -------
     shape : ndarray of shape (n_groups,)
         Within the bounds.
     log_scale : ndarray of shape (n_groups,)
-        Log of lambda in units of the horizon. A group without events counts as having half of one
-        event, at the horizon.
+        Log of lambda in units of the horizon. A group without events has half an event, at the
+        horizon.
     """
     starts = np.asarray(starts, dtype=np.intp)
     sizes = np.diff(np.append(starts, x.size))
@@ -248,30 +218,18 @@ def maximum_likelihood_with_before(
 ) -> tuple[float, float]:
     r"""Fit records of which some are events at unknown times before :math:`e^{-\omega}`.
 
-    With :math:`\tau = \lambda^{-\rho}`, N exact events and K before, the likelihood, concave in
-    :math:`(\rho, \log\tau)`, is greatest where
+    With :math:`\tau = \lambda^{-\rho}`, N exact events and K before, the likelihood is concave in
+    :math:`(\rho, \log\tau)` and greatest where
 
     .. math::
         N + K r(\tau) = \tau s_0, \qquad
         \frac N\rho + S - K\omega\,r(\tau) - \tau s_1 = 0, \qquad
         r(\tau) = \frac{H}{e^H - 1},\ H = \tau e^{-\rho\omega} ,
 
-    the sums being over all other records. The first gives the scale for a shape, the second is
-    then a falling function of the shape.
-
-    Parameters
-    ----------
-    x, events, weights
-        As for :func:`maximum_likelihood`: the other records, one at least. Those censored before
-        :math:`e^{-\omega}` are at it, with a weight of ``BEFORE_PART``.
-    n_before : float
-        Positive.
-    omega, max_shape : float
-
-    Returns
-    -------
-    shape, log_scale : float
-        The shape is within the bounds of :func:`maximum_likelihood`.
+    with sums over all other records, given by x, events and weights as for
+    :func:`maximum_likelihood`. Those censored before :math:`e^{-\omega}` are at it, with weight
+    ``BEFORE_PART``. The first equation gives the scale for a shape; the second is then a falling
+    function of the shape. Return shape and log scale.
     """
     counts = np.ones(x.size) if weights is None else np.asarray(weights, dtype=np.float64)
     events = np.asarray(events, dtype=np.float64)
@@ -293,7 +251,7 @@ def maximum_likelihood_with_before(
             return n_exact + n_before * before_residual(tau * start) - tau * s0
 
         high = math.log((n_exact + n_before) / s0)
-        # All events before, or nearly all: the root is where H is large.
+        # The root has a large H where all events, or nearly all, are before.
         low = min(math.log(n_exact / s0) if n_exact > 0 else high, high) - 1e-9
         while excess(low) < 0.0:
             low -= 1.0

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.certificate import Center
+from skdpsurv.mechanisms.newton import Center, least_where
 from skdpsurv.mechanisms.objective import (
     SOLVER_SHARE,
     Calibration,
@@ -42,17 +42,8 @@ from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseDistribution, Spherica
 class Part:
     """One of the models.
 
-    Parameters
-    ----------
-    constants : PrivacyConstants
-        Of its likelihood.
-    n_params : int
-    weight : float
-        a_k, positive: its noise is proportional to 1 / a_k.
-    ridge : float
-        Least kappa_k wanted.
-    center_norm : float, default=0.0
-        Norm of the centre that the model is shrunk towards, public.
+    Its noise is proportional to 1 / ``weight``, which is a_k. ``ridge`` is the least kappa_k
+    wanted, and ``center_norm`` the public norm of the centre that the model is shrunk towards.
     """
 
     constants: PrivacyConstants
@@ -65,50 +56,28 @@ class Part:
 def joint_sensitivity(parts: Sequence[Part], whole: float) -> float:
     """Return h, the largest weighted sum of gradient differences.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-    whole : float
-        S, the bound on the norm of all gradient differences together; inf for none.
-
-    Returns
-    -------
-    float
-        Of an exact maximiser: t proportional to a, but for the parts that are at their bound.
+    ``whole`` is S, the bound on all gradient differences together; inf for none. At the maximum t
+    is proportional to a, but for the parts that are at their bound.
     """
     ordered = sorted(parts, key=lambda p: p.constants.gradient_sensitivity / p.weight)
-    total, left = 0.0, whole**2
+    total, square = 0.0, whole**2
     for k, part in enumerate(ordered):
         weights = math.hypot(*(p.weight for p in ordered[k:]))
-        bound = part.constants.gradient_sensitivity
-        if part.weight * math.sqrt(max(left, 0.0)) <= bound * weights:
-            return (total + weights * math.sqrt(max(left, 0.0))) * MARGIN
+        bound, remaining = part.constants.gradient_sensitivity, math.sqrt(max(square, 0.0))
+        if part.weight * remaining <= bound * weights:
+            return (total + weights * remaining) * MARGIN
         total += part.weight * bound
-        left -= bound**2
+        square -= bound**2
     return total * MARGIN
 
 
 def joint_curvature_cost(
     constants: Sequence[PrivacyConstants], ridges: Sequence[float], whole: float
 ) -> float:
-    """Return J, or slightly more.
+    """Return J, or slightly more; ``whole`` is tau, the bound on the sum of the traces, or inf.
 
-    Parameters
-    ----------
-    constants : sequence of PrivacyConstants
-    ridges : sequence of float
-        kappa_k.
-    whole : float
-        tau, the bound on the sum of the traces; inf for none.
-
-    Returns
-    -------
-    float
-
-    Notes
-    -----
-    J is concave in v, so its Lagrange dual at any level bounds it from above; the level is found by
-    bisection, and how well it is found costs accuracy and never privacy.
+    J is concave in v, so that its Lagrange dual at any level bounds it from above. An inexact level
+    costs accuracy and never privacy.
     """
     alone = [curvature_cost(c, kappa) for c, kappa in zip(constants, ridges, strict=True)]
     if whole >= math.fsum(c.hessian_trace for c in constants):
@@ -139,7 +108,7 @@ def calibrate_jointly(
     n_records: int,
     *,
     curvature_share: float = 0.1,
-    law: type[NoiseDistribution] = SphericalLaplace,
+    distribution: type[NoiseDistribution] = SphericalLaplace,
 ) -> list[Calibration]:
     """Split epsilon between the noise of all models, their curvature and their solvers.
 
@@ -148,22 +117,21 @@ def calibrate_jointly(
     parts : sequence of Part
     whole : PrivacyConstants or None
         Bounds on all parts of one record together: on the norm of the stacked gradients'
-        difference, and on the sum of the traces. None: the bounds on the parts are all there is.
+        difference, and on the sum of the traces. None: only the parts are bounded.
     epsilon : float
         For all models together; positive and finite.
     n_records : int
         n, public under replace-one.
     curvature_share : float, default=0.1
         Share of epsilon that J may use; all ridges are as large as that needs.
-    law : type of NoiseDistribution, default=SphericalLaplace
-        Of the noise in each objective: model k's hides h for epsilon a_k, so that together they
-        hide all differences whose weighted sum is at most h.
+    distribution : type of NoiseDistribution, default=SphericalLaplace
+        Distribution of the noise in each objective. Noise of model k hides h for epsilon a_k;
+        together they hide all differences whose weighted sum is at most h.
 
     Returns
     -------
     list of Calibration
-        Of each model. Their epsilons say what the model would cost alone; together they cost
-        ``epsilon``.
+        One for each model, with the epsilons that it would cost alone.
     """
     constants = [part.constants for part in parts]
     sensitivity = joint_sensitivity(parts, whole.gradient_sensitivity if whole else math.inf)
@@ -171,7 +139,7 @@ def calibrate_jointly(
     least_noise = (1.0 - SOLVER_SHARE - curvature_share) * epsilon
     wanted = []
     for part in parts:
-        noise = law.calibrated_to(part.n_params, sensitivity, least_noise * part.weight)
+        noise = distribution.calibrated_to(part.n_params, sensitivity, least_noise * part.weight)
         solver, center = _each_solver(parts, epsilon), Center(part.center_norm)
         solvable = least_ridge(part.constants, n_records, noise, solver, center=center)
         wanted.append(max(part.ridge, solvable))
@@ -179,7 +147,8 @@ def calibrate_jointly(
     cost = joint_curvature_cost(constants, ridges, trace)
     epsilon_noise = ((1.0 - SOLVER_SHARE) * epsilon - cost) / MARGIN
     noises = [
-        law.calibrated_to(part.n_params, sensitivity, epsilon_noise * part.weight) for part in parts
+        distribution.calibrated_to(part.n_params, sensitivity, epsilon_noise * part.weight)
+        for part in parts
     ]
     return with_noise(parts, ridges, noises, epsilon, n_records)
 
@@ -191,23 +160,11 @@ def with_noise(
     epsilon: float,
     n_records: int,
 ) -> list[Calibration]:
-    """Return calibrations at given ridges and laws of noise.
+    """Return calibrations at given ridges, with noise that hides inexact minima.
 
-    Parameters
-    ----------
-    parts : sequence of Part
-    ridges : sequence of float
-    noises : sequence of NoiseDistribution
-        That cost, together, no more than ``(1 - SOLVER_SHARE) * epsilon``.
-    epsilon : float
-    n_records : int
-
-    Returns
-    -------
-    list of Calibration
-        With noise that hides K inexact minima for ``SOLVER_SHARE * epsilon``.
+    The ``noises`` may cost ``(1 - SOLVER_SHARE) * epsilon`` together; the solvers, certified one by
+    one, have the rest.
     """
-    # Solvers are certified one by one.
     each_solver = _each_solver(parts, epsilon)
     calibrations = []
     for part, kappa, noise in zip(parts, ridges, noises, strict=True):
@@ -225,18 +182,13 @@ def _each_solver(parts: Sequence[Part], epsilon: float) -> float:
 def affordable_ridges(
     constants: Sequence[PrivacyConstants], wanted: Sequence[float], whole: float, budget: float
 ) -> list[float]:
-    """Return the ridges wanted, or more: all at least the least level at which J is paid."""
-    if joint_curvature_cost(constants, wanted, whole) <= budget:
-        return list(wanted)
+    """Return the ridges wanted, raised to the least level at which J is within the budget."""
 
     def raised(level: float) -> list[float]:
         return [max(kappa, level) for kappa in wanted]
 
-    low, high = min(wanted), 2.0 * min(wanted)
-    while joint_curvature_cost(constants, raised(high), whole) > budget:
-        low, high = high, 2.0 * high
-    for _ in range(40):
-        level = 0.5 * (low + high)
-        dear = joint_curvature_cost(constants, raised(level), whole) > budget
-        low, high = (level, high) if dear else (low, level)
-    return raised(high)
+    def affordable(level: float) -> bool:
+        return joint_curvature_cost(constants, raised(level), whole) <= budget
+
+    least = min(wanted)
+    return raised(least if affordable(least) else least_where(affordable, least, 40))

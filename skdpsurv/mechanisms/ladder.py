@@ -1,9 +1,8 @@
-r"""Ladder mechanism: draw an answer from a public grid, near answers of near data sets first.
+r"""Ladder mechanism: draw an answer from a public grid, by the records that it is away from.
 
-A *ladder* says, for each node of a public grid, how many records must change before the answer can
+For each node of a public grid, a *ladder* counts the records that must change before the answer can
 be at most there, and before it can be at least there. The level of a cell is the larger of the two
-at its ends: the number of records that separate the data set from one whose answer lies in the
-cell. One cell is drawn with
+at its ends. One cell is drawn with
 
 .. math:: P(\text{cell}) \propto e^{-\frac\epsilon2\,\text{level}(\text{cell})}.
 
@@ -13,8 +12,7 @@ Theorem (docs/proofs/ladder): the draw is epsilon-differentially private (expone
 McSherry and Talwar 2007; with levels as distances, Nissim, Raskhodnikova and Smith 2007; ladders,
 Zhang, Cormode, Procopiuc, Srivastava and Xiao 2015; for the Weibull shape, Nguyen and Hui 2017).
 
-The draw is exact: levels are integers, weights are integers, and choices are made by random
-integers below a bound. No float stands between the theorem and the computer.
+The draw is exact: levels, weights and random numbers are integers.
 """
 
 from __future__ import annotations
@@ -35,7 +33,7 @@ from skdpsurv.dp.checks import positive_number
 #: Levels are counted in these parts of one record, so that they can be interpolated.
 UNIT = 2**20
 
-#: Levels stop where e^(-epsilon level / 2) has fallen to e^-50, or to e^-150 if rungs are given.
+#: Levels stop where e^(-epsilon level / 2) has fallen to e^-50, or to e^-150 for a given number.
 NEGLIGIBLE, SMALLEST = 50, 150
 #: Weights are e^(-x) in units of 2^-384: e^-150 still has 167 bits.
 _SCALE = Decimal(2) ** 384
@@ -46,52 +44,34 @@ _ROUNDING = Fraction(1, 2**64)
 _FINE_ENOUGH = 6
 
 
-class Rungs(Protocol):
-    """How far a data set is from answers at most, and at least, at a node of a public grid."""
+class LadderLevels(Protocol):
+    """Distances of a data set to answers at most, and at least, at the nodes of a public grid."""
 
     @property
     def n_cells(self) -> int:
         """Cells of the grid; nodes are numbered 0 to ``n_cells``."""
-        ...
 
     def down_to(self, node: int) -> int:
         """Count records to change, in parts ``1 / UNIT``, for an answer at most the node."""
-        ...
 
     def up_to(self, node: int) -> int:
         """Count records to change, in parts ``1 / UNIT``, for an answer at least the node."""
-        ...
 
 
-def highest_level(epsilon: float, n_rungs: int | None = None) -> int:
+def highest_level(epsilon: float, n_levels: int | None = None) -> int:
     """Return the public level at which the ladder ends, in parts ``1 / UNIT``.
 
-    Parameters
-    ----------
-    epsilon : float
-    n_rungs : int or None
-        Rungs asked for: what is on none of them is on the next. None: as far as weights matter.
-
-    Returns
-    -------
-    int
+    It is ``n_levels + 1``, or less where weights do not matter any more.
     """
-    if n_rungs is None:
+    if n_levels is None:
         return math.ceil(Fraction(2 * NEGLIGIBLE * UNIT) / Fraction(epsilon))
     return min(
-        (int(n_rungs) + 1) * UNIT, math.ceil(Fraction(2 * SMALLEST * UNIT) / Fraction(epsilon))
+        (int(n_levels) + 1) * UNIT, math.ceil(Fraction(2 * SMALLEST * UNIT) / Fraction(epsilon))
     )
 
 
-def first_rung(reached: Callable[[int], bool], top: int) -> int:
-    """Return the least rung from which on ``reached`` is true, or ``top`` if that is less.
-
-    Parameters
-    ----------
-    reached : callable
-        Whether a number of changed records suffices; once true, true for all larger ones.
-    top : int
-    """
+def first_level(reached: Callable[[int], bool], top: int) -> int:
+    """Return the least level from which on ``reached`` is true, or ``top`` if that is less."""
     low, high = -1, top
     while high - low > 1:
         middle = (low + high) // 2
@@ -100,49 +80,48 @@ def first_rung(reached: Callable[[int], bool], top: int) -> int:
 
 
 def draw_cell(
-    rungs: Rungs, epsilon: float, source: RandomSource, n_rungs: int | None = None
+    ladder: LadderLevels, epsilon: float, source: RandomSource, n_levels: int | None = None
 ) -> int:
     """Draw a cell of the grid.
 
     Parameters
     ----------
-    rungs : Rungs
-        Of the private records.
+    ladder : LadderLevels
+        Ladder of the private records.
     epsilon : float
         Public, positive and finite.
     source : RandomSource
-    n_rungs : int or None
-        Levels from ``n_rungs + 1`` on count as ``n_rungs + 1``.
+    n_levels : int or None
+        Levels from ``n_levels + 1`` on count as ``n_levels + 1``.
 
     Returns
     -------
     int
-        From 0 to ``rungs.n_cells - 1``.
+        From 0 to ``ladder.n_cells - 1``.
 
     Notes
     -----
-    Level of a cell: the largest ``max(down_to(b), up_to(a))`` over the blocks [a, b) that hold it
-    among those which halving the grid again and again leads to, the cell itself included. If
-    ``down_to`` falls and ``up_to`` rises along the grid, that is the cell's own value; if rounding
-    breaks this, the maximum still moves by at most 1 between neighbours.
+    The level of a cell is the largest ``max(down_to(b), up_to(a))`` over the blocks [a, b) that
+    hold it when the grid is halved again and again, the cell included. If ``down_to`` falls and
+    ``up_to`` rises along the grid, that is the cell's own value; if rounding breaks this, the
+    maximum still moves by at most 1 between neighbours.
 
-    So a block's value bounds the levels inside, and few cells need to be looked at: blocks that may
-    hold much weight are halved, one is drawn by its bound, a cell in it uniformly, and the cell is
-    accepted with the ratio of its weight to the bound. How blocks were split changes the time
-    taken and not the law. The time depends on the records; it is not part of the guarantee.
+    A block's value bounds the levels inside. Blocks that may hold much weight are halved, one is
+    drawn by its bound, a cell in it uniformly, and the cell is accepted with the ratio of its
+    weight to the bound. The time depends on the records; it is not part of the guarantee.
     """
     epsilon = positive_number("epsilon", epsilon)
-    top = highest_level(epsilon, n_rungs)
+    top = highest_level(epsilon, n_levels)
     rate = Fraction(epsilon) * (1 - _ROUNDING) / (2 * UNIT)
     per_unit = _DECIMAL.divide(Decimal(rate.numerator), Decimal(rate.denominator))
 
     @cache
     def down_to(node: int) -> int:
-        return min(rungs.down_to(node), top)
+        return min(ladder.down_to(node), top)
 
     @cache
     def up_to(node: int) -> int:
-        return min(rungs.up_to(node), top)
+        return min(ladder.up_to(node), top)
 
     @cache
     def weight(level: int) -> int:
@@ -155,9 +134,9 @@ def draw_cell(
     def right(middle: int, level: int) -> int:
         return max(level, up_to(middle))
 
-    # (-weight, first cell, end, level): a heap, the heaviest first. Single cells are set apart.
-    total = rungs.n_cells * weight(0)
-    blocks = [(-total, 0, rungs.n_cells, 0)]
+    # A heap of (-weight, first cell, end, level), the heaviest first; single cells are separate.
+    total = ladder.n_cells * weight(0)
+    blocks = [(-total, 0, ladder.n_cells, 0)]
     cells: list[tuple[int, int, int, int]] = []
     while blocks and -blocks[0][0] * _FINE_ENOUGH > total:
         minus, start, end, level = heapq.heappop(blocks)

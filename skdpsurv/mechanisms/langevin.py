@@ -1,52 +1,34 @@
-r"""Chains that draw from a sanitised posterior: proposals, annealing, and their rule.
+r"""Two Markov chains for a sanitised posterior (:mod:`skdpsurv.mechanisms.posterior_sampling`).
 
-Moves that leave a law as it is: the rule of Metropolis and Hastings over two proposals.
-
-Coordinates :math:`x = L^\top (f - c)` with :math:`LL^\top` a curvature of U, so that U is nearly a
-standard normal's in them where the losses are not saturated. A **local** move is a Langevin step,
-
-.. math:: x' = x - \tfrac h2 \nabla_x U + \mathcal N(0, hI),
-
-and one move in ten is a **jump**: a proposal from half the prior, half a Student t around c. C is
-bounded, so that U is nearly the prior's far from the data: with few records that region has weight,
-and local moves do not reach it.
-
-How a chain gets from the prior to the law without an optimiser that picks a mode for it.
-
-The state starts as a draw of the prior, which knows no record. It then moves under
-
-.. math:: p_h \propto \pi\, e^{-h \frac\epsilon2 \sum_i C_v(\ell_i) / v}
-
-with h rising from where the records together weigh one nat to 1, in stages; the curvature where
-a stage begins steers the moves of that stage, and no more than that. Between modes the state moves
-while it still can, at small h, and the law :math:`p_h` differs between neighbours by a factor of at
-most :math:`e^{h\epsilon}`. **Nothing is proved** about a finite number of moves
-(docs/proofs/posterior_sampling); but where they are too few the state knows less of the records,
-where a search for the mode would know more.
-
-Two Markov chains for the law of :mod:`skdpsurv.mechanisms.posterior_sampling`.
-
-Both start from a draw of the prior, which knows no record, and are annealed from there
-(:mod:`skdpsurv.mechanisms.langevin`); a mode is looked for afterwards, to steer, near where the
-state is then, and the state stays where it is.
-
-**MALA**, the Metropolis-adjusted Langevin algorithm, on all records at every step:
+**MALA**, the Metropolis-adjusted Langevin algorithm, uses all records at every step:
 
 .. math:: f' = f - \tfrac{h}{2} P\,\nabla U(f) + \mathcal N(0, hP),
 
-accepted by the rule of Metropolis and Hastings (:mod:`skdpsurv.mechanisms.langevin`), with P the
-inverse curvature at that mode. Its limit is the target, whatever h and P are.
+accepted by the rule of Metropolis and Hastings, with P the inverse curvature near a mode. Its limit
+is the target, whatever h and P are. It moves in coordinates :math:`x = L^\top (f - c)` with
+:math:`LL^\top` a curvature of U, in which U is nearly a standard normal's where losses are not
+saturated. One move in ten is a **jump**: a proposal from half the prior, half a Student t around c.
+C is bounded, so that U is nearly the prior's far from the data, where local moves do not lead.
 
 **pSGLD**, preconditioned stochastic gradient Langevin dynamics (Nguyen and Hui, arXiv 1708.07436,
-algorithm 4; Li, Chen, Carlson and Carin, AAAI 2016), on k records at every step:
+algorithm 4; Li, Chen, Carlson and Carin, AAAI 2016), uses k records at every step:
 
 .. math::
     f_{t+1} = f_t - \tfrac{a_t}{2}\,G_t\,n\bar g_t + \mathcal N(0, a_t G_t), \qquad
     G_t = 1 / (\lambda + \sqrt{V_t}), \quad V_t = \mu V_{t-1} + (1 - \mu)\,\bar g_t^2,
 
-:math:`a_t = a_1 t^{-\tau}`. The paper moves by :math:`a_t G_t n \bar g_t`, twice as far: that chain
-has the law of the target *squared*, at twice the epsilon. Its G also goes on changing with the
+:math:`a_t = a_1 t^{-\tau}`. The paper moves twice as far, by :math:`a_t G_t n \bar g_t`: that chain
+has the distribution of the target *squared*, at twice the epsilon. Its G goes on changing with the
 chain, for which a term is missing; here G is frozen after a burn-in (docs/errata).
+
+**Annealing.** Both chains start from a draw of the prior, which knows no record, and move under
+
+.. math:: p_h \propto \pi\, e^{-h \frac\epsilon2 \sum_i C_v(\ell_i) / v}
+
+with h rising from where the records together weigh one nat to 1, in stages. Between modes the state
+moves at small h, where :math:`p_h` differs between neighbours by a factor of at most
+:math:`e^{h\epsilon}`. **Nothing is proved** about a finite number of moves
+(docs/proofs/posterior_sampling). A mode found afterwards only steers; the state stays where it is.
 """
 
 from __future__ import annotations
@@ -67,22 +49,13 @@ from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 ACCEPTANCE = 0.574
 #: Bounds on h.
 STEPS = (1e-6, 1e2)
-#: Share of jumps, and degrees of freedom of those around c.
+#: Share of jumps, and degrees of freedom of Student's t.
 JUMPS, JUMP_DF = 0.1, 5.0
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The coordinates, and the jumps in them.
-
-    Parameters
-    ----------
-    center : ndarray of shape (n_params,)
-        c.
-    root : ndarray of shape (n_params, n_params)
-        L, lower triangular.
-    prior_precision : float
-    """
+    """The coordinates, by c and a lower triangular L, and the jumps in them."""
 
     center: FloatArray
     root: FloatArray
@@ -95,16 +68,14 @@ class Frame:
         return Frame(center, root, target.sanitizer.prior_precision)
 
     def coef(self, x: FloatArray) -> FloatArray:
-        """Return f at x."""
         moved = linalg.solve_triangular(self.root, x, lower=True, trans="T", check_finite=False)
         return np.asarray(self.center + moved)
 
     def x(self, coef: FloatArray) -> FloatArray:
-        """Return x at f."""
         return np.asarray(self.root.T @ (coef - self.center))
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Return where a jump goes."""
+        """Return the point of a jump."""
         normal = rng.standard_normal(self.center.size)
         if rng.random() < 0.5:
             return np.asarray(normal * math.sqrt(JUMP_DF / rng.chisquare(JUMP_DF)))
@@ -125,7 +96,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class _Point:
-    """A state with what the acceptance rule asks of it."""
+    """A state with its energy and gradient."""
 
     x: FloatArray
     coef: FloatArray
@@ -134,16 +105,9 @@ class _Point:
 
 
 class Walk:
-    """A state that moves under one target and one frame.
+    """A state that moves from ``coef`` under one target and one frame.
 
-    Parameters
-    ----------
-    target : Target
-    frame : Frame
-    coef : ndarray of shape (n_params,)
-        Where it starts.
-    step : float or None, default=None
-        h of the first move; None for what is right for a normal law.
+    ``step`` is h of the first move; the default suits a normal distribution.
     """
 
     def __init__(
@@ -181,49 +145,42 @@ class Walk:
 
     def _point(self, x: FloatArray, coef: FloatArray) -> _Point:
         energy, gradient = self.target.energy(coef)
-        pulled = linalg.solve_triangular(self.frame.root, gradient, lower=True, check_finite=False)
-        return _Point(x, coef, energy, pulled)
+        in_frame = linalg.solve_triangular(
+            self.frame.root, gradient, lower=True, check_finite=False
+        )
+        return _Point(x, coef, energy, in_frame)
 
 
 #: Least moves in a stage, and most stages: each costs a Hessian, as much as some six moves.
 STAGE_MOVES, MOST_STAGES = 10, 10
-#: How fast the step follows the acceptance rate.
+#: Rate at which the step follows the acceptance rate.
 ADAPTATION = 0.5
 
 
 def prior_draw(target: Target, rng: np.random.Generator) -> FloatArray:
-    """Return a draw of the prior: a function of public numbers and of the randomness alone."""
+    """Return a draw of the prior, of public numbers alone."""
     normal = rng.standard_normal(target.likelihood.n_params)
     return np.asarray(normal / math.sqrt(target.sanitizer.prior_precision))
 
 
 def weights(target: Target, n_stages: int) -> FloatArray:
     """Return h of each stage."""
-    law = target.sanitizer
-    nats = law.rate * law.ceiling * target.n_records
+    nats = target.sanitizer.rate * target.sanitizer.ceiling * target.n_records
     return np.geomspace(min(1.0, 1.0 / nats), 1.0, n_stages)
 
 
 def anneal(
     target: Target, n_moves: int, rng: np.random.Generator
 ) -> Iterator[tuple[FloatArray, float | None]]:
-    """Yield the state and its step at first and after each of n moves.
-
-    Parameters
-    ----------
-    target : Target
-    n_moves : int
-        Too few for a stage: the first weight alone.
-    rng : numpy.random.Generator
-    """
+    """Yield the state and its step at first and after each of n moves."""
     coef, step = prior_draw(target, rng), None
     yield coef, step
     if not n_moves:
         return
     n_stages = min(MOST_STAGES, max(1, n_moves // STAGE_MOVES))
-    law, done = target.sanitizer, 0
+    sanitizer, done = target.sanitizer, 0
     for stage, h in enumerate(weights(target, n_stages), start=1):
-        warm = replace(target, sanitizer=replace(law, rate=h * law.rate))
+        warm = replace(target, sanitizer=replace(sanitizer, rate=h * sanitizer.rate))
         walk = Walk(warm, Frame.around(warm, coef, warm.curvature(coef)), coef, step)
         until = n_moves * stage // n_stages
         for _ in range(until - done):
@@ -252,7 +209,6 @@ class MALA:
     ----------
     burn_in : int
         Steps in which the chain adapts: it is annealed first, then h follows the acceptance rate.
-        Afterwards nothing changes any more.
     """
 
     burn_in: int
@@ -280,10 +236,9 @@ class PSGLD:
     burn_in : int
         Steps after which G is frozen.
     batch_size : int
-        k. All records, and no sampling, from n on.
+        k; all records, without sampling, from n on.
     step_size : float or None
-        a_1; None for the largest that is stable at the mode near the first state, under the first
-        G, then the frozen.
+        a_1; None for the largest that is stable at the mode near the first state.
     step_exponent : float
         tau.
     published : bool, default=False
@@ -302,13 +257,7 @@ class PSGLD:
     published: bool = False
 
     def states(self, target: Target, source: RandomSource) -> Iterator[FloatArray]:
-        """Yield the chain's states without end, after those of its warm-up.
-
-        Raises
-        ------
-        ValueError
-            If the chain leaves every bound: its step is too large.
-        """
+        """Yield the chain's states without end, after its warm-up; ValueError if it diverges."""
         rng = source.generator
         n = target.n_records
         sizes = target.blocks.sizes(target.likelihood.n_records)
@@ -359,16 +308,17 @@ def _preconditioner(moment: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (DAMPING + np.sqrt(moment)))
 
 
-def least_step(law: Sanitizer, n_records: int, batch_size: int, n_steps: int, tau: float) -> float:
-    r"""Return the a_1 below which n steps of pSGLD hardly leave the state where they began.
+def least_step(
+    sanitizer: Sanitizer, n_records: int, batch_size: int, n_steps: int, tau: float
+) -> float:
+    r"""Return the a_1 below which n steps of pSGLD hardly leave their start, from public numbers.
 
-    From public numbers. Gradients of losses have norms of about 1, so that G is about
-    :math:`1 / (\lambda + \text{rate}/\sqrt k)` and the curvature of U about the prior's plus
-    rate n; a step forgets a share :math:`a_t G c / 2` of where it began, and the sum of these has
-    to be :data:`FORGETTING`.
+    Gradients of losses have norms of about 1, so that G is about :math:`1 / (\lambda +
+    \text{rate}/\sqrt k)` and the curvature of U about the prior's plus rate n. A step forgets a
+    share :math:`a_t G c / 2` of its start, and the sum of these has to be :data:`FORGETTING`.
     """
-    scale = 1.0 / (DAMPING + law.rate / math.sqrt(batch_size))
-    curvature = law.prior_precision + law.rate * n_records
+    scale = 1.0 / (DAMPING + sanitizer.rate / math.sqrt(batch_size))
+    curvature = sanitizer.prior_precision + sanitizer.rate * n_records
     # The sum of t ** -tau is at least its integral.
     end = n_steps + 1.0
     total = math.log(end) if tau == 1.0 else (end ** (1.0 - tau) - 1.0) / (1.0 - tau)

@@ -1,25 +1,33 @@
-r"""Minimise to a certified gradient norm, and say how far a record moves the derivatives.
-
-How far one record moves the derivatives of a sum of losses: measured, where proofs have bounds.
-
-The points are public: a theorem about a perturbed minimiser speaks of all coefficients at once.
-
-Minimise a regularised likelihood to a certified gradient norm.
+r"""Minimise a regularised likelihood to a certified gradient norm.
 
 .. math:: F(f) = \sum_i \ell(f; z_i) + \tfrac\kappa2\|f - c\|^2 + \langle b, f\rangle
 
-Privacy rests on the certificate alone: the point returned has :math:`\|\nabla F\| \le g`, hence
-lies within :math:`g/\kappa` of the minimiser. How it was found is free, so starting from a thinned
-sample is too. The certificate is a computed gradient below 3/4 of g, at a point that is not too far
-out; that rounding takes no more than the rest, and that such a point is found, is a theorem about
-the program (docs/proofs/rounding).
+Privacy rests on the certificate alone: :math:`\|\nabla F\| \le g` at the point returned, which lies
+within :math:`g/\kappa` of the minimiser however it was found. At a point no further than M from the
+centre c, gradients in double precision are within
+
+.. math::
+    E = 2^{-53}\Big(n\big[k S + m\,\tau(\|c\| + M)\big] + 6\big[\kappa(2M + \|c\|) + \|b\| + nS\big]
+        + 2(n\tau + \kappa)(M + \|c\|)\Big)
+
+of the true one, with k and m of the likelihood's
+:class:`~skdpsurv.likelihoods.base.PrivacyConstants`. All points with a smaller F than the centre
+are within
+
+.. math::
+    M = \min\Big(\frac{2\|b\|}\kappa + \sqrt{\frac{2n\ell_c}\kappa},\
+        \frac{2(nS + \|b\|)}\kappa\Big)
+
+with :math:`\ell_c` the largest loss of a record at c. A computed gradient of norm at most 3E, at a
+point within M, has a true one below :math:`g = 4E`, and gradient descent from the centre always
+finds such a point (docs/proofs/rounding).
 """
 
 from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -27,85 +35,138 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.blocks import MOST_LEVELS, Blocks
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.base import Derivatives, Likelihood, block_derivatives
-from skdpsurv.mechanisms.certificate import Certificate
+from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants, block_derivatives
 
-#: How far from a centre derivatives are compared, along at most so many coordinates.
-STEPS, MOST_COORDINATES = (0.3, 1.0, 3.0, 10.0, 100.0), 6
-#: Eigenvalues below this part of the largest trace are rounding.
-RANK_TOLERANCE = 1e-9
+# ---- The certificate.
+
+UNIT = 2.0**-53
+#: Factor for products of roundings and the rounding of the bound itself: all are below 1e-6.
+SECOND_ORDER = 1.001
+#: The least g of a certificate.
+LEAST_TOLERANCE = 1e-9
+#: Part of g that a computed gradient may have; the rest is for rounding.
+COMPUTED_PART = 0.75
 
 
 @dataclass(frozen=True)
-class Move:
-    """How far neighbours are apart at one point.
+class Center:
+    """Public bounds on the norm of the centre c and on the loss of any record there.
+
+    The loss is relative to the least loss anywhere; None: it follows from the norm.
+    """
+
+    norm: float = 0.0
+    loss: float | None = None
+
+
+ZERO = Center()
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Public conditions on a point to be released.
 
     Parameters
     ----------
-    gradient : float
-        Norm of the difference of gradients.
-    eigenvalues : ndarray
-        Of the difference of Hessians. What one record adds is positive and what the other takes
-        away negative, so that neither side has a larger trace, or rank, than a record's Hessian.
+    tolerance : float
+        g, the largest norm of the true gradient.
+    max_distance : float
+        M, the largest distance from the centre.
     """
 
-    gradient: float
-    eigenvalues: FloatArray
+    tolerance: float
+    max_distance: float
 
     @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """The sizes of positive eigenvalues, and of negative ones."""
-        return np.maximum(self.eigenvalues, 0.0), np.maximum(-self.eigenvalues, 0.0)
-
-    @property
-    def trace(self) -> float:
-        """That of the larger side."""
-        return max(float(side.sum()) for side in self.sides)
-
-    def rank(self, largest_trace: float) -> int:
-        """Return that of the larger side."""
-        least = RANK_TOLERANCE * largest_trace
-        return max(int(np.count_nonzero(side > least)) for side in self.sides)
+    def computed(self) -> float:
+        """The largest norm of the computed gradient."""
+        return COMPUTED_PART * self.tolerance
 
 
-def moves(
-    likelihood: Likelihood, one: Blocks[Any], other: Blocks[Any], center: FloatArray
-) -> Iterator[Move]:
-    """Yield how far neighbours are apart, at points around a centre.
+def gradient_error(
+    constants: PrivacyConstants,
+    n_records: int,
+    center_norm: float,
+    max_distance: float,
+    kappa: float = 0.0,
+    noise_norm: float = 0.0,
+) -> float:
+    """Return E, the largest error of a computed gradient, from public numbers.
 
-    Parameters
-    ----------
-    likelihood : Likelihood
-    one, other : Blocks
-        Of the likelihood's blocks: the same but for one record.
-    center : ndarray of shape (n_params,)
+    With ``kappa`` and ``noise_norm`` of 0 it is that of the sum of records alone.
+    """
+    total = n_records * constants.gradient_sensitivity
+    curvature = n_records * constants.hessian_trace
+    records = (constants.rounding + MOST_LEVELS) * total
+    predictors = constants.predictor_rounding * curvature * (center_norm + max_distance)
+    ridge = 6.0 * (kappa * (2.0 * max_distance + center_norm) + noise_norm + total)
+    # Half for the point that a step rounds to, half for the sum with the centre.
+    step = 2.0 * (curvature + kappa) * (max_distance + center_norm)
+    return SECOND_ORDER * UNIT * (records + predictors + ridge + step)
+
+
+def largest_distance(
+    constants: PrivacyConstants, n_records: int, kappa: float, noise_norm: float, center: Center
+) -> float:
+    """Return M, the distance from the centre of all points where F is no larger than there."""
+    slope = constants.gradient_sensitivity
+    # By slopes alone, or by losses, which are finite at the centre and nowhere negative.
+    distance = 2.0 * (n_records * slope + noise_norm) / kappa
+    loss = constants.loss_at_zero + slope * center.norm if center.loss is None else center.loss
+    if math.isfinite(loss):
+        by_loss = 2.0 * noise_norm / kappa + math.sqrt(2.0 * n_records * loss / kappa)
+        distance = min(distance, by_loss)
+    return SECOND_ORDER * distance
+
+
+def certificate(
+    constants: PrivacyConstants,
+    n_records: int,
+    kappa: float,
+    noise_norm: float,
+    center: Center = ZERO,
+) -> Certificate:
+    """Return the conditions for a ridge ``kappa`` and a linear term of at most ``noise_norm``."""
+    distance = largest_distance(constants, n_records, kappa, noise_norm, center)
+    error = gradient_error(constants, n_records, center.norm, distance, kappa, noise_norm)
+    return Certificate(max(LEAST_TOLERANCE, error / (1.0 - COMPUTED_PART)), distance)
+
+
+def least_where(
+    holds: Callable[[float], bool],
+    least: float,
+    n_halvings: int,
+    mean: Callable[[float, float], float] = lambda low, high: 0.5 * (low + high),
+) -> float:
+    """Return nearly the least number above ``least`` from which on ``holds`` is true, or inf."""
+    low, high = least, 2.0 * least
+    while not holds(high) and high < math.inf:
+        low, high = high, 2.0 * high
+    if high < math.inf:
+        for _ in range(n_halvings):
+            middle = mean(low, high)
+            low, high = (low, middle) if holds(middle) else (middle, high)
+    return high
+
+
+def certifiable_ridge(tolerance: Callable[[float], float], least: float, ratio: float) -> float:
+    """Return nearly the least ridge, from ``least`` on, with a g of at most ``ratio`` times it.
+
+    ``tolerance`` is g as a function of the ridge. Return inf where the centre is so far that its
+    own rounding is more: plans refuse such a ridge before anything is charged.
     """
 
-    def apart(point: FloatArray) -> tuple[FloatArray, Move]:
-        at = partial(block_derivatives, likelihood, point, 2)
-        mine, theirs = one.map_reduce(at), other.map_reduce(at)
-        pull = mine.gradient - theirs.gradient
-        bend = np.asarray(mine.hessian) - np.asarray(theirs.hessian)
-        return pull, Move(float(np.linalg.norm(pull)), np.linalg.eigvalsh(bend))
+    def holds(kappa: float) -> bool:
+        return tolerance(kappa) <= ratio * kappa
 
-    pull, move = apart(center)
-    yield move
-    for point in around(center, pull):
-        yield apart(point)[1]
+    if holds(least):
+        return least
+    return least_where(holds, least, 30, lambda low, high: math.sqrt(low * high))
 
 
-def around(center: FloatArray, *ways: FloatArray) -> Iterator[FloatArray]:
-    """Yield points around a centre: in given directions, in that of all coordinates, in single."""
-    size = center.size
-    found = np.vstack([*ways, np.ones(size), np.eye(size)[:MOST_COORDINATES]])
-    found = found[np.linalg.norm(found, axis=1) > 0.0]
-    found /= np.linalg.norm(found, axis=1, keepdims=True)
-    for step in STEPS:
-        for way in (*found, *-found):
-            yield center + step * way
-
+# ---- The solver.
 
 #: Newton steps before the method with a proved number of steps takes over. Six to ten are usual.
 NEWTON_STEPS = 60
@@ -115,11 +176,9 @@ PILOT_RECORDS = 1200
 PILOT_DECREMENT = 1.0
 #: Least ridge of the pilot: a rare column may be constant or separated in a thinned sample.
 PILOT_RIDGE = 1.0
-
-#: Least ridge of a private fit in units of tau: with less, records could be made that keep a solver
-#: busy for hours.
+#: Least ridge of a private fit in units of tau: with less, records could keep a solver busy for
+#: hours.
 LEAST_RIDGE = 0.01
-
 #: Coefficients of a fit without privacy stay inside this box: an optimum at infinity stops there.
 PUBLIC_BOX = 50.0
 
@@ -132,7 +191,7 @@ class Objective:
     ----------
     likelihood : Likelihood
     blocks : Blocks
-        Of the likelihood's blocks.
+        Blocks of the likelihood.
     kappa : float
         Ridge strength in the sum, per unit of squared distance.
     center : ndarray of shape (n_params,)
@@ -155,7 +214,7 @@ class Objective:
     def derivatives(self, shift: FloatArray, order: int = 2) -> Derivatives:
         """Return gradient and, at order 2, Hessian of F at ``center + shift``."""
         coef = self.center + shift
-        # What goes to the blocks is what they need: neither the noise, nor other blocks.
+        # Workers get the point, and neither noise nor other blocks.
         gradient, hessian = self.blocks.map_reduce(
             partial(block_derivatives, self.likelihood, coef, order)
         )
@@ -164,15 +223,20 @@ class Objective:
         return Derivatives(gradient + (self.kappa * shift + self.linear), hessian)
 
     def thinned(self, step: int) -> Objective:
-        """Return nearly the same problem on every ``step``-th record."""
+        """Return nearly the same problem on every ``step``-th record, held in memory."""
         return Objective(
             self.likelihood,
-            # Held also where all records are too many.
             self.blocks.map(partial(_thin, self.likelihood, step)).persist(1.0 / step),
             max(self.kappa / step, PILOT_RIDGE),
             self.center,
             self.linear / step,
         )
+
+    @property
+    def smoothness(self) -> float:
+        """The Lipschitz constant of the gradient, n tau + kappa, rounded upwards."""
+        trace = self.likelihood.constants.hessian_trace
+        return (self.n_records * trace + self.kappa) * (1.0 + 2.0**-40)
 
 
 def _thin(likelihood: Likelihood, step: int, block: Any) -> Any:
@@ -180,31 +244,16 @@ def _thin(likelihood: Likelihood, step: int, block: Any) -> Any:
 
 
 def minimize(objective: Objective, certificate: Certificate) -> FloatArray:
-    """Return a point that satisfies a certificate.
+    """Return a point that satisfies the certificate of an objective with ``kappa`` > 0.
 
-    Parameters
-    ----------
-    objective : Objective
-        With ``kappa`` > 0.
-    certificate : Certificate
-        Of this objective, or a weaker one.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_params,)
-
-    Notes
-    -----
-    Newton's method with the exact Hessian, started from the solution on a thinned sample. Should it
-    stall, Nesterov's accelerated gradient goes on, which in real arithmetic needs at most
-    :func:`accelerated_steps` steps; and where rounding is in its way, gradient descent from the
-    centre, which surely ends in double precision, too (docs/proofs/rounding). Nothing is raised for
-    reasons that depend on data.
+    Newton's method with the exact Hessian starts from the solution on a thinned sample. If it
+    stalls, Nesterov's accelerated gradient goes on, and then gradient descent from the centre,
+    which surely ends in double precision (docs/proofs/rounding). No error depends on data.
     """
     computed = certificate.computed
 
     def allowed(shift: FloatArray) -> bool:
-        return float(np.linalg.norm(shift)) <= certificate.reach
+        return float(np.linalg.norm(shift)) <= certificate.max_distance
 
     shift, certified = _newton(objective, _pilot(objective, computed), computed)
     if not (certified and allowed(shift)):
@@ -217,38 +266,13 @@ def minimize(objective: Objective, certificate: Certificate) -> FloatArray:
 def maximum_likelihood(
     likelihood: Likelihood, blocks: Blocks[Any], start: FloatArray
 ) -> FloatArray:
-    """Minimise the sum of losses itself, without privacy.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-    blocks : Blocks
-    start : ndarray of shape (n_params,)
-
-    Returns
-    -------
-    coef : ndarray of shape (n_params,)
-        Where the optimum is not unique (constant columns) or lies at infinity (no events,
-        separated data), the point that Newton's method reaches inside ``PUBLIC_BOX``.
-    """
+    """Minimise the sum of losses without privacy, inside ``PUBLIC_BOX`` around ``start``."""
     objective = Objective(likelihood, blocks, 0.0, start, np.zeros_like(start))
     return minimize_without_privacy(objective, PUBLIC_BOX)
 
 
 def minimize_without_privacy(objective: Objective, box: float = math.inf) -> FloatArray:
-    """Minimise as well as Newton's method can, with no certificate.
-
-    Parameters
-    ----------
-    objective : Objective
-        Over records that need not be inside any bound.
-    box : float, default=inf
-        Where an optimum may lie at infinity, the search ends at this distance in one coefficient.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_params,)
-    """
+    """Minimise as well as Newton's method can inside a box, with no certificate."""
     tolerance = max(1e-9, 1e-14 * objective.n_records)
     pilot = np.clip(_pilot(objective, tolerance), -box, box)
     return objective.center + _newton(objective, pilot, tolerance, box=box)[0]
@@ -262,7 +286,7 @@ def _pilot(objective: Objective, tolerance: float) -> FloatArray:
         return shift
     while step >= 12:
         step, fewer = step // 4, 4 * fewer
-    # The largest sample first: the others are samples of it, and all records are gone over once.
+    # The largest sample first: the others are samples of it, and all records are read once.
     sample = objective.thinned(step)
     while fewer:
         some = sample.thinned(fewer) if fewer > 1 else sample
@@ -294,7 +318,7 @@ def _newton(
             break
         if -slope <= decrement:
             return shift + direction, True
-        # Where convergence is quadratic and two more steps will do, gradients alone are asked for:
+        # Where convergence is quadratic and two more steps will do, gradients alone are computed:
         # the second step takes the last Hessian once more.
         order = 1 if norm * ratio**4 <= tolerance else 2
         shift, gradient, new = _line_search(objective, shift, direction, slope, order)
@@ -317,8 +341,7 @@ def _line_search(
     objective: Objective, shift: FloatArray, direction: FloatArray, slope: float, order: int
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Bisect on the derivative along a descent direction: F is convex, so no values are needed."""
-    low, high = 0.0, math.inf
-    step = 1.0
+    low, high, step = 0.0, math.inf, 1.0
     for _ in range(40):
         point = shift + step * direction
         gradient, hessian = objective.derivatives(point, order)
@@ -331,14 +354,14 @@ def _line_search(
 
 
 def accelerated_steps(objective: Objective, gradient_norm: float, tolerance: float) -> int:
-    r"""Return how many accelerated steps surely reach ``tolerance``, in real arithmetic.
+    r"""Return the number of accelerated steps that reach ``tolerance`` in real arithmetic.
 
     With :math:`L = n\tau + \kappa` and :math:`\rho = \sqrt{\kappa/L}`,
     :math:`F(x_k) - F^* \le \frac{L + \kappa}{2}\|x_0 - x^*\|^2 (1 - \rho)^k` (Nesterov 2004,
     theorem 2.2.3), :math:`\|\nabla F\|^2 \le 2L(F - F^*)` and :math:`\|x_0 - x^*\| \le \|\nabla
     F(x_0)\|/\kappa`.
     """
-    smooth = _smoothness(objective)
+    smooth = objective.smoothness
     rate = min(math.sqrt(objective.kappa / smooth), 0.99)
     start = (smooth + objective.kappa) * (gradient_norm / objective.kappa) ** 2 * smooth
     if start <= tolerance**2:
@@ -346,23 +369,13 @@ def accelerated_steps(objective: Objective, gradient_norm: float, tolerance: flo
     return math.ceil((math.log(start) - 2.0 * math.log(tolerance)) / -math.log1p(-rate))
 
 
-def _smoothness(objective: Objective) -> float:
-    trace = objective.likelihood.constants.hessian_trace
-    # Rounded upwards.
-    return (objective.n_records * trace + objective.kappa) * (1.0 + 2.0**-40)
-
-
 def accelerated_gradient(
     objective: Objective, start: FloatArray, tolerance: float
 ) -> tuple[FloatArray, bool]:
-    """Minimise by Nesterov's method for strongly convex functions.
-
-    Returns the last point, and whether its gradient is small enough.
-    """
-    smooth = _smoothness(objective)
-    momentum = (math.sqrt(smooth) - math.sqrt(objective.kappa)) / (
-        math.sqrt(smooth) + math.sqrt(objective.kappa)
-    )
+    """Minimise by Nesterov's method; return the last point and whether its gradient is small."""
+    smooth = objective.smoothness
+    roots = math.sqrt(smooth), math.sqrt(objective.kappa)
+    momentum = (roots[0] - roots[1]) / (roots[0] + roots[1])
     point = ahead = start
     gradient = objective.derivatives(start, order=1).gradient
     for _ in range(accelerated_steps(objective, float(np.linalg.norm(gradient)), tolerance)):
@@ -376,13 +389,13 @@ def accelerated_gradient(
 
 
 def descent_steps(objective: Objective, gradient_norm: float, tolerance: float) -> int:
-    r"""Return how many steps of gradient descent surely reach ``tolerance``, in doubles.
+    r"""Return the number of gradient descent steps that reach ``tolerance`` in doubles.
 
-    If computed gradients are within E = ``tolerance`` / 3 of the true ones, each step from a longer
-    one lowers :math:`F - F^*` by a part :math:`\tfrac{3\kappa}{4L}` of it; it is at most
-    :math:`\|\nabla F\|^2/(2\kappa)` at first, and no less than :math:`2E^2/L` at the last.
+    With computed gradients within E = ``tolerance`` / 3 of the true ones, each step lowers
+    :math:`F - F^*` by a part :math:`\tfrac{3\kappa}{4L}` of it. It is at most :math:`\|\nabla
+    F\|^2/(2\kappa)` at first, and no less than :math:`2E^2/L` at the last step.
     """
-    smooth, kappa = _smoothness(objective), objective.kappa
+    smooth, kappa = objective.smoothness, objective.kappa
     first = (4.0 / 3.0 * gradient_norm) ** 2 / (2.0 * kappa)
     last = 2.0 * (tolerance / 3.0) ** 2 / smooth
     if first <= last:
@@ -393,7 +406,7 @@ def descent_steps(objective: Objective, gradient_norm: float, tolerance: float) 
 
 def gradient_descent(objective: Objective, tolerance: float) -> FloatArray:
     """Minimise by steps of 1/L from the centre, to a certified gradient (docs/proofs/rounding)."""
-    smooth = _smoothness(objective)
+    smooth = objective.smoothness
     shift = np.zeros_like(objective.center)
     gradient = objective.derivatives(shift, order=1).gradient
     for _ in range(descent_steps(objective, float(np.linalg.norm(gradient)), tolerance)):

@@ -10,11 +10,11 @@ the minimiser is :math:`(\epsilon_b + J)`-differentially private with
 
 .. math:: J = r\log\Big(1 + \frac{\tau}{r\kappa}\Big),
 
-one logarithm, where Chaudhuri, Monteleoni and Sarwate (2011) and Nguyen and Hui (2017) pay two.
-What is released is a point within :math:`g/\kappa` of the minimiser plus noise that hides the
-difference at the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o = \epsilon`. Of the
-program this holds with a delta of (1 + e^epsilon) 1e-30 for each noisy vector
-(docs/proofs/rounding, docs/proofs/noise).
+one logarithm, where Chaudhuri, Monteleoni and Sarwate (2011) and Nguyen and Hui (2017) pay two. The
+release is a point within :math:`g/\kappa` of the minimiser, plus noise that hides the difference at
+the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o = \epsilon`. The program satisfies
+this with a delta of (1 + e^epsilon) 1e-30 for each noisy vector (docs/proofs/rounding,
+docs/proofs/noise).
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.certificate import (
+from skdpsurv.likelihoods.base import Move, PrivacyConstants
+from skdpsurv.mechanisms.newton import (
+    LEAST_RIDGE,
     ZERO,
     Center,
     Certificate,
     certifiable_ridge,
     certificate,
+    least_where,
 )
-from skdpsurv.mechanisms.newton import LEAST_RIDGE, Move
 from skdpsurv.mechanisms.vector_noise import (
     LEAST_NOISE,
     MARGIN,
@@ -46,24 +47,24 @@ from skdpsurv.mechanisms.vector_noise import (
 SOLVER_SHARE, LARGEST_SOLVER_SHARE = 1e-3, 1e-2
 #: The largest scale of the solver's noise: see ``least_ridge``.
 LARGEST_SOLVER_SCALE = 3e-4
-#: The same scale for the published calibration, whose ridge should be the paper's if it can be.
+#: The same scale for the paper's calibration, whose ridge should be the paper's if it can be.
 LARGEST_SOLVER_SCALE_PUBLISHED = 1e-2
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How epsilon is spent; every number is public.
+    """Split epsilon; every number is public.
 
     Parameters
     ----------
     kappa : float
         Ridge strength, in the sum over records.
     linear : NoiseDistribution
-        Of b, which hides S for epsilon_b.
+        Distribution of b, which hides S for epsilon_b.
     certificate : Certificate
-        g, the certified norm of the gradient at the point released, and how far out that may be.
+        Conditions on the released point, with g.
     output : NoiseDistribution
-        Of the noise that hides it: of scale 2 g / (kappa epsilon_o), or more.
+        Noise that hides the solver: of scale 2 g / (kappa epsilon_o), or more.
     epsilon_noise, epsilon_curvature, epsilon_solver : float
         epsilon_b, J and epsilon_o; they add up to epsilon.
     """
@@ -86,11 +87,11 @@ class Calibration:
         """Size of the noise that hides the solver."""
         return self.output.scale
 
-    def spent(self, move: Move) -> float:
-        """Return what hides a move of the gradient, and of the Hessian, and the solver."""
-        bent = max(float(np.log1p(side / self.kappa).sum()) for side in move.sides)
+    def cost(self, move: Move) -> float:
+        """Return the epsilon that hides a move of gradient and Hessian, and the solver."""
+        curvature = max(float(np.log1p(side / self.kappa).sum()) for side in move.sides)
         solver = self.output.cost(2.0 * self.certificate.tolerance / self.kappa)
-        return self.linear.cost(move.gradient) + bent + solver
+        return self.linear.cost(move.gradient) + curvature + solver
 
 
 def curvature_cost(constants: PrivacyConstants, kappa: float) -> float:
@@ -115,8 +116,8 @@ def least_ridge(
 ) -> float:
     """Return a ridge that a solver can work with, however large epsilon or n is.
 
-    A hundredth of one record's curvature, and enough for the noise that hides the solver to have a
-    scale of at most ``solver_scale``.
+    It is at least a hundredth of one record's curvature, and enough for the noise that hides the
+    solver to have a scale of at most ``solver_scale``.
     """
     norm = noise.largest_norm()
     return certifiable_ridge(
@@ -134,7 +135,7 @@ def calibrate(
     alpha: float = 0.0,
     *,
     curvature_share: float = 0.1,
-    law: type[NoiseDistribution] = SphericalLaplace,
+    distribution: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
 ) -> Calibration:
     """Split epsilon between the noise, the curvature and the solver, from public numbers.
@@ -152,10 +153,10 @@ def calibrate(
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
     curvature_share : float, default=0.1
         Share of epsilon that J may use; the ridge is as large as that needs.
-    law : type of NoiseDistribution, default=SphericalLaplace
-        Of the noise in the objective.
+    distribution : type of NoiseDistribution, default=SphericalLaplace
+        Distribution of the noise in the objective.
     center : Center, default=ZERO
-        What is known of c.
+        Public bounds on c.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def calibrate(
         LEAST_RIDGE * constants.hessian_trace,
     )
     for share in (SOLVER_SHARE, LARGEST_SOLVER_SHARE):
-        least_noise = law.calibrated_to(
+        least_noise = distribution.calibrated_to(
             n_params, constants.gradient_sensitivity, (1.0 - share - curvature_share) * epsilon
         )
         solver = share * epsilon
@@ -175,7 +176,9 @@ def calibrate(
         if kappa == wanted:
             break
     cost = curvature_cost(constants, kappa)
-    return split_budget(constants, epsilon, n_records, n_params, kappa, cost, law, center, share)
+    return split_budget(
+        constants, epsilon, n_records, n_params, kappa, cost, distribution, center, share
+    )
 
 
 def calibrate_to_cost(
@@ -188,23 +191,8 @@ def calibrate_to_cost(
 ) -> Calibration:
     """Calibrate as Algorithm 2 of Nguyen and Hui: at kappa = n alpha unless J exceeds epsilon / 2.
 
-    The ridge is larger where no solver could work with so small a one, at epsilon beyond 30 or so.
-
-    Parameters
-    ----------
-    constants : PrivacyConstants
-    cost_of : callable
-        J as a decreasing function of kappa.
-    epsilon : float
-    n_records : int
-    n_params : int
-    alpha : float
-        Lambda of the paper; may be 0.
-
-    Returns
-    -------
-    Calibration
-        With epsilon_o taken out of epsilon first, which the paper leaves out.
+    ``cost_of`` is J as a decreasing function of kappa. Unlike in the paper, epsilon_o is taken out
+    of epsilon first, and the ridge is larger where no solver could work with so small a one.
     """
     available = (1.0 - SOLVER_SHARE) * epsilon
     noise = SphericalLaplace.calibrated_to(n_params, constants.gradient_sensitivity, 0.49 * epsilon)
@@ -214,13 +202,7 @@ def calibrate_to_cost(
         least_ridge(constants, n_records, noise, solver, LARGEST_SOLVER_SCALE_PUBLISHED),
     )
     if cost_of(kappa) > available / 2.0:
-        low, high = kappa, 2.0 * kappa
-        while cost_of(high) > available / 2.0:
-            low, high = high, 2.0 * high
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if cost_of(middle) > available / 2.0 else (low, middle)
-        kappa = high
+        kappa = least_where(lambda ridge: cost_of(ridge) <= available / 2.0, kappa, 200)
     return split_budget(constants, epsilon, n_records, n_params, kappa, cost_of(kappa))
 
 
@@ -231,14 +213,14 @@ def split_budget(
     n_params: int,
     kappa: float,
     cost: float,
-    law: type[NoiseDistribution] = SphericalLaplace,
+    distribution: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
     solver_share: float = SOLVER_SHARE,
 ) -> Calibration:
-    """Give the solver its sliver, the curvature its cost, and the noise all the rest."""
+    """Split epsilon: the solver's share first, then the cost of curvature, the rest to noise."""
     solver = solver_share * epsilon
     epsilon_noise = (epsilon - solver - cost) / MARGIN
-    noise = law.calibrated_to(n_params, constants.gradient_sensitivity, epsilon_noise)
+    noise = distribution.calibrated_to(n_params, constants.gradient_sensitivity, epsilon_noise)
     return with_solver(constants, n_records, kappa, noise, center, (epsilon_noise, cost, solver))
 
 
@@ -250,10 +232,7 @@ def with_solver(
     center: Center,
     epsilons: tuple[float, float, float],
 ) -> Calibration:
-    """Return a calibration, with the noise that hides the solver.
-
-    The epsilons are those of the noise, of the curvature and of the solver.
-    """
+    """Return a calibration with noise that hides the solver, for the last of the epsilons."""
     certified = certificate(constants, n_records, kappa, noise.largest_norm(), center)
     scale = max(MARGIN * 2.0 * certified.tolerance / (kappa * epsilons[2]), LEAST_NOISE)
     hidden = SphericalLaplace(noise.dimension, scale)

@@ -5,12 +5,12 @@ r"""Output perturbation: minimise a ridged objective, then add noise to the mini
     \text{release } f^* + e,\quad p(e) \propto e^{-\epsilon\|e\|_2/\Delta},\quad
     \Delta = \frac{S + 2g}{\kappa}
 
-Neighbours: replace-one. Sensitivity: the objective is kappa-strongly convex and the gradients of
-neighbours differ by at most S, so their exact minimisers differ by at most :math:`S/\kappa`, and
+Neighbours: replace-one. Sensitivity: the objective is kappa-strongly convex and gradients of
+neighbours differ by at most S, so that exact minimisers differ by at most :math:`S/\kappa`, and
 points whose gradients are below g by at most :math:`\Delta`. Theorem: the L2-Laplace mechanism
-(docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1); of the
-program, with a delta of (1 + e^epsilon) 1e-30 (docs/proofs/rounding, docs/proofs/noise). Gaussian
-noise of deviation :math:`\Delta/\mu` is :math:`\tfrac12\mu^2`-zCDP instead (docs/proofs/gaussian).
+(docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1). The program
+has a delta of (1 + e^epsilon) 1e-30 (docs/proofs/rounding, docs/proofs/noise). Gaussian noise of
+deviation :math:`\Delta/\mu` is :math:`\tfrac12\mu^2`-zCDP instead (docs/proofs/gaussian).
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ import math
 from dataclasses import dataclass
 
 from skdpsurv.dp.zcdp import Concentrated, as_laplace
-from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.certificate import ZERO, Center, Certificate, certificate
-from skdpsurv.mechanisms.newton import LEAST_RIDGE, Move
+from skdpsurv.likelihoods.base import Move, PrivacyConstants
+from skdpsurv.mechanisms.newton import LEAST_RIDGE, ZERO, Center, Certificate, certificate
 from skdpsurv.mechanisms.vector_noise import (
     LEAST_NOISE,
     MARGIN,
@@ -33,22 +32,11 @@ from skdpsurv.mechanisms.vector_noise import (
 
 @dataclass(frozen=True)
 class OutputCalibration:
-    """Ridge, certified gradient norm and noise scale; all public.
-
-    Parameters
-    ----------
-    kappa : float
-        Ridge strength, in the sum over records.
-    certificate : Certificate
-        Of g, and of how far out a minimum may be.
-    output : NoiseDistribution
-        Hides (S + 2 g) / kappa for epsilon, or more.
-    """
+    """Ridge (in the sum over records), certificate and noise on the minimiser; all public."""
 
     kappa: float
     certificate: Certificate
     output: NoiseDistribution
-    #: There is no noise in the objective.
     linear: NoiseDistribution | None = None
 
     @property
@@ -56,8 +44,8 @@ class OutputCalibration:
         """Size of the noise that privacy rests on."""
         return self.output.scale
 
-    def spent(self, move: Move) -> float:
-        """Return what hides the minimisers of gradients so far apart, each of them inexact."""
+    def cost(self, move: Move) -> float:
+        """Return the price that hides the inexact minimisers of gradients so far apart."""
         return self.output.cost((move.gradient + 2.0 * self.certificate.tolerance) / self.kappa)
 
 
@@ -68,7 +56,7 @@ def calibrate(
     n_params: int,
     alpha: float = 0.0,
     *,
-    law: type[NoiseDistribution] = SphericalLaplace,
+    distribution: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
 ) -> OutputCalibration:
     r"""Choose the ridge and the noise from public numbers.
@@ -77,17 +65,17 @@ def calibrate(
     ----------
     constants : PrivacyConstants
     epsilon : float
-        Positive and finite; of Gaussian noise, mu.
+        Positive and finite; mu with Gaussian noise.
     n_records : int
         n, public under replace-one.
     n_params : int
         p, the length of the coefficient vector.
     alpha : float, default=0.0
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
-    law : type of NoiseDistribution, default=SphericalLaplace
-        Of the noise on the minimiser.
+    distribution : type of NoiseDistribution, default=SphericalLaplace
+        Distribution of the noise on the minimiser.
     center : Center, default=ZERO
-        What is known of c.
+        Public bounds on c.
 
     Returns
     -------
@@ -95,17 +83,16 @@ def calibrate(
 
     Notes
     -----
-    A small ridge means much noise, of length about :math:`pS/(\kappa\epsilon)`, a large one much
-    shrinkage, about :math:`\kappa/n` per unit of curvature. Their product is fixed, so the ridge is
-    :math:`\kappa = \sqrt{RIDGE\, n\, p\, S/\epsilon}`.
+    Noise has a length of about :math:`pS/(\kappa\epsilon)`, and shrinkage is about :math:`\kappa/n`
+    per unit of curvature. A ridge :math:`\kappa = \sqrt{RIDGE\, n\, p\, S/\epsilon}` balances them.
     """
-    gaussian = issubclass(law, SphericalGaussian)
+    gaussian = issubclass(distribution, SphericalGaussian)
     size = as_laplace(Concentrated(epsilon), n_params) if gaussian else epsilon
     kappa = max(
         n_records * alpha,
         math.sqrt(RIDGE * n_records * n_params * constants.gradient_sensitivity / size),
     )
-    return calibrate_at(constants, epsilon, n_records, n_params, kappa, law, center)
+    return calibrate_at(constants, epsilon, n_records, n_params, kappa, distribution, center)
 
 
 #: Found on simulated survival data and flchain; see docs/benchmarks/accuracy.
@@ -118,14 +105,14 @@ def calibrate_at(
     n_records: int,
     n_params: int,
     kappa: float,
-    law: type[NoiseDistribution] = SphericalLaplace,
+    distribution: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
 ) -> OutputCalibration:
     """Return the calibration at a given ridge, or at the least that a solver can work with."""
     kappa = max(kappa, LEAST_RIDGE * constants.hessian_trace)
     certified = certificate(constants, n_records, kappa, 0.0, center)
     apart = MARGIN * (constants.gradient_sensitivity + 2.0 * certified.tolerance) / kappa
-    noise = law.calibrated_to(n_params, apart, epsilon)
-    if noise.scale < LEAST_NOISE:  # to hide more than is asked
-        noise = law.calibrated_to(n_params, apart * LEAST_NOISE / noise.scale, epsilon)
+    noise = distribution.calibrated_to(n_params, apart, epsilon)
+    if noise.scale < LEAST_NOISE:  # hide more than necessary
+        noise = distribution.calibrated_to(n_params, apart * LEAST_NOISE / noise.scale, epsilon)
     return OutputCalibration(kappa, certified, noise)

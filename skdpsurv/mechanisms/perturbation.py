@@ -1,14 +1,12 @@
-r"""Run a perturbation that was calibrated: minimise with noise in the objective, add noise outside.
+r"""Run a calibrated perturbation: minimise with noise in the objective, add noise outside.
 
 .. math::
     \arg\min_f \Big[\sum_i \ell(f; z_i) + \frac\kappa2\|f - c\|^2 + \langle b, f\rangle\Big] + e
 
 Objective perturbation draws b for privacy and a tiny e to hide the solver, output perturbation e
-alone, and a descent noise for each of its gradients (:mod:`~skdpsurv.mechanisms.descent`).
-Scales are those of a calibration, whose module states the theorem. All noise is drawn in the
-calling process: workers get a linear term or noise, never a stream of random numbers.
-
-The ways to perturb a minimiser, by the names that estimators give them.
+alone, and a descent noise for each of its gradients (:mod:`~skdpsurv.mechanisms.descent`). The
+module of a calibration states the theorem. All noise is drawn in the calling process: workers get
+a linear term or noise, never a stream of random numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -27,12 +25,18 @@ from skdpsurv.dp import RandomSource, silent_arithmetic
 from skdpsurv.dp.measurement import Distances, Known, Mechanism
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.dp.zcdp import Concentrated, Price, amount
-from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
+from skdpsurv.likelihoods.base import Likelihood, Move, PrivacyConstants, moves
 from skdpsurv.mechanisms import descent, objective
 from skdpsurv.mechanisms import output as output_perturbation
-from skdpsurv.mechanisms.certificate import ZERO, Center, Certificate
 from skdpsurv.mechanisms.descent import Descent, DescentCalibration
-from skdpsurv.mechanisms.newton import Move, Objective, minimize, minimize_without_privacy, moves
+from skdpsurv.mechanisms.newton import (
+    ZERO,
+    Center,
+    Certificate,
+    Objective,
+    minimize,
+    minimize_without_privacy,
+)
 from skdpsurv.mechanisms.vector_noise import (
     NoiseDistribution,
     SphericalGaussian,
@@ -41,55 +45,44 @@ from skdpsurv.mechanisms.vector_noise import (
     draw_noise,
     nearest_doubles,
 )
+from skdpsurv.release import Release, released_array
 
 
 class Calibrated(Protocol):
-    """What a calibration must say; all of it public."""
+    """Public numbers that every calibration has."""
 
     @property
     def kappa(self) -> float:
         """Ridge strength, in the sum over records."""
-        ...
 
     @property
     def certificate(self) -> Certificate | None:
-        """What the released point satisfies; None for nothing."""
-        ...
+        """Conditions on the released point; None for none."""
 
     @property
     def linear(self) -> NoiseDistribution | None:
-        """Law of b; None for none."""
-        ...
+        """Distribution of b; None for none."""
 
     @property
     def output(self) -> NoiseDistribution | None:
-        """Law of e; None for none."""
-        ...
+        """Distribution of e; None for none."""
 
     @property
     def noise_scale(self) -> float:
         """Size of the noise that privacy rests on; 0 for none."""
-        ...
 
-    def spent(self, move: Move) -> float:
-        """Return for how much noise hides a move: an epsilon, or a mu of Gaussian noise."""
-        ...
+    def cost(self, move: Move) -> float:
+        """Return the price at which noise hides a move: an epsilon, or a mu of Gaussian noise."""
 
 
 def steps_of(calibration: Calibrated) -> int:
-    """Return how many noisy gradients there are; 0 where something is minimised."""
+    """Return the number of noisy gradients; 0 where something is minimised."""
     return calibration.n_steps if isinstance(calibration, DescentCalibration) else 0
 
 
 @dataclass(frozen=True)
 class Unperturbed:
-    """No noise and no privacy: the penalised fit, for reference.
-
-    Parameters
-    ----------
-    kappa : float
-        Positive.
-    """
+    """No noise and no privacy: the penalised fit with a ridge ``kappa`` > 0, for reference."""
 
     kappa: float
     certificate: None = None
@@ -97,20 +90,15 @@ class Unperturbed:
     output: NoiseDistribution | None = None
     noise_scale: float = 0.0
 
-    def spent(self, move: Move) -> float:
-        """Return inf: nothing is hidden."""
+    def cost(self, move: Move) -> float:
         return math.inf
 
 
 class Perturbed(NamedTuple):
-    """A private minimiser, and the centre at which its ridge balances what the records pull.
+    """A private minimiser and its centre.
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n_params,)
-    center : ndarray of shape (n_params,)
-        ``kappa (coef - center)`` is what, but for noise, the records' gradient at ``coef`` is not.
-        That of the problem; of a descent, what its noisy gradients say it is. Private release.
+    Up to noise, the records' gradient at ``coef`` equals ``-kappa * (coef - center)``. A descent
+    estimates its centre by noisy gradients.
     """
 
     coef: FloatArray
@@ -119,12 +107,7 @@ class Perturbed(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SharedPrice:
-    """What one minimisation may cost, or all together that hold this very object.
-
-    Parameters
-    ----------
-    price : float or Concentrated
-    """
+    """The price of one minimisation, or of all together that hold this very object."""
 
     price: Price
 
@@ -136,15 +119,15 @@ class Problem:
     Parameters
     ----------
     likelihood : Likelihood
-        Whose constants the calibration was made from.
+        Its constants are those of the calibration.
     blocks : Blocks
         Private records, inside the public domain.
     calibration : Calibrated
-        As made by a ``calibrate`` of this package.
+        Made by a ``calibrate`` of this package.
     center : ndarray of shape (n_params,)
         c, public.
     price : SharedPrice or None, default=None
-        That the calibration was made for.
+        Price of the calibration.
     """
 
     likelihood: Likelihood
@@ -154,7 +137,7 @@ class Problem:
     price: SharedPrice | None = None
 
     def task(self, source: RandomSource) -> Objective | Descent:
-        """Return what is to be computed, with its noise drawn."""
+        """Return the computation, with its noise drawn."""
         how, blocks = self.calibration, self.blocks.persist()  # for every step
         if isinstance(how, DescentCalibration):
             noise = [draw_noise(how.each, source) for _ in range(how.n_steps)]
@@ -166,18 +149,7 @@ class Problem:
 
 
 def perturb(problem: Problem, source: RandomSource) -> Perturbed:
-    """Release a private minimiser.
-
-    Parameters
-    ----------
-    problem : Problem
-    source : RandomSource
-        Of operating-system entropy, or nothing here is private.
-
-    Returns
-    -------
-    Perturbed
-    """
+    """Release a private minimiser; nothing here is private if the source is seeded."""
     found = _computed(problem.task(source), problem.calibration.certificate)
     return _released(found, problem.calibration, source)
 
@@ -187,22 +159,11 @@ def perturb_all(
 ) -> list[Perturbed]:
     """Release the private minimisers of several problems, solved in parallel.
 
-    Parameters
-    ----------
-    problems : sequence of Problem
-        What they cost together is for their calibrations to say.
-    source : RandomSource
-        Each problem gets a child of its own.
-    n_jobs : int or None
-        As for :class:`joblib.Parallel`, under whatever backend is active.
-
-    Returns
-    -------
-    list of Perturbed
+    Each problem gets a child of ``source``; ``n_jobs`` is that of :class:`joblib.Parallel`.
     """
     children = source.spawn(len(problems))
     tasks = [p.task(child) for p, child in zip(problems, children, strict=True)]
-    # Blocks that are somewhere else stay there: threads of this process wait for their sums.
+    # Blocks elsewhere stay there: threads of this process wait for their sums.
     here = all(isinstance(task.blocks, InMemory) for task in tasks)
     minima = Parallel(n_jobs=n_jobs, verbose=0, require=None if here else "sharedmem")(
         delayed(_computed)(task, problem.calibration.certificate)
@@ -215,77 +176,71 @@ def perturb_all(
 
 
 class Minimisers(Mechanism):
-    """Private minimisers of the same records, as a mechanism. A subclass says of what.
+    """Private minimisers of the same records, as a mechanism; a subclass states the problems."""
 
-    What is proved is of each calibration; those that share a price are calibrated together.
-    """
-
-    #: Whether noise comes from the source itself, and not from a child for each.
+    #: True if noise comes from the source itself, and not from a child for each problem.
     alone = False
     n_jobs: int | None = None
-    #: How much noise there is, by which ways to the same minimisers are compared; inf: not known.
+    #: Size of the noise, to compare methods for the same minimisers; inf: not known.
     noise: float = math.inf
 
     @abstractmethod
     def problems(self, known: Known, records: Any) -> list[Problem]:
-        """Return the minimisations: they are what is solved, and what an audit attacks."""
+        """Return the minimisations that a fit solves and an audit attacks."""
 
     @abstractmethod
     def after(self, known: Known, found: list[Perturbed]) -> Mapping[str, Any]:
-        """Return what follows from the minimisers: it never sees records."""
+        """Return post-processing of the minimisers, which never sees records."""
 
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        """Release the minimisers, and return what follows."""
         problems = self.problems(known, records)
         if self.alone:
             return self.after(known, [perturb(problem, source) for problem in problems])
         return self.after(known, perturb_all(problems, source, n_jobs=self.n_jobs))
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
-        """Return how far derivatives are apart, and what hides that: see :func:`distances`."""
         return distances(self.problems(known, one), self.problems(known, other))
 
 
 def distances(problems: Sequence[Problem], others: Sequence[Problem]) -> Distances:
-    """Return how far neighbours are apart in all that a calibration starts from, and in its price.
+    """Return the distances of neighbours with their bounds, and the price that hides them.
 
-    At a few points the difference of their gradients, which is at most S, and that of their
-    Hessians, whose traces and ranks are at most tau and r: of the problem that comes nearest to its
-    bound. And for how much the noise of all problems of one price hides these differences together,
-    each at its own worst point.
+    They are compared at a few points: gradients with S, traces and ranks of Hessians with tau and
+    r, each for the problem nearest to its bound. The price is that of all problems with one price
+    together, each at its own worst point.
     """
     found: dict[str, list[tuple[float, float]]] = {}
-    spent: dict[SharedPrice, list[float]] = {}
+    costs: dict[SharedPrice, list[float]] = {}
     for mine, theirs in zip(problems, others, strict=True):
         likelihood, how = mine.likelihood, mine.calibration
-        constants, bend = likelihood.constants, likelihood.constants.hessian_trace
+        constants, trace = likelihood.constants, likelihood.constants.hessian_trace
         seen = list(moves(likelihood, mine.blocks, theirs.blocks, mine.center))
         for what, far, bound in (
             ("gradients", max(m.gradient for m in seen), constants.gradient_sensitivity),
-            ("traces of Hessians", max(m.trace for m in seen), bend),
-            ("ranks of Hessians", max(m.rank(bend) for m in seen), constants.hessian_rank),
+            ("traces of Hessians", max(m.trace for m in seen), trace),
+            ("ranks of Hessians", max(m.rank(trace) for m in seen), constants.hessian_rank),
         ):
             found.setdefault(what, []).append((float(far), float(bound)))
         if mine.price is not None:
-            # Where no record is another nothing has to be hidden, not even the solver.
+            # Equal records need nothing hidden, not even the solver.
             moved = any(m.gradient > 0.0 for m in seen)
-            most = max(how.spent(m) for m in seen) if moved else 0.0
-            spent.setdefault(mine.price, []).append(most)
+            most = max(how.cost(m) for m in seen) if moved else 0.0
+            costs.setdefault(mine.price, []).append(most)
     nearest = [(what, *max(pairs, key=lambda p: p[0] / p[1])) for what, pairs in found.items()]
     shared = [
-        ("all that is hidden together", _together(costs, price.price), amount(price.price))
-        for price, costs in spent.items()
+        ("all that is hidden together", _total(each, price.price), amount(price.price))
+        for price, each in costs.items()
     ]
     return nearest + shared
 
 
-def _together(costs: Sequence[float], price: Price) -> float:
+def _total(costs: Sequence[float], price: Price) -> float:
     """Return the sum of epsilons, or the root of the sum of squares of mus."""
     return math.hypot(*costs) if isinstance(price, Concentrated) else math.fsum(costs)
 
 
 def _computed(task: Objective | Descent, certificate: Certificate | None) -> Perturbed:
-    # What the caller silenced does not follow into threads and processes.
+    # Warnings that the caller silenced are not silent in threads and processes.
     with silent_arithmetic():
         if isinstance(task, Descent):
             mean, gradient = task.run()
@@ -296,30 +251,22 @@ def _computed(task: Objective | Descent, certificate: Certificate | None) -> Per
 
 
 def _released(found: Perturbed, calibration: Calibrated, source: RandomSource) -> Perturbed:
-    law = calibration.output
-    return found._replace(coef=add_noise(found.coef, law, source)) if law else found
+    noise = calibration.output
+    return found._replace(coef=add_noise(found.coef, noise, source)) if noise else found
 
 
+#: Methods, by the names that estimators give them.
 NAMES = {
     "obj_pert": "objective perturbation",
     "out_pert": "output perturbation",
     "noisy_gd": "noisy gradient descent",
 }
-
-
-#: Those that epsilon alone pays for.
+#: Methods that cost an epsilon and no delta.
 PURE = ("obj_pert", "out_pert")
 
 
 def candidates(method: str, delta: float) -> list[tuple[str, bool]]:
-    """Return the methods that a fit may use, and whether by Gaussian noise.
-
-    Parameters
-    ----------
-    method : {"auto", "obj_pert", "out_pert", "noisy_gd"}
-    delta : float
-        0 rules Gaussian noise out.
-    """
+    """Return the methods that a fit may use, and True for Gaussian noise, which needs a delta."""
     pure = {"auto": "obj_pert", "obj_pert": "obj_pert", "out_pert": "out_pert"}
     gaussian = {"auto": "noisy_gd", "noisy_gd": "noisy_gd", "out_pert": "out_pert"}
     found = [(pure[method], False)] if method in pure else []
@@ -327,12 +274,7 @@ def candidates(method: str, delta: float) -> list[tuple[str, bool]]:
 
 
 def check_delta(method: object, delta: float) -> None:
-    """Refuse a method that needs a delta which the estimator has not.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise ValueError for a method that needs a delta, without one."""
     if not delta and isinstance(method, str) and method == "noisy_gd":
         raise ValueError(
             "delta must be positive with method='noisy_gd': Gaussian noise has no epsilon without."
@@ -346,44 +288,28 @@ def calibrate(
     n_records: int,
     n_params: int,
     alpha: float,
-    law: type[NoiseDistribution] = SphericalLaplace,
+    distribution: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
 ) -> Calibrated:
-    """Return ridge, certificate and laws of noise, from public numbers.
+    """Return ridge, certificate and noise for one of ``NAMES``, from public numbers.
 
-    Parameters
-    ----------
-    method : str
-        One of ``NAMES``.
-    constants : PrivacyConstants
-    price : float or Concentrated
-        An epsilon, or a mu for Gaussian noise.
-    n_records, n_params : int
-    alpha : float
-        Least ridge wanted, on the scale of the mean loss.
-    law : type of NoiseDistribution, default=SphericalLaplace
-        Of what epsilon pays for.
-    center : Center, default=ZERO
-        What is known of what coefficients are shrunk to.
-
-    Returns
-    -------
-    Calibrated
+    ``alpha`` is the least ridge wanted, on the scale of the mean loss. ``distribution`` is that of
+    noise at an epsilon; a mu has Gaussian noise.
     """
     gaussian = isinstance(price, Concentrated)
     public = constants, amount(price), n_records, n_params, alpha
     if gaussian and method == "noisy_gd":
         return descent.calibrate(*public, center_norm=center.norm)
-    law = SphericalGaussian if gaussian else law
     if method == "obj_pert" and not gaussian:
-        return objective.calibrate(*public, law=law, center=center)
-    return output_perturbation.calibrate(*public, law=law, center=center)
+        return objective.calibrate(*public, distribution=distribution, center=center)
+    distribution = SphericalGaussian if gaussian else distribution
+    return output_perturbation.calibrate(*public, distribution=distribution, center=center)
 
 
 def deviation(calibration: Calibrated) -> float:
-    """Return how much noise there is, in units of a gradient: what two ways are compared by.
+    """Return the size of the noise in units of a gradient, to compare methods.
 
-    Of a descent that cannot go as far as it should, so many times as much.
+    It is larger by its ``excess`` for a descent whose steps end too early.
     """
     if isinstance(calibration, DescentCalibration):
         return calibration.linear.deviation * calibration.excess
@@ -391,3 +317,101 @@ def deviation(calibration: Calibrated) -> float:
     if linear is not None:
         return linear.deviation
     return 0.0 if output is None else output.deviation * calibration.kappa
+
+
+_EVIDENCE = ("evidence_coef", "evidence_error")
+#: Records agree with a prior if their estimate's part along it is at least so many of its standard
+#: errors, and at least such a part of it (docs/benchmarks/priors).
+LEAST_ERRORS, LEAST_PART = 0.5, 0.25
+
+
+def variance(noise: NoiseDistribution | None) -> float:
+    """Return the variance of each coordinate of noise; 0 for none."""
+    return 0.0 if noise is None else noise.deviation**2
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    r"""Unshrunk estimates of coefficients with standard errors, positive and perhaps infinite.
+
+    A perturbed minimiser f of rows that carry the information h in each direction is, nearly,
+
+    .. math:: f = \frac{h\,\theta + b + \sqrt h\,\xi}{h + \kappa} + e,
+
+    with :math:`\xi` the sampling error, b the noise in the objective and e that on the minimiser.
+    An estimate of :math:`\theta` and its variance are
+
+    .. math::
+        y = \frac{h + \kappa}{h} f, \qquad
+        v = \frac{\operatorname{Var} b + h + (h + \kappa)^2 \operatorname{Var} e}{h^2}.
+
+    A guess of h from public and released numbers will do to compare estimates that were made alike.
+    All this is post-processing (docs/proofs/priors).
+    """
+
+    coef: FloatArray
+    error: FloatArray
+
+    @classmethod
+    def of_minimiser(
+        cls, minimiser: FloatArray, information: FloatArray | float, calibration: Calibrated
+    ) -> Self:
+        h = np.full(minimiser.shape, information, dtype=np.float64)
+        linear, output = variance(calibration.linear), variance(calibration.output)
+        total = h + calibration.kappa
+        return cls(minimiser * total / h, np.sqrt((linear + h + total**2 * output) / h**2))
+
+    def values(self) -> dict[str, FloatArray]:
+        """Return the numbers of a release."""
+        return dict(zip(_EVIDENCE, (self.coef, self.error), strict=True))
+
+    @classmethod
+    def of(cls, release: Release, shape: tuple[int, ...]) -> Self | None:
+        """Return the evidence in a release, or None if it has none."""
+        if not any(name in release.values for name in _EVIDENCE):
+            return None
+        coef, error = (released_array(release, name, shape) for name in _EVIDENCE)
+        if not (error > 0.0).all():
+            raise ValueError(f"values of the release must hold {_EVIDENCE[1]!r} that are positive.")
+        return cls(coef, error)
+
+    def scaled(self, factor: FloatArray | float) -> Evidence:
+        """Return the evidence of coefficients times a positive factor."""
+        return Evidence(self.coef * factor, self.error * factor)
+
+    def agrees(self, prior: Evidence) -> bool:
+        r"""Return True if the estimate lies along a prior c.
+
+        The part of the prior that the estimate shows is :math:`\rho = \sum c y / v \big/ \sum c^2 /
+        v`, with the standard error :math:`(\sum c^2 / v)^{-1/2}`.
+        """
+        length, along = self._along(prior)
+        return along > LEAST_ERRORS * math.sqrt(length) and along > LEAST_PART * length
+
+    def with_prior(self, prior: Evidence) -> FloatArray:
+        r"""Return the mean of both, weighted by their precisions.
+
+        With q the mean of :math:`(y - \rho c)^2 / (v + t^2)`, the prior's variance :math:`t^2`
+        grows by :math:`(q - 1)(v + t^2)` where q is above 1, as populations differ then.
+        """
+        known = np.isfinite(prior.error)
+        length, along = self._along(prior)
+        share = along / length if length > 0.0 else 0.0
+        both = self.error**2 + np.where(known, prior.error, 0.0) ** 2
+        rest = (self.coef - share * prior.coef)[known] ** 2 / both[known]
+        excess = max(float(np.mean(rest)) - 1.0, 0.0) if known.any() else 0.0
+        own = self.error**-2.0
+        theirs = np.where(known, 1.0 / (prior.error**2 + excess * both), 0.0)
+        return np.asarray((own * self.coef + theirs * prior.coef) / (own + theirs))
+
+    def _along(self, prior: Evidence) -> tuple[float, float]:
+        """Return the squared length of a prior, and the estimate's part along it, by precision."""
+        known = np.isfinite(prior.error)
+        c, weight = prior.coef[known], self.error[known] ** -2.0
+        return float(np.sum(c * weight * c)), float(np.sum(c * weight * self.coef[known]))
+
+    def posterior_mean(self, fitted: FloatArray, prior: Evidence | None) -> FloatArray:
+        """Return coefficients as fitted, or together with a prior that these records agree with."""
+        if prior is None or not self.agrees(prior):
+            return fitted
+        return self.with_prior(prior)

@@ -1,4 +1,4 @@
-r"""Sanitised exponential mechanism: release one draw of a posterior whose losses are bounded.
+r"""Sanitised exponential mechanism: release one draw of a posterior with bounded losses.
 
 .. math::
     p(f \mid D) \propto e^{-U(f)}, \qquad
@@ -9,10 +9,8 @@ Neighbours: replace-one. Sensitivity: :math:`C_v(\ell) \in [0, v)`, so that the 
 :math:`g(f) \in (-v, v)` and the log-density ratio, its normalising constant included, by at most
 :math:`\frac{\epsilon}{2v}(\sup g - \inf g) \le \epsilon`. Theorem (docs/proofs/posterior_sampling;
 Nguyen and Hui, arXiv 1708.07436, theorem 5.1): **an exact draw** is epsilon-differentially private.
-The draws made here come from Markov chains that have this law in the limit only, so the guarantee
-is *asymptotic*: nothing is proved about a chain of finite length.
-
-Two chains are in :mod:`skdpsurv.mechanisms.langevin`.
+Markov chains (:mod:`skdpsurv.mechanisms.langevin`) have this distribution in the limit only, so the
+guarantee is *asymptotic*: nothing is proved about a chain of finite length.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ from skdpsurv.likelihoods.base import Likelihood
 
 #: The prior's precision, rate * sigma: a normal of standard deviation 10 on each coefficient.
 PRIOR_PRECISION = 1e-2
-#: Newton steps towards a mode, and the decrement at which they end: it only steers, so that a good
-#: guess is good enough. No chain starts there: a record can decide which mode is found.
+#: Newton steps towards a mode, and the decrement at which they end. A mode only steers: no chain
+#: starts there, as a record can decide which mode is found.
 MODE_STEPS, MODE_DECREMENT = 50, 1e-6
 #: Errors of losses, over all records and over a sample of them, relative to the largest.
 TOLERANCE, SAMPLED_TOLERANCE = 1e-12, 1e-6
@@ -40,17 +38,7 @@ TOLERANCE, SAMPLED_TOLERANCE = 1e-12, 1e-6
 
 @dataclass(frozen=True)
 class Sanitizer:
-    """The public numbers of the target.
-
-    Parameters
-    ----------
-    ceiling : float
-        v, the bound on one record's loss.
-    rate : float
-        epsilon / (2 v).
-    prior_precision : float
-        rate * sigma, of the normal prior around 0.
-    """
+    """Public numbers of the target: v, epsilon / (2 v), and rate * sigma of the normal prior."""
 
     ceiling: float
     rate: float
@@ -65,15 +53,7 @@ def calibrate(epsilon: float, n_records: int) -> Sanitizer:
 
 @dataclass(frozen=True)
 class Target:
-    """The law to be sampled, over private records.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-    blocks : Blocks
-        Of the likelihood's blocks.
-    sanitizer : Sanitizer
-    """
+    """The distribution to be sampled, over private records in blocks of the likelihood."""
 
     likelihood: Likelihood
     blocks: Blocks[Any]
@@ -81,47 +61,41 @@ class Target:
 
     @property
     def n_records(self) -> int:
-        """Number of records over all blocks."""
         return self.blocks.map_reduce(self.likelihood.n_records)
 
     def energy(self, coef: FloatArray) -> tuple[float, FloatArray]:
         """Return U and its gradient."""
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        total, pull = self.blocks.map_reduce(partial(_squashed, self.likelihood, v, coef))
+        total, gradient = self.blocks.map_reduce(partial(_squashed, self.likelihood, v, coef))
         value = 0.5 * prior * float(coef @ coef) + self.sanitizer.rate * v * total
-        return value, prior * coef + self.sanitizer.rate * pull
+        return value, prior * coef + self.sanitizer.rate * gradient
 
     def sampled_gradient(self, coef: FloatArray, rows: IntArray, starts: IntArray) -> FloatArray:
-        """Return an unbiased estimate of the gradient of U from ``rows``, ascending.
+        """Return an unbiased estimate of the gradient of U from ``rows``, drawn with replacement.
 
-        Parameters
-        ----------
-        coef : ndarray of shape (n_params,)
-        rows : ndarray of int
-            Positions over all blocks, drawn with replacement.
-        starts : ndarray of int of shape (n_blocks + 1,)
-            Where each block starts, and where the last one ends.
+        They are positions over all blocks, ascending; ``starts`` has each block's first position
+        and the number of records.
         """
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
         n_blocks = starts.size - 1
         cuts = np.searchsorted(rows, starts) if n_blocks > 1 else (0, rows.size)
         by_block = [rows[cuts[i] : cuts[i + 1]] - starts[i] for i in range(n_blocks)]
-        pull = self.blocks.map_reduce(partial(_sampled, self.likelihood, v, coef), by_block)
-        return np.asarray(prior * coef + (self.sanitizer.rate * starts[-1] / rows.size) * pull)
+        total = self.blocks.map_reduce(partial(_sampled, self.likelihood, v, coef), by_block)
+        return np.asarray(prior * coef + (self.sanitizer.rate * starts[-1] / rows.size) * total)
 
     def curvature(self, coef: FloatArray) -> FloatArray:
         """Return the Hessian of U without the part of C'': positive definite, for steering."""
-        bend = self.blocks.map_reduce(partial(_jacobian, self.likelihood, self.sanitizer, coef))
-        hessian = self.sanitizer.prior_precision * np.eye(coef.size) + bend
-        # Far more than its rounding, so that it can be factored whatever the records are.
+        records = self.blocks.map_reduce(partial(_hessian, self.likelihood, self.sanitizer, coef))
+        hessian = self.sanitizer.prior_precision * np.eye(coef.size) + records
+        # Far more than rounding, so that it can be factored whatever the records are.
         floor = 1e-12 * float(np.trace(hessian))
         return np.asarray(hessian + floor * np.eye(coef.size))
 
     def mode(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return a point near a mode of the law, and the curvature there: for steering alone.
+        """Return a point near a mode, and the curvature there: for steering alone.
 
-        Newton steps with :meth:`curvature`: as C is concave, its tangent at the present losses is a
-        convex upper bound of U, whose minimum they approach.
+        As C is concave, its tangent at the present losses gives a convex upper bound of U, whose
+        minimum the Newton steps with :meth:`curvature` approach.
         """
         coef, (value, gradient) = start, self.energy(start)
         hessian = self.curvature(coef)
@@ -144,7 +118,7 @@ class Target:
         return coef, hessian
 
 
-# What goes to where blocks are: a likelihood, public numbers, a point; the block comes last.
+# Workers get a likelihood, public numbers and a point; the block comes last.
 
 
 def _squashed(
@@ -168,8 +142,10 @@ def _sampled(
     return gradient(1.0 - squashed * squashed)
 
 
-def _jacobian(likelihood: Likelihood, law: Sanitizer, coef: FloatArray, block: Any) -> FloatArray:
+def _hessian(
+    likelihood: Likelihood, sanitizer: Sanitizer, coef: FloatArray, block: Any
+) -> FloatArray:
     """Return the part of a block in the Hessian of U without C''."""
-    weights = 1.0 - np.tanh(likelihood.losses(coef, block) / law.ceiling) ** 2
-    bend = likelihood.derivatives(coef, block, weights=weights).hessian
-    return law.rate * np.asarray(bend)
+    weights = 1.0 - np.tanh(likelihood.losses(coef, block) / sanitizer.ceiling) ** 2
+    hessian = likelihood.derivatives(coef, block, weights=weights).hessian
+    return sanitizer.rate * np.asarray(hessian)

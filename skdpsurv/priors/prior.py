@@ -1,4 +1,4 @@
-"""A release that a fit starts from, and what was promised to the people behind it."""
+"""A release that a fit starts from, and the guarantees of the people behind it."""
 
 from __future__ import annotations
 
@@ -13,101 +13,92 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.dp import PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.dp.checks import instance, optional
 from skdpsurv.dp.guarantee import PERSON
-from skdpsurv.priors.evidence import Evidence, Terms
+from skdpsurv.mechanisms.perturbation import Evidence
+from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release
 
-#: Status of what everybody can read already, such as a table in a journal.
+#: Status of what is public already, such as a table in a journal.
 PUBLISHED = "published"
-#: About whom promises are that do not say it, as guarantees have it.
+#: The relation of guarantees that do not state one.
 RECORD = "replace-one"
 _ABOUT = {RECORD: "about single records", PERSON: "about whole persons"}
 
 
-def _said(promised: PrivacyGuarantee, status: str, digest: str) -> dict[str, Any]:
-    """Return what a guarantee says of a prior; the relation, where it is not of single records."""
-    said = {"epsilon": promised.epsilon, "delta": promised.delta, "status": status}
-    said["sha256"] = digest
-    about = promised.neighbours
-    return said if about == RECORD or status == PUBLISHED else said | {"neighbours": about}
+def _entry(guarantee: PrivacyGuarantee, status: str, digest: str) -> dict[str, Any]:
+    """Return a guarantee as JSON has it; the relation, unless it is that of single records."""
+    entry = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "status": status}
+    entry["sha256"] = digest
+    about = guarantee.neighbours
+    return entry if about == RECORD or status == PUBLISHED else entry | {"neighbours": about}
 
 
-def _promise(release: Release) -> dict[str, Any]:
+def _own_entry(release: Release) -> dict[str, Any]:
     public = release.estimator == "PublishedCoefficients"
-    made = release.guarantee
-    return _said(made, PUBLISHED if public else made.status, sha256(release))
+    status = PUBLISHED if public else release.guarantee.status
+    return _entry(release.guarantee, status, sha256(release))
 
 
 def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a guarantee said of a prior; KeyError, TypeError or ValueError if it is none."""
+    """Return the entry of an earlier prior; KeyError, TypeError or ValueError if it is none."""
     status, neighbours = entry["status"], entry.get("neighbours", RECORD)
     checked = "none" if status == PUBLISHED else status
-    made = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
-    return _said(made, str(status), str(entry.get("sha256", "")))
+    guarantee = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
+    return _entry(guarantee, str(status), str(entry.get("sha256", "")))
 
 
-def _words(promise: Mapping[str, Any]) -> str:
-    if promise["status"] == PUBLISHED:
+def _words(entry: Mapping[str, Any]) -> str:
+    if entry["status"] == PUBLISHED:
         return "none, as it was public before"
-    delta = f", delta = {promise['delta']:g}" if promise["delta"] else ""
-    neighbours = promise.get("neighbours", RECORD)
+    delta = f", delta = {entry['delta']:g}" if entry["delta"] else ""
+    neighbours = entry.get("neighbours", RECORD)
     about = _ABOUT.get(neighbours, f"about neighbours by {neighbours!r}")
-    return f"epsilon = {promise['epsilon']:g}{delta}, status {promise['status']}, {about}"
+    return f"epsilon = {entry['epsilon']:g}{delta}, status {entry['status']}, {about}"
 
 
 @dataclass(frozen=True)
 class Promises:
-    """What was promised to the people behind a prior.
+    """The guarantees of the people behind a prior, whom no noise of this fit protects.
 
-    They are others than those whose records are fitted now. What is fitted lies near the prior and
-    passes on whatever that reveals about them: no noise that is added here protects them.
-
-    Parameters
-    ----------
-    entries : tuple of dict
-        Their epsilon, delta, status (that of a guarantee, or "published"), sha256 of the JSON and,
-        unless they are about single records, neighbours.
-        Of the prior, of the one that it started from in turn, and so on.
+    The entries are those of the prior, of the prior that it started from, and so on: epsilon,
+    delta, status (or "published"), sha256 of the JSON and, unless single records, neighbours.
     """
 
     entries: tuple[dict[str, Any], ...]
 
     @classmethod
     def of(cls, prior: Release | None) -> Promises:
-        """Read what a prior says about itself."""
         if prior is None:
             return cls(())
         try:
-            return cls((_promise(prior), *map(_checked, earlier(prior))))
+            return cls((_own_entry(prior), *map(_checked, earlier(prior))))
         except (AttributeError, KeyError, TypeError, ValueError):
             pass
-        raise ValueError("prior must say what its own prior promised: epsilon, delta and status.")
+        raise ValueError("prior must state epsilon, delta and status of its own prior.")
 
     def public_inputs(self) -> dict[str, Any]:
-        """Return the promises, the nearest first; nothing without a prior."""
         return {"prior": list(self.entries)} if self.entries else {}
 
     def assumptions(self) -> tuple[str, ...]:
-        """Return who is protected by what."""
         both = (
             ", and whoever is among both has the sum of both epsilons, of which one about single "
             "records counts once for each record of that person"
         )
         return tuple(
             f"this guarantee is about the records fitted here, not about those that {which} was "
-            f"learned from: these have its own promise, {_words(promise)}"
-            f"{'' if promise['status'] == PUBLISHED else both}"
-            for which, promise in self._named()
+            f"learned from: these have its own promise, {_words(entry)}"
+            f"{'' if entry['status'] == PUBLISHED else both}"
+            for which, entry in self._named()
         )
 
     def leaks(self) -> list[str]:
-        """Return which of the promises protect nobody."""
+        """Return warnings of guarantees that protect nobody."""
         return [
             f"{which} promises nothing that is proved to the people whose records it was learned "
-            f"from ({_words(promise)}): what it reveals about them passes into this fit, whose "
+            f"from ({_words(entry)}): what it reveals about them passes into this fit, whose "
             "guarantee is about its own records only. Use one that was released with a proved "
             "guarantee."
-            for which, promise in self._named()
-            if promise["status"] not in ("proved", PUBLISHED)
+            for which, entry in self._named()
+            if entry["status"] not in ("proved", PUBLISHED)
         ]
 
     def _named(self) -> list[tuple[str, dict[str, Any]]]:
@@ -116,10 +107,7 @@ class Promises:
 
 
 def earlier(release: Release) -> list[Any]:
-    """Return what a release says of what it started from, as JSON has it.
-
-    Of a search that is what any of its candidates started from, as the choice was between them.
-    """
+    """Return the entries of the priors of a release, or of any candidate of a search."""
     found: list[Any] = []
     for guarantee in (release.guarantee, release.made_by):
         public = guarantee.public_inputs
@@ -134,10 +122,7 @@ def sha256(release: Release) -> str:
 
 
 def of_the_same_ledger(prior: Release, accountant: PrivacyAccountant) -> list[str]:
-    """Return a warning if a prior may be of the people whose records are fitted now, or nothing.
-
-    A pool says to which ledgers its releases were charged, and not for which data sets.
-    """
+    """Return a warning if a prior was charged to this ledger: it may be about the same people."""
     pooled: Any = prior.made_by.public_inputs.get("pooled", ())
     ledgers = {entry.get("ledger") for entry in pooled if isinstance(entry, Mapping)}
     if not (accountant._holds(prior.receipt) or accountant._ledger.identity in ledgers):
@@ -150,7 +135,7 @@ def of_the_same_ledger(prior: Release, accountant: PrivacyAccountant) -> list[st
     ]
 
 
-#: Errors and coefficients beyond these are none.
+#: Range of errors and coefficients.
 SMALLEST, LARGEST = 1e-12, 1e12
 #: The rule for the parameter ``prior``.
 is_prior = optional(instance(Release, "a Release, as Release.load returns"))
@@ -158,15 +143,9 @@ is_prior = optional(instance(Release, "a Release, as Release.load returns"))
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """What a release says of a model's coefficients.
+    """Evidence on a model's natural scale, log hazard ratios or log odds; and its guarantees.
 
-    Parameters
-    ----------
-    evidence : Evidence
-        Of the features of the fit, on the model's natural scale: log hazard ratios, log odds.
-    promises : Promises
-    lacking : tuple of str, default=()
-        Columns that it speaks of, and the fit does not have.
+    ``lacking`` are the columns of the prior that the fit does not have.
     """
 
     evidence: Evidence
@@ -184,7 +163,7 @@ class Prior:
         features: Sequence[Feature] | None = None,
         outputs: Any = None,
     ) -> Self:
-        """Return a prior for a fit, after checking that it speaks of the same things."""
+        """Return the prior of a fit, after checking that model, features and units agree."""
         release = replace(release)  # what is cached there must not change a parameter
         promises, published = Promises.of(release), release.estimator == "PublishedCoefficients"
         kind: Any = Release.kinds[release.estimator]
@@ -194,7 +173,6 @@ class Prior:
                 f"prior must be a model of {wanted}, or published coefficients of one, got a "
                 f"release of a {release.estimator:.60}."
             )
-        # Read as its own estimator does, which refuses what is none of its releases.
         evidence, theirs = kind._evidence(release, model, outputs)
         if evidence is None:
             raise ValueError(
@@ -216,7 +194,7 @@ class Prior:
                 )
             ours = Terms.of(features, columns)
             evidence, lacking = ours.mapped(theirs, evidence), ours.lacking(theirs)
-        # Arithmetic would come to grief with others, after the charge.
+        # Other numbers could make a fit fail after the charge.
         error = evidence.error[np.isfinite(evidence.error)]
         sane = (error >= SMALLEST).all() and (error <= LARGEST).all()
         if not (sane and (np.abs(evidence.coef) <= LARGEST).all()):
@@ -228,7 +206,7 @@ class Prior:
 
 
 def check_same_features(release: Release, n_features: int, names: Sequence[str] | None) -> None:
-    """Refuse a prior of other features than a fit has, by their number, names and order."""
+    """Raise ValueError if a prior's features differ by number, names or order."""
     if release.n_features != n_features:
         raise ValueError(
             f"prior must have as many columns as X, {n_features}, got {release.n_features}."

@@ -45,7 +45,7 @@ from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, in_turn, 
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import maximum_likelihood
-from skdpsurv.mechanisms.ladder import UNIT, first_rung
+from skdpsurv.mechanisms.ladder import UNIT, first_level
 from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.survival.weibull.counts import (
     N_BINS,
@@ -95,8 +95,8 @@ class PublishedLevels:
         """For each cell: first level that begins in it or before, and first that ends after it."""
         nodes = range(1, N_CELLS_PUBLISHED + 1)
         bounds = [_Bounds(self.table, shape_at(node, self.max_shape)) for node in nodes]
-        begins = [first_rung(at_node.begun, self.top) for at_node in bounds]
-        ends = [first_rung(at_node.not_ended, self.top) for at_node in bounds]
+        begins = [first_level(at_node.begun, self.top) for at_node in bounds]
+        ends = [first_level(at_node.not_ended, self.top) for at_node in bounds]
         # A level begins, and ends, at the first crossing.
         return np.minimum.accumulate(begins), np.maximum.accumulate(ends)
 

@@ -25,7 +25,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Disjoint, Sequential, Total
 from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.likelihoods.hazard import DiscreteHazard
-from skdpsurv.mechanisms import descent, joint_calibration, moments, sums
+from skdpsurv.mechanisms import descent, joint_calibration, sums
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.search_plan import LeastLoss
 from skdpsurv.survival.curves import table as curve_table
@@ -109,8 +109,8 @@ class Half:
         (sums.Sum, "Weibull"),
         (sums.Sums, "hybrid, curve"),
         (sums.CellSums, "hazard"),
-        (moments.MeanOfRows, "hazard"),
-        (moments.SecondMoments, "logistic"),
+        (sums.MeanOfRows, "hazard"),
+        (sums.SecondMoments, "logistic"),
     ],
 )
 def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case):

@@ -18,7 +18,7 @@ from skdpsurv.classification.logistic_measurements import ColumnGroup, GroupFit,
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source, row_weights
 from skdpsurv.dp.zcdp import remaining_budget
-from skdpsurv.inference import REACH, ReleasedMoments
+from skdpsurv.inference import DOWNWEIGHTING_BOUND, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, LogisticLoss
 from skdpsurv.mechanisms.perturbation import Unperturbed
 from tests.support.logistic import logistic as perturbed
@@ -122,7 +122,7 @@ class TestWeights:
         rng = np.random.default_rng(0)
         group = ColumnGroup((0, 1, 2), 2.0, 0.5, constant)
         X = rng.normal(size=(4000, 3)) * rng.uniform(0.0, 6.0, (4000, 1))
-        X = SignedRows(X, np.ones((1, 4000))).within(REACH * 2.0).X
+        X = SignedRows(X, np.ones((1, 4000))).within(DOWNWEIGHTING_BOUND * 2.0).X
         seen = group.rows(X, 2.0)
         weight, norm = row_weights(seen, group.bound), np.linalg.norm(seen, axis=1)
         assert norm.max() > 1.1 * group.bound
@@ -166,7 +166,7 @@ class TestWeights:
         one = model(1000.0, recalibration_share=0.0, intercept_scaling=0.7, data_norm=0.5)
         X = rng.normal(size=(n, 3))
         fit = one._plan(one._shape(X, rng.integers(2, size=n))).leaves[0].fit
-        assert fit.downweighting_bound == REACH
+        assert fit.downweighting_bound == DOWNWEIGHTING_BOUND
         (problem,) = fit.problems(InMemory([SignedRows(X, rng.choice([-1.0, 1.0], (1, n)))]))
         likelihood, (block,) = problem.likelihood, problem.blocks.results(lambda b: b)
         bound = likelihood.constants
@@ -353,7 +353,7 @@ def test_moments_are_those_of_the_rows():
     seen = group.rows(X, 1.0)
     blocks = InMemory([LinearBlock(seen, np.ones(4000), row_weights(seen, group.bound))])
     exact = asked.query({}).total(blocks, lambda block: asked.rows(block.X, block.weight))
-    law = ReleasedMoments(asked, asked.query({}).release(exact, 1e9, random_source(0))).law
+    law = ReleasedMoments(asked, asked.query({}).release(exact, 1e9, random_source(0))).distribution
     assert law.mass == pytest.approx(4000, rel=1e-3)
     np.testing.assert_allclose(law.mean, X.mean(axis=0), atol=1e-4)
     rows = law.rows("normal")

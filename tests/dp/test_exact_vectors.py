@@ -33,7 +33,7 @@ from skdpsurv.dp.random import (
 )
 from skdpsurv.inference.row_moments import MOST_FEATURES
 from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.moments import SecondMoments
+from skdpsurv.mechanisms.sums import SecondMoments
 from skdpsurv.mechanisms.vector_noise import (
     LATTICE_FRACTION,
     SphericalGaussian,
@@ -144,7 +144,7 @@ def test_longer_vectors_have_no_law():
 
 def test_second_moments_of_as_many_features_as_there_may_be_are_within_the_theorem():
     width = MOST_FEATURES + 1
-    assert 10**5 < SecondMoments(100, width, 1.0).law(1.0).dimension <= MOST_COORDINATES
+    assert 10**5 < SecondMoments(100, width, 1.0).distribution(1.0).dimension <= MOST_COORDINATES
 
 
 @pytest.mark.parametrize("most", [1, 4, 9])

@@ -16,6 +16,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
     "LaplaceWeibullFitter": ("skdpsurv.published",),
     "HazardChain": ("skdpsurv.survival.hazard_chain", "skdpsurv.survival.hazards.posterior"),
+    "MeanOfRows": ("skdpsurv.mechanisms.moments", "skdpsurv.mechanisms.sums"),
+    "SecondMoments": ("skdpsurv.mechanisms.moments", "skdpsurv.mechanisms.sums"),
     "RepeatedRuns": ("skdpsurv.model_selection",),
     "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
     "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),

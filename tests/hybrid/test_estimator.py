@@ -377,7 +377,7 @@ class TestRelease:
         monkeypatch.setattr(sums, "lattice_laplace", lambda v, scale, source: 0 * v + 3)
         monkeypatch.setattr(sums, "permute_and_flip", lambda *args: 1)
         monkeypatch.setattr(
-            "skdpsurv.mechanisms.moments.add_noise", lambda v, scale, source: 0.0 * v + 0.01
+            "skdpsurv.mechanisms.sums.add_noise", lambda v, scale, source: 0.0 * v + 0.01
         )
         seen = []
         for frame, y, mask in self.neighbours(mixed):

@@ -16,7 +16,7 @@ from skdpsurv.hybrid.hybrid_measurements import CellCounts, ResidualMoments
 from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, cell_number, hybrid_plan, shares
 from skdpsurv.hybrid.hybrid_records import distinct
 from skdpsurv.hybrid.meta_estimator import fit_weighted
-from skdpsurv.mechanisms import moments, sums
+from skdpsurv.mechanisms import sums
 from tests.support.hybrid_records import hybrid_records
 
 EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
@@ -105,16 +105,16 @@ class TestBudget:
             spent.append(Fraction(epsilon))
             return 0
 
-        def law_hiding(dimension, sensitivity, epsilon):
+        def calibrated_noise(dimension, sensitivity, epsilon):
             spent.append(Fraction(epsilon))
             return honest(dimension, sensitivity, epsilon)
 
-        honest = moments.law_hiding
+        honest = sums.calibrated_noise
         steps = Fraction(2**30)
         monkeypatch.setattr(sums, "lattice_laplace", laplace)
         monkeypatch.setattr(sums, "permute_and_flip", choice)
-        monkeypatch.setattr(moments.MeanOfRows, "deviation", lambda mean, price: 0.1)
-        monkeypatch.setattr(moments, "law_hiding", law_hiding)
+        monkeypatch.setattr(sums.MeanOfRows, "deviation", lambda mean, price: 0.1)
+        monkeypatch.setattr(sums, "calibrated_noise", calibrated_noise)
         kind = "noisy_curve" if noisy_curve else "permute_and_flip"
         subset = SubsetSelection(kind, candidate_sizes=(20, 40, 100))
         plan = plan_of(records, epsilon=epsilon, method=method, subset=subset)

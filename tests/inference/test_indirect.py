@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from skdpsurv.inference import CovariateDistribution, Indirect
-from skdpsurv.inference.indirect import APART, MISREAD
+from skdpsurv.inference.indirect import LIMIT_FACTOR, MISSPECIFICATION
 
 D = 2
 
@@ -77,7 +77,7 @@ def shrunk(kappa, shape="normal"):
 
 def test_without_a_ridge_the_truth_is_the_release():
     found = equation(TRUTH).solve()
-    assert found.theta == pytest.approx(TRUTH, abs=1e-6)
+    assert found.estimate == pytest.approx(TRUTH, abs=1e-6)
     assert found.known.all()
 
 
@@ -87,22 +87,22 @@ def test_the_ridge_is_undone(kappa):
     assert np.linalg.norm(released) < 0.98 * np.linalg.norm(TRUTH)
     found = equation(released, kappa).solve()
     # One of three shapes is that of the people; the others are near.
-    assert found.theta == pytest.approx(TRUTH, abs=0.03)
+    assert found.estimate == pytest.approx(TRUTH, abs=0.03)
 
 
 def test_where_the_loss_is_the_models_own_limit_and_truth_are_one():
     plain = equation(shrunk(100.0), 100.0)
     truth, limit = plain.solve(), replace(plain, limit=True).solve()
-    assert limit.theta == pytest.approx(truth.theta, abs=1e-4)
+    assert limit.estimate == pytest.approx(truth.estimate, abs=1e-4)
     assert limit.covariance == pytest.approx(truth.covariance, rel=0.25, abs=1e-3)
 
 
 def test_a_limit_stays_at_the_release_and_doubts_by_what_the_truth_is_from_it():
     plain = equation(TRUTH, response=Halved())
     truth, limit = plain.solve(), replace(plain, limit=True).solve()
-    assert truth.theta == pytest.approx(2.0 * TRUTH, rel=1e-6)
-    assert limit.theta == pytest.approx(TRUTH, rel=1e-6)
-    assert (np.diag(limit.covariance) > (APART * TRUTH) ** 2).all()
+    assert truth.estimate == pytest.approx(2.0 * TRUTH, rel=1e-6)
+    assert limit.estimate == pytest.approx(TRUTH, rel=1e-6)
+    assert (np.diag(limit.covariance) > (LIMIT_FACTOR * TRUTH) ** 2).all()
 
 
 def test_without_noise_or_ridge_errors_are_those_of_maximum_likelihood():
@@ -136,8 +136,8 @@ def test_noise_of_the_moments_counts_where_there_is_something_to_undo():
 def test_a_part_of_the_correction_is_doubted():
     found = equation(shrunk(400.0), 400.0)
     solved = found.solve()
-    moved = np.sqrt(0.3) * np.linalg.norm((solved.theta - found.released)[1:])
-    assert (np.diag(solved.covariance)[1:] > (MISREAD * moved) ** 2 / 0.3).all()
+    moved = np.sqrt(0.3) * np.linalg.norm((solved.estimate - found.released)[1:])
+    assert (np.diag(solved.covariance)[1:] > (MISSPECIFICATION * moved) ** 2 / 0.3).all()
 
 
 def test_what_loads_on_an_unknown_direction_is_unknown():
@@ -155,7 +155,7 @@ def test_what_loads_on_an_unknown_direction_is_unknown():
 def test_without_a_root_nothing_is_known(released, kappa):
     found = equation(np.asarray(released), kappa).solve()
     assert not found.known.any()
-    assert np.isfinite(found.theta).all()
+    assert np.isfinite(found.estimate).all()
     assert np.isfinite(found.covariance).all()
 
 

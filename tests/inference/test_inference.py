@@ -9,7 +9,6 @@ from scipy import stats
 from skdpsurv import PrivacyGuarantee, Release
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.inference import Inference
-from skdpsurv.inference.indirect import Found
 from skdpsurv.inference.inference import interval, table
 
 COVARIANCE = np.array([[0.04, 0.01, 0.0], [0.01, 0.09, 0.02], [0.0, 0.02, 0.16]])
@@ -51,8 +50,8 @@ def test_a_crafted_release_is_refused(change):
 
 
 def test_coordinates_that_take_from_the_unknown_are_unknown():
-    found = Found(np.array([1.0, 2.0]), np.diag([4.0, 9.0]), np.array([True, False]))
-    changed = Inference.of_found(found, np.array([[2.0, 0.0], [1.0, 1.0]]))
+    found = Inference(np.array([1.0, 2.0]), np.diag([4.0, 9.0]), np.array([True, False]))
+    changed = found.in_coordinates(np.array([[2.0, 0.0], [1.0, 1.0]]))
     assert changed.estimate.tolist() == [2.0, 3.0]
     assert changed.covariance == pytest.approx(np.array([[16.0, 8.0], [8.0, 13.0]]))
     assert changed.known.tolist() == [True, False]
@@ -60,16 +59,16 @@ def test_coordinates_that_take_from_the_unknown_are_unknown():
 
 
 def test_what_overflows_is_unknown():
-    found = Found(np.array([1.0, 2.0]), np.diag([4.0, 9.0]), np.array([True, True]))
+    found = Inference(np.array([1.0, 2.0]), np.diag([4.0, 9.0]), np.array([True, True]))
     with np.errstate(over="ignore"):
-        changed = Inference.of_found(found, np.diag([1e200, 1.0]))
+        changed = found.in_coordinates(np.diag([1e200, 1.0]))
     assert not changed.known.any()
     assert np.isfinite(changed.covariance).all()
 
 
 def test_rounding_makes_no_variance_negative():
     nearly = np.array([[1.0, 1.0 + 1e-15], [1.0 + 1e-15, 1.0]])
-    changed = Inference.of_found(Found(np.zeros(2), nearly, np.ones(2, dtype=bool)), np.eye(2))
+    changed = Inference(np.zeros(2), nearly, np.ones(2, dtype=bool)).in_coordinates(np.eye(2))
     assert np.linalg.eigvalsh(changed.covariance).min() >= -1e-15
     assert Inference.of(release(changed.values()), 2).known.all()
 

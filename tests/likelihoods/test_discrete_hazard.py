@@ -11,8 +11,7 @@ from scipy import optimize
 from skdpsurv.dp import row_weights
 from skdpsurv.likelihoods import hazard_kernel
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_kernel import cap_thresholds
-from skdpsurv.likelihoods.hazard_series import LEAST_RECORDS
+from skdpsurv.likelihoods.hazard_kernel import LEAST_RECORDS, cap_thresholds
 from skdpsurv.likelihoods.links import LINKS
 
 Q, N_BASIS, N_FEATURES = 9, 3, 2
@@ -224,43 +223,43 @@ def test_a_single_record(likelihood, survived):
 class TestCap:
     @pytest.mark.parametrize("name", sorted(LINKS))
     @pytest.mark.parametrize("cap", [0.3, 1.0, 4.0])
-    def test_knees_solve_their_equation(self, name, cap):
+    def test_thresholds_solve_their_equation(self, name, cap):
         link = LINKS[name]
         a = np.random.default_rng(6).normal(scale=2.0, size=Q)
         counts = np.arange(Q + 1)
-        knees = cap_thresholds(link, a, counts, cap)
-        for k, knee in zip(counts, knees, strict=True):
+        thresholds = cap_thresholds(link, a, counts, cap)
+        for k, threshold in zip(counts, thresholds, strict=True):
             if k <= (cap if link.bounded_slope else 0):  # the slope never gets there
-                assert knee == np.inf
+                assert threshold == np.inf
             else:
-                slope = link.survival(a[:k] + knee).slope.sum()
+                slope = link.survival(a[:k] + threshold).slope.sum()
                 assert slope == pytest.approx(cap, rel=1e-7)
 
     @pytest.mark.parametrize("name", sorted(LINKS))
-    def test_knees_of_wild_baselines(self, name):
-        """A baseline that jumps over hundreds of units still has its knees found."""
+    def test_thresholds_of_wild_baselines(self, name):
+        """A baseline that jumps over hundreds of units still has its thresholds found."""
         link = LINKS[name]
         a = np.array([-200.0, 100.0, -5.0, 60.0, 0.0, -300.0])
         counts = np.arange(2, 7)
-        for k, knee in zip(counts, cap_thresholds(link, a, counts, 1.5), strict=True):
-            slope = link.survival(a[:k] + knee).slope.sum()
+        for k, threshold in zip(counts, cap_thresholds(link, a, counts, 1.5), strict=True):
+            slope = link.survival(a[:k] + threshold).slope.sum()
             assert slope == pytest.approx(1.5, rel=1e-6)
 
     @pytest.mark.parametrize("spread", [0.0, 0.3, 3.0, 300.0])
     @pytest.mark.parametrize("level", [-30.0, -3.0, 2.0])
-    def test_knees_below_a_point_are_the_same(self, level, spread):
+    def test_thresholds_below_a_point_are_the_same(self, level, spread):
         """Those that are looked up first; the others are left at infinity, if they are above it."""
         link = LINKS["probit"].bounded_at(0.01)
         a = level + spread * np.random.default_rng(9).uniform(-1.0, 1.0, 60)
         counts = np.arange(61)
-        knees = cap_thresholds(link, a, counts, 1.5)
-        for highest in (*np.quantile(knees[1:], [0.0, 0.4, 1.0]), 1e4 + abs(level)):
+        thresholds = cap_thresholds(link, a, counts, 1.5)
+        for highest in (*np.quantile(thresholds[1:], [0.0, 0.4, 1.0]), 1e4 + abs(level)):
             some = cap_thresholds(link, a, counts, 1.5, highest)
             below = np.isfinite(some)
-            np.testing.assert_allclose(some[below], knees[below], rtol=1e-11, atol=1e-13)
-            assert (knees[~below] > highest).all()
+            np.testing.assert_allclose(some[below], thresholds[below], rtol=1e-11, atol=1e-13)
+            assert (thresholds[~below] > highest).all()
 
-    def test_knees_that_are_looked_up_take_two_steps(self, monkeypatch):
+    def test_thresholds_that_are_looked_up_take_two_steps(self, monkeypatch):
         """The second shows that the first was enough; without a look there are five."""
         link, a = LINKS["probit"].bounded_at(0.01), np.linspace(-3.0, -1.5, 60)
         steps, honest = [], hazard_kernel._sums
@@ -303,7 +302,7 @@ class TestCap:
 
     @pytest.mark.parametrize(("name", "cap"), CASES[1:])
     def test_the_gradient_is_lipschitz_wherever_the_cap_sets_in(self, name, cap):
-        """With the constant of the proof, also between points on either side of a knee."""
+        """With the constant of the proof, also between points on either side of a threshold."""
         likelihood = make_likelihood(name, cap)
         bound = likelihood.link.event_slope * cap
         curvature = {"logit": 0.25, "cloglog": np.e * bound, "probit": 1.0}[name]
@@ -324,16 +323,16 @@ class TestCap:
         assert apart > 3 or cap > 2.0
 
     @pytest.mark.parametrize(("name", "cap"), CASES[1:])
-    def test_value_and_gradient_are_continuous_across_the_knee(self, name, cap):
+    def test_value_and_gradient_are_continuous_across_the_threshold(self, name, cap):
         likelihood = make_likelihood(name, cap)
         coef = some_coefs(likelihood)[0]
         a = likelihood.basis @ coef[:N_BASIS]
         bound = likelihood.link.event_slope * cap
-        knee = cap_thresholds(likelihood.link, a, np.array([Q]), bound)[0]
+        threshold = cap_thresholds(likelihood.link, a, np.array([Q]), bound)[0]
         block = hazard_block(np.array([[1.0, 0.0]]), np.array([Q]), np.array([False]))
         gap = 1e-7
         sides = []
-        for b in (knee - gap, knee + gap):
+        for b in (threshold - gap, threshold + gap):
             coef[N_BASIS:] = b, 0.0
             sides.append((likelihood.losses(coef, block)[0], likelihood.derivatives(coef, block)))
         (below, before), (above, after) = sides
@@ -435,7 +434,7 @@ class TestWeights:
     @pytest.mark.parametrize("cap", [0.4, 1.0, 2.5])
     def test_no_pair_of_weighed_records_passes_the_constants(self, name, cap):
         plain = make_likelihood(name, cap)
-        likelihood = replace(plain, weighed=True)
+        likelihood = replace(plain, weighted=True)
         constants = likelihood.constants
         assert constants.gradient_sensitivity >= plain.constants.gradient_sensitivity
         assert constants.hessian_trace == plain.constants.hessian_trace

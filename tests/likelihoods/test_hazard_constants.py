@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_kernel import extent, gradient_sensitivity
+from skdpsurv.likelihoods.hazard import DiscreteHazard, extent, gradient_sensitivity, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards.model import orthogonal_basis
 from tests.support.combinations import thinned
@@ -217,7 +216,7 @@ def test_weighed_rows_have_the_sensitivity_of_any_weights():
     """Two censored records cancel on the baseline only where they weigh the same."""
     basis, cap, norm = np.array([[1.0, 0.0], [1.0, 0.1]]), 2.0, 10.0
     plain = DiscreteHazard(basis, 1, norm, LINKS["logit"], cap)
-    weighed = replace(plain, weighed=True)
+    weighed = replace(plain, weighted=True)
     radius, diameter = extent(basis)
     # Either pulls with cap; their rows point to opposite sides.
     for likelihood, baseline in ((plain, diameter), (weighed, radius)):

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skdpsurv.likelihoods import hazard, hazard_series
+from skdpsurv.likelihoods import hazard, hazard_expansion
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
-from skdpsurv.likelihoods.hazard_series import FULL, MOST_TERMS, expand
+from skdpsurv.likelihoods.hazard_expansion import FULL, MOST_TERMS, expand
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS, Probit
 from skdpsurv.survival.hazards.model import orthogonal_basis
@@ -116,7 +116,7 @@ class TestLinearized:
 
     @pytest.mark.parametrize("tolerance", [FULL, 1e-8])
     def test_cap(self, link, block, tolerance):
-        """Capped losses are no function of a + b: no expansion, and records beyond their knee."""
+        """Capped losses are no function of a + b: no expansion; some are beyond the threshold."""
         likelihood = DiscreteHazard(BASIS, 2, 1.0, link.bounded_at(0.1), 0.7)
         coef = coefficients(-1.5, 2.0)
         capped, _ = likelihood._capped(BASIS @ coef[:3], block.X @ coef[3:], block.survived)
@@ -237,7 +237,7 @@ class TestTake:
         likelihood = DiscreteHazard(BASIS, 2, 1.0, link)
         coef, weights = coefficients(-1.0, 1.0), weights_of(N)
         counted = likelihood.linearized(coef, block).gradient(weights)
-        monkeypatch.setattr(hazard_series, "FEW_RECORDS", -1)
+        monkeypatch.setattr(hazard_expansion, "FEW_RECORDS", -1)
         added = likelihood.linearized(coef, block).gradient(weights)
         np.testing.assert_allclose(added, counted, rtol=1e-12)
         empty = likelihood.take(block, np.zeros(0, dtype=np.int64))
@@ -273,7 +273,7 @@ class TestLogistic:
 def chebyshev_error(link, reach, tolerance, a):
     """Return the largest error of values and slopes, each relative to the largest of them."""
     b = np.linspace(-reach, reach, 801)
-    expansion = hazard_series._chebyshev(link, a, b, reach, tolerance)
+    expansion = hazard_expansion._chebyshev(link, a, b, reach, tolerance)
     if expansion is None:
         return None
     curve = link.survival(a[:, None] + b)
@@ -305,12 +305,12 @@ class TestStrip:
     def test_none_where_the_loss_is_cut_off(self):
         """Beyond its series' reach cloglog is constant, and no polynomial follows the corner."""
         link = LINKS["cloglog"]
-        assert hazard_series.expand(link, np.array([345.0]), np.array([8.0])) is None
+        assert hazard_expansion.expand(link, np.array([345.0]), np.array([8.0])) is None
 
     @pytest.mark.parametrize("reach", [1e4, 1e17, np.inf, np.nan])
     def test_none_for_huge_predictors(self, link, reach):
         b = np.array([min(reach, 1e3)])
-        assert hazard_series._chebyshev(link, self.A, b, reach, FULL) is None
+        assert hazard_expansion._chebyshev(link, self.A, b, reach, FULL) is None
 
     def test_degree_is_not_wasted(self):
         """A strip that is too wide shows: the tolerance is then missed by far."""
@@ -321,8 +321,8 @@ class TestStrip:
     @pytest.mark.parametrize("name", ["logit", "probit"])
     def test_none_where_the_degree_would_be_too_high(self, name):
         link, b = LINKS[name], np.array([0.5])
-        assert hazard_series._chebyshev(link, self.A, b, 1e3, FULL) is None
-        assert hazard_series._chebyshev(link, self.A, b, 10.0, FULL) is not None
+        assert hazard_expansion._chebyshev(link, self.A, b, 1e3, FULL) is None
+        assert hazard_expansion._chebyshev(link, self.A, b, 10.0, FULL) is not None
 
     def test_logit_has_its_first_pole_at_i_pi(self):
         assert LINKS["logit"].strip == np.pi

@@ -5,11 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods import hazard, hazard_series
+from skdpsurv.likelihoods import hazard_kernel
 from skdpsurv.likelihoods.base import SUM_ROWS
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived
-from skdpsurv.likelihoods.hazard_series import LEAST_RECORDS, add_small, is_small
+from skdpsurv.likelihoods.hazard_kernel import (
+    LEAST_RECORDS,
+    Sums,
+    add_small,
+    add_survived,
+    is_small,
+)
 from skdpsurv.likelihoods.links import LINKS
 
 Q, N = 30, 700
@@ -40,8 +45,8 @@ def both_ways(link, level, order, rows=None, spread=1.0):
     rows = np.flatnonzero(is_small(link, a, b)) if rows is None else rows
     ways = []
     for add in (add_small, add_survived):
-        sums = Sums(N, basis.shape[1], Q)
-        add(sums, link, basis, a, b, weights, rows, survived, order)
+        sums = Sums(link, basis, a, b, weights, survived, order)
+        add(sums, rows)
         ways.append(sums)
     return ways, rows
 
@@ -64,10 +69,10 @@ class TestSeries:
     def test_polynomial_is_the_slope_to_rounding(self, link):
         """And the other one the curvature, up to the largest hazard that they are used for."""
         series = link.series
-        top = min(np.log(series.reach), 5.0)
+        top = min(np.log(series.limit), 5.0)
         eta = np.concatenate([np.linspace(top - 40, top, 4001), [top]])
         powers = np.arange(1, series.slope.size + 1)
-        raised = np.exp(np.outer(eta - np.log(series.reach), powers))
+        raised = np.exp(np.outer(eta - np.log(series.limit), powers))
         curve = link.survival(eta)
         np.testing.assert_allclose(raised @ series.slope, curve.slope, rtol=SLOPE_ERROR)
         bend = raised[:, : series.curvature.size] @ series.curvature
@@ -75,14 +80,14 @@ class TestSeries:
 
     def test_logit_polynomial_has_the_digits_of_its_slope(self):
         """Against a longer double: within 50 units of 2^-53, a few per cent of the tolerance."""
-        reach, coefficients, _ = LINKS["logit"].series
-        u = np.exp(np.linspace(-30, np.log(reach), 2001).astype(np.longdouble))
+        limit, coefficients, _ = LINKS["logit"].series
+        u = np.exp(np.linspace(-30, np.log(limit), 2001).astype(np.longdouble))
         powers = np.arange(1, coefficients.size + 1)
-        series = ((u / reach)[:, None] ** powers) @ coefficients.astype(np.longdouble)
+        series = ((u / limit)[:, None] ** powers) @ coefficients.astype(np.longdouble)
         assert np.abs(series * (1 + u) / u - 1).max() < 50 * 2.0**-53
 
     def test_reach_is_decided_by_the_largest_hazard(self, link):
-        edge = np.log(link.series.reach)
+        edge = np.log(link.series.limit)
         a = np.array([-3.0, -1.0, -7.0])
         b = edge + 1.0 + np.tile([-1e-9, 1e-9, -50.0, 3.0], LEAST_RECORDS)
         expected = np.tile([True, False, True, False], LEAST_RECORDS)
@@ -107,13 +112,12 @@ class TestSums:
     @pytest.mark.parametrize("order", [1, 2])
     def test_records_at_the_edge_of_the_reach(self, link, order):
         """Every hazard is as large as the series allows: no term of it is negligible."""
-        edge = np.log(LINKS["logit"].series.reach)
+        edge = np.log(LINKS["logit"].series.limit)
         basis, _, _, survived, weights = problem(0.0)
         ways = []
         for add in (add_small, add_survived):
-            sums = Sums(N, 3, Q)
-            args = np.full(Q, edge), np.zeros(N), weights, np.arange(N), survived, order
-            add(sums, link, basis, *args)
+            sums = Sums(link, basis, np.full(Q, edge), np.zeros(N), weights, survived, order)
+            add(sums, np.arange(N))
             ways.append(sums)
         check(ways, CURVATURE_ERROR[link.name])
 
@@ -127,18 +131,17 @@ class TestSums:
 
     def test_sums_are_added_to_what_is_there(self, link):
         basis, a, b, survived, weights = problem(-8.0)
-        whole, parts = Sums(N, 3, Q), Sums(N, 3, Q)
-        args = link, basis, a, b, weights
-        add_small(whole, *args, np.arange(N), survived, 2)
+        whole, parts = (Sums(link, basis, a, b, weights, survived, 2) for _ in range(2))
+        add_small(whole, np.arange(N))
         for rows in (np.arange(0, N, 2), np.arange(1, N, 2)):
-            add_small(parts, *args, rows, survived, 2)
+            add_small(parts, rows)
         check((parts, whole), 1e-13)
 
     @pytest.mark.parametrize("elements", [1, 50, 14 * 300])
     def test_the_size_of_a_cacheful_changes_nothing(self, monkeypatch, link, elements):
         """Down to a record at a time, and with breaks inside of an interval."""
         expected = both_ways(link, -6.0, 2)[0][0]
-        monkeypatch.setattr(hazard_series, "CHUNK_ELEMENTS", elements)
+        monkeypatch.setattr(hazard_kernel, "CHUNK_ELEMENTS", elements)
         check((both_ways(link, -6.0, 2)[0][0], expected), 1e-13)
 
     def test_many_equal_records(self, link):
@@ -146,9 +149,8 @@ class TestSums:
         n = 50_001
         survived = np.full(n, 3)
         a, basis = np.array([-2.0, -3.0, -4.0]), np.full((3, 1), 0.4)
-        sums = Sums(n, 1, 3)
-        ones, zeros = np.ones(n), np.zeros(n)
-        add_small(sums, link, basis, a, zeros, ones, np.arange(n), survived, 2)
+        sums = Sums(link, basis, a, np.zeros(n), np.ones(n), survived, 2)
+        add_small(sums, np.arange(n))
         slope = link.survival(a).slope
         ulps = SUM_ROWS + 100
         assert (np.abs(sums.interval_slope / (n * slope) - 1) <= ulps * 2.0**-53).all()
@@ -173,7 +175,7 @@ def test_likelihood_is_the_same_without_the_series(monkeypatch, link, level, ord
     if link.name == "logit" and level == -5.0:
         assert 0.2 < small.mean() < 0.98
     with_series = likelihood.derivatives(coef, block, weights, order)
-    monkeypatch.setattr(hazard, "is_small", lambda link, a, b: np.zeros(b.size, dtype=bool))
+    monkeypatch.setattr(hazard_kernel, "is_small", lambda link, a, b: np.zeros(b.size, dtype=bool))
     direct = likelihood.derivatives(coef, block, weights, order)
     size = np.abs(direct.gradient).max()
     np.testing.assert_allclose(with_series.gradient, direct.gradient, rtol=0, atol=1e-13 * size)

@@ -6,17 +6,18 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods import hazard
+from skdpsurv.likelihoods import hazard_kernel
 from skdpsurv.likelihoods.base import SUM_ROWS
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived
-from skdpsurv.likelihoods.hazard_series import (
+from skdpsurv.likelihoods.hazard_kernel import (
     FARTHEST,
     LEAST_RECORDS_OF_TILES,
     LENGTH,
     MOST_TILES,
     N_NODES,
+    Sums,
     _lagrange,
+    add_survived,
     add_tile,
     tiles,
 )
@@ -39,6 +40,10 @@ def found(a, b, survived, cap=CAP, link=PROBIT):
     return list(tiles(link, a, b, survived, cap, np.ones(b.size, dtype=bool)))
 
 
+def empty_sums(a, b, weights, survived):
+    return Sums(PROBIT, np.ones((Q, 1)), a, b, weights, survived, 1)
+
+
 class TestTiles:
     @pytest.mark.parametrize("level", [-2.5, -4.0, -9.0, -30.0])
     def test_sums_are_those_of_the_long_way(self, level):
@@ -47,9 +52,9 @@ class TestTiles:
         made = found(a, b, survived)
         assert len(made) >= 3
         for upper, rows in made:
-            one, other = (Sums(N, 1, Q) for _ in range(2))
-            add_tile(one, PROBIT, a, b, weights, rows, survived, upper)
-            add_survived(other, PROBIT, np.ones((Q, 1)), a, b, weights, rows, survived, 1)
+            one, other = (empty_sums(a, b, weights, survived) for _ in range(2))
+            add_tile(one, rows, upper)
+            add_survived(other, rows)
             np.testing.assert_allclose(one.slope, other.slope, rtol=0, atol=1e-13 * CAP)
             mass = 1e-13 * CAP * weights[rows].sum()
             np.testing.assert_allclose(one.interval_slope, other.interval_slope, rtol=0, atol=mass)
@@ -92,9 +97,9 @@ class TestTiles:
         a, _, survived, weights = problem(-4.0, 1.0)
         nodes = -0.25 * (1.0 - np.cos(np.pi * (np.arange(20) + 0.5) / 20))
         b = np.resize(np.concatenate([nodes, [0.0, -LENGTH]]), N)
-        one, other = (Sums(N, 1, Q) for _ in range(2))
-        add_tile(one, PROBIT, a, b, weights, np.arange(N), survived, 0.0)
-        add_survived(other, PROBIT, np.ones((Q, 1)), a, b, weights, np.arange(N), survived, 1)
+        one, other = (empty_sums(a, b, weights, survived) for _ in range(2))
+        add_tile(one, np.arange(N), 0.0)
+        add_survived(other, np.arange(N))
         np.testing.assert_allclose(one.slope, other.slope, rtol=1e-12)
 
 
@@ -148,11 +153,11 @@ def block(n, seed=3):
 class TestInTheLikelihood:
     @pytest.mark.parametrize("level", [-1.0, -2.0, -3.0])
     def test_gradients_are_those_of_the_long_way(self, monkeypatch, level):
-        """Of levels at which most records, some and none are beyond their knee."""
+        """Of levels at which most records, some and none are beyond their threshold."""
         model, rows = likelihood(), block(5 * SUM_ROWS)
         coef = np.array([level / 0.4, 1.0, 0.8, -0.5])
         tiled = model.derivatives(coef, rows, order=1).gradient
-        monkeypatch.setattr(hazard, "tiles", lambda *args: iter(()))
+        monkeypatch.setattr(hazard_kernel, "tiles", lambda *args: iter(()))
         np.testing.assert_allclose(
             tiled, model.derivatives(coef, rows, order=1).gradient, rtol=1e-12
         )

@@ -11,8 +11,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, LogisticLoss
-from skdpsurv.mechanisms.certificate import Certificate, gradient_error
-from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.newton import Certificate, Objective, gradient_error, minimize
 from skdpsurv.mechanisms.objective import calibrate
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 

@@ -52,7 +52,7 @@ def test_event_is_minus_log_of_hazard(link):
 def test_derivatives_are_derivatives(any_link, part):
     curve = getattr(any_link, part)
     eta = np.linspace(-8.0, 3.0, 441)
-    eta = eta[np.abs(eta - any_link.event_knee) > 1e-3]  # psi'' jumps at the knee
+    eta = eta[np.abs(eta - any_link.event_threshold) > 1e-3]  # psi'' jumps at the threshold
     step = 1e-5
     up, down, here = curve(eta + step), curve(eta - step), curve(eta)
     np.testing.assert_allclose(
@@ -151,17 +151,17 @@ class TestBoundedProbit:
     @pytest.mark.parametrize("hazard", [1e-6, 0.0035, 0.3])
     def test_slope_is_the_inverse_mills_ratio_at_the_hazard(self, hazard):
         bounded = LINKS["probit"].bounded_at(hazard)
-        knee = stats.norm.ppf(hazard)
-        assert bounded.event_knee == pytest.approx(knee)
-        assert bounded.event_slope == pytest.approx(stats.norm.pdf(knee) / hazard, rel=1e-9)
+        threshold = stats.norm.ppf(hazard)
+        assert bounded.event_threshold == pytest.approx(threshold)
+        assert bounded.event_slope == pytest.approx(stats.norm.pdf(threshold) / hazard, rel=1e-9)
 
-    def test_linear_below_the_knee_and_unchanged_above(self):
+    def test_linear_below_the_threshold_and_unchanged_above(self):
         bounded = LINKS["probit"].bounded_at(0.01)
-        knee, natural = bounded.event_knee, LINKS["probit"]
-        above = np.array([knee, knee + 1.0])
+        threshold, natural = bounded.event_threshold, LINKS["probit"]
+        above = np.array([threshold, threshold + 1.0])
         np.testing.assert_allclose(bounded.event(above).value, natural.event(above).value)
-        below = bounded.event(knee - np.array([1.0, 7.0]))
-        start = natural.event(np.array([knee])).value[0]
+        below = bounded.event(threshold - np.array([1.0, 7.0]))
+        start = natural.event(np.array([threshold])).value[0]
         np.testing.assert_allclose(below.value, start + bounded.event_slope * np.array([1.0, 7.0]))
         np.testing.assert_array_equal(below.slope, [-bounded.event_slope] * 2)
         np.testing.assert_array_equal(below.curvature, [0.0, 0.0])

@@ -10,9 +10,8 @@ from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.likelihoods.linear import LinearBlock, Logistic, knee_of, probability
-from skdpsurv.mechanisms.certificate import Certificate, certificate
-from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic, margin_threshold, probability
+from skdpsurv.mechanisms.newton import Certificate, Objective, certificate, minimize
 
 R = 1.7
 N_FEATURES = 3
@@ -239,30 +238,32 @@ class TestCap:
         assert (np.diff(phi, 2) > -1e-13).all()
 
     @pytest.mark.parametrize("cap", CAPS[:-1])
-    def test_knee_is_continuously_differentiable(self, cap):
-        knee = -knee_of(cap)
-        assert knee == pytest.approx(math.log((1 - cap) / cap))
-        below, above = loss([knee - 1e-9, knee + 1e-9], cap)
+    def test_threshold_is_continuously_differentiable(self, cap):
+        threshold = -margin_threshold(cap)
+        assert threshold == pytest.approx(math.log((1 - cap) / cap))
+        below, above = loss([threshold - 1e-9, threshold + 1e-9], cap)
         assert below == pytest.approx(above, abs=3e-9)
-        near = [slope(knee + shift - 1e-12, cap) for shift in (-1e-6, 0.0, 1e-6)]
+        near = [slope(threshold + shift - 1e-12, cap) for shift in (-1e-6, 0.0, 1e-6)]
         np.testing.assert_allclose(near, -cap, atol=1e-6)
-        # Logistic above the knee, a straight line below.
-        assert loss(knee + 1, cap)[0] == pytest.approx(math.log1p(math.exp(-knee - 1)))
-        assert np.diff(loss([knee - 3, knee - 2, knee - 1], cap)) == pytest.approx(-cap)
+        # Logistic above the threshold, a straight line below.
+        assert loss(threshold + 1, cap)[0] == pytest.approx(math.log1p(math.exp(-threshold - 1)))
+        assert np.diff(loss([threshold - 3, threshold - 2, threshold - 1], cap)) == pytest.approx(
+            -cap
+        )
 
     @pytest.mark.parametrize("cap", CAPS[:-1])
-    def test_hessian_is_zero_beyond_the_knee_only(self, cap):
+    def test_hessian_is_zero_beyond_the_threshold_only(self, cap):
         likelihood = Logistic(1, 9.0, cap)
         for shift, positive in ((-0.01, False), (0.01, True)):
-            block = LinearBlock(np.array([[-knee_of(cap) + shift]]), np.ones(1))
+            block = LinearBlock(np.array([[-margin_threshold(cap) + shift]]), np.ones(1))
             hessian = likelihood.derivatives(np.ones(1), block).hessian
-            # At c = 1/2 the knee is at 0, where the row itself is nearly 0.
+            # At c = 1/2 the threshold is at 0, where the row itself is nearly 0.
             assert (hessian[0, 0] > 0) == positive
 
     def test_without_a_cap_it_is_the_logistic_loss(self):
         margin = np.linspace(-40, 40, 401)
         np.testing.assert_allclose(loss(margin, 1.0), np.logaddexp(0, -margin), rtol=1e-14)
-        assert knee_of(1.0) == math.inf
+        assert margin_threshold(1.0) == math.inf
 
     @pytest.mark.parametrize("cap", CAPS)
     def test_no_pair_of_records_passes_the_constants(self, cap):
@@ -338,7 +339,7 @@ class TestProbability:
         assert p[400] == 0.5
 
     def test_by_hand(self):
-        """The logistic function up to the knee, c / (c + sigma(-m)) beyond."""
+        """The logistic function up to the threshold, c / (c + sigma(-m)) beyond."""
         sigma = 1 / (1 + math.exp(2.0))
         predictor = np.array([-2.0, 2.0])
         np.testing.assert_allclose(probability(predictor), [sigma, 1 - sigma])
@@ -356,7 +357,7 @@ class TestProbability:
 
 @pytest.mark.parametrize("cap", [0.5, 0.75])
 def test_capped_minimum_is_certified_and_that_of_scipy(cap):
-    """The Hessian jumps at the knee; the solver must not mind."""
+    """The Hessian jumps at the threshold; the solver must not mind."""
     block, kappa = records(400), 0.5
     likelihood = Logistic(N_FEATURES, R, cap)
     zeros = np.zeros(N_FEATURES)

@@ -9,12 +9,11 @@ from mpmath import mp
 from scipy import special
 
 from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, block_derivatives
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_kernel import cap_thresholds, chunks, loss_at_zero, slopes
-from skdpsurv.likelihoods.hazard_series import tiles
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block, loss_at_zero
+from skdpsurv.likelihoods.hazard_kernel import cap_thresholds, chunks, slopes, tiles
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
-from skdpsurv.mechanisms.certificate import gradient_error
+from skdpsurv.mechanisms.newton import gradient_error
 from skdpsurv.survival.hazards.model import orthogonal_basis
 
 UNIT = 2.0**-53
@@ -88,7 +87,7 @@ def test_the_series_of_logit_is_right_to_rounding():
     for v in np.linspace(1e-9, 1.0 + 1e-9, 801):
         powers = [mpmath.mpf(float(v)) ** (j + 1) for j in range(series.slope.size)]
         parts = [mpmath.mpf(float(c)) * p for c, p in zip(series.slope, powers, strict=True)]
-        u = mpmath.mpf(float(v)) * mpmath.mpf(series.reach)
+        u = mpmath.mpf(float(v)) * mpmath.mpf(series.limit)
         slope, curvature = u / (1 + u), u / (1 + u) ** 2
         worst = max(worst, abs(mpmath.fsum(parts) / slope - 1) / UNIT)
         terms = max(terms, mpmath.fsum(map(abs, parts)) / slope)
@@ -117,12 +116,12 @@ def event_slope(link, eta):
     if link.name == "cloglog":
         u = mpmath.exp(eta)
         return -u / mpmath.expm1(u)
-    if eta < link.event_knee:
+    if eta < link.event_threshold:
         return -mpmath.mpf(link.event_slope)
     return -phi_slope("probit", -eta)
 
 
-def exact_knee(name, a, cap, near):
+def exact_threshold(name, a, cap, near):
     """Solve sum of slopes = cap for b, from a point near it."""
     if name == "logit" and len(a) <= cap:
         return mpmath.inf
@@ -147,17 +146,19 @@ def exact_gradient(likelihood, coef, block):
         if cap is None
         else cap_thresholds(link, likelihood.basis @ coef[:n_basis], levels, cap)
     )
-    near, knees = dict(zip(levels, near, strict=True)), {}
+    near, thresholds = dict(zip(levels, near, strict=True)), {}
     total = [mpmath.mpf(0)] * len(f)
     weights = np.ones(block.survived.size) if block.weight is None else block.weight
     for x, k, event, w in zip(block.X, block.survived, block.event, weights, strict=True):
         x = [mpmath.mpf(float(v)) for v in x]
         b = mpmath.fdot(x, f[n_basis:])
-        if cap is not None and k not in knees:
-            knees[k] = exact_knee(name, a[:k], mpmath.mpf(cap), near[k]) if k else mpmath.inf
-        inner = b if cap is None else min(b, knees[k])
+        if cap is not None and k not in thresholds:
+            thresholds[k] = (
+                exact_threshold(name, a[:k], mpmath.mpf(cap), near[k]) if k else mpmath.inf
+            )
+        inner = b if cap is None else min(b, thresholds[k])
         masses = [phi_slope(name, s + inner) for s in a[:k]]
-        along = mpmath.mpf(cap) if cap is not None and b > knees[k] else mpmath.fsum(masses)
+        along = mpmath.mpf(cap) if cap is not None and b > thresholds[k] else mpmath.fsum(masses)
         masses += [mpmath.mpf(0)] * (len(A) - int(k))
         if event:
             slope = event_slope(link, a[k] + b)
@@ -177,10 +178,10 @@ def distance(computed, exact):
 Q, N_BASIS, D = 7, 2, 3
 
 
-def hazards(name, cap, weighed=False):
+def hazards(name, cap, weighted=False):
     link = LINKS[name].bounded_at(0.05)
     basis = np.array([0.4, 0.15]) * orthogonal_basis(Q, N_BASIS)
-    return DiscreteHazard(basis, D, 1.0, link, cap, weighed)
+    return DiscreteHazard(basis, D, 1.0, link, cap, weighted)
 
 
 def records(n, seed, kind):
@@ -205,7 +206,7 @@ LEVELS = {"usual": (-3.0, 1.0), "high": (0.5, 3.0), "far": (-30.0, 60.0), "absur
 @pytest.mark.parametrize("cap", [0.8, 4.0])
 @pytest.mark.parametrize("name", sorted(LINKS))
 def test_gradients_of_hazards(name, cap, kind, level):
-    """Of 70 records, enough for the powers to be used; beyond and below the knee."""
+    """Of 70 records, enough for the powers to be used; beyond and below the threshold."""
     likelihood = hazards(name, cap, kind == "long")
     block = records(70, 5, kind)
     level_at, spread = LEVELS[level]
@@ -273,14 +274,14 @@ def test_gradients_of_log_odds(cap, size, kind):
 
 @pytest.mark.parametrize("name", sorted(LINKS))
 @pytest.mark.parametrize("size", [0.0, 5.0, 400.0, 3e4])
-def test_knees_are_right_to_what_rounding_allows(name, size):
-    """The sum of slopes at a knee is the cap, to what slopes and predictors are rounded by."""
+def test_thresholds_are_right_to_what_rounding_allows(name, size):
+    """The sum of slopes at a threshold is the cap, to what slopes and predictors are rounded by."""
     rng = np.random.default_rng(4)
     link = LINKS[name].bounded_at(0.05)
     a = -4.0 + size * rng.uniform(-1.0, 1.0, 9)
     counts, cap = np.arange(1, 10), 0.7
-    knees = cap_thresholds(link, a, counts, cap)
-    for k, b in zip(counts, knees, strict=True):
+    thresholds = cap_thresholds(link, a, counts, cap)
+    for k, b in zip(counts, thresholds, strict=True):
         masses = [phi_slope(name, mpmath.mpf(float(s)) + mpmath.mpf(float(b))) for s in a[:k]]
         off = float(abs(mpmath.fsum(masses) - mpmath.mpf(cap)))
         steep = 1.0 if name != "probit" else 40.0

@@ -13,18 +13,19 @@ from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.certificate import (
+from skdpsurv.mechanisms.newton import (
     COMPUTED_PART,
     LEAST_TOLERANCE,
     UNIT,
     Center,
     Certificate,
+    Objective,
     certifiable_ridge,
     certificate,
     gradient_error,
     largest_distance,
+    minimize,
 )
-from skdpsurv.mechanisms.newton import Objective, minimize
 
 CONSTANTS = PrivacyConstants(2.0, 0.25, 1, 300.0, 10.0, math.log(2.0))
 
@@ -51,7 +52,7 @@ class TestCertificate:
     def test_a_quarter_of_the_tolerance_is_for_rounding(self):
         """3E computed and E of rounding are 4E."""
         found = certificate(CONSTANTS, 10**6, 5.0, 30.0)
-        error = gradient_error(CONSTANTS, 10**6, 0.0, found.reach, 5.0, 30.0)
+        error = gradient_error(CONSTANTS, 10**6, 0.0, found.max_distance, 5.0, 30.0)
         assert found.tolerance > LEAST_TOLERANCE
         assert found.computed + error <= found.tolerance * (1 + 1e-12)
         assert found.computed >= 3.0 * error * (1 - 1e-12)
@@ -64,7 +65,7 @@ class TestCertificate:
         far = certificate(CONSTANTS, 10**6, 5.0, 30.0, Center(100.0))
         known = certificate(CONSTANTS, 10**6, 5.0, 30.0, Center(100.0, 1.0))
         assert plain.tolerance < known.tolerance < far.tolerance
-        assert known.reach < far.reach
+        assert known.max_distance < far.max_distance
 
     def test_an_unknown_loss_is_bounded_by_slopes(self):
         unknown = replace(CONSTANTS, loss_at_zero=math.inf)
@@ -93,7 +94,7 @@ class TestDistance:
                 likelihood.constants, 400, kappa, noise, Center(float(np.linalg.norm(center)))
             )
             away = np.linalg.norm(minimize(objective, found) - center)
-            worst = max(worst, away / found.reach)
+            worst = max(worst, away / found.max_distance)
         assert 0.02 < worst <= 1.0
 
     @pytest.mark.parametrize("name", sorted(LINKS))
@@ -109,7 +110,7 @@ class TestDistance:
             objective = Objective(likelihood, InMemory([block]), kappa, np.zeros(2), np.zeros(2))
             found = certificate(likelihood.constants, 200, kappa, 0.0)
             away = np.linalg.norm(minimize(objective, found))
-            assert 0.005 * found.reach < away < found.reach
+            assert 0.005 * found.max_distance < away < found.max_distance
 
 
 class TestRidge:

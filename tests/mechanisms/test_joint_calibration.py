@@ -12,7 +12,6 @@ from scipy import optimize
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms import objective
-from skdpsurv.mechanisms.certificate import certificate
 from skdpsurv.mechanisms.joint_calibration import (
     MARGIN,
     Part,
@@ -22,6 +21,7 @@ from skdpsurv.mechanisms.joint_calibration import (
     joint_sensitivity,
     with_noise,
 )
+from skdpsurv.mechanisms.newton import certificate
 from skdpsurv.mechanisms.objective import (
     LARGEST_SOLVER_SCALE,
     LEAST_RIDGE,

@@ -26,7 +26,7 @@ REJECT = 1e-9
 
 @dataclass(frozen=True)
 class Listed:
-    """Rungs given node by node."""
+    """LadderLevels given node by node."""
 
     down: list[int]
     up: list[int]
@@ -43,7 +43,7 @@ class Listed:
 
 
 def monotone_rungs(n_cells, rng, reach=6.0):
-    """Rungs as data have them: down falls, up rises, and both are 0 around the answer."""
+    """LadderLevels as data have them: down falls, up rises, and both are 0 around the answer."""
     answer = rng.integers(0, n_cells + 1)
     steps = rng.integers(0, int(reach * UNIT / n_cells) + 2, size=(2, n_cells + 1))
     down = np.where(np.arange(n_cells + 1) >= answer, 0, steps[0])[::-1].cumsum()[::-1]
@@ -52,7 +52,7 @@ def monotone_rungs(n_cells, rng, reach=6.0):
 
 
 def any_rungs(n_cells, rng, reach=6.0):
-    """Rungs without any order along the grid."""
+    """LadderLevels without any order along the grid."""
     return Listed(*rng.integers(0, int(reach * UNIT), size=(2, n_cells + 1)).tolist())
 
 

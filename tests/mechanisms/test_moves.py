@@ -9,13 +9,12 @@ import pytest
 
 from skdpsurv.data.blocks import InMemory, same_records
 from skdpsurv.dp.zcdp import Concentrated
+from skdpsurv.likelihoods.base import moves
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.mechanisms import descent, objective, output
 from skdpsurv.mechanisms.joint_calibration import Part, calibrate_jointly
-from skdpsurv.mechanisms.moments import MeanOfRows, SecondMoments
-from skdpsurv.mechanisms.newton import moves
 from skdpsurv.mechanisms.perturbation import Problem, SharedPrice, Unperturbed, distances
-from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Histograms, Sums
+from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Histograms, MeanOfRows, SecondMoments, Sums
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 
 LIKELIHOOD = Logistic(2, 1.0, 0.5)
@@ -48,7 +47,7 @@ CALIBRATED = {
     "objective": (objective.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
     "output": (output.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
     "Gaussian output": (
-        output.calibrate(LIKELIHOOD.constants, 0.5, 3, 2, law=SphericalGaussian),
+        output.calibrate(LIKELIHOOD.constants, 0.5, 3, 2, distribution=SphericalGaussian),
         Concentrated(0.5),
     ),
     "descent": (descent.calibrate(LIKELIHOOD.constants, 0.5, 3, 2), Concentrated(0.5)),

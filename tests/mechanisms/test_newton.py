@@ -12,12 +12,15 @@ from skdpsurv.data.blocks import InMemory, in_blocks
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import newton
-from skdpsurv.mechanisms.certificate import COMPUTED_PART, Center, Certificate, certificate
 from skdpsurv.mechanisms.newton import (
+    COMPUTED_PART,
     PUBLIC_BOX,
+    Center,
+    Certificate,
     Objective,
     accelerated_gradient,
     accelerated_steps,
+    certificate,
     descent_steps,
     gradient_descent,
     maximum_likelihood,
@@ -120,7 +123,7 @@ def test_certified_under_any_noise(name, kappa, noise):
     )
     coef = minimize(objective, found)
     assert gradient_norm(objective, coef) <= found.tolerance
-    assert np.linalg.norm(coef - objective.center) <= found.reach
+    assert np.linalg.norm(coef - objective.center) <= found.max_distance
 
 
 def test_certified_with_a_pilot_on_a_thinned_sample(monkeypatch):

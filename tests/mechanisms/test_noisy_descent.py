@@ -13,9 +13,8 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.mechanisms import descent, vector_noise
-from skdpsurv.mechanisms.certificate import Certificate, gradient_error
-from skdpsurv.mechanisms.descent import STEPS_RANGE, Descent, apart, calibrate, reach
-from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.descent import STEPS_RANGE, Descent, apart, calibrate, max_distance
+from skdpsurv.mechanisms.newton import Certificate, Objective, gradient_error, minimize
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 
@@ -51,7 +50,7 @@ class TestPrice:
     def test_noise_hides_what_rounding_adds(self, center_norm):
         """On either side, for points as far out as they may be."""
         constants, n = Logistic(D).constants, 10**10
-        rounding = gradient_error(constants, n, center_norm, reach(constants))
+        rounding = gradient_error(constants, n, center_norm, max_distance(constants))
         distance = constants.gradient_sensitivity + 2.0 * rounding
         for how in (
             calibrate(constants, 0.5, n, D, center_norm=center_norm),
@@ -103,10 +102,10 @@ class TestPrice:
             np.testing.assert_array_equal(np.rint(values / step) * step, values)
 
     @pytest.mark.parametrize("seed", range(3))
-    def test_points_stay_within_reach(self, seed):
+    def test_points_stay_within_max_distance(self, seed):
         """However much noise there is: rounding is bounded there and nowhere else."""
         one = problem()
-        far = reach(one.likelihood.constants)
+        far = max_distance(one.likelihood.constants)
         how = replace(one.calibration, kappa=1e-6)
         start, met = np.full(D, 5.0), []
 

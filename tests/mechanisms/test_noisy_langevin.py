@@ -20,7 +20,7 @@ from skdpsurv.mechanisms.descent import (
     LangevinCalibration,
     apart,
     calibrate_langevin,
-    reach,
+    max_distance,
 )
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 
@@ -112,9 +112,9 @@ class TestChain:
         assert variance == pytest.approx(1.0 / total, rel=0.06)
 
     @pytest.mark.parametrize("seed", range(3))
-    def test_points_stay_within_reach(self, seed):
+    def test_points_stay_within_max_distance(self, seed):
         """However much noise there is: rounding is bounded there and nowhere else."""
-        far, start, met = reach(CONSTANTS), np.full(3, 5.0), []
+        far, start, met = max_distance(CONSTANTS), np.full(3, 5.0), []
 
         class Watched(Chain):
             def _gradient(self, point):

@@ -13,8 +13,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.certificate import certificate
-from skdpsurv.mechanisms.newton import LEAST_RIDGE
+from skdpsurv.mechanisms.newton import LEAST_RIDGE, certificate
 from skdpsurv.mechanisms.objective import (
     LARGEST_SOLVER_SCALE,
     LARGEST_SOLVER_SHARE,

@@ -11,8 +11,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.certificate import Certificate, certificate
-from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.newton import Certificate, Objective, certificate, minimize
 from skdpsurv.mechanisms.output import calibrate, calibrate_at
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE

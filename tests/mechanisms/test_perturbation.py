@@ -13,9 +13,8 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import RandomSource, random_source
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.mechanisms import descent, output, perturbation
-from skdpsurv.mechanisms.certificate import Certificate
 from skdpsurv.mechanisms.descent import Descent
-from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.newton import Certificate, Objective, minimize
 from skdpsurv.mechanisms.objective import calibrate
 from skdpsurv.mechanisms.perturbation import Problem, Unperturbed, perturb, perturb_all
 

@@ -10,9 +10,9 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import clip_rows, random_source
-from skdpsurv.mechanisms import moments as module
+from skdpsurv.mechanisms import sums as module
 from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.moments import MeanOfRows
+from skdpsurv.mechanisms.sums import MeanOfRows
 
 
 def rows(n=50, d=3, seed=0):

@@ -10,7 +10,7 @@ import pytest
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.moments import SecondMoments
+from skdpsurv.mechanisms.sums import SecondMoments
 from skdpsurv.mechanisms.vector_noise import SphericalLaplace
 
 
@@ -34,7 +34,7 @@ def no_noise(monkeypatch):
 
 def test_without_noise_they_are_the_sums_of_outer_products(no_noise):
     query = SecondMoments(60, 4, 1.0)
-    step = query.law(1.0).scale / 128  # what add_noise rounds to
+    step = query.distribution(1.0).scale / 128  # what add_noise rounds to
     assert released(query, rows()) == pytest.approx(rows().T @ rows(), abs=step + 60 * 2.0**-14)
 
 
@@ -93,6 +93,6 @@ def test_noise_has_the_stated_deviation():
 
 def test_law_hides_the_sensitivity():
     query = SecondMoments(100, 3, 1.0)
-    assert query.law(0.5).cost(query.sensitivity) <= 0.5 * (1 + 1e-15)
-    assert query.law(0.5).dimension == 6
+    assert query.distribution(0.5).cost(query.sensitivity) <= 0.5 * (1 + 1e-15)
+    assert query.distribution(0.5).dimension == 6
     assert SphericalLaplace(6, 2.0).deviation == pytest.approx(2.0 * math.sqrt(7.0))

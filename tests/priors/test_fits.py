@@ -386,7 +386,7 @@ class TestRefused:
         hidden = replace(
             elsewhere, guarantee=replace(elsewhere.guarantee, public_inputs={"prior": [{"a": 1}]})
         )
-        self.refuse("what its own prior promised", hidden)
+        self.refuse("status of its own prior", hidden)
 
     @pytest.mark.parametrize(
         "values",

@@ -19,8 +19,8 @@ from skdpsurv.hybrid import hybrid_measurements
 from skdpsurv.hybrid.hybrid_measurements import Residuals
 from skdpsurv.hybrid.hybrid_records import nearest
 from skdpsurv.hybrid.selection import LossCurve, record_losses
-from skdpsurv.mechanisms import moments as private_mean
 from skdpsurv.mechanisms import sums
+from skdpsurv.mechanisms import sums as private_mean
 from tests.support.hybrid_records import hybrid_records
 
 EPSILON, ALPHA = 1.0, 1e-7

@@ -19,7 +19,7 @@ from skdpsurv.dp import noise, random, selection
 from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
 from skdpsurv.dp.random import NOISE, RandomSource
-from skdpsurv.mechanisms import ladder, moments, sums, vector_noise
+from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
 from skdpsurv.published import weibull
@@ -202,8 +202,8 @@ INSTEAD = {
     sums._released: _query(),
     sums.Sums.release: _query(),
     sums.Sums.least: _query(),
-    moments.MeanOfRows.release: _query("mean of rows"),
-    moments.SecondMoments.release: _query("second moments of rows"),
+    find("MeanOfRows").release: _query("mean of rows"),
+    find("SecondMoments").release: _query("second moments of rows"),
     Problem.task: _problem,
     find("HazardChain").states: _chain,
     run_count.RunCount.draw: _independent,

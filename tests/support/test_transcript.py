@@ -16,7 +16,8 @@ from skdpsurv import DPKaplanMeierFitter, DPLogisticRegression, DPWeibullFitter,
 from skdpsurv.dp.measurement import Cost
 from skdpsurv.evaluation import released_values
 from skdpsurv.likelihoods.hazard import DiscreteHazard
-from skdpsurv.mechanisms import moments, perturbation, sums, vector_noise
+from skdpsurv.mechanisms import perturbation, sums, vector_noise
+from skdpsurv.mechanisms import sums as moments
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import PublishedWeibullFitter
 from skdpsurv.survival.curves import table as curve_table

@@ -19,12 +19,11 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.measurement import GAUSSIAN, Known, Mechanism, NoisySum
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import Concentrated, Price, stated_price
-from skdpsurv.inference import REACH
+from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.mechanisms import perturbation
-from skdpsurv.mechanisms.certificate import Center
-from skdpsurv.mechanisms.moments import MeanOfRows
+from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.perturbation import (
     Calibrated,
     Minimisers,
@@ -33,7 +32,7 @@ from skdpsurv.mechanisms.perturbation import (
     SharedPrice,
     steps_of,
 )
-from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.mechanisms.sums import HISTOGRAM, MeanOfRows
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.survival.hazards.model import (
@@ -214,7 +213,7 @@ class HazardFit:
 
     def blocks(self, records: Records, pilot: PilotEstimate) -> Blocks[HazardBlock]:
         """Return records as the likelihood takes them."""
-        bound = REACH if self.has_inference else None
+        bound = DOWNWEIGHTING_BOUND if self.has_inference else None
         return records.map(lambda block: block.within(pilot.mean, pilot.radius, bound))
 
     def problem(self, records: Records, pilot: PilotEstimate) -> Problem:
@@ -297,7 +296,7 @@ class RowMean(HazardSum):
     def spans(self) -> list[float]:
         """Return the noise relative to ``data_norm``, the largest norm of a mean."""
         query = self.query({})
-        return [query.law(self.price).scale / query.data_norm]
+        return [query.distribution(self.price).scale / query.data_norm]
 
     def ask(self, known: Known, records: Records) -> FloatArray:
         """Return the exact mean."""

@@ -28,7 +28,7 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.measurement import Known
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.inference import Indirect, Inference, ReleasedMoments, RowMoments
+from skdpsurv.inference import Indirect, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
@@ -200,7 +200,7 @@ class HazardMoments(RowMoments):
             limit=True,
         )
         scale = to_released(pilot.mean, pilot.radius, self.fit.basis)
-        values = Inference.of_found(equation.solve(), scale).values()
+        values = equation.solve().in_coordinates(scale).values()
         # The cap follows from a released life table: post-processing.
         cap = likelihood.max_cumulative_hazard
         return values if cap is None else values | {"inference_cap": np.array([cap])}

@@ -30,12 +30,12 @@ from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, price_of
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.dp.zcdp import Concentrated
+from skdpsurv.likelihoods.base import around
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import descent
 from skdpsurv.mechanisms.descent import LANGEVIN_STEPS_RANGE, Chain, LangevinCalibration
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
-from skdpsurv.mechanisms.newton import around
 from skdpsurv.mechanisms.perturbation import distances
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION, Sanitizer, Target, calibrate
 from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, PilotEstimate, stated_range

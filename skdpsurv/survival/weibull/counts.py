@@ -34,7 +34,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import clip_times, to_lattice
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import BEFORE_PART, SHAPE_RANGE, score_with_before, shape_score
-from skdpsurv.mechanisms.ladder import UNIT, first_rung
+from skdpsurv.mechanisms.ladder import UNIT, first_level
 
 #: Bins between the least and the largest log time: 0.3 % of a time wide for omega = 6.
 N_BINS = 2048
@@ -358,7 +358,7 @@ class ExactLevels:
         return self._first(lambda k: self._score(node, self.largest_mean(k)).to_lower() <= k * UNIT)
 
     def _first(self, reached: Callable[[int], bool]) -> int:
-        return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
+        return first_level(reached, min(self.top, self.table.n_records)) * UNIT
 
     def _score(self, node: int, mean_log_event: float) -> ScoreTable:
         shape = shape_at(node, self.max_shape)

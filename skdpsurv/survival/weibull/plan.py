@@ -34,7 +34,7 @@ from skdpsurv.likelihoods.weibull import (
     maximum_likelihood,
     maximum_likelihood_with_before,
 )
-from skdpsurv.mechanisms.ladder import UNIT, Rungs, draw_cell, highest_level
+from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.survival.weibull.counts import (
     N_BINS,
@@ -335,7 +335,7 @@ class Ladder(Mechanism):
     proof = PROOF
 
     @abstractmethod
-    def levels(self, known: Known, records: CountTable) -> Rungs:
+    def levels(self, known: Known, records: CountTable) -> LadderLevels:
         """Return how many records must change for a shape at each node."""
 
     @property
