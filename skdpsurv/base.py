@@ -23,16 +23,16 @@ from skdpsurv.dp import (
     PrivacyGuarantee,
     PrivacyLeakWarning,
     random_source,
-    silent_arithmetic,
+    suppressed_float_errors,
     weakest_status,
 )
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
-from skdpsurv.dp.guarantee import doubtful_delta, large_epsilon
+from skdpsurv.dp.exact_vectors import require_delta
+from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
+from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.ledger import Receipt
-from skdpsurv.dp.plan import Plan, checked
-from skdpsurv.dp.random import require_delta
-from skdpsurv.dp.refusals import RefusedValueError
-from skdpsurv.dp.zcdp import rho_for
+from skdpsurv.dp.plan import Plan, checked_plan
+from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release, Released, parameters_of
 
@@ -133,12 +133,12 @@ class PrivateEstimator(Released, released=False):
         if charged_first:
             receipt = self._charge(shape, guarantee, messages)
         # What is refused must not depend on settings of NumPy and scikit-learn.
-        with silent_arithmetic(), config_context(assume_finite=False):
+        with suppressed_float_errors(), config_context(assume_finite=False):
             records = self._read(shape, X, y, **options)
         if not charged_first:
             receipt = self._charge(shape, guarantee, messages)
         # Past the charge nothing may fail by the records.
-        with silent_arithmetic():
+        with suppressed_float_errors():
             known = plan.run(records, random_source(self.random_state))
             names = target_names(_target(X, y))
             return self._publish(shape, Published(guarantee, known, names, receipt))
@@ -158,8 +158,8 @@ class PrivateEstimator(Released, released=False):
         messages = list(self._input_warnings(shape, X, _target(X, y), **options))
         if math.isfinite(self.epsilon):
             delta = guarantee.delta or float(getattr(self, "delta", 0.0))
-            messages += large_epsilon(float(self.epsilon))
-            messages += doubtful_delta(delta, guarantee.delta > 0, shape.n_records)
+            messages += epsilon_warnings(float(self.epsilon))
+            messages += delta_warnings(delta, guarantee.delta > 0, shape.n_records)
         return X, y, options, shape, plan, guarantee, messages
 
     def _refuse_unsendable(self, blocks: Blocks[Any], plan: Any) -> None:
@@ -176,7 +176,7 @@ class PrivateEstimator(Released, released=False):
 
     def _guarantee_of_fit(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
         """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent."""
-        with silent_arithmetic():  # and without a ledger, which may charge refusals
+        with suppressed_float_errors():  # and without a ledger, which may charge refusals
             *_, guarantee, messages = self._without_ledger()._prepare(X, y, person, options)
         for message in messages:
             warnings.warn(message, PublicInputWarning, stacklevel=2)
@@ -206,7 +206,7 @@ class PrivateEstimator(Released, released=False):
         Person identifiers are private, and out-of-core data must be read to be counted. So the
         ledger is asked before, and may charge a refusal.
         """
-        with self._refusals_charged(self._status(None)), silent_arithmetic():
+        with self._refusals_charged(self._status(None)), suppressed_float_errors():
             return self._sources(X, y, person=person, **options)
 
     @contextmanager
@@ -215,7 +215,7 @@ class PrivateEstimator(Released, released=False):
         refused = self._precheck_budget(status)
         try:
             yield
-        except RefusedValueError:
+        except InputValueError:
             if self.accountant is not None and self.accountant.charge_refusals:
                 self.accountant.charge(refused, estimator=type(self).__name__)
             raise
@@ -256,7 +256,7 @@ class PrivateEstimator(Released, released=False):
 
     def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
         """Return the shape of the records, the plan and its guarantee: all of it public."""
-        with silent_arithmetic():
+        with suppressed_float_errors():
             shape = self._shape(X, y, **options)
             return shape, *self._plan_and_guarantee(shape)
 
@@ -264,7 +264,9 @@ class PrivateEstimator(Released, released=False):
         if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
             plan = self._plan(shape)
         else:
-            plan = checked(lambda: self._plan(shape), [n for n in DECIDING if hasattr(self, n)])
+            plan = checked_plan(
+                lambda: self._plan(shape), [n for n in DECIDING if hasattr(self, n)]
+            )
         guarantee = plan.guarantee(self._status(shape))
         if guarantee.delta and math.isfinite(guarantee.epsilon):
             require_delta(guarantee.epsilon, guarantee.delta)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.dp import clip_rows, domain
-from skdpsurv.dp.domain import by_pieces, row_pieces
+from skdpsurv.dp.checks import by_pieces, row_pieces
 from skdpsurv.likelihoods.base import gram
 
 

@@ -20,7 +20,7 @@ from skdpsurv.audit.events import (
 )
 from skdpsurv.audit.subject import Subject, audited, private_step, verdict
 from skdpsurv.data.blocks import first
-from skdpsurv.dp import silence
+from skdpsurv.dp import suppressed_warnings
 from skdpsurv.dp.checks import fraction, positive_int, seed, verbosity
 from skdpsurv.dp.types import FloatArray
 
@@ -303,7 +303,7 @@ def _fit(
     subject: Subject, arguments: Mapping[str, Any], seed: int | None, statistic: Statistic | None
 ) -> Numbers:
     # PrivacyLeakWarning for the seed, and whatever an inner estimator says of its data.
-    with silence():
+    with suppressed_warnings():
         fitted = subject.seeded(seed).fit(**arguments)
         if statistic is None:
             return released_numbers(fitted)

@@ -41,8 +41,8 @@ from itertools import repeat
 import numpy as np
 
 from skdpsurv.classification.logistic_measurements import Coefficients, ColumnGroup, GroupFit
+from skdpsurv.dp.privacy_cost import Concentrated, Price, as_laplace, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import Concentrated, Price, amount, as_laplace
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms import descent as noisy_descent
@@ -234,7 +234,7 @@ def public_slope(fit: GroupFit, epsilon: float, n_classes: int) -> float:
 
 def tight(setting: GroupSetting) -> GroupFit:
     """Plan objective perturbation with the package's own calibration."""
-    groups, cap, epsilon = setting.unit_columns(), setting.capped(), amount(setting.price)
+    groups, cap, epsilon = setting.unit_columns(), setting.capped(), epsilon_or_mu(setting.price)
     parts = setting.parts(groups, [group.bound for group in groups], cap)
     whole = setting.whole(cap)
     sensitivity = joint.joint_sensitivity(parts, whole.gradient_sensitivity)
@@ -268,7 +268,7 @@ def output(setting: GroupSetting, *, shrinkage_corrected: bool = False) -> Group
     gaussian = isinstance(setting.price, Concentrated)
     distribution = SphericalGaussian if gaussian else setting.distribution
     calibration = output_perturbation.calibrate_at(
-        constants, amount(setting.price), n, d, setting.ridge(kappa), distribution
+        constants, epsilon_or_mu(setting.price), n, d, setting.ridge(kappa), distribution
     )
     return setting.plan(cap, (group,), (calibration,))
 
@@ -281,7 +281,7 @@ def descent(setting: GroupSetting) -> GroupFit:
     :math:`\tfrac12\mu^2` together (docs/proofs/gaussian).
     """
     groups, cap = setting.unit_columns(), setting.capped()
-    n, mu = setting.n_records, amount(setting.price)
+    n, mu = setting.n_records, epsilon_or_mu(setting.price)
     parts = setting.parts(groups, [group.bound for group in groups], cap)
     whole = setting.whole(cap)
     each = [noisy_descent.apart(part.constants, n, part.center_norm) for part in parts]
@@ -319,7 +319,7 @@ def published(setting: GroupSetting) -> GroupFit:
         ColumnGroup(group, norm, q / (norm * stretch), q * setting.constant / stretch)
         for group, norm, q in zip(setting.groups, norms, weights, strict=True)
     )
-    epsilon = amount(setting.price) / MARGIN
+    epsilon = epsilon_or_mu(setting.price) / MARGIN
     available = (1.0 - SOLVER_SHARE) * epsilon
     ridges = [
         max(n * alpha / norm**2, LEAST_RIDGE * q**2 / 4.0)

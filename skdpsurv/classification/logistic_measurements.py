@@ -47,10 +47,17 @@ from scipy import optimize, special
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import clip_rows, row_weights
-from skdpsurv.dp.measurement import GAUSSIAN, Cost, Known, NoisySum, in_turn, price_of
+from skdpsurv.dp.plan import GAUSSIAN, Known, NoisySum
+from skdpsurv.dp.privacy_cost import (
+    Concentrated,
+    Cost,
+    Price,
+    cost_of,
+    sequential_cost,
+    stated_price,
+)
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
-from skdpsurv.dp.zcdp import Concentrated, Price, stated_price
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, log_odds, log_odds_slope
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Calibrated, Perturbed, Problem
@@ -195,7 +202,7 @@ class GroupFit:
     @property
     def cost(self) -> Cost:
         """Cost of all outputs, one after another on the same records."""
-        return in_turn([price_of(self.price)] * self.n_outputs)
+        return sequential_cost([cost_of(self.price)] * self.n_outputs)
 
     @property
     def gaussian(self) -> bool:
@@ -272,14 +279,14 @@ class FittedGroups(perturbation.Minimisers):
     @property
     def cost(self) -> Cost:
         """Cost of all models together."""
-        return in_turn(fit.cost for fit in self.fits)
+        return sequential_cost(fit.cost for fit in self.fits)
 
     @property
     def proof(self) -> str:  # type: ignore[override]
         """Its proof."""
         return GAUSSIAN if any(fit.gaussian for fit in self.fits) else self.pure
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         groups = [(group.norm, group.factor) for fit in self.fits for group in fit.groups]
         noises = [(c.kappa, c.noise_scale or 1.0) for fit in self.fits for c in fit.calibrations]

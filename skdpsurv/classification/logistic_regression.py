@@ -18,7 +18,7 @@ from skdpsurv.data.cells import stated_classes
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.zcdp import Price, as_laplace, parts, remaining_budget
+from skdpsurv.dp.privacy_cost import Price, as_laplace, remaining_budget, split_gaussian
 from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.linear import log_odds_slope
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
@@ -311,7 +311,7 @@ class DPLogisticRegression(LogisticModel):
         if delta:
             # Squares of mus add up, so that small parts cost little: they get twice their share.
             doubled = [2 * share for share in shares]
-            whole, table, moments = parts(epsilon, delta, [1.0 - sum(shares), *doubled])
+            whole, table, moments = split_gaussian(epsilon, delta, [1.0 - sum(shares), *doubled])
         else:
             table, moments = (share * epsilon for share in shares)
             whole = remaining_budget(epsilon, table, moments)

@@ -24,12 +24,13 @@ from skdpsurv.classification.logistic_measurements import (
 )
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import class_indices, one_vs_rest, stated_classes
+from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import check_unclipped
-from skdpsurv.dp.checks import Check, auto_or, boolean, by, positive, supports_lazy_input, zero_or
+from skdpsurv.dp.checks import Check, auto_or, boolean, custom, positive, zero_or
+from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.references import DOUBLES
-from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES
@@ -122,7 +123,7 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
         "alpha": auto_or(zero_or(positive())),
         "fit_intercept": boolean,
         "intercept_scaling": positive(),
-        "classes": by(stated_classes),
+        "classes": custom(stated_classes),
         "prior": is_prior,
     }
 
@@ -217,7 +218,9 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
 
     def _score_of(self, y: ArrayLike, predicted: NDArray[Any], sample_weight: Any) -> float:
         # scikit-learn's own message may quote labels.
-        found = attempted(lambda: float(accuracy_score(y, predicted, sample_weight=sample_weight)))
+        found = call_or_none(
+            lambda: float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        )
         if found is None:
             raise ValueError("y must hold a label for each row of X, of the same type as classes.")
         return float(found)

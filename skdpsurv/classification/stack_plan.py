@@ -35,7 +35,7 @@ from skdpsurv.dp import RandomSource
 from skdpsurv.dp.checks import (
     Check,
     Parameters,
-    by,
+    custom,
     is_list,
     list_of,
     number_in,
@@ -43,8 +43,8 @@ from skdpsurv.dp.checks import (
     positive,
     rule_of,
 )
-from skdpsurv.dp.measurement import Cost, Distances, Known, at_once
-from skdpsurv.dp.plan import Disjoint, Node
+from skdpsurv.dp.plan import Disjoint, Distances, Known, Node
+from skdpsurv.dp.privacy_cost import Cost, disjoint_cost
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.linear import probability
@@ -112,7 +112,7 @@ class FeaturePartition(Parameters):
 
     _rules: ClassVar[dict[str, Check]] = {
         "groups": optional(GROUPS),
-        "importances": by(relative_importances),
+        "importances": custom(relative_importances),
         "norms": optional(BOUNDS),
     }
 
@@ -254,7 +254,7 @@ class ModelsBelow(FittedGroups):
     @property
     def cost(self) -> Cost:
         """Cost of the models of one part: a record is in no other."""
-        return at_once(fit.cost for fit in self.fits)
+        return disjoint_cost(fit.cost for fit in self.fits)
 
     def stated(self) -> dict[str, Any]:
         """Return how epsilon is spent on the first part, as on all."""

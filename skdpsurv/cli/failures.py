@@ -19,7 +19,7 @@ import typer
 
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import TIMES_ALONE
-from skdpsurv.dp import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
+from skdpsurv.dp import BudgetExceededError, InputValueError, PrivacyLeakWarning
 
 _KINDS = ["internal", "parameter", "data", "description", "budget", "ledger", "output"]
 _KINDS += ["missing package", "refuted"]
@@ -38,7 +38,7 @@ class CommandError(Exception):
         self.kind = kind
 
 
-class RefusedFileError(CommandError, RefusedValueError):
+class RefusedFileError(CommandError, InputValueError):
     """A file that cannot be read because of its records."""
 
 

@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import (
     Expression,
     Feature,
@@ -22,9 +23,9 @@ from skdpsurv.data.feature import (
     warn_of_wide_bounds,
 )
 from skdpsurv.data.shape import refuse_moments
-from skdpsurv.dp import RefusedValueError, call_without_data, refuse_masked, silence
-from skdpsurv.dp.checks import is_lazy, one_of, one_row, supports_lazy_input
-from skdpsurv.dp.refusals import attempted, refuse_foreign_cells
+from skdpsurv.dp import InputValueError, call_without_data, refuse_masked, suppressed_warnings
+from skdpsurv.dp.checks import is_lazy, one_of
+from skdpsurv.dp.input_errors import call_or_none, refuse_foreign_cells
 from skdpsurv.dp.types import FloatArray
 
 Bound = float | ArrayLike | Mapping[str, float]
@@ -178,7 +179,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if not hasattr(self, "n_features_in_"):
             # A fitted copy returns a container with names, if set_output asks for one.
-            with silence():
+            with suppressed_warnings():
                 scaled: FloatArray = clone(self).fit(X).transform(X)
             return scaled
         values, _, (centre, half_width) = self._read(self, X)
@@ -205,7 +206,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Values in the units of ``lower`` and ``upper``.
         """
         fitted = hasattr(self, "n_features_in_")
-        with silence():  # scaled rows may have lost their names
+        with suppressed_warnings():  # scaled rows may have lost their names
             noting = self if fitted else clone(self)
             values, _, (centre, half_width) = self._read(noting, X, reset=not fitted)
         return np.asarray(centre + half_width * values)
@@ -294,7 +295,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ):
             if (columns := wrong.any(axis=0)).any():
                 where = _label(names, columns.argmax())
-                raise RefusedValueError(f"X must not contain {what}, found in {where}.{more}")
+                raise InputValueError(f"X must not contain {what}, found in {where}.{more}")
         return values, names, scale
 
     def _ends(self, names: Sequence[str] | None, n_features: int) -> tuple[FloatArray, FloatArray]:
@@ -338,7 +339,7 @@ def _per_column(name: str, bound: Any, names: Sequence[str] | None, n_features: 
             wrong_names = ", ".join(sorted(map(repr, wrong)))
             raise ValueError(f"{name} must hold exactly the columns of X, unlike {wrong_names}.")
         bound = [bound[column] for column in names]
-    values = attempted(np.asarray, bound, np.float64)
+    values = call_or_none(np.asarray, bound, np.float64)
     if values is None or values.shape not in ((), (n_features,)) or not np.isfinite(values).all():
         raise ValueError(
             f"{name} must be a finite number, a list of one for each of the {n_features} columns "

@@ -23,8 +23,8 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from skdpsurv.data.shape import is_frame, refuse_no_target, require_one_each
-from skdpsurv.dp import RefusedValueError, call_without_data, refuse_masked, silent_arithmetic
-from skdpsurv.dp.refusals import FLOATS, NO_TABLE, NUMBERS, REAL, TEXT, all_of, attempted
+from skdpsurv.dp import InputValueError, call_without_data, refuse_masked, suppressed_float_errors
+from skdpsurv.dp.input_errors import FLOATS, NO_TABLE, NUMBERS, REAL, TEXT, all_of, call_or_none
 from skdpsurv.dp.types import FloatArray, IndexArray
 
 #: Doubles from here on stand for several whole numbers each.
@@ -41,8 +41,8 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?
 
 def quietly(read: Callable[..., Any], *args: Any) -> Any:
     """Return what a reader returns; None if it raises anything at all."""
-    with silent_arithmetic():
-        return attempted(read, *args)
+    with suppressed_float_errors():
+        return call_or_none(read, *args)
 
 
 def numbers(column: Any) -> FloatArray:
@@ -284,7 +284,7 @@ class LoneRows:
         found = [quietly(numbers, column) for column in columns]
         wrong = [str(name) for name, one in zip(labels, found, strict=True) if one is None]
         if wrong:
-            raise RefusedValueError(
+            raise InputValueError(
                 f"X must hold numbers alone for this model, unlike in {', '.join(wrong)}: let the "
                 "model state columns=PublicColumns(...), or encode the columns beforehand, row by "
                 "row."
@@ -337,7 +337,7 @@ def _plain_cell(cell: Any) -> Any:
 
 def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
     """Return the labels that the caller states, in their order."""
-    made: NDArray[Any] | None = attempted(np.asarray, labels)
+    made: NDArray[Any] | None = call_or_none(np.asarray, labels)
     stated = np.empty(0) if made is None else made  # ragged
     mixed = stated.dtype.kind in "US" and not all(isinstance(c, str) for c in labels)  # type: ignore[union-attr]
     if stated.dtype.kind == "O" and stated.ndim == 1 and all(isinstance(c, str) for c in stated):
@@ -361,7 +361,7 @@ def label_indices(
 ) -> IndexArray:
     """Return each record's label as its index among stated ones: a function of that label alone."""
     refuse_masked(values, name)
-    found: IndexArray | None = attempted(positions, values, stated.tolist(), LABELS)
+    found: IndexArray | None = call_or_none(positions, values, stated.tolist(), LABELS)
     if found is None or (found < 0).any():
         raise ValueError(
             error or f"{name} must hold, for each record, one of the labels in {among}."
@@ -386,9 +386,9 @@ def class_indices(
         raise ValueError("y must be a 1d array of class labels, without fields.")
     require_one_each(labels.shape[0], n_records)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise RefusedValueError("y contains NaN or infinity; every record must have a label.")
+        raise InputValueError("y contains NaN or infinity; every record must have a label.")
     if _validated(type_of_target, labels) not in ("binary", "multiclass"):
-        raise RefusedValueError(
+        raise InputValueError(
             "Unknown label type: y must hold class labels, not continuous values."
         )
     found, index = _validated(np.unique, labels, return_inverse=True)
@@ -410,4 +410,4 @@ def _validated(function: Any, *args: Any, **options: Any) -> Any:
         foreign = not isinstance(error, TypeError | ValueError)
         if foreign or "Expected 2D" in message or "X must" in message:
             message = "y must be a 1d array of class labels: numbers or text, not both."
-    raise RefusedValueError(message)
+    raise InputValueError(message)

@@ -20,7 +20,7 @@ import numpy as np
 
 from skdpsurv.data.cells import days, numbers, positions, quietly
 from skdpsurv.data.feature import Expression, Feature
-from skdpsurv.dp import RefusedValueError
+from skdpsurv.dp import InputValueError
 from skdpsurv.dp.checks import choice, one_of, optional
 from skdpsurv.dp.types import FloatArray
 
@@ -79,7 +79,7 @@ class ColumnKind:
         return values
 
     def _refusal(self, rule: str, remedy: str = "") -> ValueError:
-        return RefusedValueError(f"X {rule} column {self.column!r}{remedy and ': '}{remedy}.")
+        return InputValueError(f"X {rule} column {self.column!r}{remedy and ': '}{remedy}.")
 
     def encode(self, values: Any) -> list[Any]:
         """Return what was read as features, an array for each."""

@@ -27,12 +27,12 @@ from skdpsurv.data.blocks import (
     new_records,
     pairwise_sum,
 )
-from skdpsurv.dp import silent_arithmetic
-from skdpsurv.dp.refusals import RefusedValueError, attempted, step_of_callers
+from skdpsurv.dp import suppressed_float_errors
+from skdpsurv.dp.input_errors import InputValueError, call_or_none, call_user_step
 
 UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
 #: Errors whose messages are this package's own, but not subclasses, as of Unicode and of pandas.
-OWN = (ValueError, TypeError, RefusedValueError)
+OWN = (ValueError, TypeError, InputValueError)
 #: Number of sums that one task adds: a power of 2 gives the tree of ``pairwise_sum``.
 SPLIT_EVERY = 8
 #: Blocks are persisted if this many times their size fits into memory.
@@ -97,14 +97,14 @@ class DaskBlocks(Blocks[Block]):
         """Return tasks for the first record of each name; names travel among workers alone."""
         from dask.base import persist
 
-        each = step_of_callers(lambda: self._tasks(names, ()), UNREAD)
+        each = call_user_step(lambda: self._tasks(names, ()), UNREAD)
         new = task(_new_records, *each)
         first = [
             task(guarded_call, FirstRecords, task(guarded_call, itemgetter(i), new), given)
             for i, given in enumerate(task(guarded_call, fingerprint, one) for one in each)
         ]
         # Small, and otherwise computed again in every pass.
-        found: Sequence[Any] = step_of_callers(lambda: persist(*first), UNREAD)
+        found: Sequence[Any] = call_user_step(lambda: persist(*first), UNREAD)
         return found
 
     def persist(self, share: float = 1.0) -> DaskBlocks[Block]:
@@ -113,7 +113,7 @@ class DaskBlocks(Blocks[Block]):
 
         n_bytes = self.n_bytes * share
         room = n_bytes * MEMORY_FACTOR <= _memory(self.client)
-        parts = step_of_callers(lambda: persist(*self.parts), UNREAD) if room else self.parts
+        parts = call_user_step(lambda: persist(*self.parts), UNREAD) if room else self.parts
         return DaskBlocks(parts, n_bytes, self.client)
 
     def _computed(self, tasks: Sequence[Any]) -> Sequence[Any]:
@@ -128,7 +128,7 @@ class DaskBlocks(Blocks[Block]):
             except Exception as error:
                 gone = isinstance(error, CancelledError) or type(error).__name__ == "KilledWorker"
             if not gone:  # it was a step of whoever made the collection
-                raise RefusedValueError(UNREAD)
+                raise InputValueError(UNREAD)
         raise RuntimeError(
             "Dask's client or its workers went away. Nothing is released; what was charged before "
             "stays charged."
@@ -158,7 +158,7 @@ def sendable(value: Any) -> bool:
         return True
     # As Dask does it, but without its log of what cannot be pickled; arrays are not copied.
     pickled = partial(dumps, protocol=5, buffer_callback=lambda buffer: None)
-    return attempted(pickled, value) is not None
+    return call_or_none(pickled, value) is not None
 
 
 def _memory(client: Any) -> float:
@@ -206,7 +206,7 @@ def guarded_call(function: Callable[..., Any], *arguments: Any) -> Any:
         if isinstance(one, RemoteError | EmptyBlock):
             return one
     try:
-        with silent_arithmetic():
+        with suppressed_float_errors():
             return function(*arguments)
     except KeyboardInterrupt:
         raise

@@ -28,9 +28,10 @@ from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.data.feature import known_names as known_names
-from skdpsurv.dp import RefusedValueError, call_without_data, check_finite, silence
-from skdpsurv.dp.refusals import attempted
-from skdpsurv.dp.types import FloatArray, frozen, thawed
+from skdpsurv.dp import InputValueError, call_without_data, check_finite, suppressed_warnings
+from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.types import FloatArray
 
 Features = list[Feature]
 #: Limits that nobody reaches by honest means: on features, as of polynomials in many columns, and
@@ -294,7 +295,7 @@ def rebuild(description: Any, depth: int = 0) -> Any:
     """Return the transformer that :func:`describe` described, not fitted."""
     if description is None:
         return "passthrough"
-    found = attempted(_rebuilt, description, depth + 1) if depth < MOST_NESTED else None
+    found = call_or_none(_rebuilt, description, depth + 1) if depth < MOST_NESTED else None
     if found is None:
         raise ValueError("columns of a release must describe public steps, as its schema has it.")
     return found
@@ -333,7 +334,7 @@ def encoded(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> F
     """Return the features of raw rows."""
     rows = _walked(step, X, n_columns, names, None)
     if not np.isfinite(rows).all():
-        raise RefusedValueError(
+        raise InputValueError(
             "columns must make finite numbers of X: it contains NaN or infinity, or values beyond "
             "all bounds."
         )
@@ -358,7 +359,7 @@ def _walked(
 ) -> FloatArray:
     known = column_names(step, n_columns, names)
     table = as_table(X, known)
-    with silence():  # a warning of scikit-learn would be about a record
+    with suppressed_warnings():  # a warning of scikit-learn would be about a record
         return _numbers(_through(step, table, raw_features(known), beyond))
 
 
@@ -400,7 +401,7 @@ def _numbers(X: Any) -> FloatArray:
         return np.asarray(rows.to_numpy(dtype=np.float64, na_value=np.nan))
     read = [quietly(numbers, rows.iloc[:, j]) for j in range(rows.shape[1])]
     if any(column is None for column in read):
-        raise RefusedValueError("X must hold numbers alone in columns of numbers.")
+        raise InputValueError("X must hold numbers alone in columns of numbers.")
     return np.column_stack(read)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.dp.checks import positive_number
-from skdpsurv.dp.refusals import MATRIX, all_of, attempted
+from skdpsurv.dp.input_errors import MATRIX, all_of, call_or_none
 from skdpsurv.dp.types import BoolArray, FloatArray
 
 #: Rows that are worked on at once, times columns. Two or three such arrays of doubles fit a
@@ -225,12 +225,12 @@ def as_float_array(values: ArrayLike, name: str) -> FloatArray:
     ValueError
         If the values are not numbers, or the rows differ in length.
     """
-    array: NDArray[Any] | None = attempted(np.asarray, values)
+    array: NDArray[Any] | None = call_or_none(np.asarray, values)
     found: FloatArray | None = None
     if array is not None and (array.dtype.kind in "biuf" or _is_plain(array)):
         # Long doubles overflow to infinity; text may be no number.
         with np.errstate(all="ignore"):
-            found = attempted(partial(np.asarray, dtype=np.float64), array)
+            found = call_or_none(partial(np.asarray, dtype=np.float64), array)
     if found is None:
         raise ValueError(f"{name} must be an array of real numbers.")
     return found

@@ -44,19 +44,19 @@ from fractions import Fraction
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from skdpsurv.dp.random import RandomSource
-from skdpsurv.dp.references import reference
-from skdpsurv.dp.selection import RunCount
-from skdpsurv.dp.zcdp import (
+from skdpsurv.dp.noise import RandomSource
+from skdpsurv.dp.privacy_cost import (
     MARGIN,
     SLACK,
     Concentrated,
     Price,
-    amount,
+    compose_gaussian,
     epsilon_at,
-    overhead,
-    together,
+    epsilon_or_mu,
+    rdp_conversion_term,
 )
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.selection import RunCount
 
 #: Orders at which the divergences of a search are stated, and at which its epsilon is looked for.
 ORDERS = tuple(1.0 + 2.0 ** (step / 8.0) for step in range(-24, 81))
@@ -106,7 +106,10 @@ def divergence(rho: float, order: float, count: RunCount) -> float:
 def worth(rho: float, delta: float, count: RunCount, refit_rho: float = 0.0) -> float:
     """Return the epsilon at delta of a search, and a last fit to all records."""
     each: Iterator[float] = (
-        divergence(rho, order, count) + order * refit_rho * MARGIN + overhead(order, delta) + SLACK
+        divergence(rho, order, count)
+        + order * refit_rho * MARGIN
+        + rdp_conversion_term(order, delta)
+        + SLACK
         for order in ORDERS
     )
     return min(each)
@@ -131,8 +134,8 @@ def run_rho(epsilon: float, delta: float, count: RunCount, refit_rho: float = 0.
     Examples
     --------
     >>> from skdpsurv.dp.selection import RunCount
-    >>> from skdpsurv.dp.measurement import run_rho
-    >>> from skdpsurv.dp.zcdp import epsilon_at
+    >>> from skdpsurv.dp.plan import run_rho
+    >>> from skdpsurv.dp.privacy_cost import epsilon_at
     >>> ten = RunCount.with_mean(0.0, 10.0)
     >>> round(1.0 / epsilon_at(run_rho(1.0, 1e-6, ten), 1e-6), 2)  # epsilons of one run
     1.71
@@ -246,7 +249,7 @@ def price_of(price: Price) -> Cost:
     ValueError
         If the price is negative: it would pay for others.
     """
-    if not amount(price) >= 0.0:
+    if not epsilon_or_mu(price) >= 0.0:
         raise ValueError(f"a price must not be negative, got {price}.")
     return Cost(((price,),))
 
@@ -277,7 +280,7 @@ def at_random(runs: Iterable[Cost], count: RunCount) -> Cost:
 def _number(price: AnyPrice) -> float | Fraction:
     """Return an epsilon, or mu."""
     assert not isinstance(price, BestOfRuns)
-    return price if isinstance(price, Fraction) else amount(price)
+    return price if isinstance(price, Fraction) else epsilon_or_mu(price)
 
 
 def _needs_delta(prices: Prices) -> bool:
@@ -308,7 +311,7 @@ def _rho_of(prices: Prices) -> float:
 
 def _mu_of(prices: Prices) -> Concentrated:
     """Return the price of all in zCDP, as mu: an epsilon counts for that much."""
-    return together(*(Concentrated(float(_number(price))) for price in prices))
+    return compose_gaussian(*(Concentrated(float(_number(price))) for price in prices))
 
 
 #: Where all Gaussian noise is proved.
@@ -356,7 +359,7 @@ class Measurement(ABC):
         """What it costs: the price."""
         return price_of(self.price)
 
-    def spans(self) -> Iterable[float]:
+    def scales(self) -> Iterable[float]:
         """Return public numbers that must be neither huge nor tiny."""
         return ()
 
@@ -429,9 +432,9 @@ class NoisySum(Measurement):
         """Return how far exact answers are apart, and how far the query says they may be."""
         return self.query(known).distances(self.ask(known, one), self.ask(known, other))
 
-    def spans(self) -> Iterable[float]:
+    def scales(self) -> Iterable[float]:
         """Return the inverse of the price."""
-        return [1.0 / amount(self.price)]
+        return [1.0 / epsilon_or_mu(self.price)]
 
 
 class Mechanism(Measurement):

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.dp.checks import positive_int, positive_number
-from skdpsurv.dp.domain import as_float_array, check_finite
-from skdpsurv.dp.random import RandomSource, exact_spherical_gaussian, exact_spherical_laplace
+from skdpsurv.dp.exact_vectors import exact_spherical_gaussian, exact_spherical_laplace
+from skdpsurv.dp.input_errors import as_float_array, check_finite
+from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: One integer, or an array of them.
@@ -355,10 +356,10 @@ def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> Flo
     the direction is that of a standard normal vector.
 
     The theorem is for real numbers. With operating-system entropy the doubles are those nearest to
-    a draw in :data:`~skdpsurv.dp.random.DIGITS` digits, whose law is this one within a
+    a draw in :data:`~skdpsurv.dp.exact_vectors.DIGITS` digits, whose law is this one within a
     total variation of 1e-30. But the last bits of a float sum betray its terms: add the draw of
-    :func:`~skdpsurv.dp.random.exact_spherical_laplace` by
-    :meth:`~skdpsurv.dp.random.ExactVector.added_to`, which rounds the sum exactly, as
+    :func:`~skdpsurv.dp.exact_vectors.exact_spherical_laplace` by
+    :meth:`~skdpsurv.dp.exact_vectors.ExactVector.added_to`, which rounds the sum exactly, as
     the estimators do. A seeded source's draw is made in doubles, whose tails end: it is
     reproducible and hence not private.
 

@@ -1,7 +1,7 @@
 """A plan: a tree of measurements, made for a budget that its composition does not exceed.
 
-Leaves are measurements (:mod:`skdpsurv.dp.measurement`). Nodes say how they compose
-(:mod:`skdpsurv.dp.measurement`): one after another; within a total that is divided in view of what
+Leaves are measurements (:mod:`skdpsurv.dp.plan`). Nodes say how they compose
+(:mod:`skdpsurv.dp.plan`): one after another; within a total that is divided in view of what
 was released; on records that share nobody; the best of a random number of runs. A plan is made from
 public numbers alone, before anything is charged. Its guarantee is computed: what it states is the
 budget, and a delta only if a measurement needs one.
@@ -17,10 +17,18 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
-from skdpsurv.dp.measurement import Cost, Known, Measurement, at_once, at_random, in_turn, price_of
-from skdpsurv.dp.random import RandomSource
-from skdpsurv.dp.selection import RunCount, uniform_below
-from skdpsurv.dp.zcdp import Price, stated_price
+from skdpsurv.dp.noise import RandomSource, uniform_below
+from skdpsurv.dp.plan import Known, Measurement
+from skdpsurv.dp.privacy_cost import (
+    Cost,
+    Price,
+    cost_of,
+    disjoint_cost,
+    random_runs_cost,
+    sequential_cost,
+    stated_price,
+)
+from skdpsurv.dp.selection import RunCount
 
 #: Ridges and scales of noise that double precision can work with.
 SPAN = (1e-12, 1e12)
@@ -65,14 +73,14 @@ class Sequential(Several):
 
     def __post_init__(self) -> None:
         if self.total is not None:
-            _require(in_turn(node.cost for node in self.nodes), self.total)
+            _require(sequential_cost(node.cost for node in self.nodes), self.total)
 
     @property
     def cost(self) -> Cost:
         """All together."""
         if self.total is not None:
-            return price_of(self.total)
-        return in_turn(node.cost for node in self.nodes)
+            return cost_of(self.total)
+        return sequential_cost(node.cost for node in self.nodes)
 
     def stated(self) -> dict[str, Any]:
         """Return what each states, and the total."""
@@ -112,7 +120,7 @@ class Total(Several):
     @property
     def cost(self) -> Cost:
         """The total, whatever is chosen."""
-        return price_of(self.total)
+        return cost_of(self.total)
 
     @property
     def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
@@ -150,7 +158,7 @@ class Disjoint(Several):
     @property
     def cost(self) -> Cost:
         """The dearest: a replaced record is in one of the sets."""
-        return at_once(node.cost for node in self.nodes)
+        return disjoint_cost(node.cost for node in self.nodes)
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return what is released of each set: later ones see what came before."""
@@ -184,7 +192,7 @@ class RandomlyMany(Several):
     @property
     def cost(self) -> Cost:
         """What the best of all runs costs: how many there were does not matter."""
-        return at_random([self.run_each.cost], self.count)
+        return random_runs_cost([self.run_each.cost], self.count)
 
     @property
     def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
@@ -210,7 +218,7 @@ Node = Measurement | Sequential | Total | Disjoint | RandomlyMany
 
 def _require(cost: Cost, total: Price) -> None:
     """Refuse what costs more than a total."""
-    whole = price_of(total)
+    whole = cost_of(total)
     within = cost.epsilon <= whole.epsilon
     if not whole.is_pure:
         within = cost.rho is not None and whole.rho is not None and cost.rho <= whole.rho
@@ -331,9 +339,9 @@ class Plan:
         """Return the values that the guarantee takes to be public."""
         return {**self.inputs, **self.tree.stated()}
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        return [span for leaf in self.leaves for span in leaf.spans()]
+        return [span for leaf in self.leaves for span in leaf.scales()]
 
     def guarantee(self, status: str) -> PrivacyGuarantee:
         """Return what the whole promises; the status is the weakest of all."""
@@ -374,7 +382,7 @@ def checked(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
     """
     try:
         plan = make()
-        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.spans())
+        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.scales())
     except ArithmeticError:
         fits = False
     if not fits:

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.dp.checks import positive_number
-from skdpsurv.dp.domain import as_float_array, check_finite
-from skdpsurv.dp.random import RandomSource
+from skdpsurv.dp.input_errors import as_float_array, check_finite
+from skdpsurv.dp.noise import RandomSource
 
 
 def permute_and_flip(

@@ -185,7 +185,7 @@ def epsilon_at(rho: float, delta: float) -> float:
 
     Examples
     --------
-    >>> from skdpsurv.dp.zcdp import epsilon_at
+    >>> from skdpsurv.dp.privacy_cost import epsilon_at
     >>> round(epsilon_at(0.02, 1e-6), 2)
     0.9
     """
@@ -224,7 +224,7 @@ def rho_for(epsilon: float, delta: float) -> float:
 
     Examples
     --------
-    >>> from skdpsurv.dp.zcdp import epsilon_at, rho_for
+    >>> from skdpsurv.dp.privacy_cost import epsilon_at, rho_for
     >>> epsilon_at(rho_for(1.0, 1e-6), 1e-6) <= 1.0
     True
     """
@@ -262,7 +262,7 @@ def of_pure(epsilon: float, order: float) -> float:
 
     Examples
     --------
-    >>> from skdpsurv.dp.zcdp import of_pure
+    >>> from skdpsurv.dp.privacy_cost import of_pure
     >>> round(of_pure(0.1, 10.0), 3), round(of_pure(3.0, 10.0), 2)
     (0.044, 2.99)
     """

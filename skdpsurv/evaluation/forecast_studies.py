@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdpsurv.data.target import survival_target
-from skdpsurv.dp.refusals import silence
+from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.forecast_records import Column, HazardTruth, LabelTruth, Pairs, Table
 from skdpsurv.survival.hazards.base import SurvivalRegression
@@ -56,7 +56,7 @@ def _fitted(
     """Return a copy of an estimator, fitted to simulated records with seeded noise."""
     model = clone(estimator)
     model.set_params(epsilon=epsilon, random_state=int(rng.integers(2**31)))
-    with silence():  # a seed voids the guarantee, but these records are nobody's
+    with suppressed_warnings():  # a seed voids the guarantee, but these records are nobody's
         return model.fit(*records, **options)
 
 

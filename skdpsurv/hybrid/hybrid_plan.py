@@ -19,9 +19,9 @@ import numpy as np
 
 from skdpsurv.dp import zcdp
 from skdpsurv.dp.checks import list_of, positive
+from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.plan import Plan, Sequential
-from skdpsurv.dp.random import require_theorem
-from skdpsurv.dp.zcdp import Concentrated, Price
+from skdpsurv.dp.privacy_cost import Concentrated, Price
 from skdpsurv.hybrid.hybrid_measurements import (
     CLIPPED_SHARE,
     CellCounts,

@@ -28,9 +28,16 @@ from numpy.typing import NDArray
 from skdpsurv.data.cells import LARGEST_FLOAT
 from skdpsurv.data.shape import column_index
 from skdpsurv.dp import check_finite, refuse_masked
-from skdpsurv.dp.domain import as_float_array
+from skdpsurv.dp.input_errors import (
+    FLOATS,
+    NO_TABLE,
+    REAL,
+    TEXT,
+    all_of,
+    as_float_array,
+    call_or_none,
+)
 from skdpsurv.dp.references import reference
-from skdpsurv.dp.refusals import FLOATS, NO_TABLE, REAL, TEXT, all_of, attempted
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: Proof of all measurements of private records.
@@ -95,7 +102,7 @@ def refuse_sparse(X: Any) -> None:
 
 def _two_dimensional(X: Any) -> NDArray[Any]:
     # Lists may mix numbers and text, of which NumPy would make text.
-    array = X if isinstance(X, np.ndarray) else attempted(partial(np.asarray, dtype=object), X)
+    array = X if isinstance(X, np.ndarray) else call_or_none(partial(np.asarray, dtype=object), X)
     if array is None or array.ndim != 2:
         raise ValueError(NO_TABLE)
     if array.dtype.kind == "c":
@@ -167,7 +174,7 @@ def places_of(labels: NDArray[Any], known: Sequence[Any]) -> IntArray:
     A label that has no hash, or fails to be compared, is another label.
     """
     places = {label: place for place, label in enumerate(known)}
-    found = (attempted(places.get, label) for label in labels.tolist())
+    found = (call_or_none(places.get, label) for label in labels.tolist())
     return np.array([len(known) if place is None else place for place in found], dtype=np.int64)
 
 

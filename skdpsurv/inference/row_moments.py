@@ -24,8 +24,8 @@ from scipy.stats import qmc
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import random_source
-from skdpsurv.dp.domain import row_pieces
-from skdpsurv.dp.measurement import Known, NoisySum
+from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.mechanisms.sums import SecondMoments
@@ -136,7 +136,7 @@ class RowMoments(NoisySum):
         """Return the query for lengthened rows in units of :attr:`longest`."""
         return SecondMoments(self.n_records, self.n_features + 1, 1.0)
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         return [self.query({}).distribution(self.price).scale]
 
     @property

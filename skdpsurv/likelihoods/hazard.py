@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.domain import CHUNK_ELEMENTS, by_pieces
+from skdpsurv.dp.checks import CHUNK_ELEMENTS, by_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods import hazard_kernel as kernel
 from skdpsurv.likelihoods.base import (

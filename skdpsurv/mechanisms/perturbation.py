@@ -21,10 +21,10 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from skdpsurv.data.blocks import Blocks, InMemory
-from skdpsurv.dp import RandomSource, silent_arithmetic
-from skdpsurv.dp.measurement import Distances, Known, Mechanism
+from skdpsurv.dp import RandomSource, suppressed_float_errors
+from skdpsurv.dp.plan import Distances, Known, Mechanism
+from skdpsurv.dp.privacy_cost import Concentrated, Price, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import Concentrated, Price, amount
 from skdpsurv.likelihoods.base import Likelihood, Move, PrivacyConstants, moves
 from skdpsurv.mechanisms import descent, objective
 from skdpsurv.mechanisms import output as output_perturbation
@@ -228,7 +228,7 @@ def distances(problems: Sequence[Problem], others: Sequence[Problem]) -> Distanc
             costs.setdefault(mine.price, []).append(most)
     nearest = [(what, *max(pairs, key=lambda p: p[0] / p[1])) for what, pairs in found.items()]
     shared = [
-        ("all that is hidden together", _total(each, price.price), amount(price.price))
+        ("all that is hidden together", _total(each, price.price), epsilon_or_mu(price.price))
         for price, each in costs.items()
     ]
     return nearest + shared
@@ -241,7 +241,7 @@ def _total(costs: Sequence[float], price: Price) -> float:
 
 def _computed(task: Objective | Descent, certificate: Certificate | None) -> Perturbed:
     # Warnings that the caller silenced are not silent in threads and processes.
-    with silent_arithmetic():
+    with suppressed_float_errors():
         if isinstance(task, Descent):
             mean, gradient = task.run()
             return Perturbed(mean, mean + gradient / task.calibration.kappa)
@@ -297,7 +297,7 @@ def calibrate(
     noise at an epsilon; a mu has Gaussian noise.
     """
     gaussian = isinstance(price, Concentrated)
-    public = constants, amount(price), n_records, n_params, alpha
+    public = constants, epsilon_or_mu(price), n_records, n_params, alpha
     if gaussian and method == "noisy_gd":
         return descent.calibrate(*public, center_norm=center.norm)
     if method == "obj_pert" and not gaussian:

@@ -53,12 +53,22 @@ from skdpsurv.dp import (
     permute_and_flip,
     to_lattice,
 )
-from skdpsurv.dp.domain import row_pieces
-from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, in_turn, price_of
-from skdpsurv.dp.random import require_theorem
+from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.exact_vectors import require_theorem
+from skdpsurv.dp.plan import Distances, Known, Mechanism
+from skdpsurv.dp.privacy_cost import (
+    MARGIN,
+    Concentrated,
+    Cost,
+    Price,
+    cost_of,
+    divide_budget,
+    epsilon_or_mu,
+    sequential_cost,
+    share_of,
+)
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import MARGIN, Concentrated, Price, amount, at_most, part
 from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, calibrated_noise
 
 #: The proof of all queries of integers.
@@ -165,8 +175,8 @@ class Histograms(Integers):
     def each(self, price: Price) -> Price:
         """Return the price of one: epsilons add up, and squares of mus."""
         if isinstance(price, Concentrated):
-            return part(price, 1.0 / math.sqrt(self.number) / MARGIN)
-        return at_most(price, Fraction(self.number))
+            return share_of(price, 1.0 / math.sqrt(self.number) / MARGIN)
+        return divide_budget(price, Fraction(self.number))
 
     def release(self, exact: Sequence[IntArray], price: Price, source: RandomSource) -> Any:
         return [HISTOGRAM.release(one, self.each(price), source) for one in exact]
@@ -298,9 +308,9 @@ class Choices(Mechanism):
 
     @property
     def cost(self) -> Cost:
-        return in_turn([price_of(self.each)] * len(self.queries))
+        return sequential_cost([cost_of(self.each)] * len(self.queries))
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         return [1.0 / self.price]
 
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
@@ -350,7 +360,7 @@ class MeanOfRows:
         return np.asarray(total * (2.0**-30 * self.data_norm / self.n_records))
 
     def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
-        if math.isinf(amount(price)):
+        if math.isinf(epsilon_or_mu(price)):
             return exact
         return add_noise(exact, self.distribution(price), source)
 

@@ -1,7 +1,7 @@
 """Noise on a vector: its distribution, and sums with it that are rounded to a public lattice.
 
 Without a seed, the sum with a spherical distribution is that of the theorem about real numbers
-within a total variation of 1e-30 (:mod:`~skdpsurv.dp.random`). Other distributions, and seeded
+within a total variation of 1e-30 (:mod:`~skdpsurv.dp.noise`). Other distributions, and seeded
 noise, are drawn in doubles, where the lattice is a safeguard and no proof (docs/user_guide/limits).
 A vector longer than the theorem allows is refused when a plan is made, before any charge.
 """
@@ -21,15 +21,15 @@ from skdpsurv.dp import (
     spherical_gaussian,
     spherical_laplace,
 )
-from skdpsurv.dp.random import (
+from skdpsurv.dp.exact_vectors import (
     ExactVector,
     exact_spherical_gaussian,
     exact_spherical_laplace,
     require_theorem,
 )
+from skdpsurv.dp.privacy_cost import Concentrated, Price
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import Concentrated, Price
 
 #: A sum is rounded to this fraction of its noise's scale.
 LATTICE_FRACTION = 2.0**-8

@@ -23,9 +23,14 @@ from skdpsurv.data.cells import class_indices
 from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import input_names, learned_steps, valid_row
 from skdpsurv.data.shape import length, placeholder, size, unstated_norm
-from skdpsurv.dp import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
-from skdpsurv.dp.measurement import Spend
-from skdpsurv.dp.refusals import NO_TABLE, unknown
+from skdpsurv.dp import (
+    PrivacyGuarantee,
+    call_without_data,
+    suppressed_float_errors,
+    suppressed_warnings,
+)
+from skdpsurv.dp.input_errors import NO_TABLE, unknown_parameter
+from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.types import BoolArray
 
 #: Parameters that the search sets.
@@ -57,7 +62,7 @@ class Candidate:
         """Return a candidate with the classes of all of y, if it reads classes."""
         if not self.reads_classes:
             return self
-        with silence():
+        with suppressed_warnings():
             classes, _ = class_indices(y, None, 0 if y is None else length(y))
         estimator = clone(self.estimator)
         private_step(estimator)[1].set_params(classes=classes)
@@ -138,7 +143,7 @@ def list_candidates(
     """Return all candidates, or some number drawn at random, with checked parameters."""
     if param_grid is None:
         raise ValueError("param_grid must be a dict of lists, or a list of these, got None.")
-    with silence():  # with fewer than n_candidates all of them are tried
+    with suppressed_warnings():  # with fewer than n_candidates all of them are tried
         settings = list(
             ParameterGrid(param_grid)
             if n_candidates is None
@@ -196,7 +201,7 @@ class Fit:
     ) -> Fit:
         """Plan a fit; only steps that void every guarantee see private values."""
         *steps, step = flat_steps(estimator)
-        with silence():
+        with suppressed_warnings():
             if unprotected_steps(estimator):
                 X = call_without_data(_transformed, steps, X, y)
             elif steps:
@@ -212,10 +217,10 @@ class Fit:
     def check(self, X: Any, y: Any, parameters: Mapping[str, Any], *spared: type[Warning]) -> None:
         """Refuse records that the fit would refuse, with its messages."""
         *steps, step = flat_steps(self.estimator)
-        with silence(*spared):
+        with suppressed_warnings(*spared):
             if steps:
                 X = call_without_data(_transformed, steps, X, y)
-            with silent_arithmetic():
+            with suppressed_float_errors():
                 step._read(self.shape, X, y, **_own(self.estimator, parameters))
 
 
@@ -241,7 +246,7 @@ def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     known = set(inspect.signature(step.fit).parameters) - {"X", "y"}
     found = {name.removeprefix(prefix): value for name, value in parameters.items()}
     if others := sorted(set(found) - known):
-        raise TypeError(unknown(type(step), "fit", others[0], known))
+        raise TypeError(unknown_parameter(type(step), "fit", others[0], known))
     return found
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.data import public_steps
 from skdpsurv.data.cells import as_table
 from skdpsurv.data.feature import known_names
-from skdpsurv.dp import PrivacyLeakWarning, silence
+from skdpsurv.dp import PrivacyLeakWarning, suppressed_warnings
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, private_step
 from skdpsurv.regression.tabular import TabularEstimator
@@ -101,7 +101,7 @@ def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> boo
     for cells in (row, other):
         rows = as_table([cells], known_names(names, n_columns))
         found: Any = rows if names is not None else rows.to_numpy()
-        with silence():
+        with suppressed_warnings():
             for step in steps:
                 found = step.transform(found)
         found, expected = (

@@ -16,8 +16,8 @@ from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
 from skdpsurv.data.shape import in_memory
 from skdpsurv.data.target import paired
 from skdpsurv.dp import PrivacyAccountant, call_without_data, checks, random_source, uniform_below
-from skdpsurv.dp.measurement import Spend
 from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.types import IndexArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.model_selection import search_plan, strategies

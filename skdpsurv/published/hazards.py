@@ -29,8 +29,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, word_or
-from skdpsurv.dp.measurement import Known
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import Known, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard
@@ -103,7 +102,7 @@ class PublishedPerturbation(Minimisers):
             raise ValueError("n_knots, epsilon and alpha must be as the paper's bound needs them.")
         return cls(model, price, "Ext-Obj-Pert, as published", likelihood, calibration)
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return public numbers that must be in the representable range."""
         return [self.model.data_norm, self.calibration.kappa, self.calibration.noise_scale]
 

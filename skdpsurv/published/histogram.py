@@ -17,11 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant, checks
-from skdpsurv.dp.checks import Check, given, integer, list_of, number_in
-from skdpsurv.dp.measurement import Known, NoisySum
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.checks import Check, integer, list_of, number_in, required
+from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.plan import Known, NoisySum, Plan
 from skdpsurv.dp.references import reference
-from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.hybrid_records import places_of
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, checked_outcome, fit_weighted
@@ -34,7 +33,7 @@ MOST_CELLS = 2_000_000
 
 
 def _is_range(pair: Any) -> bool:
-    ends: Any = attempted(partial(np.asarray, dtype=np.float64), pair)
+    ends: Any = call_or_none(partial(np.asarray, dtype=np.float64), pair)
     return (
         ends is not None and ends.shape == (2,) and 0.0 < float(ends[1]) - float(ends[0]) < math.inf
     )
@@ -143,9 +142,9 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),
-        "bounds": given("the public range of each column.", list_of(RANGE)),
+        "bounds": required("the public range of each column.", list_of(RANGE)),
         "n_bins": checks.one_or_list_of(integer()),
-        "outcome": given("the classes, or the public range of the outcome.", checks.later),
+        "outcome": required("the classes, or the public range of the outcome.", checks.later),
     }
 
     def __init__(
@@ -319,6 +318,6 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
 def _are_classes(stated: Any) -> bool:
     labels = np.asarray(stated)
-    found: Any = attempted(np.unique, labels)  # labels may not compare
+    found: Any = call_or_none(np.unique, labels)  # labels may not compare
     several = labels.ndim == 1 and found is not None and found.size > 1
-    return several and attempted(type_of_target, found) in ("binary", "multiclass")
+    return several and call_or_none(type_of_target, found) in ("binary", "multiclass")

@@ -17,8 +17,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import check_unclipped, clip_rows
 from skdpsurv.dp.checks import Check, choice, positive, zero_or
-from skdpsurv.dp.measurement import Known
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import Known, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
@@ -51,7 +50,7 @@ class LinearMinimiser(perturbation.Minimisers):
     alone = True
     proof = reference("docs/proofs/linear", "chaudhuri")
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         how = self.calibration
         return [self.likelihood.data_norm, how.kappa, how.noise_scale or 1.0]

@@ -38,11 +38,17 @@ from skdpsurv.data.shape import (
     small_budget,
     unstated_norm,
 )
-from skdpsurv.dp import call_without_data, check_finite, refuse_masked, silence, silent_arithmetic
+from skdpsurv.dp import (
+    call_without_data,
+    check_finite,
+    refuse_masked,
+    suppressed_float_errors,
+    suppressed_warnings,
+)
 from skdpsurv.dp.checks import Check, optional, positive
-from skdpsurv.dp.domain import as_float_array
-from skdpsurv.dp.refusals import attempted, refuse_foreign_cells
-from skdpsurv.dp.types import FloatArray, frozen
+from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.input_errors import as_float_array, call_or_none, refuse_foreign_cells
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release
 
@@ -188,9 +194,9 @@ def ask_alone(
         return np.asarray(ask(copy.deepcopy(model) if copies else model, i), dtype=np.float64)
 
     answers = np.full((n_times, *shape), np.nan)
-    with silence(), silent_arithmetic(), parallel_config("sequential"):
+    with suppressed_warnings(), suppressed_float_errors(), parallel_config("sequential"):
         for i in range(n_times):
-            found = attempted(answer, i)
+            found = call_or_none(answer, i)
             if found is not None and found.shape == shape:
                 answers[i] = found
     return answers
@@ -266,7 +272,7 @@ def one_column(y: Any, n_records: int, dtype: Any = None) -> NDArray[Any]:
     """Return outcomes as an array, one for each record; private."""
     refuse_no_target(y)
     refuse_masked(y, "y")
-    column: NDArray[Any] | None = attempted(partial(np.asarray, dtype=dtype), y)
+    column: NDArray[Any] | None = call_or_none(partial(np.asarray, dtype=dtype), y)
     if column is not None and column.ndim == 2 and column.shape[1] == 1:
         said = "A column-vector y was passed when a 1d array was expected."
         warnings.warn(said, DataConversionWarning, stacklevel=3)

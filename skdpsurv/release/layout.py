@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.guarantee import thawed
 from skdpsurv.dp.ledger import Receipt
-from skdpsurv.dp.types import thawed
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.
 SCHEMA_VERSION = 2

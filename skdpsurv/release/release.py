@@ -25,12 +25,13 @@ from skdpsurv.data.public_steps import (
     made_of_one,
     rebuild,
 )
-from skdpsurv.dp import FrozenMapping, PrivacyGuarantee, silent_arithmetic
+from skdpsurv.dp import FrozenMapping, PrivacyGuarantee, suppressed_float_errors
 from skdpsurv.dp.checks import Check, check_each
+from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.input_errors import with_suggestions
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
-from skdpsurv.dp.refusals import with_suggestions
-from skdpsurv.dp.types import FloatArray, frozen
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import layout
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import ReleasedModel
@@ -367,7 +368,7 @@ class Released(BaseEstimator):
                 self.columns_ = release.transformer()
             self.release_ = release
             self.guarantee_ = release.guarantee
-            with silent_arithmetic():
+            with suppressed_float_errors():
                 self._set_fitted(release)
         except BaseException:  # an earlier fit stays whole
             self.__dict__.clear()

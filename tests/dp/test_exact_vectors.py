@@ -23,7 +23,7 @@ from skdpsurv.dp import (
     spherical_laplace,
 )
 from skdpsurv.dp import random as exact_vectors
-from skdpsurv.dp.random import (
+from skdpsurv.dp.exact_vectors import (
     BITS,
     MOST_COORDINATES,
     TOTAL_VARIATION,

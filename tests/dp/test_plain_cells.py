@@ -20,8 +20,7 @@ from skdpsurv.data.dask import guarded_call, result_of
 from skdpsurv.data.person import read_names
 from skdpsurv.data.target import checked_events, checked_times
 from skdpsurv.dp import clip_rows
-from skdpsurv.dp.domain import as_float_array
-from skdpsurv.dp.refusals import NUMBERS, refuse_foreign_cells
+from skdpsurv.dp.input_errors import NUMBERS, as_float_array, refuse_foreign_cells
 
 asked = []
 

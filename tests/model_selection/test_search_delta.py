@@ -9,9 +9,8 @@ import pytest
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.dp import PrivacyLeakWarning
-from skdpsurv.dp.measurement import run_rho
+from skdpsurv.dp.privacy_cost import Concentrated, rho_for, run_rho
 from skdpsurv.dp.selection import RunCount
-from skdpsurv.dp.zcdp import Concentrated, rho_for
 from skdpsurv.mechanisms import sums
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.release import Release

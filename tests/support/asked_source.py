@@ -18,7 +18,7 @@ import numpy as np
 from skdpsurv.dp import noise, random, selection
 from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
-from skdpsurv.dp.random import NOISE, RandomSource
+from skdpsurv.dp.noise import NOISE, RandomSource
 from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import short_horizon
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import event_and_time, no_events, paired
@@ -28,7 +29,6 @@ from skdpsurv.dp.checks import (
     integer,
     positive,
     required_horizon,
-    supports_lazy_input,
     zero_or,
 )
 from skdpsurv.dp.types import BoolArray, FloatArray

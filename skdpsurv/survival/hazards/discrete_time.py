@@ -16,8 +16,15 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
 from skdpsurv.dp.plan import Node, Plan, Sequential
+from skdpsurv.dp.privacy_cost import (
+    Price,
+    epsilon_or_mu,
+    remaining_budget,
+    share_of,
+    split_gaussian,
+    subtract,
+)
 from skdpsurv.dp.references import REAL_ARITHMETIC
-from skdpsurv.dp.zcdp import Price, amount, left, part, parts, remaining_budget
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.mechanisms.vector_noise import arithmetic
@@ -369,11 +376,13 @@ def fit_of(
     prices: Any
     if delta:
         # Squares of mus add up, so that small shares cost little: they are doubled.
-        own, *prices = parts(epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)])
+        own, *prices = split_gaussian(
+            epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)]
+        )
     else:
         prices = [share * epsilon for share in shares]
         own = remaining_budget(epsilon, *prices)
-    pilot, _, inference = (amount(price) > 0.0 for price in prices)
+    pilot, _, inference = (epsilon_or_mu(price) > 0.0 for price in prices)
     fit = kind(
         model, epsilon, method, alpha, own, has_pilot=pilot, has_inference=inference, **options
     )
@@ -386,24 +395,24 @@ def perturbed_plan(
     """Return the plan of a fit, with its pilot, recalibration and inference at these prices."""
     pilot, recalibration, inference = prices
     nodes: list[Node] = []
-    if amount(pilot):
-        price = part(pilot, TABLE_PART)
-        pair = LifeTable(price=price, fit=fit), RowMean(price=left(pilot, price), fit=fit)
+    if epsilon_or_mu(pilot):
+        price = share_of(pilot, TABLE_PART)
+        pair = LifeTable(price=price, fit=fit), RowMean(price=subtract(pilot, price), fit=fit)
         nodes.append(Sequential(pair, pilot, "center"))
     if isinstance(fit, LangevinFit):
         nodes.append(HazardChain(fit, verbose))
     else:
         nodes.append(HazardMinimiser(fit))
-    if amount(recalibration):
-        price = part(recalibration, POSITIONS_PART)
-        rest = left(recalibration, price)
+    if epsilon_or_mu(recalibration):
+        price = share_of(recalibration, POSITIONS_PART)
+        rest = subtract(recalibration, price)
         table = RiskTable(price=rest, fit=fit)
         positions = RiskPositions(price=price, fit=fit, table_price=rest)
         nodes.append(Sequential((table, positions), recalibration, "recalibration"))
-    if amount(inference):
-        price, model = part(inference, OUTCOME_PART), fit.model
+    if epsilon_or_mu(inference):
+        price, model = share_of(inference, OUTCOME_PART), fit.model
         moments = HazardMoments(
-            price=left(inference, price),
+            price=subtract(inference, price),
             n_records=model.n_records,
             n_features=model.n_features,
             fit=fit,

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import GAUSSIAN, Known, Mechanism, NoisySum
+from skdpsurv.dp.plan import GAUSSIAN, Known, Mechanism, NoisySum
+from skdpsurv.dp.privacy_cost import Concentrated, Price, stated_price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import Concentrated, Price, stated_price
 from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
@@ -293,7 +293,7 @@ class RowMean(HazardSum):
         model = self.fit.model
         return MeanOfRows(model.n_records, model.n_features, model.data_norm)
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the noise relative to ``data_norm``, the largest norm of a mean."""
         query = self.query({})
         return [query.distribution(self.price).scale / query.data_norm]
@@ -324,7 +324,7 @@ class HazardPoint(Mechanism):
         """The fit's price."""
         return self.fit.price
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return public numbers that must be in the representable range."""
         spans = [self.fit.model.data_norm]
         for likelihood, calibration in self.fit.ends:

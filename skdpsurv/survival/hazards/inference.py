@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.plan import Known
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.inference import Indirect, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.hazard import DiscreteHazard

@@ -34,9 +34,9 @@ from numpy.polynomial import legendre
 from scipy import special
 
 from skdpsurv.data.shape import row_products
-from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.plan import Known
+from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
-from skdpsurv.dp.zcdp import Price
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms.sums import HISTOGRAM, CellSums
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum

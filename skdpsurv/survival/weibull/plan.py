@@ -22,11 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.dp import RandomSource, to_lattice
-from skdpsurv.dp.measurement import Distances, Known, Mechanism, NoisySum
-from skdpsurv.dp.plan import Node, Plan, Sequential, Total
+from skdpsurv.dp.plan import Distances, Known, Mechanism, Node, NoisySum, Plan, Sequential, Total
+from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import remaining_budget
 from skdpsurv.likelihoods.weibull import (
     BEFORE_PART,
     SHAPE_RANGE,
@@ -179,7 +178,7 @@ class WeibullSum(NoisySum):
 
     theorem = PROOF
 
-    def spans(self) -> tuple[float, ...]:
+    def scales(self) -> tuple[float, ...]:
         return ()  # the rules of the parameters keep every number in range
 
 
