@@ -23,16 +23,16 @@ from skdpsurv.dp import (
     PrivacyGuarantee,
     PrivacyLeakWarning,
     random_source,
-    silent_arithmetic,
+    suppressed_float_errors,
     weakest_status,
 )
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
-from skdpsurv.dp.guarantee import doubtful_delta, large_epsilon
+from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
+from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.ledger import Receipt
-from skdpsurv.dp.plan import Plan, checked
-from skdpsurv.dp.random import require_delta
-from skdpsurv.dp.refusals import RefusedValueError
-from skdpsurv.dp.zcdp import rho_for
+from skdpsurv.dp.noise import require_delta
+from skdpsurv.dp.plan import Plan, checked_plan
+from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release import Release
 from skdpsurv.release.released import Released, parameters_of
@@ -179,12 +179,12 @@ class PrivateEstimator(Released, released=False):
         if charged_first:
             receipt = self._charge(shape, guarantee, doubts)
         # What is refused must not depend on what NumPy and scikit-learn were told.
-        with silent_arithmetic(), config_context(assume_finite=False):
+        with suppressed_float_errors(), config_context(assume_finite=False):
             records = self._read(shape, X, y, **options)
         if not charged_first:
             receipt = self._charge(shape, guarantee, doubts)
         # Past the charge nothing may fail by the records.
-        with silent_arithmetic():
+        with suppressed_float_errors():
             known = plan.run(records, random_source(self.random_state))
             names = target_names(_target(X, y))
             return self._publish(shape, Published(guarantee, known, names, receipt))
@@ -210,8 +210,8 @@ class PrivateEstimator(Released, released=False):
             stated = guarantee.delta or float(getattr(self, "delta", 0.0))
             doubts = [
                 *doubts,
-                *large_epsilon(float(self.epsilon)),
-                *doubtful_delta(stated, guarantee.delta > 0, shape.n_records),
+                *epsilon_warnings(float(self.epsilon)),
+                *delta_warnings(stated, guarantee.delta > 0, shape.n_records),
             ]
         return X, y, options, shape, plan, guarantee, doubts
 
@@ -231,7 +231,7 @@ class PrivateEstimator(Released, released=False):
         """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent."""
         # Without a ledger, which may charge refusals.
         reader = self._without_ledger()
-        with silent_arithmetic():
+        with suppressed_float_errors():
             *_, guarantee, doubts = reader._prepare(X, y, person, options)
         for doubt in doubts:
             warnings.warn(doubt, PublicInputWarning, stacklevel=2)
@@ -264,7 +264,7 @@ class PrivateEstimator(Released, released=False):
         Whose each is is private, and what is not in memory may have to be read. So the ledger is
         asked before, and a refusal is charged where refusals are.
         """
-        with self._refusals_charged(self._status(None)), silent_arithmetic():
+        with self._refusals_charged(self._status(None)), suppressed_float_errors():
             return self._sources(X, y, person=person, **options)
 
     @contextmanager
@@ -273,7 +273,7 @@ class PrivateEstimator(Released, released=False):
         refused = self._precheck_budget(status)
         try:
             yield
-        except RefusedValueError:
+        except InputValueError:
             if self.accountant is not None and self.accountant.charge_refusals:
                 self.accountant.charge(refused, estimator=type(self).__name__)
             raise
@@ -319,7 +319,7 @@ class PrivateEstimator(Released, released=False):
 
     def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
         """Return the shape of the records, the plan, and what it promises: all of it public."""
-        with silent_arithmetic():
+        with suppressed_float_errors():
             shape = self._shape(X, y, **options)
             return shape, *self._plan_and_guarantee(shape)
 
@@ -327,7 +327,9 @@ class PrivateEstimator(Released, released=False):
         if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
             plan = self._plan(shape)
         else:
-            plan = checked(lambda: self._plan(shape), [n for n in DECIDING if hasattr(self, n)])
+            plan = checked_plan(
+                lambda: self._plan(shape), [n for n in DECIDING if hasattr(self, n)]
+            )
         promised = plan.guarantee(self._status(shape))
         if promised.delta and math.isfinite(promised.epsilon):
             require_delta(promised.epsilon, promised.delta)

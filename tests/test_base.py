@@ -24,8 +24,7 @@ from skdpsurv import (
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data.shape import public_shape
 from skdpsurv.dp.checks import optional, positive
-from skdpsurv.dp.measurement import Mechanism
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import Mechanism, Plan
 from skdpsurv.model_selection import PrivateSearchCV
 
 
@@ -38,7 +37,7 @@ class Halves(Mechanism):
     name = "toy"
     proof = ""
 
-    def spans(self):
+    def scales(self):
         return [self.scale]
 
     def run(self, known, records, source):

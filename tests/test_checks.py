@@ -15,10 +15,9 @@ from skdpsurv.dp.checks import (
     LARGEST_JOBS,
     auto_or,
     boolean,
-    by,
     choice,
+    custom,
     fraction,
-    given,
     horizon,
     instance,
     integer,
@@ -30,6 +29,7 @@ from skdpsurv.dp.checks import (
     positive,
     positive_int,
     positive_number,
+    required,
     required_horizon,
     seed,
     verbosity,
@@ -174,7 +174,7 @@ def test_what_was_got(rule, value, got):
 
 
 def test_what_must_be_given():
-    rule = given("some bound.", positive())
+    rule = required("some bound.", positive())
     rule("name", 1)
     with pytest.raises(ValueError, match=r"^name must be given: some bound\.$"):
         rule("name", None)
@@ -186,7 +186,7 @@ def test_what_must_be_given():
 
 def test_a_function_that_names_its_parameter():
     asked = []
-    by(asked.append)("name", 3)
+    custom(asked.append)("name", 3)
     assert asked == [3]
 
 

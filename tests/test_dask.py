@@ -24,9 +24,8 @@ from skdpsurv import (
     split_target,
 )
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.data.dask import DaskBlocks
+from skdpsurv.data.dask import DaskBlocks, partitions
 from skdpsurv.data.sources import dask_source
-from skdpsurv.dp.checks import partitions
 from skdpsurv.evaluation import private_survival_metrics
 
 da = pytest.importorskip("dask.array")

@@ -10,7 +10,7 @@ from scipy import optimize
 
 from skdpsurv.audit.subject import at_most, audited, told
 from skdpsurv.audit.walk import planned
-from skdpsurv.dp import silent_arithmetic
+from skdpsurv.dp import suppressed_float_errors
 from skdpsurv.dp.checks import integer
 from skdpsurv.dp.plan import Plan, Sequential, Total, leaves
 from skdpsurv.dp.types import FloatArray
@@ -150,7 +150,7 @@ def density_ratio_audit(
     integer(at_least=2)("n_cells", n_cells)
     subject, arguments = audited(estimator, data, neighbour)
     (plan, one), (_, other) = (planned(subject.seeded(None), each) for each in arguments)
-    with silent_arithmetic():
+    with suppressed_float_errors():
         if any(isinstance(leaf, Ladder) for leaf in plan.leaves):
             return _compare_ladders(plan, one, other, n_cells)
         problems = minimisations(plan, one), minimisations(plan, other)

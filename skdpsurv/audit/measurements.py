@@ -17,10 +17,9 @@ import pandas as pd
 from skdpsurv.audit.subject import at_most, audited, check_neighbours, told
 from skdpsurv.audit.walk import Ready, Visit, plan_and_records, ready, visits
 from skdpsurv.data.blocks import same_records
-from skdpsurv.dp import random_source, silence, silent_arithmetic
-from skdpsurv.dp.measurement import Cost, Measurement
-from skdpsurv.dp.plan import Disjoint, Plan
-from skdpsurv.dp.zcdp import amount
+from skdpsurv.dp import random_source, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.plan import Disjoint, Measurement, Plan
+from skdpsurv.dp.privacy_cost import Cost, epsilon_or_mu
 from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics
 
 #: What no walk shows.
@@ -193,7 +192,7 @@ def measurement_audit(
     make = _evaluation if isinstance(estimator, functools.partial) else _fit
     both = make(estimator, data, neighbour)
     silent: list[str] = []
-    with silence(), silent_arithmetic(), _same_streams():
+    with suppressed_warnings(), suppressed_float_errors(), _same_streams():
         plan, found = _compared(both, random_state, silent)
     if math.isinf(plan.epsilon):
         raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
@@ -271,7 +270,7 @@ def _of_measurement(
 
 
 def _price(node: Measurement | Disjoint) -> float:
-    return amount(node.price) if hasattr(node, "price") else _number(node.cost)
+    return epsilon_or_mu(node.price) if hasattr(node, "price") else _number(node.cost)
 
 
 def _number(cost: Cost) -> float:

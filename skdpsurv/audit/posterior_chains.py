@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from skdpsurv.data.blocks import first
-from skdpsurv.dp import random_source, silent_arithmetic
+from skdpsurv.dp import random_source, suppressed_float_errors
 from skdpsurv.dp.checks import integer, positive_int, verbosity
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
@@ -164,7 +164,7 @@ def nonprivate_posterior_chains(
     draw = plan.alone
     if not isinstance(draw, PosteriorDraw):
         raise ValueError("estimator must have method='psgld', delta=0 and a finite epsilon.")
-    with silent_arithmetic():
+    with suppressed_float_errors():
         records = model._read(shape, X, y)
         chains = [
             _one_chain(draw, records, source, n_draws, verbose)

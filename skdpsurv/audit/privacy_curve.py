@@ -26,7 +26,7 @@ from scipy import special
 from skdpsurv.audit.density_ratio import SAMPLERS, Law, is_gaussian, minimisations, minimisers
 from skdpsurv.audit.subject import audited, told
 from skdpsurv.audit.walk import planned
-from skdpsurv.dp import silent_arithmetic
+from skdpsurv.dp import suppressed_float_errors
 from skdpsurv.dp.checks import fraction, integer
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.descent import DescentCalibration
@@ -172,7 +172,7 @@ def privacy_curve_audit(
     error = 1.0 - fraction("confidence", confidence)
     subject, arguments = audited(estimator, data, neighbour)
     plans = [planned(subject.seeded(None), each) for each in arguments]
-    with silent_arithmetic():
+    with suppressed_float_errors():
         problems = [minimisations(*each) for each in plans]
         if subject.delta == 0.0 or not all(map(is_gaussian, problems[0])):
             raise ValueError(

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 
 from skdpsurv.audit.subject import Subject, private_step
 from skdpsurv.data.blocks import first
-from skdpsurv.dp import silence
+from skdpsurv.dp import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 
 Statistic = Callable[[Any], float]
@@ -77,7 +77,7 @@ def _fit(
     subject: Subject, arguments: Mapping[str, Any], seed: int | None, statistic: Statistic | None
 ) -> Numbers:
     # PrivacyLeakWarning for the seed, and whatever an inner estimator says of its data.
-    with silence():
+    with suppressed_warnings():
         fitted = subject.seeded(seed).fit(**arguments)
         if statistic is None:
             return released_numbers(fitted)

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 from skdpsurv.audit.subject import private_step
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.dp import RandomSource, random_source, silence
-from skdpsurv.dp.measurement import Known, Measurement
-from skdpsurv.dp.plan import Disjoint, Node, Plan, RandomlyMany, Total
+from skdpsurv.dp import RandomSource, random_source, suppressed_warnings
+from skdpsurv.dp.plan import Disjoint, Known, Measurement, Node, Plan, RandomlyMany, Total
 
 #: A private estimator, and what has it fitted to some records.
 Ready = tuple[PrivateEstimator, Callable[[], Any]]
@@ -103,5 +102,5 @@ def ready(model: Any, *data: Any, **named: Any) -> Ready:
 
 def planned(model: Any, arguments: Mapping[str, Any]) -> tuple[Plan, Any]:
     """Return the plan of a fit and the records as it reads them; the model is of no more use."""
-    with silence():
+    with suppressed_warnings():
         return plan_and_records(*ready(model, **arguments))

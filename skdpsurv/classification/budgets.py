@@ -30,8 +30,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdpsurv.classification.group_fit import Coefficients, ColumnGroup, GroupFit
+from skdpsurv.dp.privacy_cost import Concentrated, Price, as_laplace, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import Concentrated, Price, amount, as_laplace
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms import descent as noisy_descent
@@ -224,7 +224,7 @@ def bounds(
 
 def tight(setting: GroupSetting) -> GroupFit:
     """Plan objective perturbation with the package's own calibration."""
-    groups, cap, epsilon = setting.unit_columns(), setting.capped(), amount(setting.price)
+    groups, cap, epsilon = setting.unit_columns(), setting.capped(), epsilon_or_mu(setting.price)
     constants, whole = bounds(setting, groups, cap)
     parts = [
         Part(c, group.n_params, weight, 0.0, center)
@@ -263,7 +263,7 @@ def output(setting: GroupSetting, *, shrinkage_corrected: bool = False) -> Group
         kappa = max(kappa, output_perturbation.calibrate(constants, epsilon, n, d).kappa)
     law = SphericalGaussian if isinstance(setting.price, Concentrated) else setting.law
     calibration = output_perturbation.calibrate_at(
-        constants, amount(setting.price), n, d, setting.ridge(kappa), law
+        constants, epsilon_or_mu(setting.price), n, d, setting.ridge(kappa), law
     )
     return setting.plan(cap, (group,), (calibration,))
 
@@ -276,7 +276,7 @@ def descent(setting: GroupSetting) -> GroupFit:
     :math:`\tfrac12\mu^2` together (docs/proofs/gaussian).
     """
     groups, cap = setting.unit_columns(), setting.capped()
-    n, mu = setting.n_records, amount(setting.price)
+    n, mu = setting.n_records, epsilon_or_mu(setting.price)
     constants, whole = bounds(setting, groups, cap)
     centers = setting.center_norms(groups)
     each = [noisy_descent.apart(c, n, center) for c, center in zip(constants, centers, strict=True)]
@@ -314,7 +314,7 @@ def published(setting: GroupSetting) -> GroupFit:
         ColumnGroup(group, norm, q / (norm * stretch), q * setting.constant / stretch)
         for group, norm, q in zip(setting.groups, setting.group_norms, weights, strict=True)
     )
-    epsilon = amount(setting.price) / MARGIN
+    epsilon = epsilon_or_mu(setting.price) / MARGIN
     available = (1.0 - SOLVER_SHARE) * epsilon
     ridges = [
         max(n * alpha / norm**2, LEAST_RIDGE * q**2 / 4.0)

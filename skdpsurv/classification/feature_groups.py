@@ -13,7 +13,7 @@ from skdpsurv.data.shape import column_index
 from skdpsurv.dp.checks import (
     Check,
     Parameters,
-    by,
+    custom,
     is_list,
     list_of,
     number_in,
@@ -75,7 +75,7 @@ class FeaturePartition(Parameters):
 
     _rules: ClassVar[dict[str, Check]] = {
         "groups": optional(GROUPS),
-        "importances": by(relative_importances),
+        "importances": custom(relative_importances),
         "norms": optional(BOUNDS),
     }
 

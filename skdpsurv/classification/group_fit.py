@@ -30,10 +30,10 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import clip_rows, row_weights
-from skdpsurv.dp.measurement import GAUSSIAN, Cost, in_turn, price_of
+from skdpsurv.dp.plan import GAUSSIAN
+from skdpsurv.dp.privacy_cost import Concentrated, Cost, Price, cost_of, sequential_cost
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray
-from skdpsurv.dp.zcdp import Concentrated, Price
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, log_odds_slope
 from skdpsurv.mechanisms.perturbation import (
     Calibrated,
@@ -183,7 +183,7 @@ class GroupFit:
     @property
     def cost(self) -> Cost:
         """Of the models of all outputs: the same records, one output after another."""
-        return in_turn([price_of(self.price)] * self.n_outputs)
+        return sequential_cost([cost_of(self.price)] * self.n_outputs)
 
     @property
     def gaussian(self) -> bool:
@@ -245,7 +245,7 @@ class GroupFit:
         )
         return math.sqrt(math.fsum(squares)) / self.max_residual
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         of_groups = [span for group in self.groups for span in (group.norm, group.factor)]
         noises = [(how.kappa, how.noise_scale or 1.0) for how in self.calibrations]
@@ -271,16 +271,16 @@ class FittedGroups(Minimisers):
     @property
     def cost(self) -> Cost:
         """What the models were calibrated for, together."""
-        return in_turn(fit.cost for fit in self.fits)
+        return sequential_cost(fit.cost for fit in self.fits)
 
     @property
     def proof(self) -> str:  # type: ignore[override]
         """Where it is proved."""
         return GAUSSIAN if any(fit.gaussian for fit in self.fits) else self.pure
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        return [span for fit in self.fits for span in fit.spans()]
+        return [span for fit in self.fits for span in fit.scales()]
 
 
 def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows:

@@ -23,9 +23,9 @@ from scipy import special
 
 from skdpsurv.classification.group_fit import GroupFit
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.plan import Known
+from skdpsurv.dp.privacy_cost import Price, stated_price
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import Price, stated_price
 from skdpsurv.inference import CONSTANT, Indirect, Inference, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.linear import LogisticLoss
 

@@ -62,11 +62,10 @@ from skdpsurv.classification.private_classifier import (
     write_classes,
 )
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import Known, NoisySum
-from skdpsurv.dp.plan import Plan, Sequential
+from skdpsurv.dp.plan import Known, NoisySum, Plan, Sequential
+from skdpsurv.dp.privacy_cost import Price, stated_price
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import Price, stated_price
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES
 from skdpsurv.likelihoods.linear import log_odds, probability

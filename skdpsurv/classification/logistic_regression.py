@@ -23,7 +23,7 @@ from skdpsurv.data.labels import stated_classes
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.zcdp import Price, as_laplace, parts, remaining_budget
+from skdpsurv.dp.privacy_cost import Price, as_laplace, remaining_budget, split_gaussian
 from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.linear import log_odds_slope
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
@@ -334,7 +334,7 @@ class DPLogisticRegression(LogisticModel):
         moments: Price
         if delta:
             # Squares of mus add up, so that small parts cost little: they get twice their share.
-            whole, table, moments = parts(
+            whole, table, moments = split_gaussian(
                 epsilon, delta, [1.0 - sum(shares), *(2 * s for s in shares)]
             )
         else:

@@ -20,12 +20,13 @@ from skdpsurv.base import Weakness
 from skdpsurv.classification.budgets import GroupSetting, of_each
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp import check_unclipped
-from skdpsurv.dp.checks import Check, auto_or, boolean, by, positive, supports_lazy_input, zero_or
+from skdpsurv.dp.checks import Check, auto_or, boolean, custom, positive, zero_or
+from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.references import DOUBLES
-from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Promises
 from skdpsurv.regression.tabular import LinearEstimator
@@ -119,7 +120,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
     _rules: ClassVar[dict[str, Check]] = {
         "alpha": auto_or(zero_or(positive())),
         "fit_intercept": boolean,
-        "classes": by(stated_classes),
+        "classes": custom(stated_classes),
     }
 
     classes: ArrayLike | None
@@ -227,7 +228,9 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         require_in_memory(X, y, sample_weight)
         predicted = self.predict(X)
         # Its own message may quote labels.
-        found = attempted(lambda: float(accuracy_score(y, predicted, sample_weight=sample_weight)))
+        found = call_or_none(
+            lambda: float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        )
         if found is not None:
             return float(found)
         raise ValueError("y must hold a label for each row of X, of the same type as classes.")

@@ -25,8 +25,8 @@ from skdpsurv.classification.group_fit import Coefficients, FittedGroups, GroupF
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.dp import RandomSource
 from skdpsurv.dp.checks import Check, Parameters, number_in
-from skdpsurv.dp.measurement import Cost, Distances, Known, at_once
-from skdpsurv.dp.plan import Disjoint, Node
+from skdpsurv.dp.plan import Disjoint, Distances, Known, Node
+from skdpsurv.dp.privacy_cost import Cost, disjoint_cost
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.linear import probability
@@ -107,7 +107,7 @@ class ModelsBelow(FittedGroups):
     @property
     def cost(self) -> Cost:
         """What models of one part cost: a record is in no other."""
-        return at_once(fit.cost for fit in self.fits)
+        return disjoint_cost(fit.cost for fit in self.fits)
 
     def stated(self) -> dict[str, Any]:
         """Return how epsilon is spent on the first part, as on all."""

@@ -44,8 +44,8 @@ from skdpsurv.classification.stack_plan import (
 from skdpsurv.data.feature import require_same_units
 from skdpsurv.dp.checks import Check, integer, one_of, optional, positive, word_or
 from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.privacy_cost import split_gaussian
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import parts
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms.perturbation import NAMES
 from skdpsurv.priors import Promises, check_same_features, is_prior
@@ -250,7 +250,7 @@ class StackingModel(PrivateClassifier):
         elif self.calibration == "published":
             calibrate = budgets.published
         elif self.delta:
-            (whole,) = parts(epsilon, float(self.delta), (1.0,))
+            (whole,) = split_gaussian(epsilon, float(self.delta), (1.0,))
             setting = replace(setting, price=budgets.of_each(whole, shape.n_outputs))
         holdout = 0.0 if self._top is None else float(self._top.holdout)
         stack = plan_stack(setting, len(groups) // len(below), holdout, calibrate)

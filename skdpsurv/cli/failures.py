@@ -19,7 +19,7 @@ import typer
 
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import TIMES_ALONE
-from skdpsurv.dp import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
+from skdpsurv.dp import BudgetExceededError, InputValueError, PrivacyLeakWarning
 
 #: Exit codes by kind of failure. 2 is also what a wrong option ends with.
 EXIT_CODES = {
@@ -47,7 +47,7 @@ class CommandError(Exception):
         self.kind = kind
 
 
-class RefusedFileError(CommandError, RefusedValueError):
+class RefusedFileError(CommandError, InputValueError):
     """A file that what its records hold makes unreadable."""
 
 

@@ -27,7 +27,7 @@ from skdpsurv.cli.releases import load_release
 from skdpsurv.data.public_steps import columns_beyond
 from skdpsurv.data.target import split_target
 from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.dp.refusals import instead_of
+from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.evaluation.forecast import gain_of_delta
 from skdpsurv.survival import (
     DPAalenJohansenFitter,
@@ -222,7 +222,7 @@ def make(
         name, equal, text = pair.partition("=")
         require(equal and pair.isprintable(), f"--set must be NAME=VALUE, got {pair!r}.")
         require(name not in options, f"--set {name}: use {_option(options.get(name, ''))}.")
-        known = f"--set must name one of {', '.join(sorted(allowed))}.{instead_of(name, allowed)}"
+        known = f"--set must name one of {', '.join(sorted(allowed))}.{suggestion(name, allowed)}"
         require(name in allowed or name.startswith("method__"), known)
         found[name] = _value(text)
     if any("__" in name for name in found):

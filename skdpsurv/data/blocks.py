@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import track
 
 from skdpsurv.data.shape import length, take
-from skdpsurv.dp.refusals import RefusedValueError
+from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.types import IndexArray
 
 __all__ = ["Blocks", "InMemory", "in_blocks"]
@@ -204,7 +204,7 @@ def new_places(names: Sequence[Any]) -> list[Any]:
     if not given:
         return list(names)
     if len({one.dtype.kind for one in given}) > 1:
-        raise RefusedValueError("person must hold whole numbers everywhere, or text everywhere.")
+        raise InputValueError("person must hold whole numbers everywhere, or text everywhere.")
     first = ~pd.Series(np.concatenate(given)).duplicated().to_numpy()
     parts = iter(np.split(first, np.cumsum([one.size for one in given])))
     return [one if isinstance(one, EmptyBlock) else np.flatnonzero(next(parts)) for one in names]

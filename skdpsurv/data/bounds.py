@@ -14,6 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
+from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import (
     Expression,
     Feature,
@@ -22,9 +23,9 @@ from skdpsurv.data.feature import (
     warn_of_wide_bounds,
 )
 from skdpsurv.data.shape import refuse_moments
-from skdpsurv.dp import RefusedValueError, call_without_data, refuse_masked, silence
-from skdpsurv.dp.checks import is_lazy, one_of, one_row, supports_lazy_input
-from skdpsurv.dp.refusals import attempted, refuse_foreign_cells
+from skdpsurv.dp import InputValueError, call_without_data, refuse_masked, suppressed_warnings
+from skdpsurv.dp.checks import is_lazy, one_of
+from skdpsurv.dp.input_errors import call_or_none, refuse_foreign_cells
 from skdpsurv.dp.types import FloatArray
 
 Bound = float | ArrayLike | Mapping[str, float]
@@ -178,7 +179,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if not hasattr(self, "n_features_in_"):
             # As a fitted copy would, in a container with names if set_output asks for one.
-            with silence():
+            with suppressed_warnings():
                 made: FloatArray = clone(self).fit(X).transform(X)
             return made
         values, _, (centre, half_width) = self._read(self, X)
@@ -206,7 +207,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             Values in the units of ``lower`` and ``upper``.
         """
         fitted = hasattr(self, "n_features_in_")
-        with silence():  # what was scaled may have lost its names
+        with suppressed_warnings():  # what was scaled may have lost its names
             noting = self if fitted else clone(self)
             values, _, (centre, half_width) = self._read(noting, X, reset=not fitted)
         return np.asarray(centre + half_width * values)
@@ -289,11 +290,11 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         names = None if found is None else list(found)
         scale = self._centre_and_half_width(names, values.shape[1])
         if (infinite := np.isinf(values).any(axis=0)).any():
-            raise RefusedValueError(
+            raise InputValueError(
                 f"X must not contain infinity (inf), found in {_label(names, infinite.argmax())}."
             )
         if self.missing == "error" and (missing := np.isnan(values).any(axis=0)).any():
-            raise RefusedValueError(
+            raise InputValueError(
                 f"X must not contain NaN, found in {_label(names, missing.argmax())}. "
                 "missing='midpoint' replaces NaN by the middle of the public bounds."
             )
@@ -342,7 +343,7 @@ def _per_column(name: str, bound: Any, names: Sequence[str] | None, n_features: 
                 f"of {', '.join(sorted(map(repr, wrong)))}."
             )
         bound = [bound[column] for column in names]
-    values = attempted(np.asarray, bound, np.float64)
+    values = call_or_none(np.asarray, bound, np.float64)
     if values is None or values.shape not in ((), (n_features,)) or not np.isfinite(values).all():
         raise ValueError(
             f"{name} must be a finite number, a list of one for each of the {n_features} columns "

@@ -30,8 +30,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skdpsurv.data.shape import is_frame
-from skdpsurv.dp import RefusedValueError, refuse_masked, silent_arithmetic
-from skdpsurv.dp.refusals import FLOATS, NO_TABLE, NUMBERS, REAL, TEXT, all_of, attempted
+from skdpsurv.dp import InputValueError, refuse_masked, suppressed_float_errors
+from skdpsurv.dp.input_errors import FLOATS, NO_TABLE, NUMBERS, REAL, TEXT, all_of, call_or_none
 from skdpsurv.dp.types import FloatArray, IndexArray
 
 #: Doubles from here on stand for several whole numbers each.
@@ -46,8 +46,8 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?
 
 def quietly(read: Callable[..., Any], *args: Any) -> Any:
     """Return what a reader returns; None if it raises anything at all."""
-    with silent_arithmetic():
-        return attempted(read, *args)
+    with suppressed_float_errors():
+        return call_or_none(read, *args)
 
 
 def numbers(column: Any) -> FloatArray:
@@ -290,7 +290,7 @@ class LoneRows:
         found = [quietly(numbers, column) for column in columns]
         wrong = [str(name) for name, one in zip(labels, found, strict=True) if one is None]
         if wrong:
-            raise RefusedValueError(
+            raise InputValueError(
                 f"X must hold numbers alone for this model, unlike in {', '.join(wrong)}: let the "
                 "model state columns=PublicColumns(...), or encode the columns beforehand, row by "
                 "row."

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from skdpsurv.data.blocks import Blocks, EmptyBlock, InMemory
-from skdpsurv.dp.refusals import step_of_callers
+from skdpsurv.dp.input_errors import call_user_step
 
 __all__ = ["FrameChunks"]
 
@@ -107,10 +107,10 @@ class FrameChunks:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the chunks, from the first."""
-        frames = step_of_callers(
+        frames = call_user_step(
             lambda: iter(self._frames() if callable(self._frames) else self._frames), UNREAD
         )
-        while (frame := step_of_callers(lambda: next(frames, END), UNREAD)) is not END:
+        while (frame := call_user_step(lambda: next(frames, END), UNREAD)) is not END:
             yield self._of(frame)
 
     def __getitem__(self, columns: Any) -> FrameChunks:

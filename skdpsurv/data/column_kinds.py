@@ -15,7 +15,7 @@ import numpy as np
 
 from skdpsurv.data.cells import days, numbers, places, quietly
 from skdpsurv.data.feature import Expression, Feature
-from skdpsurv.dp import RefusedValueError
+from skdpsurv.dp import InputValueError
 from skdpsurv.dp.types import FloatArray, IndexArray
 
 _LARGEST = sys.float_info.max
@@ -112,7 +112,7 @@ class ColumnKind:
         return False
 
     def _refusal(self, rule: str, remedy: str = "") -> ValueError:
-        return RefusedValueError(f"X {rule} column {self.column!r}{remedy and ': '}{remedy}.")
+        return InputValueError(f"X {rule} column {self.column!r}{remedy and ': '}{remedy}.")
 
 
 @dataclass(frozen=True)

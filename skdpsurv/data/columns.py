@@ -18,11 +18,12 @@ from sklearn.utils import Tags
 from skdpsurv.data.cells import raw_columns
 from skdpsurv.data.column_kinds import ColumnKind
 from skdpsurv.data.column_specs import column_kinds
+from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.shape import is_frame
-from skdpsurv.dp import RefusedValueError, silent_arithmetic
-from skdpsurv.dp.checks import instance, is_lazy, list_of, one_row, supports_lazy_input
-from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp import InputValueError, suppressed_float_errors
+from skdpsurv.dp.checks import instance, is_lazy, list_of
+from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.types import FloatArray
 
 
@@ -258,7 +259,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             As in ``fit``.
         """
         read = self._read(X, getattr(self, "feature_names_in_", None))
-        with silent_arithmetic():
+        with suppressed_float_errors():
             features = [feature for kind, values in read for feature in kind.encode(values)]
         return np.column_stack(features).astype(np.float64, copy=False)
 
@@ -343,22 +344,22 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         for kind in kinds:
             try:
                 read.append((kind, kind.read(columns[kind.column])))
-            except RefusedValueError as error:
+            except InputValueError as error:
                 refused.append(str(error))
         if refused:  # whoever mends a file wants to know all of them
-            raise RefusedValueError(" ".join(refused))
+            raise InputValueError(" ".join(refused))
         return read
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        kinds = attempted(self._kinds) or ()  # what is wrong is said by fit
+        kinds = call_or_none(self._kinds) or ()  # what is wrong is said by fit
         tags.input_tags.allow_nan = any(kind.missing != "error" for kind in kinds)
         tags.input_tags.string = tags.input_tags.categorical = True
         tags.requires_fit = False
         return tags
 
     def _repr_html_(self) -> str:
-        kinds = attempted(self._kinds)
+        kinds = call_or_none(self._kinds)
         if kinds is None:  # said by fit
             return f"<pre>{html.escape(repr(self))}</pre>"
         names = [", ".join(feature.name for feature in kind.features()) for kind in kinds]

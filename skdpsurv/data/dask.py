@@ -16,10 +16,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from itertools import product
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 from uuid import uuid4
 
 import numpy as np
@@ -36,13 +36,14 @@ from skdpsurv.data.blocks import (
     new_places,
     pairwise_sum,
 )
-from skdpsurv.dp import silent_arithmetic
-from skdpsurv.dp.refusals import RefusedValueError, attempted, step_of_callers
+from skdpsurv.dp import suppressed_float_errors
+from skdpsurv.dp.checks import is_dask, is_lazy
+from skdpsurv.dp.input_errors import InputValueError, call_or_none, call_user_step
 from skdpsurv.dp.types import IndexArray
 
 UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
 #: Errors with a text of this package's own: no subclasses, such as those of Unicode and of pandas.
-OWN = (ValueError, TypeError, RefusedValueError)
+OWN = (ValueError, TypeError, InputValueError)
 #: So many sums are added up in one task: a power of 2, so that the tree is that of
 # ``pairwise_sum``.
 SPLIT_EVERY = 8
@@ -109,7 +110,7 @@ class DaskBlocks(Blocks[Block]):
 
     def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
         """Return tasks for the places of the records whose name no record before them has."""
-        return step_of_callers(lambda: _first_places(self.parts, names), UNREAD)
+        return call_user_step(lambda: _first_places(self.parts, names), UNREAD)
 
     def held(self, share: float = 1.0) -> DaskBlocks[Block]:
         """Return the same blocks, computed now and held on the workers, if there is room."""
@@ -117,7 +118,7 @@ class DaskBlocks(Blocks[Block]):
 
         n_bytes = self.n_bytes * share
         room = n_bytes * ROOM <= _memory(self.client)
-        parts = step_of_callers(lambda: persist(*self.parts), UNREAD) if room else self.parts
+        parts = call_user_step(lambda: persist(*self.parts), UNREAD) if room else self.parts
         return DaskBlocks(parts, n_bytes, self.client)
 
     def _computed(self, tasks: Sequence[Any]) -> Sequence[Any]:
@@ -132,7 +133,7 @@ class DaskBlocks(Blocks[Block]):
             except Exception as error:
                 gone = isinstance(error, CancelledError) or type(error).__name__ == "KilledWorker"
             if not gone:  # it was a step of whoever made the collection
-                raise RefusedValueError(UNREAD)
+                raise InputValueError(UNREAD)
         raise RuntimeError(
             "Dask's client or its workers went away. Nothing is released; what was charged before "
             "stays charged."
@@ -162,7 +163,7 @@ def sendable(value: Any) -> bool:
         return True
     # As Dask does it, but that it logs what it cannot pickle; arrays are not copied.
     pickled = partial(dumps, protocol=5, buffer_callback=lambda buffer: None)
-    return attempted(pickled, value) is not None
+    return call_or_none(pickled, value) is not None
 
 
 def _memory(client: Any) -> float:
@@ -210,7 +211,7 @@ def applied(function: Callable[..., Any], *arguments: Any) -> Any:
         if isinstance(one, RemoteError | EmptyBlock):
             return one
     try:
-        with silent_arithmetic():
+        with suppressed_float_errors():
             return function(*arguments)
     except KeyboardInterrupt:
         raise
@@ -311,3 +312,100 @@ def _together(some: Sequence[Any]) -> Any:
         if isinstance(one, RemoteError | EmptyBlock):
             return one
     return FirstPlaces(np.sort(np.concatenate([one.places for one in some])), some[0].fingerprint)
+
+
+# ---- Methods of estimators, on rows that are not in memory: what they make is not there either.
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def one_row(X: Any) -> Any:
+    """Return a row of zeros with the columns of a collection: nothing of it is computed."""
+    row = np.zeros((1, int(X.shape[1])))
+    columns = getattr(X, "columns", None)
+    return row if columns is None else pd.DataFrame(row, columns=columns)
+
+
+def partitions(values: Any) -> list[Any]:
+    """Return a task for each partition of rows."""
+    if hasattr(values, "simplify"):  # of frames, files are read for the columns that are used
+        # Nothing more: Dask would put small partitions together, here but not in another argument.
+        return list(values.simplify().to_delayed(optimize_graph=False))
+    if hasattr(values, "chunks") and values.ndim > 1:
+        values = values.rechunk({1: -1})
+    return list(np.ravel(values.to_delayed()))
+
+
+def supports_lazy_input(
+    width: Callable[..., int | None], dtype: Callable[..., Any] | None = None
+) -> Callable[[_Method], _Method]:
+    """Have a method take collections of Dask, and chunks, as X.
+
+    Its type stays that of the method for arrays in memory: what Dask makes has no types.
+
+    Parameters
+    ----------
+    width : callable
+        Of the estimator and of the method's other arguments: how many columns the result has, None
+        if it is one-dimensional.
+    dtype : callable, optional
+        The same, for the type of its entries; float64 if omitted.
+    """
+
+    def decorate(method: _Method) -> _Method:
+        @wraps(method)
+        def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+            if not is_lazy(X):
+                return method(self, X, *args, **options)
+
+            def of_rows(rows: Any) -> Any:
+                return method(self, rows, *args, **options)
+
+            n_columns = width(self, *args, **options)
+            if not is_dask(X):
+                return X.over_chunks(of_rows, n_columns)
+            kind = np.float64 if dtype is None else dtype(self, *args, **options)
+            return by_partition(of_rows, X, kind, n_columns)
+
+        return cast(_Method, asked)
+
+    return decorate
+
+
+def by_partition(
+    function: Callable[[Any], Any], X: Any, dtype: Any, width: int | None = None
+) -> Any:
+    """Return what a function makes of rows, as an array of Dask.
+
+    Parameters
+    ----------
+    function : callable
+        Of rows, in a pandas data frame or an array; not called for none.
+    X : dask DataFrame, Series or Array
+    dtype : dtype
+    width : int or None
+        Columns of the result.
+
+    Returns
+    -------
+    dask Array
+        Of shape (n,) or (n, width), with unknown n if X has.
+    """
+    import dask.array as da
+    from dask.delayed import delayed
+
+    apply = delayed(partial(_of_rows, function, dtype, width), pure=False)
+    parts = partitions(X)
+    sizes = X.chunks[0] if hasattr(X, "chunks") else (math.nan,) * len(parts)
+    more = () if width is None else (width,)
+    blocks = [
+        da.from_delayed(apply(part), shape=(size, *more), dtype=dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _of_rows(function: Callable[[Any], Any], dtype: Any, width: int | None, rows: Any) -> Any:
+    if not len(rows):
+        return np.empty((0,) if width is None else (0, width), dtype=dtype)
+    return function(rows)

@@ -11,8 +11,8 @@ from sklearn.utils.validation import column_or_1d
 
 from skdpsurv.data.cells import places
 from skdpsurv.data.shape import refuse_no_target, require_one_each
-from skdpsurv.dp import RefusedValueError, call_without_data, refuse_masked
-from skdpsurv.dp.refusals import NUMBERS, TEXT, attempted
+from skdpsurv.dp import InputValueError, call_without_data, refuse_masked
+from skdpsurv.dp.input_errors import NUMBERS, TEXT, call_or_none
 from skdpsurv.dp.types import FloatArray, IndexArray
 
 LABELS = NUMBERS | TEXT | {bool, np.bool_}
@@ -20,7 +20,7 @@ LABELS = NUMBERS | TEXT | {bool, np.bool_}
 
 def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
     """Return the labels that the caller states, in their order."""
-    made: NDArray[Any] | None = attempted(np.asarray, labels)
+    made: NDArray[Any] | None = call_or_none(np.asarray, labels)
     stated = np.empty(0) if made is None else made  # ragged
     mixed = stated.dtype.kind in "US" and not all(isinstance(c, str) for c in labels)  # type: ignore[union-attr]
     if stated.dtype.kind == "O" and stated.ndim == 1 and all(isinstance(c, str) for c in stated):
@@ -57,9 +57,9 @@ def class_indices(
         raise ValueError("y must be a 1d array of class labels, without fields.")
     require_one_each(labels.shape[0], n_records)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise RefusedValueError("y contains NaN or infinity; every record must have a label.")
+        raise InputValueError("y contains NaN or infinity; every record must have a label.")
     if _without_data(type_of_target, labels) not in ("binary", "multiclass"):
-        raise RefusedValueError(
+        raise InputValueError(
             "Unknown label type: y must hold class labels, not continuous values."
         )
     found, index = _without_data(np.unique, labels, return_inverse=True)
@@ -75,7 +75,7 @@ def label_places(values: ArrayLike, name: str, stated: NDArray[Any], among: str)
 
 def _places(values: Any, stated: NDArray[Any], foreign: str) -> IndexArray:
     """Return the place of each record's label among stated ones: a function of that label alone."""
-    found: IndexArray | None = attempted(places, values, stated.tolist(), LABELS)
+    found: IndexArray | None = call_or_none(places, values, stated.tolist(), LABELS)
     if found is None or (found < 0).any():
         raise ValueError(foreign)
     return found
@@ -96,4 +96,4 @@ def _without_data(function: Any, *args: Any, **options: Any) -> Any:
         foreign = not isinstance(error, TypeError | ValueError)
         if foreign or "Expected 2D" in message or "X must" in message:
             message = "y must be a 1d array of class labels: numbers or text, not both."
-    raise RefusedValueError(message)
+    raise InputValueError(message)

@@ -21,7 +21,7 @@ from skdpsurv.data.blocks import Blocks, EmptyBlock, FirstPlaces, new_places
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import PrivacyGuarantee, refuse_masked
 from skdpsurv.dp.guarantee import PERSON
-from skdpsurv.dp.refusals import TEXT, WHOLE, RefusedValueError, all_of, attempted
+from skdpsurv.dp.input_errors import INTEGERS, TEXT, InputValueError, all_of, call_or_none
 
 ASSUMPTION = (
     "person names whose each record is, nobody has two names, and how many people there are is "
@@ -62,9 +62,9 @@ def read_names(person: Any) -> NDArray[Any]:
     # Of a list NumPy would ask the entries what they are, and make text of numbers beside text.
     listed = person if isinstance(person, list | tuple) else None
     if listed is None:
-        names = attempted(np.asarray, person)
+        names = call_or_none(np.asarray, person)
         if names is None or names.ndim != 1:
-            raise RefusedValueError(WRONG)
+            raise InputValueError(WRONG)
         if names.dtype.kind in "iu" and np.can_cast(names.dtype, np.int64):
             return names.astype(np.int64)
         listed = names.tolist() if names.dtype.kind in "OUTu" else [None]
@@ -72,11 +72,11 @@ def read_names(person: Any) -> NDArray[Any]:
         found = np.empty(len(listed), dtype=object)
         found[:] = [str(name) for name in listed]
         return found
-    if all_of(WHOLE, listed):
+    if all_of(INTEGERS, listed):
         listed = [int(name) for name in listed]
         if all(abs(name) < 2**63 for name in listed):
             return np.array(listed, dtype=np.int64)
-    raise RefusedValueError(WRONG)
+    raise InputValueError(WRONG)
 
 
 def _names(person: Any, values: Sequence[Any]) -> NDArray[Any]:

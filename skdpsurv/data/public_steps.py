@@ -28,8 +28,9 @@ from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.data.feature import known_names as known_names
-from skdpsurv.dp import RefusedValueError, call_without_data, check_finite, silence
-from skdpsurv.dp.types import FloatArray, frozen, thawed
+from skdpsurv.dp import InputValueError, call_without_data, check_finite, suppressed_warnings
+from skdpsurv.dp.checks import frozen, thawed
+from skdpsurv.dp.types import FloatArray
 
 Features = list[Feature]
 #: Deeper nesting than anybody writes; a release that is nested deeper was crafted.
@@ -344,7 +345,7 @@ def encoded(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> F
     """Return the features of raw rows; to fit what learns nothing is a formality."""
     rows = _walked(step, X, n_columns, names, None)
     if not np.isfinite(rows).all():
-        raise RefusedValueError(
+        raise InputValueError(
             "columns must make finite numbers of X: it contains NaN or infinity, or values beyond "
             "all bounds."
         )
@@ -369,7 +370,7 @@ def _walked(
 ) -> FloatArray:
     known = column_names(step, n_columns, names)
     table = as_table(X, known)
-    with silence():  # what scikit-learn warns of, some record has
+    with suppressed_warnings():  # what scikit-learn warns of, some record has
         return _numbers(_through(step, table, raw_features(known), beyond))
 
 
@@ -412,7 +413,7 @@ def _numbers(X: Any) -> FloatArray:
         return np.asarray(rows.to_numpy(dtype=np.float64, na_value=np.nan))
     read = [quietly(numbers, rows.iloc[:, j]) for j in range(rows.shape[1])]
     if any(column is None for column in read):
-        raise RefusedValueError("X must hold numbers alone in columns of numbers.")
+        raise InputValueError("X must hold numbers alone in columns of numbers.")
     return np.column_stack(read)
 
 

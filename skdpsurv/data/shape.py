@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from skdpsurv.dp import call_without_data, refuse_masked
 from skdpsurv.dp.checks import is_lazy
-from skdpsurv.dp.refusals import NO_TABLE, attempted
+from skdpsurv.dp.input_errors import NO_TABLE, call_or_none
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
 #: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
@@ -135,7 +135,7 @@ def length(values: Any) -> int:
 
 def has_one_each(values: Any, n_records: int) -> bool:
     """Say whether there is an entry for each record; of None there need be none."""
-    return values is None or bool(attempted(length, values) == n_records)
+    return values is None or bool(call_or_none(length, values) == n_records)
 
 
 def refuse_no_target(y: Any) -> None:

@@ -11,11 +11,11 @@ import numpy as np
 
 from skdpsurv.data.blocks import Blocks, EmptyBlock
 from skdpsurv.data.chunks import chunk_source
-from skdpsurv.data.dask import DaskBlocks, current_client, itself, sendable, task
+from skdpsurv.data.dask import DaskBlocks, current_client, itself, partitions, sendable, task
 from skdpsurv.data.shape import has_one_each, in_memory, take
 from skdpsurv.data.target import chosen_target
-from skdpsurv.dp.checks import is_dask, partitions
-from skdpsurv.dp.refusals import RefusedValueError, step_of_callers
+from skdpsurv.dp.checks import is_dask
+from skdpsurv.dp.input_errors import InputValueError, call_user_step
 
 UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."
 
@@ -67,7 +67,7 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
     for name, tasks in parts.items():
         if not sendable(_task(tasks[0])):
             # Of a cell, perhaps: so it is refused as records are.
-            raise RefusedValueError(
+            raise InputValueError(
                 f"{name} must be a collection that can be sent to workers: a step that makes it "
                 "cannot be pickled."
             )
@@ -137,7 +137,7 @@ def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
     from dask.base import compute
 
     counts = [task(len, part) for part in parts]
-    return list(step_of_callers(lambda: compute(*counts), UNCOUNTED))
+    return list(call_user_step(lambda: compute(*counts), UNCOUNTED))
 
 
 def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
@@ -152,8 +152,8 @@ def _length(values: Any) -> int:
     """Return how many records there are."""
     if _is_array(values) and not _has_length(values):
         values = values.copy()
-        step_of_callers(values.compute_chunk_sizes, UNCOUNTED)
-    return int(step_of_callers(lambda: len(values), UNCOUNTED))
+        call_user_step(values.compute_chunk_sizes, UNCOUNTED)
+    return int(call_user_step(lambda: len(values), UNCOUNTED))
 
 
 def _block(*arguments: Any) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.shape import ROWS, is_frame, length, require_one_each, size
 from skdpsurv.dp import refuse_masked
-from skdpsurv.dp.refusals import NUMBERS, REAL, all_of, attempted
+from skdpsurv.dp.input_errors import NUMBERS, REAL, all_of, call_or_none
 from skdpsurv.dp.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]
@@ -272,7 +272,7 @@ def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Argume
 
 def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
     """Return how many records the arguments of :func:`fit_target` hold, which is public."""
-    number = attempted(length, chosen_target(X, y, durations, event_observed)[0])
+    number = call_or_none(length, chosen_target(X, y, durations, event_observed)[0])
     if number is None:
         raise ValueError("durations must be 1-D, as y must be: one entry per record.")
     _refuse_nobody(number)
@@ -393,13 +393,13 @@ def is_two_dimensional(X: Any) -> bool:
     ndim = getattr(X, "ndim", None)
     if isinstance(ndim, int):
         return ndim == 2
-    return len(attempted(size, X) or ()) == 2
+    return len(call_or_none(size, X) or ()) == 2
 
 
 def _column(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return values as a one-dimensional array."""
     refuse_masked(values, name)
-    column: NDArray[Any] | None = attempted(np.asarray, values)
+    column: NDArray[Any] | None = call_or_none(np.asarray, values)
     if column is None:
         raise ValueError(f"{name} must be an array with one entry for each record.")
     if column.ndim != 1:

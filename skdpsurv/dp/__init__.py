@@ -7,40 +7,48 @@ from __future__ import annotations
 
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError, compose
-from skdpsurv.dp.domain import check_finite, check_unclipped, clip_rows, clip_times, row_weights
+from skdpsurv.dp.checks import (
+    FrozenMapping,
+    check_finite,
+    check_unclipped,
+    clip_rows,
+    clip_times,
+    row_weights,
+)
 from skdpsurv.dp.guarantee import PrivacyGuarantee, PrivacyLeakWarning, weakest_status
+from skdpsurv.dp.input_errors import (
+    InputValueError,
+    call_without_data,
+    refuse_masked,
+    suppressed_float_errors,
+    suppressed_warnings,
+    warnings_as_errors,
+)
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.noise import (
+    RandomSource,
     lattice_gaussian,
     lattice_laplace,
     lattice_step,
     lattice_sum,
+    random_source,
     round_to_lattice,
     spherical_gaussian,
     spherical_laplace,
     to_lattice,
+    uniform_below,
 )
-from skdpsurv.dp.random import RandomSource, random_source
-from skdpsurv.dp.refusals import (
-    RefusedValueError,
-    call_without_data,
-    refuse_masked,
-    silence,
-    silent_arithmetic,
-    warnings_as_errors,
-)
-from skdpsurv.dp.selection import exponential_mechanism, permute_and_flip, uniform_below
-from skdpsurv.dp.types import FrozenMapping
+from skdpsurv.dp.selection import exponential_mechanism, permute_and_flip
 
 __all__ = [
     "BudgetExceededError",
     "FrozenMapping",
+    "InputValueError",
     "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "RandomSource",
     "Receipt",
-    "RefusedValueError",
     "call_without_data",
     "check_finite",
     "check_unclipped",
@@ -57,10 +65,10 @@ __all__ = [
     "refuse_masked",
     "round_to_lattice",
     "row_weights",
-    "silence",
-    "silent_arithmetic",
     "spherical_gaussian",
     "spherical_laplace",
+    "suppressed_float_errors",
+    "suppressed_warnings",
     "to_lattice",
     "uniform_below",
     "warnings_as_errors",

@@ -25,7 +25,15 @@ from functools import reduce
 from typing import NamedTuple
 
 from skdpsurv.dp.checks import fraction
-from skdpsurv.dp.zcdp import MARGIN, SLACK, best_order, epsilon_at, of_pure, room, worth
+from skdpsurv.dp.privacy_cost import (
+    MARGIN,
+    SLACK,
+    best_order,
+    epsilon_at,
+    epsilon_to_rdp,
+    pure_to_rdp,
+    rdp_to_epsilon,
+)
 
 #: Decimals of floats lie between 1e-324 and 2e308: digits enough for the sum of 1e60 of them.
 #: Should they ever not do, a sum fails; it is never rounded.
@@ -60,7 +68,7 @@ class Terms(NamedTuple):
     @property
     def room(self) -> float:
         """Renyi divergence that a data set may spend, if the filter adds these up."""
-        return room(self.epsilon, self.delta, self.order)
+        return epsilon_to_rdp(self.epsilon, self.delta, self.order)
 
 
 #: Entries that are no charges: the ledger was closed to be moved, is elsewhere now, or was opened.
@@ -224,10 +232,10 @@ def require_room(held: Held, requests: Sequence[Entry], terms: Terms) -> None:
     when each is chosen in view of the earlier results (Dwork and Roth, 2014, theorem 3.16 and
     section 3.5).
 
-    A Renyi filter at the ledger's order (:mod:`skdpsurv.dp.zcdp`): the sum of divergences is
-    held below what epsilon at delta is worth. Beside it, charges that are all pure are held by the
-    sum of their epsilons. Either of the two may let a charge pass: on the results for which the
-    pure sum does, densities differ by at most exp(epsilon); on all others the filter's theorem
+    A Renyi filter at the ledger's order (:mod:`skdpsurv.dp.privacy_cost`): the sum of divergences
+    is held below what epsilon at delta is worth. Beside it, charges that are all pure are held
+    by the sum of their epsilons. Either of the two may let a charge pass: on the results for which
+    the pure sum does, densities differ by at most exp(epsilon); on all others the filter's theorem
     holds, and delta is paid once (docs/proofs/composition).
     """
     held = dict(held)
@@ -275,7 +283,7 @@ def spent_pair(sums: Sums, terms: Terms) -> tuple[float, float]:
     plain = float_above(sums.epsilon), float_above(sums.delta)
     if not terms.order or sums == NOTHING:
         return plain
-    filtered = worth(float_above(sums.renyi), terms.delta, terms.order), terms.delta
+    filtered = rdp_to_epsilon(float_above(sums.renyi), terms.delta, terms.order), terms.delta
     return filtered if filtered[0] < plain[0] or plain[1] > terms.delta else plain
 
 
@@ -285,7 +293,7 @@ def largest_pure(sums: Sums, terms: Terms) -> float:
     left = remaining(sums.renyi, terms.room)
     low, high = 0.0, terms.epsilon
     while low < (middle := 0.5 * (low + high)) < high:
-        low, high = (middle, high) if of_pure(middle, terms.order) <= left else (low, middle)
+        low, high = (middle, high) if pure_to_rdp(middle, terms.order) <= left else (low, middle)
     return max(by_sum, low)
 
 

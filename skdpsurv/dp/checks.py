@@ -1,29 +1,27 @@
-"""Rules of public parameters, and the words in which what breaks one is refused.
+"""Rules of public parameters and arrays, and the clip into public bounds.
 
-An estimator declares one rule for each parameter of its constructor, beside the signature.
-Parameters are public: a message may show them. No rule looks at a record.
+An estimator declares one rule for each parameter of its constructor. Parameters are public: a
+message may show them. Rules look at no record.
 
-Methods of rows that are not in memory: what they make is not there either.
-
-Of collections of Dask scikit-learn's validation would pull every row into this process without a
-word. Here a method that asks something of rows is asked it of each partition, where that is, once
-somebody computes it; and of chunks that are read one after the other, whenever one is read.
+Clipping maps each record into the bounds on its own. How many were clipped is private, so nothing
+here counts, warns or logs. Rows are clipped in pieces that a cache holds.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+from skdpsurv.dp.input_errors import MATRIX, all_of, call_or_none
+from skdpsurv.dp.types import BoolArray, FloatArray
 
 
 def is_dask(values: Any) -> bool:
@@ -35,102 +33,6 @@ def is_dask(values: Any) -> bool:
 def is_lazy(values: Any) -> bool:
     """Say whether rows are somewhere else: collections of Dask, or chunks."""
     return is_dask(values) or hasattr(type(values), "over_chunks")
-
-
-def one_row(X: Any) -> Any:
-    """Return a row of zeros with the columns of a collection: nothing of it is computed."""
-    row = np.zeros((1, int(X.shape[1])))
-    columns = getattr(X, "columns", None)
-    return row if columns is None else pd.DataFrame(row, columns=columns)
-
-
-def partitions(values: Any) -> list[Any]:
-    """Return a task for each partition of rows."""
-    if hasattr(values, "simplify"):  # of frames, files are read for the columns that are used
-        # Nothing more: Dask would put small partitions together, here but not in another argument.
-        return list(values.simplify().to_delayed(optimize_graph=False))
-    if hasattr(values, "chunks") and values.ndim > 1:
-        values = values.rechunk({1: -1})
-    return list(np.ravel(values.to_delayed()))
-
-
-def supports_lazy_input(
-    width: Callable[..., int | None], dtype: Callable[..., Any] | None = None
-) -> Callable[[_Method], _Method]:
-    """Have a method take collections of Dask, and chunks, as X.
-
-    Its type stays that of the method for arrays in memory: what Dask makes has no types.
-
-    Parameters
-    ----------
-    width : callable
-        Of the estimator and of the method's other arguments: how many columns the result has, None
-        if it is one-dimensional.
-    dtype : callable, optional
-        The same, for the type of its entries; float64 if omitted.
-    """
-
-    def decorate(method: _Method) -> _Method:
-        @functools.wraps(method)
-        def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-            if not is_lazy(X):
-                return method(self, X, *args, **options)
-
-            def of_rows(rows: Any) -> Any:
-                return method(self, rows, *args, **options)
-
-            n_columns = width(self, *args, **options)
-            if not is_dask(X):
-                return X.over_chunks(of_rows, n_columns)
-            kind = np.float64 if dtype is None else dtype(self, *args, **options)
-            return by_partition(of_rows, X, kind, n_columns)
-
-        return cast(_Method, asked)
-
-    return decorate
-
-
-def by_partition(
-    function: Callable[[Any], Any], X: Any, dtype: Any, width: int | None = None
-) -> Any:
-    """Return what a function makes of rows, as an array of Dask.
-
-    Parameters
-    ----------
-    function : callable
-        Of rows, in a pandas data frame or an array; not called for none.
-    X : dask DataFrame, Series or Array
-    dtype : dtype
-    width : int or None
-        Columns of the result.
-
-    Returns
-    -------
-    dask Array
-        Of shape (n,) or (n, width), with unknown n if X has.
-    """
-    import dask.array as da
-    from dask.delayed import delayed
-
-    apply = delayed(functools.partial(_of_rows, function, dtype, width), pure=False)
-    parts = partitions(X)
-    sizes = X.chunks[0] if hasattr(X, "chunks") else (math.nan,) * len(parts)
-    more = () if width is None else (width,)
-    blocks = [
-        da.from_delayed(  # type: ignore[no-untyped-call]
-            apply(part), shape=(size, *more), dtype=dtype
-        )
-        for part, size in zip(parts, sizes, strict=True)
-    ]
-    return da.concatenate(  # type: ignore[no-untyped-call]
-        blocks, allow_unknown_chunksizes=True
-    )
-
-
-def _of_rows(function: Callable[[Any], Any], dtype: Any, width: int | None, rows: Any) -> Any:
-    if not len(rows):
-        return np.empty((0,) if width is None else (0, width), dtype=dtype)
-    return function(rows)
 
 
 #: What is called with the name and the value of a parameter, and raises if the value breaks a rule.
@@ -331,7 +233,7 @@ def one_or_list_of(rule: Rule) -> Rule:
     )
 
 
-def given(what: str, rule: Check) -> Check:
+def required(what: str, rule: Check) -> Check:
     """Refuse None, the default of what has none, and say what must be given."""
 
     def check(name: str, value: Any) -> None:
@@ -385,12 +287,12 @@ class Parameters(BaseEstimator):  # type: ignore[misc]
         check_each(self._rules, self)
 
 
-def by(function: Callable[[Any], object]) -> Check:
+def custom(function: Callable[[Any], object]) -> Check:
     """Return the check by a function of the value that names the parameter by itself."""
     return lambda name, value: function(value)
 
 
-def later(name: str, value: object) -> None:
+def unchecked(name: str, value: object) -> None:
     """Refuse nothing: the rule needs other parameters, or the shape of the records."""
 
 
@@ -414,7 +316,7 @@ workers = optional(
 
 def horizon(rule: Rule) -> Check:
     """Return the rule of ``max_time``, which has no default."""
-    return given(
+    return required(
         "a public horizon in the unit of the times, such as the planned length of follow-up. It "
         "has no safe default, since the largest time in the data is private.",
         rule,
@@ -448,3 +350,302 @@ def required_horizon(max_time: Any) -> float:
     """Return max_time as a float; it has no default."""
     horizon(positive())("max_time", max_time)
     return float(max_time)
+
+
+#: Rows that are worked on at once, times columns. Two or three such arrays of doubles fit a
+#: second-level cache.
+CHUNK_ELEMENTS = 2**15
+
+
+def row_pieces(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield the pieces of rows, in their order."""
+    step = max(1, CHUNK_ELEMENTS // max(1, n_columns))
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def by_pieces(function: Callable[[slice], FloatArray], n_rows: int, n_columns: int) -> FloatArray:
+    """Return rows that a function makes piece by piece, in one array of doubles.
+
+    Parameters
+    ----------
+    function : callable
+        Of a slice: the rows there, of shape (n_piece, n_columns).
+    n_rows, n_columns : int
+    """
+    made = np.empty((n_rows, n_columns))
+    for piece in row_pieces(n_rows, n_columns):
+        made[piece] = function(piece)
+    return made
+
+
+def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
+    """Scale each row down to Euclidean norm at most ``norm``; shorter rows are unchanged.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Private records, finite.
+    norm : float
+        Public bound, positive and finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples, n_features)
+        A new array. The norm of every row is at most ``norm``, in real numbers and in floats
+        summed in any order.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is not two-dimensional, not numeric, or holds NaN or infinity.
+
+    Notes
+    -----
+    Clipping is the projection onto a ball, row by row, so it does not change who is a neighbour
+    of whom. Rows on the sphere are shortened by a further relative (n_features + 8) * 2^-53: a
+    float sum of n squares has relative error at most n * 2^-53, which must not push a row
+    outside the ball that the sensitivity is proved for. Norms are taken after dividing by the
+    row's largest magnitude, so that neither huge nor tiny values overflow or vanish.
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import clip_rows
+    >>> clip_rows([[3.0, 4.0], [0.3, 0.4]], norm=1.0)
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    norm = positive_number("norm", norm)
+    rows = as_float_array(X, "X")
+    if rows.ndim != 2:
+        raise ValueError("X must be two-dimensional.")
+    check_finite(rows, "X")
+    radius = norm * (1.0 - (rows.shape[1] + 8) * 2.0**-53)
+    return by_pieces(lambda piece: _clipped(rows[piece], radius), *rows.shape)
+
+
+def _clipped(rows: FloatArray, radius: float) -> FloatArray:
+    if rows.size == 0:
+        return rows
+    rows = rows.copy(order="C")
+    largest = np.max(np.abs(rows), axis=1)
+    # Where every entry is far below radius / sqrt(n_features) no norm is needed; this also keeps
+    # zero rows and tiny ones out of the division.
+    may_exceed = largest > 0.5 * radius / math.sqrt(rows.shape[1])
+    largest = np.where(may_exceed, largest, 1.0)
+    unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]  # entries in [-1, 1]
+    length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
+    # length * largest > radius, written so that nothing overflows.
+    outside = may_exceed & (length > radius / largest)
+    rows[outside] = unit[outside] * (radius / length[outside])[:, None]
+    return rows
+
+
+def row_weights(rows: FloatArray, norm: float) -> FloatArray:
+    """Return how often each row may count instead of being scaled down to a norm.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Private, finite, of moderate size: clipped to a multiple of the norm.
+    norm : float
+        Public, positive and finite.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        1 within the norm, else the square of the norm over that of the row's. Rounded down, as
+        :func:`clip_rows` rounds: a weight times the square of a row's norm is at most ``norm**2``
+        in floats summed in any order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpsurv.dp import row_weights
+    >>> row_weights(np.array([[6.0, 8.0], [0.3, 0.4]]), norm=5.0).round(6)
+    array([0.25, 1.  ])
+    """
+    square = np.einsum("ij,ij->i", rows, rows)
+    inside = norm**2 * (1.0 - (rows.shape[1] + 16) * 2.0**-51)
+    return np.asarray(inside / np.maximum(square, inside))
+
+
+def clip_times(time: ArrayLike, event: ArrayLike, max_time: float) -> tuple[FloatArray, BoolArray]:
+    """Censor at the public horizon: times beyond ``max_time`` become censored at ``max_time``.
+
+    Parameters
+    ----------
+    time : array-like of shape (n_samples,)
+        Private follow-up times.
+    event : array-like of shape (n_samples,)
+        True where the event was seen, False where censored.
+    max_time : float
+        Public horizon, positive and finite, in the unit of ``time``.
+
+    Returns
+    -------
+    time : ndarray of float64, shape (n_samples,)
+    event : ndarray of bool, shape (n_samples,)
+        New arrays. An event exactly at ``max_time`` stays an event.
+
+    Raises
+    ------
+    ValueError
+        If the arguments are not one-dimensional of one length, ``time`` holds NaN or infinity,
+        or ``event`` holds something else than booleans or 0 and 1.
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import clip_times
+    >>> clip_times([2.0, 5.0, 9.0], [True, True, True], max_time=5.0)
+    (array([2., 5., 5.]), array([ True,  True, False]))
+    """
+    max_time = positive_number("max_time", max_time)
+    times = as_float_array(time, "time")
+    check_finite(times, "time")
+    flags = as_float_array(event, "event")
+    if times.ndim != 1 or flags.shape != times.shape:
+        raise ValueError("time and event must be one-dimensional and of the same length.")
+    if not np.all((flags == 0) | (flags == 1)):
+        raise ValueError("event must hold booleans, or 0 for censored and 1 for an event.")
+    events = flags == 1
+    return np.minimum(times, max_time), events & (times <= max_time)
+
+
+def check_finite(X: ArrayLike, name: str) -> None:
+    """Refuse NaN and infinity, naming the argument and nothing else.
+
+    Parameters
+    ----------
+    X : array-like of numbers
+        Private values.
+    name : str
+        Name of the argument, for the message.
+
+    Raises
+    ------
+    ValueError
+        If any value is NaN or infinite. The refusal reveals that such a value exists, and no
+        more: neither where, nor how many.
+    """
+    if not np.all(np.isfinite(as_float_array(X, name))):
+        raise ValueError(
+            f"{name} contains NaN or infinity; replace missing values with public constants "
+            "before fitting."
+        )
+
+
+def as_float_array(values: ArrayLike, name: str) -> FloatArray:
+    """Return ``values`` as float64, with an error that shows none of them.
+
+    numpy's own message for a value that is no number quotes the value.
+
+    Parameters
+    ----------
+    values : array-like of numbers
+        Private values. Not copied if already float64.
+    name : str
+        Name of the argument, for the message.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    ValueError
+        If the values are not numbers, or the rows differ in length.
+    """
+    array: NDArray[Any] | None = call_or_none(np.asarray, values)
+    found: FloatArray | None = None
+    if array is not None and (array.dtype.kind in "biuf" or _is_plain(array)):
+        # Long doubles overflow to infinity; text may be no number.
+        with np.errstate(all="ignore"):
+            found = call_or_none(partial(np.asarray, dtype=np.float64), array)
+    if found is None:
+        raise ValueError(f"{name} must be an array of real numbers.")
+    return found
+
+
+def _is_plain(array: NDArray[Any]) -> bool:
+    return array.dtype.kind == "O" and all_of(MATRIX, array.ravel().tolist())
+
+
+#: Products of larger numbers may be none.
+LARGEST_UNCLIPPED = 1e100
+
+
+def check_unclipped(rows: FloatArray, name: str) -> None:
+    """Refuse numbers that a fit without privacy, which clips nothing, could not multiply.
+
+    Raises
+    ------
+    ValueError
+        If one is beyond 1e100 in size.
+    """
+    if max(rows.max(initial=0.0), -rows.min(initial=0.0)) > LARGEST_UNCLIPPED:
+        raise ValueError(
+            f"{name} must be within {LARGEST_UNCLIPPED:g} with epsilon=inf, where nothing is "
+            "clipped."
+        )
+
+
+class FrozenMapping(Mapping[str, object]):
+    """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
+
+    def __init__(self, items: Mapping[str, object]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str) -> object:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+#: Of each kind of value, tried in this order: what Python has for it.
+_PLAIN: dict[Any, Callable[[Any], object]] = {
+    (bool, np.bool_): bool,
+    str: str,
+    Integral: int,
+    Real: float,
+}
+
+
+def frozen(name: str, value: object) -> object:
+    """Return an immutable copy made of Python's own types, so that it can go to JSON and back."""
+    if value is None:
+        return None
+    for kind, plain in _PLAIN.items():
+        if isinstance(value, kind):
+            made = plain(value)
+            if made != made:
+                raise ValueError(f"{name} must not hold NaN.")
+            return made
+    if isinstance(value, np.ndarray):
+        return frozen(name, value.tolist())
+    if isinstance(value, list | tuple):
+        return tuple(frozen(name, v) for v in value)
+    if isinstance(value, Mapping):
+        return FrozenMapping({str(k): frozen(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
+    raise TypeError(
+        f"{name} must be made of numbers, strings, None, sequences and mappings, "
+        f"got {type(value).__name__}."
+    )
+
+
+def thawed(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
+    """Return what :func:`frozen` froze as dicts and lists, at any depth, each leaf converted."""
+    if isinstance(value, Mapping):
+        return {key: thawed(one, leaf) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [thawed(one, leaf) for one in value]
+    return leaf(value)

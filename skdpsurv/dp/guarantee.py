@@ -11,10 +11,9 @@ from decimal import ROUND_CEILING, Context
 from numbers import Real
 from typing import Any
 
-from skdpsurv.dp.checks import check_each, instance, number_in, optional, rule_of
-from skdpsurv.dp.random import program_delta
-from skdpsurv.dp.types import frozen, thawed
-from skdpsurv.dp.zcdp import epsilon_at, of_pure, overhead
+from skdpsurv.dp.checks import check_each, frozen, instance, number_in, optional, rule_of, thawed
+from skdpsurv.dp.noise import program_delta
+from skdpsurv.dp.privacy_cost import epsilon_at, pure_to_rdp, rdp_conversion_term
 
 #: What one noisy vector may add to delta is said in numbers from here on.
 NOT_SMALL = 1e-20
@@ -222,7 +221,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         >>> PrivacyGuarantee(1.0, 1e-6).renyi_at(10.0)
         inf
         """
-        known = [] if self.delta else [of_pure(self.epsilon, order)]
+        known = [] if self.delta else [pure_to_rdp(self.epsilon, order)]
         if self.rho is not None:
             known.append(math.nextafter(self.rho * order, math.inf))
         # Divergences grow with the order: that of a higher one holds.
@@ -347,7 +346,11 @@ def _curve(pairs: Any, epsilon: float, delta: float) -> tuple[tuple[float, float
         )
     if curve and not delta:
         raise ValueError("renyi must be empty where delta is 0: it follows from epsilon.")
-    if curve and min(v + overhead(at, delta) for at, v in curve) > epsilon * (1.0 + 1e-9) + 1e-9:
+    if (
+        curve
+        and min(v + rdp_conversion_term(at, delta) for at, v in curve)
+        > epsilon * (1.0 + 1e-9) + 1e-9
+    ):
         raise ValueError("renyi must be worth no more than epsilon at delta.")
     return curve
 
@@ -388,7 +391,7 @@ def _bullets(items: Iterable[str]) -> str:
 LARGE = 10.0
 
 
-def large_epsilon(epsilon: float) -> list[str]:
+def epsilon_warnings(epsilon: float) -> list[str]:
     """Return what an epsilon promises, if it is so large that it is hardly anything."""
     if not LARGE <= epsilon < math.inf:
         return []
@@ -399,7 +402,7 @@ def large_epsilon(epsilon: float) -> list[str]:
     ]
 
 
-def doubtful_delta(delta: float, used: bool, n_records: int) -> list[str]:
+def delta_warnings(delta: float, used: bool, n_records: int) -> list[str]:
     """Return what is wrong with a delta beside so many records: it is large, or not used."""
     n = float(n_records)
     if delta and not used:

@@ -1,29 +1,172 @@
-"""A plan: a tree of measurements, made for a budget that its composition does not exceed.
+"""Measurements of private records, and plans: trees of measurements made for a budget.
 
-Leaves are measurements (:mod:`skdpsurv.dp.measurement`). Nodes say how they compose
-(:mod:`skdpsurv.dp.measurement`): one after another; within a total that is divided in view of what
-was released; on records that share nobody; the best of a random number of runs. A plan is made from
-public numbers alone, before anything is charged. Its guarantee is computed: what it states is the
-budget, and a delta only if a measurement needs one.
+A *noisy sum* is made of integers that add up over blocks of records. It says what is asked and how
+far one record can move the answer (its query); whoever runs it adds the noise that this query has
+at its price, so that no measurement can have a wrong one. A *mechanism* has a theorem of its own,
+and noise of its own. What either asks may depend on what was released before it (``known``), and
+what becomes known goes to those that follow. Neighbours: replace-one.
+
+Leaves of a plan are measurements. Nodes say how they compose: one after another; within a total
+that is divided in view of what was released; on records that share nobody; the best of a random
+number of runs. A plan is made from public numbers alone, before anything is charged. Its guarantee
+is computed: it states the budget, and a delta only if a measurement needs one.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
-from skdpsurv.dp.measurement import Cost, Known, Measurement, at_once, at_random, in_turn, price_of
-from skdpsurv.dp.random import RandomSource
-from skdpsurv.dp.selection import RunCount, uniform_below
-from skdpsurv.dp.zcdp import Price, stated_price
+from skdpsurv.dp.noise import RandomSource, uniform_below
+from skdpsurv.dp.privacy_cost import (
+    Concentrated,
+    Cost,
+    Price,
+    cost_of,
+    disjoint_cost,
+    epsilon_or_mu,
+    random_runs_cost,
+    sequential_cost,
+    stated_price,
+)
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.selection import RunCount
+
+#: Where all Gaussian noise is proved.
+GAUSSIAN = reference("docs/proofs/gaussian", "bun-steinke", "canonne")
+#: What was released before, by name, and what is public.
+Known = Mapping[str, Any]
+#: Of neighbours: what was compared, how far it is apart, and how far it may be.
+Distances = list[tuple[str, float, float]]
+
+
+class Query(Protocol):
+    """What is asked of the records, and how its answer is released."""
+
+    def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
+        """Return the exact answer with the noise that hides one record at the price."""
+        ...
+
+    def deviation(self, price: Price) -> float:
+        """Return the standard deviation of the noise on each number, in units of the answer."""
+        ...
+
+    def distances(self, one: Any, other: Any) -> Distances:
+        """Return how far the exact answers of neighbours are apart, and may be."""
+        ...
+
+
+class Measurement(ABC):
+    """One thing that is asked of the records.
+
+    A subclass says its ``name``, in words: what a guarantee calls it; and its ``price``, or else
+    its ``cost``.
+    """
+
+    name: str
+    price: Price
+    #: Where it is proved.
+    proof: str
+    #: What else must be true.
+    assumptions: tuple[str, ...] = ()
+    #: As of a guarantee.
+    status: str = "proved"
+
+    @property
+    def cost(self) -> Cost:
+        """What it costs: the price."""
+        return cost_of(self.price)
+
+    def scales(self) -> Iterable[float]:
+        """Return public numbers that must be neither huge nor tiny."""
+        return ()
+
+    def stated(self) -> Mapping[str, Any]:
+        """Return public numbers that a guarantee states, by name."""
+        return {}
+
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        """Return how far neighbours are apart in all that the theorem speaks of: for audits."""
+        return []
+
+    def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return estimators that it fits, which have plans of their own, and X, y and options."""
+        return []
+
+    @abstractmethod
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Return what is released of the records, by name.
+
+        Names with an underscore in front are for later measurements, and not published.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySum(Measurement):
+    """Counts, sums, means, moments: integers that add up over blocks of records.
+
+    A subclass says what is ``asked``, or overrides :meth:`query` where that depends on what is
+    known.
+
+    Parameters
+    ----------
+    price : float or Concentrated
+    """
+
+    price: Price
+
+    #: The query, where it is always the same.
+    asked: ClassVar[Query]
+    #: Where it is proved of Laplace noise.
+    theorem: ClassVar[str] = ""
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Where it is proved."""
+        return GAUSSIAN if isinstance(self.price, Concentrated) else self.theorem
+
+    def query(self, known: Known) -> Query:
+        """Return what is asked, once it is known what was released before."""
+        return self.asked
+
+    def query_range(self) -> Sequence[Query]:
+        """Return the ends of what may be asked, for those who do not know yet."""
+        return [self.query({})]
+
+    @abstractmethod
+    def ask(self, known: Known, records: Any) -> Any:
+        """Return the exact answer: a sum over blocks, private."""
+
+    @abstractmethod
+    def after(self, known: Known, noisy: Any) -> Mapping[str, Any]:
+        """Return what follows from the noisy answer, by name: it never sees records."""
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Ask, add noise, and return what follows."""
+        noisy = self.query(known).release(self.ask(known, records), self.price, source)
+        return self.after(known, noisy)
+
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        """Return how far exact answers are apart, and how far the query says they may be."""
+        return self.query(known).distances(self.ask(known, one), self.ask(known, other))
+
+    def scales(self) -> Iterable[float]:
+        """Return the inverse of the price."""
+        return [1.0 / epsilon_or_mu(self.price)]
+
+
+class Mechanism(Measurement):
+    """What has a theorem of its own: a perturbed minimiser, a descent, a chain, a choice."""
+
 
 #: Ridges and scales of noise that double precision can work with.
-SPAN = (1e-12, 1e12)
+REPRESENTABLE_RANGE = (1e-12, 1e12)
 
 
 class Several:
@@ -65,14 +208,14 @@ class Sequential(Several):
 
     def __post_init__(self) -> None:
         if self.total is not None:
-            _require(in_turn(node.cost for node in self.nodes), self.total)
+            _require(sequential_cost(node.cost for node in self.nodes), self.total)
 
     @property
     def cost(self) -> Cost:
         """All together."""
         if self.total is not None:
-            return price_of(self.total)
-        return in_turn(node.cost for node in self.nodes)
+            return cost_of(self.total)
+        return sequential_cost(node.cost for node in self.nodes)
 
     def stated(self) -> dict[str, Any]:
         """Return what each states, and the total."""
@@ -112,7 +255,7 @@ class Total(Several):
     @property
     def cost(self) -> Cost:
         """The total, whatever is chosen."""
-        return price_of(self.total)
+        return cost_of(self.total)
 
     @property
     def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
@@ -150,7 +293,7 @@ class Disjoint(Several):
     @property
     def cost(self) -> Cost:
         """The dearest: a replaced record is in one of the sets."""
-        return at_once(node.cost for node in self.nodes)
+        return disjoint_cost(node.cost for node in self.nodes)
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return what is released of each set: later ones see what came before."""
@@ -184,7 +327,7 @@ class RandomlyMany(Several):
     @property
     def cost(self) -> Cost:
         """What the best of all runs costs: how many there were does not matter."""
-        return at_random([self.run_each.cost], self.count)
+        return random_runs_cost([self.run_each.cost], self.count)
 
     @property
     def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
@@ -210,7 +353,7 @@ Node = Measurement | Sequential | Total | Disjoint | RandomlyMany
 
 def _require(cost: Cost, total: Price) -> None:
     """Refuse what costs more than a total."""
-    whole = price_of(total)
+    whole = cost_of(total)
     within = cost.epsilon <= whole.epsilon
     if not whole.is_pure:
         within = cost.rho is not None and whole.rho is not None and cost.rho <= whole.rho
@@ -331,9 +474,9 @@ class Plan:
         """Return the values that the guarantee takes to be public."""
         return {**self.inputs, **self.tree.stated()}
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        return [span for leaf in self.leaves for span in leaf.spans()]
+        return [span for leaf in self.leaves for span in leaf.scales()]
 
     def guarantee(self, status: str) -> PrivacyGuarantee:
         """Return what the whole promises; the status is the weakest of all."""
@@ -358,7 +501,7 @@ class Plan:
         return {name: value for name, value in known.items() if not name.startswith("_")}
 
 
-def checked(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
+def checked_plan(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
     """Return the plan that ``make`` makes of public numbers.
 
     Parameters
@@ -372,15 +515,16 @@ def checked(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
     ValueError
         If double precision cannot work with the numbers.
     """
+    low, high = REPRESENTABLE_RANGE
     try:
         plan = make()
-        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.spans())
+        fits = all(low <= scale <= high for scale in plan.scales())
     except ArithmeticError:
         fits = False
     if not fits:
         raise ValueError(
-            f"{', '.join(names)} must be such that ridge and noise lie between {SPAN[0]:g} and "
-            f"{SPAN[1]:g}; they are too extreme for double precision."
+            f"{', '.join(names)} must be such that ridge and noise lie between {low:g} and "
+            f"{high:g}; they are too extreme for double precision."
         )
     return plan
 

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.dp.checks import positive_number
-from skdpsurv.dp.domain import as_float_array, check_finite
-from skdpsurv.dp.random import RandomSource
+from skdpsurv.dp.checks import as_float_array, check_finite, positive_number
+from skdpsurv.dp.noise import RandomSource, uniform_below
 
 
 def permute_and_flip(
@@ -163,27 +162,6 @@ def _scaled_gaps(
         return [Fraction(0) if i == first else None for i in range(len(values))]
     rate = Fraction(epsilon) / (2 * Fraction(sensitivity))
     return [rate * (Fraction(best) - Fraction(v)) for v in values]
-
-
-def uniform_below(bound: int, source: RandomSource) -> int:
-    """Draw uniformly from 0, ..., bound - 1, exactly: random bits, rejected beyond the bound.
-
-    Parameters
-    ----------
-    bound : int
-        Positive, of any size.
-    source : RandomSource
-
-    Returns
-    -------
-    int
-    """
-    bits = (bound - 1).bit_length()
-    n_bytes = (bits + 7) // 8
-    while True:
-        draw = int.from_bytes(source.generator.bytes(n_bytes), "big") >> (8 * n_bytes - bits)
-        if draw < bound:
-            return draw
 
 
 def _bernoulli_exp(gamma: Fraction | None, source: RandomSource) -> bool:

@@ -17,10 +17,19 @@ from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
-from skdpsurv.dp.measurement import Known, Mechanism
-from skdpsurv.dp.plan import Plan, Sequential
-from skdpsurv.dp.types import FloatArray, frozen
+from skdpsurv.dp.checks import (
+    Check,
+    custom,
+    frozen,
+    horizon,
+    integer,
+    list_of,
+    number_in,
+    optional,
+    positive,
+)
+from skdpsurv.dp.plan import Known, Mechanism, Plan, Sequential
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.plan import Setting, evaluation_plan
 from skdpsurv.evaluation.predictions import (
     lone_rows,
@@ -229,7 +238,7 @@ class Evaluation(PrivateEstimator, released=False):
     accountant: PrivacyAccountant | None = None
 
     _rules: ClassVar[dict[str, Check]] = {
-        "model": by(_check_model),
+        "model": custom(_check_model),
         "max_time": horizon(positive()),
         "level": number_in(0.0, 1.0, closed="neither"),
         "n_groups": integer(2, MOST),

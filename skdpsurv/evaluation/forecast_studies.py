@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skdpsurv.data.target import survival_target
-from skdpsurv.dp.refusals import silence
+from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.forecast_covariates import Column, Table
 from skdpsurv.evaluation.forecast_truth import HazardTruth, LabelTruth, Pairs
@@ -72,7 +72,7 @@ def _fitted(
     """Return a copy of an estimator, fitted to made-up records with noise of a seed."""
     model = clone(estimator)
     model.set_params(epsilon=epsilon, random_state=int(rng.integers(2**31)))
-    with silence():  # that a seed voids a guarantee: these records are nobody's
+    with suppressed_warnings():  # that a seed voids a guarantee: these records are nobody's
         return model.fit(*records, **options)
 
 

@@ -19,8 +19,7 @@ import numpy as np
 from scipy import special
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import Known, NoisySum
-from skdpsurv.dp.plan import Plan, Sequential
+from skdpsurv.dp.plan import Known, NoisySum, Plan, Sequential
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.evaluation.risk_table import (

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdpsurv.base import Published
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, require_in_memory
-from skdpsurv.dp import PrivacyAccountant, call_without_data, silent_arithmetic
-from skdpsurv.dp.checks import Check, choice, integer, later, number_in, optional, word_or
+from skdpsurv.dp import PrivacyAccountant, call_without_data, suppressed_float_errors
+from skdpsurv.dp.checks import Check, choice, integer, number_in, optional, unchecked, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.hybrid_measurements import Fit, over
@@ -173,7 +173,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         "n_cells": optional(integer()),
         "budget_split": optional(SHARES),
         "weights": choice(*WEIGHTS),
-        "categorical_features": later,
+        "categorical_features": unchecked,
     }
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"subset": SubsetSelection}
 
@@ -228,7 +228,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         """Return what is public, all public records included, and the estimator fitted to these."""
         refuse_sparse(X)
         seen = super()._shape(X)
-        with silent_arithmetic():
+        with suppressed_float_errors():
             theirs = in_blocks(X, y, public).results(partial(public_part, self._classifies))
             parts = [(rows, outcome) for rows, outcome in theirs if outcome.size]
             n_public = sum(outcome.size for _, outcome in parts)

@@ -41,9 +41,9 @@ from sklearn.base import is_classifier
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import clip_rows
-from skdpsurv.dp.measurement import Cost, Known, NoisySum, in_turn, price_of
+from skdpsurv.dp.plan import Known, NoisySum
+from skdpsurv.dp.privacy_cost import Cost, cost_of, epsilon_or_mu, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import amount
 from skdpsurv.hybrid.hybrid_records import PROOF, Design, PointMap, PrivateRecords, PublicRecords
 from skdpsurv.hybrid.points import distinct, nearest, nested_counts, places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
@@ -177,7 +177,7 @@ class ResidualMoments(NoisySum):
     def ask(self, known: Known, records: Blocks[PrivateRecords]) -> Any:
         """Return the exact mean."""
         rows = records.map(partial(_moments, known["_residuals"], self.public.design))
-        if np.isinf(amount(self.price)):  # of rows as they are
+        if np.isinf(epsilon_or_mu(self.price)):  # of rows as they are
             return rows.map_reduce(partial(np.sum, axis=0)) / self.public.n_private
         return self.query(known).mean(rows)
 
@@ -368,7 +368,7 @@ class NestedCounts(NoisySum):
     @property
     def cost(self) -> Cost:
         """An equal part of the price for each."""
-        return in_turn([price_of(self.query({}).each(self.price))] * len(self.sizes))
+        return sequential_cost([cost_of(self.query({}).each(self.price))] * len(self.sizes))
 
     def query(self, known: Known) -> Histograms:
         """In each set a private record is nearest to one."""

@@ -18,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp.checks import list_of, positive
-from skdpsurv.dp.measurement import NoisySum
-from skdpsurv.dp.plan import Plan, Sequential
-from skdpsurv.dp.random import require_theorem
-from skdpsurv.dp.zcdp import Concentrated, Price, amount, as_laplace, part
-from skdpsurv.dp.zcdp import parts as gaussian_parts
+from skdpsurv.dp.noise import require_theorem
+from skdpsurv.dp.plan import NoisySum, Plan, Sequential
+from skdpsurv.dp.privacy_cost import Concentrated, Price, as_laplace, epsilon_or_mu, share_of
+from skdpsurv.dp.privacy_cost import split_gaussian as gaussian_parts
 from skdpsurv.hybrid.hybrid_measurements import (
     CLIPPED_SHARE,
     CellCounts,
@@ -172,7 +171,7 @@ def hybrid_plan(
             "method": method,
             "n_cells": cells,
             "epsilon_counts": tuple(one.price for one in counted),
-            f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(amount, rounds)),
+            f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(epsilon_or_mu, rounds)),
             "candidate_sizes": sizes,
         },
         assumed=ASSUMPTIONS,
@@ -190,9 +189,9 @@ def _rounds(
         (whole,) = gaussian_parts(epsilon, delta, (1.0,))
         if noise(whole) < noise(budget):
             # Of several rounds the squares of mus add up.
-            of_two = noise(part(whole, math.sqrt(0.5)))
+            of_two = noise(share_of(whole, math.sqrt(0.5)))
             number = rounds_of_residuals(of_two, GAUSSIAN_ROUNDS)
-            return (part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
+            return (share_of(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
     return (budget / number / MARGIN,) * number
 
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from skdpsurv.data.cells import LARGEST_FLOAT
 from skdpsurv.data.shape import column_index
 from skdpsurv.dp import check_finite, refuse_masked
-from skdpsurv.dp.domain import as_float_array
+from skdpsurv.dp.checks import as_float_array
+from skdpsurv.dp.input_errors import FLOATS, NO_TABLE, REAL, TEXT, all_of, call_or_none
 from skdpsurv.dp.references import reference
-from skdpsurv.dp.refusals import FLOATS, NO_TABLE, REAL, TEXT, all_of, attempted
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid.points import CategoricalAxis, MixedSpace, NumericAxes
 
@@ -161,7 +161,7 @@ def _is_missing(value: Any) -> bool:
 
 def _two_dimensional(X: Any) -> NDArray[Any]:
     # Lists may mix numbers and text, of which NumPy would make text.
-    array = X if isinstance(X, np.ndarray) else attempted(partial(np.asarray, dtype=object), X)
+    array = X if isinstance(X, np.ndarray) else call_or_none(partial(np.asarray, dtype=object), X)
     if array is None or array.ndim != 2:
         raise ValueError(NO_TABLE)
     if array.dtype.kind == "c":

@@ -28,10 +28,11 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
+from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
 from skdpsurv.dp import refuse_masked, warnings_as_errors
-from skdpsurv.dp.checks import Check, by, supports_lazy_input
-from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.checks import Check, custom
+from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.base import gram
 from skdpsurv.regression.tabular import NO_OUTCOME, TabularEstimator, checked_numbers, one_column
@@ -44,7 +45,7 @@ def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
             "public must be given: a boolean for each record, True for those that may be published."
         )
     refuse_masked(public, "public")
-    found: Any = attempted(np.asarray, public)
+    found: Any = call_or_none(np.asarray, public)
     mask: NDArray[Any] = np.empty(0) if found is None else found
     if mask.dtype.kind == "O" and all(isinstance(value, bool | np.bool_) for value in mask.ravel()):
         mask = mask.astype(bool)
@@ -64,8 +65,8 @@ def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[
     refuse_no_target(y)
     refuse_masked(y, "y")
     listed = isinstance(y, list | tuple) or hasattr(y, "shape")
-    values = y if listed else attempted(partial(np.asarray, dtype=object), y)
-    n_records = attempted(length, values)
+    values = y if listed else call_or_none(partial(np.asarray, dtype=object), y)
+    n_records = call_or_none(length, values)
     if n_records is None:
         raise ValueError(NO_OUTCOME)
     require_one_each(n_records, mask.size)
@@ -84,7 +85,7 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     # Objects: one private label must not change the type of the public ones.
     outcome = one_column(y, n_records, object)
     # Of an object that compares with nothing there is no answer.
-    missing = attempted(lambda: bool(pd.isna(outcome).any()))
+    missing = call_or_none(lambda: bool(pd.isna(outcome).any()))
     if missing is not False:
         raise ValueError("y contains NaN or missing labels; every record must have a label.")
     return outcome
@@ -118,7 +119,7 @@ def fit_weighted(
     clipped = np.maximum(weights, 0.0)
     if not clipped.any():
         clipped = np.ones_like(weights)
-    fitted = attempted(lambda: clone(estimator).fit(X, y, sample_weight=clipped))
+    fitted = call_or_none(lambda: clone(estimator).fit(X, y, sample_weight=clipped))
     # It may fail, say, for a class without weight, or a subset of one class.
     return fit_equally() if fitted is None else fitted
 
@@ -192,7 +193,7 @@ def _check_estimator(estimator: Any) -> None:
 class PrivateMetaEstimator(TabularEstimator):
     """Base: a subclass releases weights, and says how rows become what the estimator sees."""
 
-    _rules: ClassVar[dict[str, Check]] = {"estimator": by(_check_estimator)}
+    _rules: ClassVar[dict[str, Check]] = {"estimator": custom(_check_estimator)}
 
     estimator: Any
     estimator_: Any
@@ -283,7 +284,7 @@ class PrivateMetaEstimator(TabularEstimator):
             target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
             return float(self.estimator_.score(rows[scored], target, **options))
 
-        found = attempted(scored_alone)  # its own message may quote labels
+        found = call_or_none(scored_alone)  # its own message may quote labels
         if found is None:
             raise ValueError("y must hold labels, or numbers, of the same type as those of fit.")
         return float(found)

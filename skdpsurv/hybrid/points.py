@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: Pairs of a block: what a pass holds is a few arrays of so many doubles.
@@ -47,7 +47,7 @@ def places_of(labels: NDArray[Any], known: Sequence[Any]) -> IntArray:
     found = np.full(labels.size, len(known), dtype=np.int64)
     for row, label in enumerate(labels.tolist()):
         # Whose own methods may raise what they like.
-        place = attempted(places.get, label)
+        place = call_or_none(places.get, label)
         found[row] = len(known) if place is None else place
     return found
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from joblib import parallel_config
 
-from skdpsurv.dp import silence, silent_arithmetic
-from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp import suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.types import FloatArray
 
 
@@ -76,9 +76,9 @@ def asked_alone(
         return np.asarray(ask(copy.deepcopy(model) if copies else model, i), dtype=np.float64)
 
     answers = np.full((n_times, *shape), np.nan)
-    with silence(), silent_arithmetic(), parallel_config("sequential"):
+    with suppressed_warnings(), suppressed_float_errors(), parallel_config("sequential"):
         for i in range(n_times):
-            found = attempted(asked, i)
+            found = call_or_none(asked, i)
             if found is not None and found.shape == shape:
                 answers[i] = found
     return answers

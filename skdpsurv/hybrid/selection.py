@@ -24,7 +24,7 @@ from sklearn.base import is_classifier
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.checks import Check, Parameters, choice, integer, list_of, optional
-from skdpsurv.dp.measurement import Known, NoisySum
+from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid.hybrid_records import PROOF, Design, PrivateRecords, PublicRecords
 from skdpsurv.hybrid.points import places_of

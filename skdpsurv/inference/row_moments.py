@@ -26,8 +26,8 @@ from scipy.stats import qmc
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import random_source
-from skdpsurv.dp.domain import row_pieces
-from skdpsurv.dp.measurement import Known, NoisySum
+from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.mechanisms.moments import SecondMoments
@@ -161,7 +161,7 @@ class RowMoments(NoisySum):
         """Of lengthened rows in units of :attr:`longest`."""
         return SecondMoments(self.n_records, self.n_features + 1, 1.0)
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the scale of the noise."""
         return [self.query({}).law(self.price).scale]
 

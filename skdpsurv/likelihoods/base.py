@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from skdpsurv.data.blocks import pairwise_sum
-from skdpsurv.dp.domain import row_pieces
+from skdpsurv.dp.checks import row_pieces
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: Rows that are added up one after another; longer sums are made of such pieces, in pairs, so that

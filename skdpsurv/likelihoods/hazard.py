@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.domain import CHUNK_ELEMENTS, by_pieces
+from skdpsurv.dp.checks import CHUNK_ELEMENTS, by_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.base import (
     LARGEST_BLOCK,

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.domain import CHUNK_ELEMENTS
+from skdpsurv.dp.checks import CHUNK_ELEMENTS
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.base import SUM_ROWS
 from skdpsurv.likelihoods.links import Link

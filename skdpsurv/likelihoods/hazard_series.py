@@ -48,7 +48,7 @@ from functools import cache
 
 import numpy as np
 
-from skdpsurv.dp.domain import CHUNK_ELEMENTS, row_pieces
+from skdpsurv.dp.checks import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.hazard_kernel import Sums, sums_by_level
 from skdpsurv.likelihoods.links import Link, Series

@@ -35,11 +35,11 @@ import numpy as np
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import RandomSource, clip_rows, to_lattice
-from skdpsurv.dp.domain import row_pieces
-from skdpsurv.dp.measurement import Distances
-from skdpsurv.dp.random import require_theorem
+from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.noise import require_theorem
+from skdpsurv.dp.plan import Distances
+from skdpsurv.dp.privacy_cost import Price, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import Price, amount
 from skdpsurv.mechanisms.vector_noise import MARGIN, Spherical, add_noise, law_hiding
 
 #: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
@@ -85,7 +85,7 @@ class MeanOfRows:
 
     def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
         """Return the mean with noise; without privacy as it is."""
-        if math.isinf(amount(price)):
+        if math.isinf(epsilon_or_mu(price)):
             return exact
         return add_noise(exact, self.law(price), source)
 

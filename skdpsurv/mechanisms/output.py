@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from skdpsurv.dp.zcdp import Concentrated, as_laplace
+from skdpsurv.dp.privacy_cost import Concentrated, as_laplace
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.certificate import ZERO, Center, Certificate, certificate
 from skdpsurv.mechanisms.newton import LEAST_RIDGE, Move

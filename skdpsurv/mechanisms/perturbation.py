@@ -23,10 +23,10 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from skdpsurv.data.blocks import Blocks, InMemory
-from skdpsurv.dp import RandomSource, silent_arithmetic
-from skdpsurv.dp.measurement import Distances, Known, Mechanism
+from skdpsurv.dp import RandomSource, suppressed_float_errors
+from skdpsurv.dp.plan import Distances, Known, Mechanism
+from skdpsurv.dp.privacy_cost import Concentrated, Price, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import Concentrated, Price, amount
 from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
 from skdpsurv.mechanisms import descent, objective
 from skdpsurv.mechanisms import output as output_perturbation
@@ -273,7 +273,7 @@ def distances(problems: Sequence[Problem], others: Sequence[Problem]) -> Distanc
             spent.setdefault(mine.price, []).append(most)
     nearest = [(what, *max(pairs, key=lambda p: p[0] / p[1])) for what, pairs in found.items()]
     shared = [
-        ("all that is hidden together", _together(costs, price.price), amount(price.price))
+        ("all that is hidden together", _together(costs, price.price), epsilon_or_mu(price.price))
         for price, costs in spent.items()
     ]
     return nearest + shared
@@ -286,7 +286,7 @@ def _together(costs: Sequence[float], price: Price) -> float:
 
 def _computed(task: Objective | Descent, certificate: Certificate | None) -> Perturbed:
     # What the caller silenced does not follow into threads and processes.
-    with silent_arithmetic():
+    with suppressed_float_errors():
         if isinstance(task, Descent):
             mean, gradient = task.run()
             return Perturbed(mean, mean + gradient / task.calibration.kappa)
@@ -371,7 +371,7 @@ def calibrate(
     Calibrated
     """
     gaussian = isinstance(price, Concentrated)
-    public = constants, amount(price), n_records, n_params, alpha
+    public = constants, epsilon_or_mu(price), n_records, n_params, alpha
     if gaussian and method == "noisy_gd":
         return descent.calibrate(*public, center_norm=center.norm)
     law = SphericalGaussian if gaussian else law

@@ -38,10 +38,19 @@ from skdpsurv.dp import (
     permute_and_flip,
     to_lattice,
 )
-from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, in_turn, price_of
+from skdpsurv.dp.plan import Distances, Known, Mechanism
+from skdpsurv.dp.privacy_cost import (
+    MARGIN,
+    Concentrated,
+    Cost,
+    Price,
+    cost_of,
+    divide_budget,
+    sequential_cost,
+    share_of,
+)
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import MARGIN, Concentrated, Price, at_most, part
 
 #: Of all that is defined here.
 PROOF = reference("docs/proofs/noise", "dwork")
@@ -180,8 +189,8 @@ class Histograms(Integers):
     def each(self, price: Price) -> Price:
         """Return what one costs: epsilons add up, and of mus the squares do."""
         if isinstance(price, Concentrated):
-            return part(price, 1.0 / math.sqrt(self.number) / MARGIN)
-        return at_most(price, Fraction(self.number))
+            return share_of(price, 1.0 / math.sqrt(self.number) / MARGIN)
+        return divide_budget(price, Fraction(self.number))
 
     def release(self, exact: Sequence[IntArray], price: Price, source: RandomSource) -> Any:
         """Return each with noise."""
@@ -344,9 +353,9 @@ class Choices(Mechanism):
     @property
     def cost(self) -> Cost:
         """That of the choices together."""
-        return in_turn([price_of(self.each)] * len(self.queries))
+        return sequential_cost([cost_of(self.each)] * len(self.queries))
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the inverse of the price."""
         return [1.0 / self.price]
 

@@ -1,7 +1,7 @@
 """Noise on a vector: its law, and a sum with it that is rounded to a public lattice.
 
 Without a seed, the sum with a spherical law has the law of the theorem about real numbers within a
-total variation of 1e-30 (:mod:`~skdpsurv.dp.random`). Other laws, and seeded noise, are
+total variation of 1e-30 (:mod:`~skdpsurv.dp.noise`). Other laws, and seeded noise, are
 drawn in doubles; for these the lattice is a safeguard and no proof (docs/user_guide/limits). A law
 of longer vectors than the theorem allows for cannot be made: plans hold laws, so that this is found
 before anything is charged.
@@ -22,15 +22,15 @@ from skdpsurv.dp import (
     spherical_gaussian,
     spherical_laplace,
 )
-from skdpsurv.dp.random import (
+from skdpsurv.dp.noise import (
     ExactVector,
     exact_spherical_gaussian,
     exact_spherical_laplace,
     require_theorem,
 )
+from skdpsurv.dp.privacy_cost import Concentrated, Price
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import Concentrated, Price
 
 #: A sum is rounded to this fraction of its noise's scale.
 LATTICE_FRACTION = 2.0**-8

@@ -26,9 +26,14 @@ from skdpsurv.data.feature import known_names, unstated_norm
 from skdpsurv.data.labels import class_indices
 from skdpsurv.data.public_steps import input_names, learned_steps, valid_row
 from skdpsurv.data.shape import length, placeholder, size
-from skdpsurv.dp import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
-from skdpsurv.dp.measurement import Spend
-from skdpsurv.dp.refusals import NO_TABLE, unknown
+from skdpsurv.dp import (
+    PrivacyGuarantee,
+    call_without_data,
+    suppressed_float_errors,
+    suppressed_warnings,
+)
+from skdpsurv.dp.input_errors import NO_TABLE, unknown_parameter
+from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.types import BoolArray
 
 #: What the search sets, so that candidates may not.
@@ -67,7 +72,7 @@ class Candidate:
         """Return a candidate with the classes of y, if it would read them from its own part."""
         if not self.reads_classes:
             return self
-        with silence():
+        with suppressed_warnings():
             classes, _ = class_indices(y, None, 0 if y is None else length(y))
         estimator = clone(self.estimator)
         private_step(estimator)[1].set_params(classes=classes)
@@ -150,7 +155,8 @@ def list_candidates(
     """Return all candidates, or so many drawn at random, with parameters that break no rule."""
     if param_grid is None:
         raise ValueError("param_grid must be a dict of lists, or a list of these, got None.")
-    with silence():  # of there being fewer than were asked for: all of them are tried then
+    # Where there are fewer than were asked for, scikit-learn warns, and all of them are tried.
+    with suppressed_warnings():
         settings = list(
             ParameterGrid(param_grid)
             if n_candidates is None
@@ -224,7 +230,7 @@ class Fit:
         """Plan a fit; no private value is looked at, but by steps that void every guarantee."""
         _, step = private_step(estimator)
         steps = flat_steps(estimator)[:-1]
-        with silence():
+        with suppressed_warnings():
             if unprotected_steps(estimator):
                 X = call_without_data(_behind, steps, X, y)
             elif steps:
@@ -240,11 +246,11 @@ class Fit:
     def check(self, X: Any, y: Any, parameters: Mapping[str, Any], *spared: type[Warning]) -> None:
         """Refuse records that the fit would refuse, as it would."""
         _, step = private_step(self.estimator)
-        with silence(*spared):
+        with suppressed_warnings(*spared):
             steps = flat_steps(self.estimator)[:-1]
             if steps:
                 X = call_without_data(_behind, steps, X, y)
-            with silent_arithmetic():
+            with suppressed_float_errors():
                 step._read(self.shape, X, y, **_own(self.estimator, parameters))
 
 
@@ -271,7 +277,7 @@ def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     known = set(inspect.signature(step.fit).parameters) - {"X", "y"}
     found = {name.removeprefix(prefix): value for name, value in parameters.items()}
     if others := sorted(set(found) - known):
-        raise TypeError(unknown(type(step), "fit", others[0], known))
+        raise TypeError(unknown_parameter(type(step), "fit", others[0], known))
     return found
 
 

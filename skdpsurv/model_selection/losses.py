@@ -31,9 +31,9 @@ from skdpsurv.data.cells import LoneRows, lone_target
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import is_frame, length, take
 from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
-from skdpsurv.dp import silence, silent_arithmetic
+from skdpsurv.dp import suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.checks import one_of, positive_number
-from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import asked_alone, row_wise
@@ -63,7 +63,7 @@ def error_loss(model: Any, X: Any, y: ArrayLike) -> FloatArray:
 
 def _differ(one: Any, other: Any) -> float:
     # A label may compare with nothing, and say so as it likes.
-    found = attempted(lambda: float(bool(one != other)))
+    found = call_or_none(lambda: float(bool(one != other)))
     return 1.0 if found is None else found
 
 
@@ -212,7 +212,7 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
     if model is None:
         return n_records * LOSS.sensitivity
     # In one thread, as private predictions are.
-    with silence(), silent_arithmetic(), parallel_config("sequential"):
+    with suppressed_warnings(), suppressed_float_errors(), parallel_config("sequential"):
         if _goes_row_by_row(loss, model):
             losses = _at_once(loss, model, X, y)
         else:
@@ -293,7 +293,7 @@ def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
         return encoded(whole, part, n_columns, names)
 
     def encode(start: int, end: int) -> None:
-        found = attempted(read, start, end)
+        found = call_or_none(read, start, end)
         if found is not None:
             rows[start:end] = found
         elif end - start > 1:

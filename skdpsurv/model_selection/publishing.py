@@ -19,7 +19,7 @@ from skdpsurv.data.public_steps import (
     learned_steps,
     valid_row,
 )
-from skdpsurv.dp import PrivacyLeakWarning, silence
+from skdpsurv.dp import PrivacyLeakWarning, suppressed_warnings
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, private_step
 from skdpsurv.regression.tabular import TabularEstimator
@@ -106,7 +106,7 @@ def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> boo
     for placeholder in (row, other):
         rows = as_table([placeholder], known_names(names, n_columns))
         made: Any = rows if names is not None else rows.to_numpy()
-        with silence():
+        with suppressed_warnings():
             for step in steps:
                 made = step.transform(made)
         dense, expected = np.asarray(made, float), encoded(whole, rows, n_columns, names)

@@ -18,17 +18,17 @@ from skdpsurv.data.target import paired
 from skdpsurv.dp import PrivacyAccountant, call_without_data, random_source, uniform_below
 from skdpsurv.dp.checks import (
     Check,
-    by,
+    custom,
     integer,
-    later,
     number_in,
     optional,
+    unchecked,
     verbosity,
     word_or,
     workers,
 )
-from skdpsurv.dp.measurement import Spend
 from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.types import IndexArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.model_selection.best_model import BestModel
@@ -226,13 +226,13 @@ class PrivateSearchCV(BestModel, released=False):
     """
 
     _rules: ClassVar[dict[str, Check]] = {
-        "estimator": by(_check_estimator),
-        "param_grid": later,
+        "estimator": custom(_check_estimator),
+        "param_grid": unchecked,
         "n_candidates": optional(integer()),
         "delta": number_in(0.0, 1.0, closed="left"),
         "strategy": word_or((RepeatedRuns, DisjointParts), *STRATEGIES),
         "refit": optional(number_in(0.0, 1.0, closed="neither")),
-        "scoring": later,
+        "scoring": unchecked,
         "n_jobs": workers,
         "verbose": verbosity,
     }

@@ -18,14 +18,24 @@ from sklearn.base import clone
 
 from skdpsurv.data.blocks import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
-from skdpsurv.dp import RandomSource, silence, silent_arithmetic, uniform_below
+from skdpsurv.dp import RandomSource, suppressed_float_errors, suppressed_warnings, uniform_below
 from skdpsurv.dp.guarantee import weakest_status
-from skdpsurv.dp.measurement import Distances, Known, Mechanism, NoisySum, Spend
-from skdpsurv.dp.plan import Disjoint, Node, Plan, RandomlyMany, Sequential, Total
+from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.plan import (
+    Disjoint,
+    Distances,
+    Known,
+    Mechanism,
+    Node,
+    NoisySum,
+    Plan,
+    RandomlyMany,
+    Sequential,
+    Total,
+)
+from skdpsurv.dp.privacy_cost import Concentrated, Price, Spend, epsilon_or_mu
 from skdpsurv.dp.references import reference
-from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, IndexArray, IntArray
-from skdpsurv.dp.zcdp import Concentrated, Price, amount
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, boolean_mask
 from skdpsurv.hybrid.predictions import prediction_assumptions, row_wise
@@ -125,7 +135,7 @@ class Workers:
     def results(self, tasks: Sequence[Any], words: str = "") -> list[Any]:
         """Return what tasks of joblib return, in their order; words are of a progress bar."""
         where = nullcontext() if self.counted else _on_this_machine()
-        with silence(), _streams_as_before(), where:
+        with suppressed_warnings(), _streams_as_before(), where:
             # joblib, too, whatever parallel_config says: it would tell how many runs there are.
             found = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(tasks)
             verbose = self.verbose if self.counted and words else 0
@@ -209,16 +219,16 @@ class LeastLoss(Mechanism):
     name = "a choice by permute-and-flip"
     proof = reference("docs/proofs/private_search", "chaudhuri")
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the inverse of the price."""
-        return [1.0 / amount(self.price)]
+        return [1.0 / epsilon_or_mu(self.price)]
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Choose one of the models."""
         models = known["model"]
         totals = _losses(self.loss, models, records, self.workers).tolist()
         sums = Sums(len(models), LOSS.sensitivity)
-        best = sums.least(totals, amount(self.price), source)
+        best = sums.least(totals, epsilon_or_mu(self.price), source)
         return {"best": best, "model": models[best]}
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
@@ -291,8 +301,8 @@ def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
     """Return the estimator, fitted; None if it failed, which must not show."""
     X, y, parameters = data
     # Past the charge nothing but the release may depend on the records.
-    with silence(), silent_arithmetic():
-        return attempted(lambda: estimator.fit(X, y, **parameters))
+    with suppressed_warnings(), suppressed_float_errors():
+        return call_or_none(lambda: estimator.fit(X, y, **parameters))
 
 
 def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
@@ -308,7 +318,7 @@ def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
     if isinstance(step, HybridMEstimator):
         X, y = public
         arguments |= {"X": through_pipeline(model, X)[1], "y": y}
-    with silence():
+    with suppressed_warnings():
         again = type(step).from_release(step.release_, **arguments)
     again.set_params(**step.get_params(deep=False))
     return model.set_params(**{prefix.removesuffix("__"): again}) if prefix else again

@@ -12,10 +12,20 @@ import numpy as np
 
 from skdpsurv.dp import RandomSource
 from skdpsurv.dp.checks import Check, Parameters, number_in, optional
-from skdpsurv.dp.measurement import Spend, concentrated, curve, run_rho, spend_of
+from skdpsurv.dp.privacy_cost import (
+    MARGIN,
+    Price,
+    Spend,
+    divide_budget,
+    gaussian_price,
+    remaining_budget,
+    rho_for,
+    run_rho,
+    search_curve,
+    spend_of,
+)
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.dp.types import IndexArray
-from skdpsurv.dp.zcdp import MARGIN, Price, at_most, remaining_budget, rho_for
 
 #: Runs to expect for each candidate, so that most are tried.
 RUNS_PER_CANDIDATE = 10
@@ -143,7 +153,7 @@ class Strategy:
     @property
     def price(self) -> Price:
         """What each training costs, and a choice or the noise on a sum of losses."""
-        return concentrated(self.rho) if self.rho else self.run_epsilon
+        return gaussian_price(self.rho) if self.rho else self.run_epsilon
 
     def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
         """Deal records to parts, by their number and the stream alone."""
@@ -176,7 +186,7 @@ class Split(Strategy):
     def run_epsilon(self) -> float:
         """Epsilon of each candidate's training, and of the choice."""
         # Permute-and-flip at e is (e**2 / 2)-zCDP.
-        return concentrated(self.rho).mu if self.rho else self.epsilon
+        return gaussian_price(self.rho).mu if self.rho else self.epsilon
 
     def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
         """Deal records to a part for each candidate, and one to score on."""
@@ -212,7 +222,7 @@ class Repeat(Strategy):
     @property
     def run_epsilon(self) -> float:
         """Epsilon of one run: the maximum of training and scoring, on disjoint parts."""
-        return at_most(self.epsilon, 2 + Fraction(self.eta))
+        return divide_budget(self.epsilon, 2 + Fraction(self.eta))
 
     @property
     def count(self) -> RunCount:
@@ -229,7 +239,7 @@ class Repeat(Strategy):
 
     def total(self, refit_rho: float) -> dict[str, Any]:
         """Return the Renyi divergences of all of it."""
-        return {"renyi": curve(self.rho, self.count, refit_rho)}
+        return {"renyi": search_curve(self.rho, self.count, refit_rho)}
 
 
 class Share(NamedTuple):
@@ -266,7 +276,7 @@ class SearchBudget:
             return None
         if strategy.rho:
             rho = self.refit_rho
-            return Share(spend_of(rho, self.delta), concentrated(rho), {"rho_refit": rho})
+            return Share(spend_of(rho, self.delta), gaussian_price(rho), {"rho_refit": rho})
         epsilon = self.refit_epsilon
         return Share(Spend(epsilon), epsilon, {"epsilon_refit": epsilon})
 

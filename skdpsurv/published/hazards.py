@@ -30,8 +30,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, word_or
-from skdpsurv.dp.measurement import Known, Measurement
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import Known, Measurement, Plan
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard
@@ -110,7 +109,7 @@ class PublishedPerturbation(Minimisers):
             )
         return cls(model, price, "Ext-Obj-Pert, as published", likelihood, how)
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         return [self.model.data_norm, self.calibration.kappa, self.calibration.noise_scale]
 

@@ -16,20 +16,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import PrivacyAccountant, silent_arithmetic
+from skdpsurv.dp import PrivacyAccountant, suppressed_float_errors
 from skdpsurv.dp.checks import (
     Check,
-    given,
     integer,
     is_list,
-    later,
     list_of,
     number_in,
     one_or_list_of,
+    required,
     rule_of,
+    unchecked,
 )
-from skdpsurv.dp.measurement import Known, NoisySum
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import Known, NoisySum, Plan
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, checked_outcome, fit_weighted
@@ -153,9 +152,9 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),
-        "bounds": given("the public range of each column.", list_of(RANGE)),
+        "bounds": required("the public range of each column.", list_of(RANGE)),
         "n_bins": one_or_list_of(integer()),
-        "outcome": given("the classes, or the public range of the outcome.", later),
+        "outcome": required("the classes, or the public range of the outcome.", unchecked),
     }
 
     def __init__(
@@ -347,7 +346,7 @@ def _are_classes(stated: NDArray[Any]) -> bool:
     if stated.ndim != 1 or stated.size < 2:
         return False
     try:
-        with silent_arithmetic():
+        with suppressed_float_errors():
             labels = np.unique(stated)
             kind = type_of_target(labels)
     except (TypeError, ValueError):  # of labels that cannot be compared

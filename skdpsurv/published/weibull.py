@@ -42,8 +42,8 @@ import numpy as np
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant, RandomSource, random_source, to_lattice
 from skdpsurv.dp.checks import Check, choice, integer, optional
-from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, in_turn, price_of
-from skdpsurv.dp.plan import Plan, Sequential
+from skdpsurv.dp.plan import Distances, Known, Mechanism, Plan, Sequential
+from skdpsurv.dp.privacy_cost import Cost, cost_of, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import maximum_likelihood
 from skdpsurv.mechanisms.ladder import UNIT, first_rung
@@ -213,7 +213,7 @@ class NoisyEstimates(Mechanism):
     @property
     def cost(self) -> Cost:
         """Both prices."""
-        return in_turn(map(price_of, self.prices))
+        return sequential_cost(map(cost_of, self.prices))
 
     @property
     def query(self) -> Sum:

@@ -46,13 +46,11 @@ from skdpsurv.data.shape import (
     require_one_each,
 )
 from skdpsurv.dp import call_without_data, check_finite, check_unclipped, clip_rows, refuse_masked
-from skdpsurv.dp.checks import Check, choice, optional, positive, zero_or
-from skdpsurv.dp.domain import as_float_array
-from skdpsurv.dp.measurement import Known
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.checks import Check, as_float_array, choice, frozen, optional, positive, zero_or
+from skdpsurv.dp.input_errors import call_or_none, refuse_foreign_cells
+from skdpsurv.dp.plan import Known, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, reference
-from skdpsurv.dp.refusals import attempted, refuse_foreign_cells
-from skdpsurv.dp.types import FloatArray, frozen
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
 from skdpsurv.mechanisms.perturbation import (
     NAMES,
@@ -223,7 +221,7 @@ class LinearMinimiser(Minimisers):
     alone = True
     proof = reference("docs/proofs/linear", "chaudhuri")
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         how = self.calibration
         return [self.likelihood.data_norm, how.kappa, how.noise_scale or 1.0]
@@ -428,7 +426,7 @@ def one_column(y: Any, n_records: int, dtype: Any = None) -> NDArray[Any]:
     """Return outcomes as an array, one for each record; private."""
     refuse_no_target(y)
     refuse_masked(y, "y")
-    found: NDArray[Any] | None = attempted(partial(np.asarray, dtype=dtype), y)
+    found: NDArray[Any] | None = call_or_none(partial(np.asarray, dtype=dtype), y)
     column = np.empty((0, 0, 0)) if found is None else found
     if column.ndim == 2 and column.shape[1] == 1:
         warnings.warn(

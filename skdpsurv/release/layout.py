@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.checks import thawed
 from skdpsurv.dp.ledger import Receipt
-from skdpsurv.dp.types import thawed
 from skdpsurv.release.upgrade import upgraded
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.

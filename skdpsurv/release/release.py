@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
 from skdpsurv.data.public_steps import MOST_FEATURES, features_in, made_of_one, rebuild
 from skdpsurv.dp import FrozenMapping, PrivacyGuarantee
+from skdpsurv.dp.checks import frozen
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
-from skdpsurv.dp.types import FloatArray, frozen
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import layout
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import raw_rows

@@ -12,9 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdpsurv.data.public_steps import describe, input_names, known_names
-from skdpsurv.dp import PrivacyGuarantee, silent_arithmetic
+from skdpsurv.dp import PrivacyGuarantee, suppressed_float_errors
 from skdpsurv.dp.checks import Check, check_each
-from skdpsurv.dp.refusals import with_suggestions
+from skdpsurv.dp.input_errors import with_suggestions
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release.release import Release
 
@@ -94,7 +94,7 @@ class Released(BaseEstimator):
                 self.columns_ = release.transformer()
             self.release_ = release
             self.guarantee_ = release.guarantee
-            with silent_arithmetic():
+            with suppressed_float_errors():
                 self._set_fitted(release)
         except BaseException:  # an earlier fit stays whole
             self.__dict__.clear()

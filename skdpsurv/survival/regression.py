@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import short_horizon
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import event_and_time, no_events, paired
 from skdpsurv.dp import check_unclipped
-from skdpsurv.dp.checks import supports_lazy_input
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.survival.concordance import concordance_index

@@ -17,7 +17,7 @@ from skdpsurv.classification.group_fit import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source, row_weights
-from skdpsurv.dp.zcdp import remaining_budget
+from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.inference import REACH, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, LogisticLoss
 from skdpsurv.mechanisms.perturbation import Unperturbed
@@ -84,7 +84,7 @@ class TestBudget:
         assert minimisers.fit.calibrations == alone.fit.calibrations
         assert plan.public_inputs()["epsilon_inference"] == parts[1]
         assert plan.mechanism.endswith(", then second moments")
-        assert moments.spans()[0] in plan.spans()
+        assert moments.scales()[0] in plan.scales()
 
     def test_one_fit_costs_epsilon(self, data):
         accountant = PrivacyAccountant(3.0)

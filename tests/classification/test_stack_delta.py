@@ -9,7 +9,7 @@ import pytest
 from scipy import optimize
 
 from skdpsurv import PrivacyAccountant, PrivateStackingClassifier
-from skdpsurv.dp.zcdp import epsilon_at
+from skdpsurv.dp.privacy_cost import epsilon_at
 from skdpsurv.mechanisms.descent import joint_distance
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.spies import laws_drawn

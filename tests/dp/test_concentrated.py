@@ -9,16 +9,16 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skdpsurv.dp.zcdp import (
+from skdpsurv.dp.privacy_cost import (
     Concentrated,
-    amount,
     as_laplace,
+    compose_gaussian,
     epsilon_at,
-    left,
-    part,
-    parts,
+    epsilon_or_mu,
     rho_for,
-    together,
+    share_of,
+    split_gaussian,
+    subtract,
 )
 
 PAIRS = [(0.1, 1e-10), (1.0, 4e-8), (1.0, 0.01), (3.0, 1e-6), (20.0, 1e-5), (1e-3, 1e-9)]
@@ -95,11 +95,11 @@ def test_rounding_does_not_raise_a_rho(epsilon, delta):
 
 @pytest.mark.parametrize("shares", [(1.0,), (0.8, 0.2, 0.2), (0.9, 0.1, 0.0, 0.3)])
 def test_parts_are_worth_no_more_than_the_whole(shares):
-    found = parts(1.0, 1e-6, shares)
+    found = split_gaussian(1.0, 1e-6, shares)
     rho = sum(Fraction(price.mu) ** 2 / 2 for price in found)
     assert rho <= Fraction(rho_for(1.0, 1e-6))
     assert float(rho) == pytest.approx(rho_for(1.0, 1e-6), rel=1e-9)
-    assert rho <= Fraction(together(*found).rho) <= Fraction(rho_for(1.0, 1e-6))
+    assert rho <= Fraction(compose_gaussian(*found).rho) <= Fraction(rho_for(1.0, 1e-6))
     largest = max(shares)
     np.testing.assert_allclose(
         [price.mu for price in found], np.array(shares) / largest * max(price.mu for price in found)
@@ -108,14 +108,15 @@ def test_parts_are_worth_no_more_than_the_whole(shares):
 
 @pytest.mark.parametrize("price", [0.7, Concentrated(0.7)])
 def test_a_part_and_what_it_leaves_cost_no_more_than_the_price(price):
-    one = part(price, 0.3)
-    rest = left(price, one)
+    one = share_of(price, 0.3)
+    rest = subtract(price, one)
     assert type(one) is type(rest) is type(price)
     power = 2 if isinstance(price, Concentrated) else 1
     assert (
-        Fraction(amount(one)) ** power + Fraction(amount(rest)) ** power <= Fraction(0.7) ** power
+        Fraction(epsilon_or_mu(one)) ** power + Fraction(epsilon_or_mu(rest)) ** power
+        <= Fraction(0.7) ** power
     )
-    assert amount(rest) == pytest.approx(0.7 * (1.0 - 0.3**power) ** (1.0 / power))
+    assert epsilon_or_mu(rest) == pytest.approx(0.7 * (1.0 - 0.3**power) ** (1.0 / power))
 
 
 def test_as_laplace_is_the_epsilon_of_noise_as_large():

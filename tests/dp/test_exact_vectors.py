@@ -22,8 +22,8 @@ from skdpsurv.dp import (
     spherical_gaussian,
     spherical_laplace,
 )
-from skdpsurv.dp import random as exact_vectors
-from skdpsurv.dp.random import (
+from skdpsurv.dp import noise as exact_vectors
+from skdpsurv.dp.noise import (
     BITS,
     MOST_COORDINATES,
     TOTAL_VARIATION,

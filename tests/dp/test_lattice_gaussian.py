@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.dp import lattice_gaussian, random_source
-from skdpsurv.dp.zcdp import Concentrated
+from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Sums, least_deviation
 
 N = 4000

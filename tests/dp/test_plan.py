@@ -11,20 +11,22 @@ import pytest
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.dp.measurement import (
+from skdpsurv.dp.plan import Disjoint, NoisySum, Plan, RandomlyMany, Sequential, Total
+from skdpsurv.dp.privacy_cost import (
+    Concentrated,
     Cost,
-    NoisySum,
-    at_once,
-    at_random,
-    curve,
-    in_turn,
-    price_of,
+    cost_of,
+    disjoint_cost,
+    epsilon_at,
+    random_runs_cost,
+    rho_for,
     run_rho,
-    worth,
+    search_curve,
+    search_epsilon,
+    sequential_cost,
+    split_gaussian,
 )
-from skdpsurv.dp.plan import Disjoint, Plan, RandomlyMany, Sequential, Total
 from skdpsurv.dp.selection import RunCount
-from skdpsurv.dp.zcdp import Concentrated, epsilon_at, parts, rho_for
 from skdpsurv.mechanisms.sums import HISTOGRAM, Sum
 
 
@@ -55,14 +57,16 @@ RECORDS = InMemory([np.zeros(40)])
 
 class TestCosts:
     def test_epsilons_add_up_exactly(self):
-        tenth = price_of(0.1)
-        assert in_turn([tenth] * 3).epsilon == 3 * Fraction(0.1)
-        assert not in_turn([tenth] * 3).within(0.3, 0.0)  # 0.1 is a little more than a tenth
-        assert in_turn([tenth] * 3).within(math.nextafter(0.3, 1.0), 0.0)
+        tenth = cost_of(0.1)
+        assert sequential_cost([tenth] * 3).epsilon == 3 * Fraction(0.1)
+        assert not sequential_cost([tenth] * 3).within(
+            0.3, 0.0
+        )  # 0.1 is a little more than a tenth
+        assert sequential_cost([tenth] * 3).within(math.nextafter(0.3, 1.0), 0.0)
 
     def test_mus_add_up_by_their_squares(self):
-        one, two = parts(1.0, 1e-6, [3.0, 4.0])
-        both = in_turn([price_of(one), price_of(two)])
+        one, two = split_gaussian(1.0, 1e-6, [3.0, 4.0])
+        both = sequential_cost([cost_of(one), cost_of(two)])
         assert both.rho == pytest.approx(rho_for(1.0, 1e-6), rel=1e-9)
         assert both.within(1.0, 1e-6)
         assert not both.within(1.0, 1e-7)
@@ -71,26 +75,26 @@ class TestCosts:
         assert both.epsilon == math.inf
 
     def test_pure_noise_beside_gaussian_noise_is_concentrated(self):
-        mixed = in_turn([price_of(0.1), price_of(Concentrated(0.2))])
+        mixed = sequential_cost([cost_of(0.1), cost_of(Concentrated(0.2))])
         assert mixed.rho == pytest.approx(0.5 * (0.1**2 + 0.2**2), rel=1e-9)
         assert mixed.within(epsilon_at(0.5 * (0.1**2 + 0.2**2), 1e-6) * (1 + 1e-9), 1e-6)
 
     def test_of_sets_that_share_nobody_the_dearest_counts(self):
-        assert at_once([price_of(0.5), price_of(0.7)]).epsilon == Fraction(0.7)
+        assert disjoint_cost([cost_of(0.5), cost_of(0.7)]).epsilon == Fraction(0.7)
         # What comes after is paid by all of them.
-        after = in_turn([at_once([price_of(0.5), price_of(0.7)]), price_of(0.25)])
+        after = sequential_cost([disjoint_cost([cost_of(0.5), cost_of(0.7)]), cost_of(0.25)])
         assert after.epsilon == Fraction(0.7) + Fraction(0.25)
 
     def test_sets_with_either_noise_are_within_where_both_are(self):
-        gaussian = parts(1.0, 1e-6, [1.0])[0]
-        either = at_once([price_of(1.0), price_of(gaussian)])
+        gaussian = split_gaussian(1.0, 1e-6, [1.0])[0]
+        either = disjoint_cost([cost_of(1.0), cost_of(gaussian)])
         assert either.within(1.0, 1e-6)
         assert not either.within(0.999, 1e-6)
         assert either.rho is None
         assert not either.is_pure
 
     def test_nothing_costs_nothing(self):
-        assert Cost(((),)).epsilon == in_turn([]).epsilon == 0
+        assert Cost(((),)).epsilon == sequential_cost([]).epsilon == 0
         assert Cost(()).within(1e-300, 0.0)
 
     def test_a_negative_price_pays_for_nothing(self):
@@ -101,9 +105,9 @@ class TestCosts:
             Sequential((count(0.1),), total=-1.0)
 
     def test_infinite_prices_are_within_an_infinite_budget_alone(self):
-        assert price_of(math.inf).epsilon == math.inf
-        assert price_of(math.inf).within(math.inf, 0.0)
-        assert not price_of(math.inf).within(1e300, 0.0)
+        assert cost_of(math.inf).epsilon == math.inf
+        assert cost_of(math.inf).within(math.inf, 0.0)
+        assert not cost_of(math.inf).within(1e300, 0.0)
 
 
 class TestPlans:
@@ -135,10 +139,10 @@ class TestPlans:
         assert promised.assumptions == ("n is public", "all are counted")
         assert promised.source == "a page"
         assert promised.public_inputs == {"n_records": 40}
-        assert plan.spans() == [4.0, 4.0]
+        assert plan.scales() == [4.0, 4.0]
 
     def test_a_delta_is_stated_where_some_noise_is_gaussian(self):
-        (price,) = parts(1.0, 1e-6, [1.0])
+        (price,) = split_gaussian(1.0, 1e-6, [1.0])
         assert Plan(count(price), 1.0, 1e-6).guarantee("proved").delta == 1e-6
         assert Plan(count(0.5), 1.0, 1e-6).guarantee("proved").delta == 0.0
 
@@ -182,7 +186,7 @@ class TestTotals:
             Total(0.5, lambda known: count(0.5), (count(Concentrated(0.1)),))
 
     def test_it_costs_its_total_whatever_is_chosen(self):
-        assert self.total(lambda known: 0.1).cost == price_of(0.5)
+        assert self.total(lambda known: 0.1).cost == cost_of(0.5)
 
     def test_what_may_be_chosen_decides_on_status_and_assumptions(self):
         good = count(0.5)
@@ -242,7 +246,7 @@ class TestRandomlyMany:
         assert Plan(self.tries(math.nextafter(0.1, 0.0)), 0.25).delta == 0.0
 
     def test_runs_of_several_kinds_cost_as_the_dearest(self):
-        assert at_random([price_of(0.1), price_of(0.3)], self.COUNT).epsilon == Fraction(
+        assert random_runs_cost([cost_of(0.1), cost_of(0.3)], self.COUNT).epsilon == Fraction(
             5, 2
         ) * Fraction(0.3)
 
@@ -251,14 +255,14 @@ class TestRandomlyMany:
         plan = Plan(self.tries(Concentrated(math.sqrt(2.0 * rho) * (1.0 - 1e-9))), 1.0, 1e-6)
         assert plan.rho is None
         assert plan.delta == 1e-6
-        np.testing.assert_allclose(plan.renyi, curve(rho, self.COUNT), rtol=1e-6)
+        np.testing.assert_allclose(plan.renyi, search_curve(rho, self.COUNT), rtol=1e-6)
         with pytest.raises(ValueError, match="no more than"):
             Plan(self.tries(Concentrated(math.sqrt(2.0 * rho) * (1.0 + 1e-9))), 1.0, 1e-6)
 
     def test_what_follows_adds_to_the_curve(self):
         last = Concentrated(0.1)
         both = Sequential((self.tries(Concentrated(0.05)), count(last)))
-        needed = worth(0.5 * 0.05**2, 1e-6, self.COUNT, 0.5 * 0.1**2)
+        needed = search_epsilon(0.5 * 0.05**2, 1e-6, self.COUNT, 0.5 * 0.1**2)
         assert both.cost.within(needed * (1.0 + 1e-9), 1e-6)
         assert not both.cost.within(needed * (1.0 - 1e-9), 1e-6)
         pure = Sequential((self.tries(Concentrated(0.05)), count(0.1)))

@@ -11,7 +11,15 @@ import mpmath
 import pytest
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
-from skdpsurv.dp.zcdp import best_order, epsilon_at, of_pure, overhead, rho_for, room, worth
+from skdpsurv.dp.privacy_cost import (
+    best_order,
+    epsilon_at,
+    epsilon_to_rdp,
+    pure_to_rdp,
+    rdp_conversion_term,
+    rdp_to_epsilon,
+    rho_for,
+)
 
 from .costs import cost
 
@@ -46,21 +54,21 @@ class TestDivergences:
                     (mpmath.exp(a * e) + mpmath.exp((1 - a) * e)) / (1 + mpmath.exp(e))
                 )
                 exact /= a - 1
-            found = of_pure(epsilon, order)
+            found = pure_to_rdp(epsilon, order)
             assert exact <= found * (1 + mpmath.mpf(10) ** -50) or found == epsilon
             if exact > 1e-300:
                 assert found <= exact * (1 + 1e-11)
         assert found <= epsilon
 
     def test_nothing_and_everything(self):
-        assert of_pure(0.0, 3.0) == 0.0
-        assert of_pure(math.inf, 3.0) == math.inf
+        assert pure_to_rdp(0.0, 3.0) == 0.0
+        assert pure_to_rdp(math.inf, 3.0) == math.inf
 
     @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
     def test_the_room_is_worth_the_budget_and_the_best_order_wastes_nothing(self, epsilon, delta):
         order = best_order(epsilon, delta)
-        left = room(epsilon, delta, order)
-        assert left + overhead(order, delta) <= epsilon
+        left = epsilon_to_rdp(epsilon, delta, order)
+        assert left + rdp_conversion_term(order, delta) <= epsilon
         assert left / order == pytest.approx(rho_for(epsilon, delta), rel=1e-8)
         # What is worth the budget at any order is worth it at the best.
         assert epsilon_at(left / order, delta) == pytest.approx(epsilon, rel=1e-8)
@@ -68,7 +76,7 @@ class TestDivergences:
 
 class TestWhatAGuaranteeSays:
     def test_the_least_that_follows(self):
-        assert PrivacyGuarantee(1.0).renyi_at(7.0) == of_pure(1.0, 7.0)
+        assert PrivacyGuarantee(1.0).renyi_at(7.0) == pure_to_rdp(1.0, 7.0)
         assert PrivacyGuarantee(9.0, 1e-6, rho=0.1).renyi_at(7.0) == pytest.approx(0.7)
         curve = ((2.0, 0.3), (8.0, 0.5))
         both = PrivacyGuarantee(9.0, 1e-6, rho=0.1, renyi=curve)
@@ -184,7 +192,9 @@ class TestFilter:
                     + (1 - 1 / Decimal(order)).ln()
                     - (Decimal(delta).ln() + Decimal(order).ln()) / (Decimal(order) - 1)
                 )
-                assert 0 <= Decimal(worth(divergence, delta, order)) - max(0, exact) < 1e-11
+                assert (
+                    0 <= Decimal(rdp_to_epsilon(divergence, delta, order)) - max(0, exact) < 1e-11
+                )
 
     def test_pure_and_gaussian_charges_share_the_room(self, make):
         accountant = make(3.0, 1e-6)

@@ -9,17 +9,19 @@ import pytest
 from scipy.special import logsumexp
 
 from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.dp.measurement import (
+from skdpsurv.dp.privacy_cost import (
     ORDERS,
-    concentrated,
-    curve,
-    divergence,
+    epsilon_at,
+    gaussian_price,
+    rdp_conversion_term,
+    rho_for,
     run_rho,
+    search_curve,
+    search_divergence,
+    search_epsilon,
     spend_of,
-    worth,
 )
 from skdpsurv.dp.selection import RunCount
-from skdpsurv.dp.zcdp import epsilon_at, overhead, rho_for
 
 COUNTS = [(eta, mean) for eta in (-0.5, 0.0, 0.5, 1.0) for mean in (1.0, 1.5, 10.0, 100.0)]
 
@@ -61,7 +63,7 @@ def test_small_searches_are_below_the_bound(eta, mean, seed):
     laws = best_of(one, count), best_of(other, count)
     for order in (1.125, 2.0, 9.0, 33.0):
         largest = max(renyi(*laws, order), renyi(*laws[::-1], order))
-        assert 0.0 < largest <= divergence(rho, order, count) + 1e-6
+        assert 0.0 < largest <= search_divergence(rho, order, count) + 1e-6
 
 
 def test_the_best_second_order_is_the_best():
@@ -70,7 +72,7 @@ def test_the_best_second_order_is_the_best():
         others = np.geomspace(1.0, 1e4, 20_001)
         hidden = (others - 1.0) * rho - math.log(count.gamma) / others
         by_hand = 7.0 * rho + 1.5 * hidden.min() + math.log(count.mean) / 6.0
-        assert divergence(rho, 7.0, count) == pytest.approx(by_hand, rel=1e-6)
+        assert search_divergence(rho, 7.0, count) == pytest.approx(by_hand, rel=1e-6)
 
 
 @pytest.mark.parametrize(("eta", "mean"), COUNTS)
@@ -80,14 +82,15 @@ def test_the_price_of_a_run_fills_the_budget(eta, mean, epsilon, delta, refit):
     count, refit_rho = RunCount.with_mean(eta, mean), refit**2 * rho_for(epsilon, delta)
     rho = run_rho(epsilon, delta, count, refit_rho)
     assert 0.0 < rho < rho_for(epsilon, delta)
-    assert worth(rho, delta, count, refit_rho) <= epsilon
-    assert worth(rho * 1.001, delta, count, refit_rho) > epsilon
+    assert search_epsilon(rho, delta, count, refit_rho) <= epsilon
+    assert search_epsilon(rho * 1.001, delta, count, refit_rho) > epsilon
     # What a guarantee states is checked against its epsilon.
-    guarantee = PrivacyGuarantee(epsilon, delta, renyi=curve(rho, count, refit_rho))
+    guarantee = PrivacyGuarantee(epsilon, delta, renyi=search_curve(rho, count, refit_rho))
     assert all(
-        guarantee.renyi_at(a) <= divergence(rho, a, count) + a * refit_rho * 1.1 for a in ORDERS
+        guarantee.renyi_at(a) <= search_divergence(rho, a, count) + a * refit_rho * 1.1
+        for a in ORDERS
     )
-    assert min(v + overhead(a, delta) for a, v in guarantee.renyi) <= epsilon
+    assert min(v + rdp_conversion_term(a, delta) for a, v in guarantee.renyi) <= epsilon
 
 
 def test_one_run_is_one_run():
@@ -107,7 +110,7 @@ def test_ten_runs_cost_less_than_two(delta, most):
 def test_what_a_run_is_given_is_worth_its_price(rho, delta):
     spend = spend_of(rho, delta)
     assert rho * 0.999 <= rho_for(*spend) <= rho
-    assert rho * 0.999 <= concentrated(rho).rho <= rho
+    assert rho * 0.999 <= gaussian_price(rho).rho <= rho
 
 
 def test_nothing_left():

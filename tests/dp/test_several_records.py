@@ -12,7 +12,7 @@ import pytest
 from scipy import special
 
 from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.dp.zcdp import rho_for
+from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.mechanisms.sums import COUNT, least_scale
 
 

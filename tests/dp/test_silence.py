@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skdpsurv.dp import silence, warnings_as_errors
+from skdpsurv.dp import suppressed_warnings, warnings_as_errors
 from skdpsurv.hybrid.predictions import predicted_numbers
 
 
@@ -64,7 +64,7 @@ def warn(text="here"):
 
 
 def test_one_thread_is_silent_and_others_are_not(shown, other):
-    with silence():
+    with suppressed_warnings():
         warn()
         other.warns()
     assert shown == ["other"]
@@ -74,7 +74,7 @@ def test_one_thread_is_silent_and_others_are_not(shown, other):
 
 def test_everything_is_as_before(shown):
     filters, show = list(warnings.filters), warnings.showwarning
-    with silence(), warnings_as_errors(), silence():
+    with suppressed_warnings(), warnings_as_errors(), suppressed_warnings():
         assert warnings.filters != filters
     assert warnings.filters == filters
     assert warnings.showwarning is show
@@ -83,8 +83,8 @@ def test_everything_is_as_before(shown):
 def test_of_two_threads_neither_ends_the_silence_of_the_other(shown, other):
     """Whoever leaves first; the filters are gone with the last."""
     filters = list(warnings.filters)
-    theirs = silence()
-    with silence():
+    theirs = suppressed_warnings()
+    with suppressed_warnings():
         other.does(theirs.__enter__)
     warn()
     other.warns()
@@ -98,7 +98,7 @@ def test_of_two_threads_neither_ends_the_silence_of_the_other(shown, other):
 @pytest.mark.parametrize("action", ["always", "default", "error"])
 def test_filters_that_other_threads_set_do_not_undo_it(shown, other, action):
     theirs = warnings.catch_warnings()
-    with silence():
+    with suppressed_warnings():
         other.does(theirs.__enter__)
         if action != "error":
             other.does(lambda: warnings.simplefilter(action))
@@ -111,16 +111,16 @@ def test_filters_that_other_threads_set_do_not_undo_it(shown, other, action):
 def test_what_another_thread_restores_is_put_right_at_the_next_entrance(shown, other):
     theirs = warnings.catch_warnings()
     other.does(theirs.__enter__)
-    with silence():
+    with suppressed_warnings():
         other.does(lambda: theirs.__exit__(None, None, None))
-        with silence():
+        with suppressed_warnings():
             warn()
         warn()
     assert shown == []
 
 
 def test_threads_that_it_starts_are_silent_too(shown):
-    with silence():
+    with suppressed_warnings():
         thread = threading.Thread(target=warn)
         thread.start()
         thread.join()
@@ -129,7 +129,7 @@ def test_threads_that_it_starts_are_silent_too(shown):
 
 def test_worker_processes_get_a_filter_that_holds_there(shown):
     """scikit-learn sends filters to the processes of inner estimators."""
-    with silence():
+    with suppressed_warnings():
         sent = pickle.dumps(warnings.filters)
     assert pickle.loads(sent)[0] == ("ignore", None, Warning, None, 0)
 
@@ -138,7 +138,7 @@ def test_joblib_does_not_warn_from_its_own_threads(shown, other):
     def worker_stopped():
         warnings.warn_explicit("stopped", UserWarning, "x.py", 1, "joblib.externals.loky.x")
 
-    with silence():
+    with suppressed_warnings():
         other.does(worker_stopped)
     assert shown == []
 
@@ -147,7 +147,7 @@ def test_what_was_hidden_is_shown_the_next_time(shown):
     """A filter "default" remembers what it has shown, and must not remember what it has not."""
     warnings.simplefilter("default")
     for _ in range(3):
-        with silence():
+        with suppressed_warnings():
             warn_once()
     warn_once()
     warn_once()
@@ -159,7 +159,7 @@ def warn_once():
 
 
 def test_some_may_be_spared(shown):
-    with silence(DeprecationWarning):
+    with suppressed_warnings(DeprecationWarning):
         warn()
         warnings.warn("old", DeprecationWarning, stacklevel=1)
     assert shown == ["old"]
@@ -170,7 +170,7 @@ def test_errors_are_those_of_one_thread(shown, other):
         other.warns()
         with pytest.raises(UserWarning, match="here"):
             warn()
-        with silence():
+        with suppressed_warnings():
             warn()
         warnings.simplefilter("always")  # put before it
         with pytest.raises(UserWarning, match="here"):

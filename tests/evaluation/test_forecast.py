@@ -26,7 +26,7 @@ from skdpsurv import (
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp.guarantee import doubtful_delta
+from skdpsurv.dp.guarantee import delta_warnings
 from skdpsurv.evaluation import forecast_studies
 from skdpsurv.evaluation.forecast import gain_of_delta
 from skdpsurv.evaluation.forecast_covariates import Table, columns_within, plain_columns
@@ -414,7 +414,7 @@ class TestGainOfDelta:
     @pytest.mark.parametrize("n", [20, 99, 100, 999, 1000, 2237, 5000, 54321])
     def test_a_fit_would_not_ask_about_the_delta(self, n):
         delta = float(re.search("delta=(.*), which", gain_of_delta(ODDS, n, 1000, [0.5])).group(1))
-        assert doubtful_delta(delta, True, n) == []
+        assert delta_warnings(delta, True, n) == []
         assert delta > 0.4 / n**2
 
     def test_a_forecast_says_it(self):

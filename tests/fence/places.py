@@ -10,7 +10,7 @@ from typing import Any
 PUBLIC = "skdpsurv"
 #: Names, and the modules in which they are looked for: the first that has one is taken.
 PLACES: dict[str, tuple[str, ...]] = {
-    "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
+    "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random", "skdpsurv.dp.noise"),
     "AskedSource": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "asked_instead": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),

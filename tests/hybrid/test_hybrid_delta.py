@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skdpsurv import HybridMEstimator, PrivacyAccountant, PrivacyLeakWarning
-from skdpsurv.dp.zcdp import Concentrated, epsilon_at
+from skdpsurv.dp.privacy_cost import Concentrated, epsilon_at
 from skdpsurv.hybrid import hybrid_plan
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.spies import laws_drawn

@@ -23,7 +23,7 @@ from skdpsurv import DPLogisticRegression, PosteriorSampling, PrivacyAccountant
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import Perturbation
 from skdpsurv.dp import random_source
-from skdpsurv.dp.checks import later
+from skdpsurv.dp.checks import unchecked
 from skdpsurv.hybrid import SubsetSelection
 from tests.support import checks
 from tests.support.registry import N_PUBLIC, N_RECORDS, PROTECTED, SETTINGS, Data, Setting, labelled
@@ -148,7 +148,7 @@ def test_a_pickle_holds_no_record_and_no_key(setting):
 class Leaky(DPLogisticRegression):
     """Leaks as ``how`` says."""
 
-    _rules: ClassVar = {"how": later}
+    _rules: ClassVar = {"how": unchecked}
 
     def __init__(self, epsilon=1.0, *, how="", classes=None, random_state=None, accountant=None):
         super().__init__(epsilon, classes=classes, random_state=random_state, accountant=accountant)

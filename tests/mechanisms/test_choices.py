@@ -53,7 +53,7 @@ def test_each_has_an_equal_part_of_the_price(monkeypatch):
     assert found == {"places": [2, 2]}
     assert asked == [([-1, -7, -15], 0.15, 4.0), ([-11, -3, -5], 0.15, 4.0)]
     assert ranks.cost.epsilon == 2 * Fraction(0.15)
-    assert ranks.spans() == [1.0 / 0.3]
+    assert ranks.scales() == [1.0 / 0.3]
 
 
 def test_without_privacy_the_least_losses_are_chosen():

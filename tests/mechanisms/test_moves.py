@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.data.blocks import InMemory, same_records
-from skdpsurv.dp.zcdp import Concentrated
+from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.mechanisms import descent, objective, output
 from skdpsurv.mechanisms.joint_calibration import Part, calibrate_jointly

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from skdpsurv.dp import random_source
-from skdpsurv.dp.zcdp import Concentrated, together
+from skdpsurv.dp.privacy_cost import Concentrated, compose_gaussian
 from skdpsurv.hybrid.points import nearest
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.sums import (
@@ -152,5 +152,5 @@ def test_of_several_histograms_each_has_an_equal_part(monkeypatch):
     assert [(sensitivity, price) for sensitivity, _, price in seen] == [(2, 0.7 / 3)] * 3
     assert query.deviation(0.7) == HISTOGRAM.deviation(0.7 / 3)
     gaussian = Concentrated(0.7)
-    assert together(*[query.each(gaussian)] * 3).mu == pytest.approx(0.7)
-    assert together(*[query.each(gaussian)] * 3).mu <= 0.7 * (1 + 1e-15)
+    assert compose_gaussian(*[query.each(gaussian)] * 3).mu == pytest.approx(0.7)
+    assert compose_gaussian(*[query.each(gaussian)] * 3).mu <= 0.7 * (1 + 1e-15)

@@ -16,7 +16,7 @@ from sksurv.util import Surv
 
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter, HybridMEstimator
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
-from skdpsurv.dp import silence
+from skdpsurv.dp import suppressed_warnings
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import losses as summed
 from skdpsurv.model_selection.losses import (
@@ -159,7 +159,7 @@ def test_records_that_are_looked_at_together_do_not_meet(loss, value, monkeypatc
     monkeypatch.undo()
     losses = [_at_once(loss, model, rows, y)]
     rows[7, 0] = value
-    with silence():
+    with suppressed_warnings():
         losses.append(_at_once(loss, model, rows, y))
     others = np.arange(60) != 7
     np.testing.assert_array_equal(losses[0][others], losses[1][others])
@@ -192,7 +192,7 @@ def test_raw_records_that_are_refused_count_for_themselves(columns, inside, loss
     for cell in ("south", 7, np.array([1.0]), {"no": "hash"}):
         X = data.X.copy()
         X["ward"] = [cell if row == 7 else ward for row, ward in enumerate(X["ward"])]
-        with silence():
+        with suppressed_warnings():
             after = _at_once(loss, model, X, data.y)
         assert np.isnan(after[7])
         np.testing.assert_array_equal(np.delete(after, 7), np.delete(before, 7))
@@ -365,7 +365,7 @@ def test_times_alone_are_held_out_as_they_are(kind, container):
     times, rows = rng.uniform(0.5, 4.0, 200), pd.DataFrame({"x": rng.uniform(-1, 1, 200)})
     y = Surv.from_arrays(np.ones(200, bool), times)
     model = kind(50.0, max_time=5.0, random_state=0)
-    with silence():
+    with suppressed_warnings():
         model.fit(rows, y)
     loss, held = SurvivalLoss("brier", 5.0), np.arange(20, 90)
     found = [

@@ -32,7 +32,7 @@ from skdpsurv import (
     PublicBoundsScaler,
 )
 from skdpsurv.data import PublicInputWarning
-from skdpsurv.dp.zcdp import at_most, remaining_budget
+from skdpsurv.dp.privacy_cost import divide_budget, remaining_budget
 from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
 from skdpsurv.published import PerturbedHistogramMEstimator
 from tests.support.searches import search_of
@@ -201,12 +201,12 @@ class TestBudget:
     def test_exact_shares(self):
         for budget in (0.1, 1.0, 7.3):
             for parts in (Fraction(2), Fraction(7, 3), Fraction(3)):
-                part = at_most(budget, parts)
+                part = divide_budget(budget, parts)
                 assert parts * Fraction(part) <= Fraction(budget)
                 assert parts * Fraction(math.nextafter(part, 9.0)) > Fraction(budget)
             rest = remaining_budget(budget, budget / 3)
             assert Fraction(rest) + Fraction(budget / 3) <= Fraction(budget)
-        assert at_most(math.inf, Fraction(3)) == math.inf
+        assert divide_budget(math.inf, Fraction(3)) == math.inf
 
 
 def test_names_of_a_fitted_search_can_be_listed(data):

@@ -20,8 +20,8 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.data.shape import public_shape
 from skdpsurv.dp import plan, random_source
 from skdpsurv.dp.checks import boolean
-from skdpsurv.dp.measurement import Mechanism, at_once
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import Mechanism, Plan
+from skdpsurv.dp.privacy_cost import disjoint_cost
 from skdpsurv.model_selection.strategies import Repeat
 from tests.support.searches import search_of
 
@@ -141,5 +141,5 @@ def test_runs_that_spend_all_of_epsilon_are_caught(monkeypatch):
     loss, part, event = CASES["what was trained"]
     with pytest.raises(ValueError, match="must cost no more"):
         audit(event, strategy="repeat", loss=loss, part=part)
-    monkeypatch.setattr(plan, "at_random", lambda runs, count: at_once(runs))
+    monkeypatch.setattr(plan, "random_runs_cost", lambda runs, count: disjoint_cost(runs))
     assert audit(event, strategy="repeat", loss=loss, part=part) > 1.0

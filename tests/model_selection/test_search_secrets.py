@@ -20,7 +20,7 @@ from skdpsurv import (
     PrivacyLeakWarning,
     PrivateStackingClassifier,
 )
-from skdpsurv.dp.measurement import Spend
+from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import Candidate

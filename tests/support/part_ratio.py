@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdpsurv.audit.subject import at_most
-from skdpsurv.dp.zcdp import amount
+from skdpsurv.dp.privacy_cost import epsilon_or_mu
 from skdpsurv.mechanisms.descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.sums import Sum
@@ -117,7 +117,7 @@ def _ratio_of(
 def _priced(
     name: str, law: str, found: float, one: ReplayedPart, other: ReplayedPart
 ) -> AuditedPart:
-    allowed = math.inf if one.price is None else amount(one.price)
+    allowed = math.inf if one.price is None else epsilon_or_mu(one.price)
     if one.price != other.price:  # what is public must not depend on records
         found = math.inf
     unit = "mu" if "Gaussian" in law else "epsilon"

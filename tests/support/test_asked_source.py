@@ -83,7 +83,7 @@ def test_a_draw_can_be_made_again():
     with asked_instead(answers):
         lattice_laplace(7, 1e9, random_source(0))
         (draw,) = answers.asked
-        assert draw.again(skdpsurv.dp.random.RandomSource(1, seeded=True)) != 7
+        assert draw.again(skdpsurv.dp.noise.RandomSource(1, seeded=True)) != 7
 
 
 def test_the_package_knows_nothing_of_it():

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from skdpsurv import DPKaplanMeierFitter, DPLogisticRegression, DPWeibullFitter, PosteriorSampling
-from skdpsurv.dp.measurement import Cost
+from skdpsurv.dp.privacy_cost import Cost
 from skdpsurv.evaluation import released_values
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms import moments, perturbation, sums, vector_noise

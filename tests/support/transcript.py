@@ -13,7 +13,7 @@ import numpy as np
 
 from skdpsurv.audit.repeated_fits import released_numbers
 from skdpsurv.audit.subject import Subject, at_most, check_neighbours
-from skdpsurv.dp import silence, silent_arithmetic
+from skdpsurv.dp import suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.checks import integer
 from tests.support.draw_ratio import best_answer, comparable
 from tests.support.part_ratio import AuditedPart, audited_parts
@@ -284,7 +284,7 @@ def _replayed(run: Run, named: Mapping[str, Any], replay: Replay) -> tuple[Repla
     np.random.seed(PUBLIC_SEED)  # noqa: NPY002
     random.seed(PUBLIC_SEED)
     try:
-        with silence(), silent_arithmetic(), replay.instead_of_noise():
+        with suppressed_warnings(), suppressed_float_errors(), replay.instead_of_noise():
             fitted = run(named)
     except Exception:
         if not replay.refused:

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from skdpsurv.audit.subject import private_step
-from skdpsurv.dp.measurement import worth
+from skdpsurv.dp.privacy_cost import rho_for, search_epsilon
 from skdpsurv.dp.selection import RunCount
-from skdpsurv.dp.zcdp import rho_for
 from skdpsurv.model_selection import PrivateSearchCV
 from tests.support.part_ratio import AuditedPart
 
@@ -71,7 +70,7 @@ def _best_of_runs(step: Any, parts: Sequence[AuditedPart], epsilon: float) -> Wh
         delta = step.guarantee_.delta
 
         def whole(found: Cost) -> float:
-            return worth(of_run(found), delta, count, _sum(moved, found))
+            return search_epsilon(of_run(found), delta, count, _sum(moved, found))
 
         return Whole(whole(_found_rho), epsilon, whole(_allowed_rho), "epsilon")
     times = 2.0 + count.eta

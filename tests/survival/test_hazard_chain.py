@@ -9,7 +9,7 @@ import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning, Release
 from skdpsurv.audit import nonprivate_posterior_chains
-from skdpsurv.dp.zcdp import epsilon_at
+from skdpsurv.dp.privacy_cost import epsilon_at
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.hazards import hazard
 from tests.support.spies import laws_drawn

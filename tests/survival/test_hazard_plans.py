@@ -293,13 +293,13 @@ class TestSpans:
             1.5,
             1.0 / (TABLE_PART * center),
         ):
-            assert any(span == pytest.approx(scale) for span in whole.spans())
+            assert any(span == pytest.approx(scale) for span in whole.scales())
         # The mean's own scale, up to the share of its part.
         mean_scale = 2 * 1.5 / (1000 * (1.0 - TABLE_PART) * center)
-        assert any(mean_scale / 2 <= span <= mean_scale * 2 for span in whole.spans())
+        assert any(mean_scale / 2 <= span <= mean_scale * 2 for span in whole.scales())
 
     def test_no_first_look_has_no_scale(self):
-        assert len(planned(2.0, pilot_share=0.0)[2].spans()) < len(planned(2.0)[2].spans())
+        assert len(planned(2.0, pilot_share=0.0)[2].scales()) < len(planned(2.0)[2].scales())
 
 
 def test_prior_hazard_leads_to_the_prior_event_rate():

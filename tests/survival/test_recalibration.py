@@ -13,7 +13,7 @@ from skdpsurv import DPDiscreteTimeSurvival, Release
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Sequential
-from skdpsurv.dp.zcdp import Concentrated
+from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards import recalibration
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan

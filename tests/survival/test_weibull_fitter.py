@@ -25,8 +25,7 @@ from skdpsurv import (
 )
 from skdpsurv.data import blocks
 from skdpsurv.datasets import load_flchain
-from skdpsurv.dp.measurement import NoisySum
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import NoisySum, Plan
 from skdpsurv.mechanisms import sums
 from skdpsurv.published import (
     LaplaceWeibullFitter,

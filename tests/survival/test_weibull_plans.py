@@ -374,7 +374,7 @@ class TestNeighbours:
                 query = leaf.query(self.KNOWN)
                 answers = [leaf.ask(self.KNOWN, table) for table in tables]
                 assert 0.9 * query.sensitivity < np.ptp(answers) <= query.sensitivity
-                assert leaf.spans() == ()
+                assert leaf.scales() == ()
         assert {type(leaf).__name__ for leaf in self.measurements("tight", n)} == {
             "Events", "FollowUp", "MeanLogTime", "ReleasedMeanLadder", "Scale", "Correction",
         }  # fmt: skip

@@ -6,8 +6,7 @@ import numpy as np
 
 from skdpsurv.dp import clip_times
 from skdpsurv.dp.checks import horizon, positive, positive_number
-from skdpsurv.dp.measurement import NoisySum
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import NoisySum, Plan
 from skdpsurv.mechanisms.sums import PROOF, Sum, Sums
 from skdpsurv.release import released_array
 from skdpsurv.survival.released_curve import ReleasedCurve

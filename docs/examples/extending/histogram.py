@@ -6,8 +6,7 @@ import numpy as np
 
 from skdpsurv.data.blocks import in_blocks
 from skdpsurv.dp.checks import integer, positive
-from skdpsurv.dp.measurement import NoisySum
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import NoisySum, Plan
 from skdpsurv.mechanisms.sums import HISTOGRAM, PROOF
 from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.release import released_array

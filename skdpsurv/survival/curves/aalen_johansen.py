@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.data.labels import stated_labels
 from skdpsurv.dp import PrivacyAccountant, random_source
-from skdpsurv.dp.checks import Check, fraction, given, positive_int, rule_of
+from skdpsurv.dp.checks import Check, fraction, positive_int, required, rule_of
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
 from skdpsurv.survival.curves.fitter import ExitCurves
@@ -148,7 +148,7 @@ class DPAalenJohansenFitter(ExitCurves):
     _beyond_constructor = ("event_of_interest",)
 
     _rules: ClassVar[dict[str, Check]] = {
-        "causes": given("the public labels of all events that there could be.", _check_causes),
+        "causes": required("the public labels of all events that there could be.", _check_causes),
         "censored": _is_label,
     }
 

@@ -25,7 +25,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.labels import label_places, stated_labels
 from skdpsurv.dp import clip_times, refuse_masked
 from skdpsurv.dp.checks import is_list, number_in
-from skdpsurv.dp.measurement import Known, NoisySum
+from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
 from skdpsurv.mechanisms.sums import HISTOGRAM

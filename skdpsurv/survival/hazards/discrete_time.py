@@ -16,10 +16,16 @@ from skdpsurv.base import Weakness
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
-from skdpsurv.dp.measurement import Measurement
-from skdpsurv.dp.plan import Node, Plan, Sequential
+from skdpsurv.dp.plan import Measurement, Node, Plan, Sequential
+from skdpsurv.dp.privacy_cost import (
+    Price,
+    epsilon_or_mu,
+    remaining_budget,
+    share_of,
+    split_gaussian,
+    subtract,
+)
 from skdpsurv.dp.references import REAL_ARITHMETIC
-from skdpsurv.dp.zcdp import Price, amount, left, part, parts, remaining_budget
 from skdpsurv.likelihoods.links import LINKS, steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.mechanisms.vector_noise import arithmetic
@@ -398,12 +404,14 @@ def fit_of(
     others: Any
     if delta:
         # Squares of mus add up, so that small parts cost little: they get twice their share.
-        own, *others = parts(epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)])
+        own, *others = split_gaussian(
+            epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)]
+        )
     else:
         others = [share * epsilon for share in shares]
         own = remaining_budget(epsilon, *others)
     center, recalibration, inference = others
-    looks, weighed = amount(center) > 0.0, amount(inference) > 0.0
+    looks, weighed = epsilon_or_mu(center) > 0.0, epsilon_or_mu(inference) > 0.0
     fit = kind(model, epsilon, method, alpha, own, looks=looks, weighed=weighed, **options)
     return fit, (center, recalibration, inference)
 
@@ -414,25 +422,28 @@ def perturbed_plan(
     """Return the plan of a fit, with what comes before and after it at these prices."""
     center, recalibration, inference = prices
     nodes: list[Node] = []
-    if amount(center):
-        of_table = part(center, TABLE_PART)
-        look = LifeTable(price=of_table, fit=fit), RowMean(price=left(center, of_table), fit=fit)
+    if epsilon_or_mu(center):
+        of_table = share_of(center, TABLE_PART)
+        look = (
+            LifeTable(price=of_table, fit=fit),
+            RowMean(price=subtract(center, of_table), fit=fit),
+        )
         nodes.append(Sequential(look, center, "center"))
     point: Measurement = HazardMinimiser(fit)
     if isinstance(fit, LangevinFit):
         point = HazardChain(fit, verbose)
     nodes.append(point)
-    if amount(recalibration):
-        of_places = part(recalibration, PLACES_PART)
-        of_table = left(recalibration, of_places)
+    if epsilon_or_mu(recalibration):
+        of_places = share_of(recalibration, PLACES_PART)
+        of_table = subtract(recalibration, of_places)
         table = (
             RiskTable(price=of_table, fit=fit),
             RiskPlaces(price=of_places, fit=fit, of_table=of_table),
         )
         nodes.append(Sequential(table, recalibration, "recalibration"))
-    if amount(inference):
-        of_exits = part(inference, EXITS_PART)
-        moments = HazardMoments.planned(fit, left(inference, of_exits))
+    if epsilon_or_mu(inference):
+        of_exits = share_of(inference, EXITS_PART)
+        moments = HazardMoments.planned(fit, subtract(inference, of_exits))
         nodes.append(
             Sequential((ExitCounts(price=of_exits, fit=fit), moments), inference, "inference")
         )

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import GAUSSIAN, Known, Mechanism, NoisySum
+from skdpsurv.dp.plan import GAUSSIAN, Known, Mechanism, NoisySum
+from skdpsurv.dp.privacy_cost import Concentrated, Price, stated_price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import Concentrated, Price, stated_price
 from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
@@ -343,7 +343,7 @@ class RowMean(HazardSum):
         model = self.fit.model
         return MeanOfRows(model.n_records, model.n_features, model.data_norm)
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the noise in units of ``data_norm``, which is the size that a mean can have."""
         query = self.query({})
         return [query.law(self.price).scale / query.data_norm]
@@ -374,7 +374,7 @@ class HazardPoint(Mechanism):
         """That of the fit."""
         return self.fit.price
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         spans = [self.fit.model.data_norm]
         for likelihood, calibration in self.fit.ends:

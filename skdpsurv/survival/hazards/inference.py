@@ -28,9 +28,9 @@ from typing import Any, Self
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.plan import Known
+from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import Price
 from skdpsurv.inference import Indirect, Inference, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms.sums import HISTOGRAM

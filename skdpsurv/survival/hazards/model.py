@@ -27,11 +27,10 @@ import numpy as np
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import RandomSource, clip_rows, clip_times, row_weights
-from skdpsurv.dp.measurement import Known, Mechanism
-from skdpsurv.dp.plan import Node, Plan
+from skdpsurv.dp.plan import Known, Mechanism, Node, Plan
+from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import DOUBLES, reference
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
-from skdpsurv.dp.zcdp import Price
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton

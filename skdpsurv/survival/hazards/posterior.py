@@ -26,10 +26,10 @@ from skdpsurv.dp.checks import (
     positive,
     verbosity,
 )
-from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, price_of
+from skdpsurv.dp.plan import Distances, Known, Mechanism
+from skdpsurv.dp.privacy_cost import Concentrated, Cost, cost_of
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.zcdp import Concentrated
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import descent
@@ -243,7 +243,7 @@ class PosteriorDraw(Mechanism):
     @property
     def cost(self) -> Cost:
         """What a draw of the law itself would cost."""
-        return price_of(self.epsilon)
+        return cost_of(self.epsilon)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -251,7 +251,7 @@ class PosteriorDraw(Mechanism):
         sampler = self.schedule.sampler
         return f"sanitised exponential mechanism, one state of a Markov chain ({sampler})"
 
-    def spans(self) -> list[float]:
+    def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         return [self.model.data_norm, self.sanitizer.rate, self.sanitizer.prior_precision]
 

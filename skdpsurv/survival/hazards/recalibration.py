@@ -40,9 +40,9 @@ from numpy.polynomial import legendre
 from scipy import special
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.plan import Known
+from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.dp.zcdp import Price
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.release import Release, released_array

@@ -30,11 +30,10 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp import RandomSource, to_lattice
-from skdpsurv.dp.measurement import Distances, Known, Mechanism, NoisySum
-from skdpsurv.dp.plan import Plan, Sequential, Total
+from skdpsurv.dp.plan import Distances, Known, Mechanism, NoisySum, Plan, Sequential, Total
+from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import IntArray
-from skdpsurv.dp.zcdp import remaining_budget
 from skdpsurv.likelihoods.weibull import (
     BEFORE_PART,
     SHAPE_RANGE,
@@ -79,7 +78,7 @@ class WeibullSum(NoisySum):
 
     theorem = PROOF
 
-    def spans(self) -> tuple[float, ...]:
+    def scales(self) -> tuple[float, ...]:
         """Return nothing: the rules of the parameters keep every number in range."""
         return ()
 

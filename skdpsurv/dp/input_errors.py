@@ -11,8 +11,9 @@ No warning may tell of private records, or of how often something was done with 
 
 Filters of warnings belong to the process: ``warnings.catch_warnings`` in one thread undoes what
 another has set. The filters here are added and taken away by themselves, by the first who needs
-them and the last, and hold for some threads alone: those inside of :func:`silence`, and those that
-were started meanwhile, which inner estimators and joblib do. All other threads warn as ever.
+them and the last, and hold for some threads alone: those inside of
+:func:`suppressed_warnings`, and those that were started meanwhile, which inner estimators and
+joblib do. All other threads warn as ever.
 
 What remains is out of reach, as filters are nobody's own: another thread that, at the same time,
 records warnings, or leaves a ``catch_warnings`` that it entered before (docs/user_guide/limits).
@@ -68,7 +69,7 @@ _REASONS = {
 REASONS = {name: reason for names, reason in _REASONS.items() for name in names.split()}
 
 
-def instead_of(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
+def suggestion(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
     """Return a sentence about a parameter that is none of these; "" if there is nothing to say.
 
     Where ``names`` are those of a method, ``made_with`` are those of the constructor.
@@ -96,17 +97,19 @@ def with_suggestions(method: Callable[..., Any]) -> Callable[..., Any]:
     def checked(self: Any, *args: Any, **given: Any) -> Any:
         for name in given:
             if name not in kinds and not takes_all:
-                raise TypeError(unknown(type(self), method.__name__, name, list(kinds)[1:]))
+                raise TypeError(
+                    unknown_parameter(type(self), method.__name__, name, list(kinds)[1:])
+                )
         return method(self, *args, **given)
 
     return checked
 
 
-def unknown(kind: type, method: str, name: str, names: Collection[str]) -> str:
+def unknown_parameter(kind: type, method: str, name: str, names: Collection[str]) -> str:
     """Return what is said of a keyword that a constructor or another method does not have."""
     if method == "__init__":
-        return f"{kind.__name__} has no parameter {name!r}.{instead_of(name, names)}"
-    said = instead_of(name, names, list(inspect.signature(kind).parameters))
+        return f"{kind.__name__} has no parameter {name!r}.{suggestion(name, names)}"
+    said = suggestion(name, names, list(inspect.signature(kind).parameters))
     return f"{method} of {kind.__name__} has no parameter {name!r}.{said}"
 
 
@@ -117,7 +120,7 @@ NUMBERS: frozenset[type] = frozenset({int, float}) | {
     if issubclass(kind, np.integer | np.floating) and not issubclass(kind, np.timedelta64)
 }
 FLOATS = frozenset(kind for kind in NUMBERS if issubclass(kind, float | np.floating))
-WHOLE = frozenset(kind for kind in NUMBERS if issubclass(kind, int | np.integer))
+INTEGERS = frozenset(kind for kind in NUMBERS if issubclass(kind, int | np.integer))
 #: What double precision has a number for.
 REAL = NUMBERS | {bool, np.bool_, Decimal, Fraction}
 TEXT: frozenset[type] = frozenset({str, np.str_})
@@ -274,7 +277,7 @@ def _asking(action: str, spared: tuple[type[Warning], ...]) -> Iterator[None]:
 
 
 @contextmanager
-def silence(*spared: type[Warning]) -> Iterator[None]:
+def suppressed_warnings(*spared: type[Warning]) -> Iterator[None]:
     """Drop the warnings of this thread and of those that it starts, whatever filters there are.
 
     Parameters
@@ -293,7 +296,7 @@ def warnings_as_errors() -> Iterator[None]:
         yield
 
 
-def attempted(function: Callable[..., Any], *arguments: Any) -> Any:
+def call_or_none(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return what foreign code makes of private records; None if it raises anything at all.
 
     What it raises may speak of a record, and so may that it ends the program. Whoever sits in front
@@ -315,18 +318,18 @@ NO_TABLE = (
 _NO_NUMBERS = "X must be a two-dimensional array of real numbers."
 
 
-class RefusedValueError(ValueError):
+class InputValueError(ValueError):
     """A value has no place in the public domain: said in words that show none of it."""
 
 
-def step_of_callers(step: Callable[[], Any], message: str) -> Any:
-    """Return what a step of the caller's own gives, or raise RefusedValueError with a message.
+def call_user_step(step: Callable[[], Any], message: str) -> Any:
+    """Return what a step of the caller's own gives, or raise InputValueError with a message.
 
     What it raises itself may quote a record.
     """
-    found = attempted(lambda: (step(),))
+    found = call_or_none(lambda: (step(),))
     if found is None:
-        raise RefusedValueError(message)
+        raise InputValueError(message)
     return found[0]
 
 
@@ -340,9 +343,9 @@ def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) 
     ValueError, TypeError
     """
     try:
-        with silent_arithmetic():
+        with suppressed_float_errors():
             return function(*args, **options)
-    except (KeyboardInterrupt, RefusedValueError):
+    except (KeyboardInterrupt, InputValueError):
         raise
     except BaseException as error:  # an object's own conversion may raise what it likes
         kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -361,7 +364,7 @@ def _made_up(X: Any) -> Any:
         return np.zeros((len(X), len(X[0])))
     framed = _is_frame(X)
     shape = X.shape if framed or isinstance(X, np.ndarray) else ()
-    zeros = attempted(np.zeros, shape) if len(shape) == 2 else None
+    zeros = call_or_none(np.zeros, shape) if len(shape) == 2 else None
     return pd.DataFrame(zeros, columns=X.columns) if framed and zeros is not None else zeros
 
 
@@ -373,13 +376,13 @@ def _fault(X: Any) -> str:
     """Say what is wrong with a table."""
     if sparse.issparse(X):
         return "Sparse data was passed for X, but dense data is required. Use '.toarray()'."
-    cells: NDArray[Any] | None = attempted(np.asarray, X)
+    cells: NDArray[Any] | None = call_or_none(np.asarray, X)
     if cells is None or cells.ndim != 2:
         return _NO_NUMBERS
     if cells.dtype.kind == "c":
         return "Complex data not supported: X must be real."
     for holds, message in _FAULTS.items():
-        found = [j for j, column in enumerate(cells.T) if attempted(holds, column)]
+        found = [j for j, column in enumerate(cells.T) if call_or_none(holds, column)]
         if found:
             return message.format(columns=_named(X, found))
     return _NO_NUMBERS
@@ -393,7 +396,9 @@ def _named(X: Any, places: list[int]) -> str:
 
 
 def _has_text(column: NDArray[Any]) -> bool:
-    return any(all_of(TEXT, [cell]) and attempted(float, cell) is None for cell in column.tolist())
+    return any(
+        all_of(TEXT, [cell]) and call_or_none(float, cell) is None for cell in column.tolist()
+    )
 
 
 def _has_missing(column: NDArray[Any]) -> bool:
@@ -420,7 +425,7 @@ _FAULTS = {
 
 
 @contextmanager
-def silent_arithmetic() -> Iterator[None]:
+def suppressed_float_errors() -> Iterator[None]:
     """Keep floating-point events from raising or warning, whatever NumPy and SciPy were told.
 
     Past the charge of a fit nothing but its release may depend on the records.
