@@ -27,10 +27,10 @@ from skdpsurv.dp import (
     weakest_status,
 )
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
+from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.ledger import Receipt
-from skdpsurv.dp.noise import require_delta
 from skdpsurv.dp.plan import Plan, checked_plan
 from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace

@@ -12,7 +12,7 @@ import pytest
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, FrameChunks, PrivateSearchCV
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
-from skdpsurv.dp.noise import require_delta
+from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.privacy_cost import epsilon_at, rho_for
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.perturbation import Minimisers

@@ -15,6 +15,7 @@ from skdpsurv.dp.checks import (
     clip_times,
     row_weights,
 )
+from skdpsurv.dp.exact_vectors import spherical_gaussian, spherical_laplace
 from skdpsurv.dp.guarantee import PrivacyGuarantee, PrivacyLeakWarning, weakest_status
 from skdpsurv.dp.input_errors import (
     InputValueError,
@@ -33,8 +34,6 @@ from skdpsurv.dp.noise import (
     lattice_sum,
     random_source,
     round_to_lattice,
-    spherical_gaussian,
-    spherical_laplace,
     to_lattice,
     uniform_below,
 )

@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any
 
 from skdpsurv.dp.checks import check_each, frozen, instance, number_in, optional, rule_of, thawed
-from skdpsurv.dp.noise import program_delta
+from skdpsurv.dp.exact_vectors import program_delta
 from skdpsurv.dp.privacy_cost import epsilon_at, pure_to_rdp, rdp_conversion_term
 
 #: What one noisy vector may add to delta is said in numbers from here on.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp.checks import list_of, positive
-from skdpsurv.dp.noise import require_theorem
+from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.plan import NoisySum, Plan, Sequential
 from skdpsurv.dp.privacy_cost import Concentrated, Price, as_laplace, epsilon_or_mu, share_of
 from skdpsurv.dp.privacy_cost import split_gaussian as gaussian_parts

@@ -36,7 +36,7 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import RandomSource, clip_rows, to_lattice
 from skdpsurv.dp.checks import row_pieces
-from skdpsurv.dp.noise import require_theorem
+from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.plan import Distances
 from skdpsurv.dp.privacy_cost import Price, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray, IntArray

@@ -1,7 +1,7 @@
 """Noise on a vector: its law, and a sum with it that is rounded to a public lattice.
 
 Without a seed, the sum with a spherical law has the law of the theorem about real numbers within a
-total variation of 1e-30 (:mod:`~skdpsurv.dp.noise`). Other laws, and seeded noise, are
+total variation of 1e-30 (:mod:`~skdpsurv.dp.exact_vectors`). Other laws, and seeded noise, are
 drawn in doubles; for these the lattice is a safeguard and no proof (docs/user_guide/limits). A law
 of longer vectors than the theorem allows for cannot be made: plans hold laws, so that this is found
 before anything is charged.
@@ -22,7 +22,7 @@ from skdpsurv.dp import (
     spherical_gaussian,
     spherical_laplace,
 )
-from skdpsurv.dp.noise import (
+from skdpsurv.dp.exact_vectors import (
     ExactVector,
     exact_spherical_gaussian,
     exact_spherical_laplace,

@@ -17,13 +17,13 @@ from scipy import stats
 
 from skdpsurv.dp import (
     PrivacyAccountant,
+    exact_vectors,
     lattice_step,
     random_source,
     spherical_gaussian,
     spherical_laplace,
 )
-from skdpsurv.dp import noise as exact_vectors
-from skdpsurv.dp.noise import (
+from skdpsurv.dp.exact_vectors import (
     BITS,
     MOST_COORDINATES,
     TOTAL_VARIATION,

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skdpsurv.dp import random_source
-from skdpsurv.dp.noise import ExactVector
+from skdpsurv.dp.exact_vectors import ExactVector
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.vector_noise import (
     LATTICE_FRACTION,

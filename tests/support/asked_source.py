@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from skdpsurv.dp import noise, selection
+from skdpsurv.dp import exact_vectors, noise, selection
 from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
 from skdpsurv.dp.noise import NOISE, RandomSource
@@ -193,8 +193,8 @@ def _independent(honest: Any, *arguments: Any) -> Any:
 INSTEAD = {
     noise.lattice_laplace: _lattice("discrete Laplace"),
     noise.lattice_gaussian: _lattice("discrete Gaussian"),
-    noise.exact_spherical_laplace: _vector("Laplace on a vector"),
-    noise.exact_spherical_gaussian: _vector("Gaussian on a vector"),
+    exact_vectors.exact_spherical_laplace: _vector("Laplace on a vector"),
+    exact_vectors.exact_spherical_gaussian: _vector("Gaussian on a vector"),
     selection.permute_and_flip: _choice("permute-and-flip"),
     selection.exponential_mechanism: _choice("exponential mechanism"),
     vector_noise.draw_noise: _stated_vector,

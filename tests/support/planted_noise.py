@@ -9,7 +9,7 @@ from unittest import mock
 
 import numpy as np
 
-from skdpsurv.dp.noise import ExactVector
+from skdpsurv.dp.exact_vectors import ExactVector
 from skdpsurv.mechanisms import sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from tests.support.asked_source import AskedSource

@@ -17,7 +17,7 @@ import numpy as np
 
 from skdpsurv.audit.density_ratio import Law
 from skdpsurv.dp import round_to_lattice
-from skdpsurv.dp.noise import ExactVector
+from skdpsurv.dp.exact_vectors import ExactVector
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.perturbation import Problem
 from tests.support.asked_source import AskedPart, Draw, asked_instead
