@@ -29,7 +29,7 @@ from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.data.feature import known_names as known_names
 from skdpsurv.dp import InputValueError, call_without_data, check_finite, suppressed_warnings
-from skdpsurv.dp.checks import frozen, thawed
+from skdpsurv.dp.guarantee import frozen, thawed
 from skdpsurv.dp.types import FloatArray
 
 Features = list[Feature]

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError, compose
-from skdpsurv.dp.checks import (
-    FrozenMapping,
-    check_finite,
-    check_unclipped,
-    clip_rows,
-    clip_times,
-    row_weights,
-)
+from skdpsurv.dp.checks import clip_rows, clip_times, row_weights
 from skdpsurv.dp.exact_vectors import spherical_gaussian, spherical_laplace
-from skdpsurv.dp.guarantee import PrivacyGuarantee, PrivacyLeakWarning, weakest_status
+from skdpsurv.dp.guarantee import (
+    FrozenMapping,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    weakest_status,
+)
 from skdpsurv.dp.input_errors import (
     InputValueError,
     call_without_data,
+    check_finite,
+    check_unclipped,
     refuse_masked,
     suppressed_float_errors,
     suppressed_warnings,

@@ -12,30 +12,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdpsurv.dp.input_errors import MATRIX, all_of, call_or_none
+from skdpsurv.dp.input_errors import as_float_array, check_finite
 from skdpsurv.dp.types import BoolArray, FloatArray
 
 
 def is_dask(values: Any) -> bool:
-    """Say whether something is a collection of Dask."""
+    """Return whether this is a collection of Dask."""
     graph = getattr(type(values), "__dask_graph__", None)
     return graph is not None and values.__dask_graph__() is not None
 
 
 def is_lazy(values: Any) -> bool:
-    """Say whether rows are somewhere else: collections of Dask, or chunks."""
+    """Return whether rows are not in memory: collections of Dask, or chunks."""
     return is_dask(values) or hasattr(type(values), "over_chunks")
 
 
-#: What is called with the name and the value of a parameter, and raises if the value breaks a rule.
+#: Called with the name and the value of a parameter; raises if the value breaks a rule.
 Check = Callable[[str, Any], object]
 #: How a value breaks a rule: the error, and what was got.
 Fault = tuple[type[Exception], str]
@@ -46,12 +45,12 @@ LARGEST_JOBS = 2**15
 
 @dataclass(frozen=True)
 class Rule:
-    """What a parameter must be.
+    """Requirement on a parameter; a call returns the value, or raises TypeError or ValueError.
 
     Parameters
     ----------
     says : str
-        What comes after "must be" in a message.
+        What follows "must be" in a message.
     fault : callable
         Takes a value, and returns None or how it breaks the rule.
     why : str
@@ -71,7 +70,6 @@ class Rule:
     why: str = ""
 
     def __call__(self, name: str, value: Any) -> Any:
-        """Return a value, or raise TypeError or ValueError if it breaks the rule."""
         fault = self.fault(value)
         if fault is not None:
             error, got = fault
@@ -86,7 +84,7 @@ def rule_of(
     holds: Callable[[Any], bool] = lambda value: True,
     why: str = "",
 ) -> Rule:
-    """Return the rule that a value is of some kind, else TypeError, and holds, else ValueError."""
+    """Return a rule: TypeError unless ``kind`` is true, ValueError unless ``holds`` is."""
 
     def fault(value: Any) -> Fault | None:
         if not kind(value):
@@ -105,7 +103,7 @@ def _got(value: object) -> Fault:
 
 
 def is_list(value: object) -> bool:
-    """Return whether a value can be gone through more than once, and is no text."""
+    """Return whether this is a sized collection, and no text."""
     sized = isinstance(value, Collection) and not isinstance(value, str | bytes)
     return sized and not (isinstance(value, np.ndarray) and value.ndim == 0)
 
@@ -122,11 +120,8 @@ def _is_count(value: object) -> bool:
     return isinstance(value, Integral) and not _is_bool(value)
 
 
-# ---- Rules.
-
-
 def positive(*, allow_inf: bool = False) -> Rule:
-    """Return the rule of positive numbers; a bool is none."""
+    """Return the rule of positive numbers, not bools."""
     says = "a positive number or inf" if allow_inf else "a positive finite number"
     return rule_of(
         says,
@@ -138,10 +133,7 @@ def positive(*, allow_inf: bool = False) -> Rule:
 def number_in(
     low: float, high: float, *, closed: str = "both", allow_inf: bool = False, why: str = ""
 ) -> Rule:
-    """Return the rule of numbers in an interval, or infinity.
-
-    ``closed`` says which ends are in it: "both", "left", "right" or "neither".
-    """
+    """Return the rule of numbers in an interval whose ends in it are ``closed``, or infinity."""
     left, right = closed in ("both", "left"), closed in ("both", "right")
     ends = f"{low:.12g}, {high:.12g}"
     says = f"a number in {'[' if left else '('}{ends}{']' if right else ')'}"
@@ -156,7 +148,7 @@ def number_in(
 
 
 def integer(at_least: int = 1, at_most: float = math.inf, *, why: str = "") -> Rule:
-    """Return the rule of integers, Python's or NumPy's; neither a bool nor a float is one."""
+    """Return the rule of integers, Python's or NumPy's, not bools."""
     says = {0: "a non-negative integer", 1: "a positive integer"}.get(at_least)
     if at_most < math.inf:
         says = f"an integer from {at_least:,} to {at_most:,}"
@@ -182,13 +174,10 @@ def instance(kind: type, says: str = "") -> Rule:
 
 
 boolean = rule_of("True or False", kind=_is_bool)
-#: Of ``verbose``: a bool of Python is one.
+#: For ``verbose``, which may be a bool.
 verbosity = rule_of(
     integer(0).says, holds=lambda value: isinstance(value, Integral) and int(value) >= 0
 )
-
-
-# ---- Rules of rules.
 
 
 def _allowing(word: str, allowed: Callable[[Any], bool], rule: Rule) -> Rule:
@@ -213,7 +202,7 @@ def zero_or(rule: Rule) -> Rule:
 
 
 def list_of(rule: Rule) -> Rule:
-    """Return the rule of lists, tuples and arrays of what keeps a rule; a set has no order."""
+    """Return the rule of lists, tuples and arrays whose entries keep a rule."""
 
     def fault(value: Any) -> Fault | None:
         if not is_list(value) or isinstance(value, Set | Mapping):
@@ -234,7 +223,7 @@ def one_or_list_of(rule: Rule) -> Rule:
 
 
 def required(what: str, rule: Check) -> Check:
-    """Refuse None, the default of what has none, and say what must be given."""
+    """Return a check that refuses None, and says what must be given."""
 
     def check(name: str, value: Any) -> None:
         if value is None:
@@ -245,7 +234,7 @@ def required(what: str, rule: Check) -> Check:
 
 
 def word_or(kind: type[Parameters] | tuple[type[Parameters], ...], *words: str) -> Check:
-    """Return the rule of one of some words, or of an object that checks itself."""
+    """Return the check of one of some words, or of an object that checks itself."""
     word, kinds = choice(*words), kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(f"a {each.__name__}" for each in kinds)
     rule = Rule(f"{word.says}, or {names}", word.fault)
@@ -269,34 +258,25 @@ def check_each(rules: Mapping[str, Check], parameters: object) -> None:
 
 
 class Parameters(BaseEstimator):  # type: ignore[misc]
-    """Base of what holds the parameters of a method, and is passed in place of its word.
-
-    A subclass has a rule for each parameter of its constructor, in ``_rules``.
-    """
+    """Base of parameters of a method; ``_rules`` has a rule for each."""
 
     _rules: ClassVar[Mapping[str, Check]]
 
     def check(self) -> None:
-        """Refuse parameters that break a rule.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the parameter.
-        """
+        """Raise TypeError or ValueError for a parameter that breaks its rule."""
         check_each(self._rules, self)
 
 
 def custom(function: Callable[[Any], object]) -> Check:
-    """Return the check by a function of the value that names the parameter by itself."""
+    """Return the check by a function of the value; its message names the parameter."""
     return lambda name, value: function(value)
 
 
 def unchecked(name: str, value: object) -> None:
-    """Refuse nothing: the rule needs other parameters, or the shape of the records."""
+    """Accept any value here: the rule needs other parameters, or the shape of the records."""
 
 
-#: Of ``random_state``.
+#: For ``random_state``.
 seed = optional(
     integer(
         at_least=0,
@@ -305,7 +285,7 @@ seed = optional(
         "stream, and whoever holds it can repeat the noise.",
     )
 )
-#: Of ``n_jobs``, as joblib takes it.
+#: For ``n_jobs``, as joblib takes it.
 workers = optional(
     rule_of(
         f"an integer other than 0, to {LARGEST_JOBS}",
@@ -323,16 +303,13 @@ def horizon(rule: Rule) -> Check:
     )
 
 
-# ---- Parameters as Python's own numbers and words, or a refusal.
-
-
 def positive_number(name: str, value: object, *, allow_inf: bool = False) -> float:
     """Return a positive number as a float."""
     return float(positive(allow_inf=allow_inf)(name, value))
 
 
 def fraction(name: str, value: object, *, closed: str = "neither") -> float:
-    """Return a number between 0 and 1 as a float; ``closed`` says whether these are allowed."""
+    """Return a number between 0 and 1 as a float; ``closed`` says which ends are allowed."""
     return float(number_in(0.0, 1.0, closed=closed)(name, value))
 
 
@@ -352,30 +329,22 @@ def required_horizon(max_time: Any) -> float:
     return float(max_time)
 
 
-#: Rows that are worked on at once, times columns. Two or three such arrays of doubles fit a
-#: second-level cache.
+#: Entries of rows that are worked on at once; two or three such arrays fit a second-level cache.
 CHUNK_ELEMENTS = 2**15
 
 
 def row_pieces(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield the pieces of rows, in their order."""
+    """Yield slices of rows, in their order, that a cache holds."""
     step = max(1, CHUNK_ELEMENTS // max(1, n_columns))
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
 def by_pieces(function: Callable[[slice], FloatArray], n_rows: int, n_columns: int) -> FloatArray:
-    """Return rows that a function makes piece by piece, in one array of doubles.
-
-    Parameters
-    ----------
-    function : callable
-        Of a slice: the rows there, of shape (n_piece, n_columns).
-    n_rows, n_columns : int
-    """
-    made = np.empty((n_rows, n_columns))
+    """Return the rows that a function makes slice by slice, in one array of doubles."""
+    rows = np.empty((n_rows, n_columns))
     for piece in row_pieces(n_rows, n_columns):
-        made[piece] = function(piece)
-    return made
+        rows[piece] = function(piece)
+    return rows
 
 
 def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
@@ -384,28 +353,19 @@ def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Private records, finite.
+        Private records. NaN, infinity and text are a ValueError.
     norm : float
         Public bound, positive and finite.
 
     Returns
     -------
     ndarray of float64, shape (n_samples, n_features)
-        A new array. The norm of every row is at most ``norm``, in real numbers and in floats
-        summed in any order.
-
-    Raises
-    ------
-    ValueError
-        If ``X`` is not two-dimensional, not numeric, or holds NaN or infinity.
+        A new array. Row norms are at most ``norm``, also in floats summed in any order.
 
     Notes
     -----
-    Clipping is the projection onto a ball, row by row, so it does not change who is a neighbour
-    of whom. Rows on the sphere are shortened by a further relative (n_features + 8) * 2^-53: a
-    float sum of n squares has relative error at most n * 2^-53, which must not push a row
-    outside the ball that the sensitivity is proved for. Norms are taken after dividing by the
-    row's largest magnitude, so that neither huge nor tiny values overflow or vanish.
+    Each row is projected on its own, so neighbours stay neighbours. Rows on the sphere are
+    shortened by a further relative (n_features + 8) * 2^-53, more than a float sum of squares errs.
 
     Examples
     --------
@@ -428,8 +388,8 @@ def _clipped(rows: FloatArray, radius: float) -> FloatArray:
         return rows
     rows = rows.copy(order="C")
     largest = np.max(np.abs(rows), axis=1)
-    # Where every entry is far below radius / sqrt(n_features) no norm is needed; this also keeps
-    # zero rows and tiny ones out of the division.
+    # Divide by the largest magnitude, so that nothing overflows or vanishes. Rows of small entries
+    # need no norm, and zero rows stay out of the division.
     may_exceed = largest > 0.5 * radius / math.sqrt(rows.shape[1])
     largest = np.where(may_exceed, largest, 1.0)
     unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]  # entries in [-1, 1]
@@ -441,7 +401,7 @@ def _clipped(rows: FloatArray, radius: float) -> FloatArray:
 
 
 def row_weights(rows: FloatArray, norm: float) -> FloatArray:
-    """Return how often each row may count instead of being scaled down to a norm.
+    """Return weights in (0, 1] for rows that count less instead of being scaled down to a norm.
 
     Parameters
     ----------
@@ -453,9 +413,8 @@ def row_weights(rows: FloatArray, norm: float) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_samples,)
-        1 within the norm, else the square of the norm over that of the row's. Rounded down, as
-        :func:`clip_rows` rounds: a weight times the square of a row's norm is at most ``norm**2``
-        in floats summed in any order.
+        1 within the norm, else the square of the norm over that of the row's, rounded down as in
+        :func:`clip_rows`: weight times squared row norm is at most ``norm**2`` in floats.
 
     Examples
     --------
@@ -470,28 +429,22 @@ def row_weights(rows: FloatArray, norm: float) -> FloatArray:
 
 
 def clip_times(time: ArrayLike, event: ArrayLike, max_time: float) -> tuple[FloatArray, BoolArray]:
-    """Censor at the public horizon: times beyond ``max_time`` become censored at ``max_time``.
+    """Censor times beyond the public horizon ``max_time`` at the horizon.
 
     Parameters
     ----------
     time : array-like of shape (n_samples,)
-        Private follow-up times.
+        Private follow-up times. NaN or infinity is a ValueError.
     event : array-like of shape (n_samples,)
-        True where the event was seen, False where censored.
+        True or 1 where the event was seen, False or 0 where censored.
     max_time : float
-        Public horizon, positive and finite, in the unit of ``time``.
+        Positive and finite, in the unit of ``time``.
 
     Returns
     -------
     time : ndarray of float64, shape (n_samples,)
     event : ndarray of bool, shape (n_samples,)
         New arrays. An event exactly at ``max_time`` stays an event.
-
-    Raises
-    ------
-    ValueError
-        If the arguments are not one-dimensional of one length, ``time`` holds NaN or infinity,
-        or ``event`` holds something else than booleans or 0 and 1.
 
     Examples
     --------
@@ -509,143 +462,3 @@ def clip_times(time: ArrayLike, event: ArrayLike, max_time: float) -> tuple[Floa
         raise ValueError("event must hold booleans, or 0 for censored and 1 for an event.")
     events = flags == 1
     return np.minimum(times, max_time), events & (times <= max_time)
-
-
-def check_finite(X: ArrayLike, name: str) -> None:
-    """Refuse NaN and infinity, naming the argument and nothing else.
-
-    Parameters
-    ----------
-    X : array-like of numbers
-        Private values.
-    name : str
-        Name of the argument, for the message.
-
-    Raises
-    ------
-    ValueError
-        If any value is NaN or infinite. The refusal reveals that such a value exists, and no
-        more: neither where, nor how many.
-    """
-    if not np.all(np.isfinite(as_float_array(X, name))):
-        raise ValueError(
-            f"{name} contains NaN or infinity; replace missing values with public constants "
-            "before fitting."
-        )
-
-
-def as_float_array(values: ArrayLike, name: str) -> FloatArray:
-    """Return ``values`` as float64, with an error that shows none of them.
-
-    numpy's own message for a value that is no number quotes the value.
-
-    Parameters
-    ----------
-    values : array-like of numbers
-        Private values. Not copied if already float64.
-    name : str
-        Name of the argument, for the message.
-
-    Returns
-    -------
-    ndarray of float64
-
-    Raises
-    ------
-    ValueError
-        If the values are not numbers, or the rows differ in length.
-    """
-    array: NDArray[Any] | None = call_or_none(np.asarray, values)
-    found: FloatArray | None = None
-    if array is not None and (array.dtype.kind in "biuf" or _is_plain(array)):
-        # Long doubles overflow to infinity; text may be no number.
-        with np.errstate(all="ignore"):
-            found = call_or_none(partial(np.asarray, dtype=np.float64), array)
-    if found is None:
-        raise ValueError(f"{name} must be an array of real numbers.")
-    return found
-
-
-def _is_plain(array: NDArray[Any]) -> bool:
-    return array.dtype.kind == "O" and all_of(MATRIX, array.ravel().tolist())
-
-
-#: Products of larger numbers may be none.
-LARGEST_UNCLIPPED = 1e100
-
-
-def check_unclipped(rows: FloatArray, name: str) -> None:
-    """Refuse numbers that a fit without privacy, which clips nothing, could not multiply.
-
-    Raises
-    ------
-    ValueError
-        If one is beyond 1e100 in size.
-    """
-    if max(rows.max(initial=0.0), -rows.min(initial=0.0)) > LARGEST_UNCLIPPED:
-        raise ValueError(
-            f"{name} must be within {LARGEST_UNCLIPPED:g} with epsilon=inf, where nothing is "
-            "clipped."
-        )
-
-
-class FrozenMapping(Mapping[str, object]):
-    """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
-
-    def __init__(self, items: Mapping[str, object]) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, key: str) -> object:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._items)
-
-
-#: Of each kind of value, tried in this order: what Python has for it.
-_PLAIN: dict[Any, Callable[[Any], object]] = {
-    (bool, np.bool_): bool,
-    str: str,
-    Integral: int,
-    Real: float,
-}
-
-
-def frozen(name: str, value: object) -> object:
-    """Return an immutable copy made of Python's own types, so that it can go to JSON and back."""
-    if value is None:
-        return None
-    for kind, plain in _PLAIN.items():
-        if isinstance(value, kind):
-            made = plain(value)
-            if made != made:
-                raise ValueError(f"{name} must not hold NaN.")
-            return made
-    if isinstance(value, np.ndarray):
-        return frozen(name, value.tolist())
-    if isinstance(value, list | tuple):
-        return tuple(frozen(name, v) for v in value)
-    if isinstance(value, Mapping):
-        return FrozenMapping({str(k): frozen(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
-    raise TypeError(
-        f"{name} must be made of numbers, strings, None, sequences and mappings, "
-        f"got {type(value).__name__}."
-    )
-
-
-def thawed(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
-    """Return what :func:`frozen` froze as dicts and lists, at any depth, each leaf converted."""
-    if isinstance(value, Mapping):
-        return {key: thawed(one, leaf) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [thawed(one, leaf) for one in value]
-    return leaf(value)

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from randomgen import ChaCha
 
-from skdpsurv.dp.checks import as_float_array, check_finite, positive_number, seed
+from skdpsurv.dp.checks import positive_number, seed
+from skdpsurv.dp.input_errors import as_float_array, check_finite
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: One integer, or an array of them.

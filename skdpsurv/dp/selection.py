@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.dp.checks import as_float_array, check_finite, positive_number
+from skdpsurv.dp.checks import positive_number
+from skdpsurv.dp.input_errors import as_float_array, check_finite
 from skdpsurv.dp.noise import RandomSource, uniform_below
 
 

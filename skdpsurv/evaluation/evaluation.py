@@ -20,7 +20,6 @@ from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import (
     Check,
     custom,
-    frozen,
     horizon,
     integer,
     list_of,
@@ -28,6 +27,7 @@ from skdpsurv.dp.checks import (
     optional,
     positive,
 )
+from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.plan import Known, Mechanism, Plan, Sequential
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.plan import Setting, evaluation_plan

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import pandas as pd
 
 from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.dp.checks import frozen, thawed
+from skdpsurv.dp.guarantee import frozen, thawed
 
 #: Measures of the whole, in words.
 MEASURES = {

@@ -14,8 +14,15 @@ from numpy.typing import NDArray
 from skdpsurv.data.cells import LARGEST_FLOAT
 from skdpsurv.data.shape import column_index
 from skdpsurv.dp import check_finite, refuse_masked
-from skdpsurv.dp.checks import as_float_array
-from skdpsurv.dp.input_errors import FLOATS, NO_TABLE, REAL, TEXT, all_of, call_or_none
+from skdpsurv.dp.input_errors import (
+    FLOATS,
+    NO_TABLE,
+    REAL,
+    TEXT,
+    all_of,
+    as_float_array,
+    call_or_none,
+)
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid.points import CategoricalAxis, MixedSpace, NumericAxes

@@ -46,8 +46,9 @@ from skdpsurv.data.shape import (
     require_one_each,
 )
 from skdpsurv.dp import call_without_data, check_finite, check_unclipped, clip_rows, refuse_masked
-from skdpsurv.dp.checks import Check, as_float_array, choice, frozen, optional, positive, zero_or
-from skdpsurv.dp.input_errors import call_or_none, refuse_foreign_cells
+from skdpsurv.dp.checks import Check, choice, optional, positive, zero_or
+from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.input_errors import as_float_array, call_or_none, refuse_foreign_cells
 from skdpsurv.dp.plan import Known, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, reference
 from skdpsurv.dp.types import FloatArray

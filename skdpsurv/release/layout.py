@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.dp.checks import thawed
+from skdpsurv.dp.guarantee import thawed
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.release.upgrade import upgraded
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
 from skdpsurv.data.public_steps import MOST_FEATURES, features_in, made_of_one, rebuild
 from skdpsurv.dp import FrozenMapping, PrivacyGuarantee
-from skdpsurv.dp.checks import frozen
+from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
 from skdpsurv.dp.types import FloatArray

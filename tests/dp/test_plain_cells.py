@@ -20,8 +20,7 @@ from skdpsurv.data.dask import applied, raised
 from skdpsurv.data.person import read_names
 from skdpsurv.data.target import checked_events, checked_times
 from skdpsurv.dp import clip_rows
-from skdpsurv.dp.checks import as_float_array
-from skdpsurv.dp.input_errors import NUMBERS, refuse_foreign_cells
+from skdpsurv.dp.input_errors import NUMBERS, as_float_array, refuse_foreign_cells
 
 asked = []
 

@@ -24,7 +24,6 @@ from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
 from skdpsurv.published import weibull
 from tests.fence.places import find
 
-
 NOISE = find("NOISE")
 
 
