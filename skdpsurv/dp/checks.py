@@ -116,18 +116,15 @@ def _is_real(value: object) -> bool:
     return isinstance(value, Real) and not _is_bool(value)
 
 
-def _is_count(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not _is_bool(value)
 
 
 def positive(*, allow_inf: bool = False) -> Rule:
     """Return the rule of positive numbers, not bools."""
     says = "a positive number or inf" if allow_inf else "a positive finite number"
-    return rule_of(
-        says,
-        kind=_is_real,
-        holds=lambda value: float(value) > 0 and (allow_inf or float(value) < math.inf),
-    )
+    rule = number_in(0.0, math.inf, closed="right" if allow_inf else "neither")
+    return Rule(says, rule.fault)
 
 
 def number_in(
@@ -154,14 +151,13 @@ def integer(at_least: int = 1, at_most: float = math.inf, *, why: str = "") -> R
         says = f"an integer from {at_least:,} to {at_most:,}"
     return rule_of(
         says or f"an integer, at least {at_least:,}",
-        kind=_is_count,
+        kind=_is_integer,
         holds=lambda value: at_least <= int(value) <= at_most,
         why=why,
     )
 
 
 def choice(*words: str) -> Rule:
-    """Return the rule of a few words."""
     return rule_of(
         f"one of {', '.join(map(repr, words))}",
         holds=lambda value: isinstance(value, str) and value in words,
@@ -169,7 +165,6 @@ def choice(*words: str) -> Rule:
 
 
 def instance(kind: type, says: str = "") -> Rule:
-    """Return the rule of objects of a class."""
     return rule_of(says or f"a {kind.__name__}", kind=lambda value: isinstance(value, kind))
 
 
@@ -186,18 +181,15 @@ def _allowing(word: str, allowed: Callable[[Any], bool], rule: Rule) -> Rule:
 
 
 def optional(rule: Rule) -> Rule:
-    """Allow None, too."""
     return _allowing("None", lambda value: value is None, rule)
 
 
 def auto_or(rule: Rule) -> Rule:
-    """Allow the word "auto", too."""
     words = Rule(rule.says, lambda v: _got(v) if isinstance(v, str) else rule.fault(v), rule.why)
     return _allowing("'auto'", lambda value: isinstance(value, str) and value == "auto", words)
 
 
 def zero_or(rule: Rule) -> Rule:
-    """Allow the number zero, too."""
     return _allowing("0", lambda value: _is_real(value) and value == 0, rule)
 
 
@@ -213,7 +205,6 @@ def list_of(rule: Rule) -> Rule:
 
 
 def one_or_list_of(rule: Rule) -> Rule:
-    """Allow a list, too."""
     listed = list_of(rule)
     return Rule(
         f"{rule.says}, or a list of such",
@@ -289,7 +280,7 @@ seed = optional(
 workers = optional(
     rule_of(
         f"an integer other than 0, to {LARGEST_JOBS}",
-        holds=lambda value: _is_count(value) and 0 < abs(int(value)) <= LARGEST_JOBS,
+        holds=lambda value: _is_integer(value) and 0 < abs(int(value)) <= LARGEST_JOBS,
     )
 )
 
@@ -304,7 +295,6 @@ def horizon(rule: Rule) -> Check:
 
 
 def positive_number(name: str, value: object, *, allow_inf: bool = False) -> float:
-    """Return a positive number as a float."""
     return float(positive(allow_inf=allow_inf)(name, value))
 
 
@@ -314,17 +304,14 @@ def fraction(name: str, value: object, *, closed: str = "neither") -> float:
 
 
 def positive_int(name: str, value: object) -> int:
-    """Return a positive integer as an int."""
     return int(integer()(name, value))
 
 
 def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
-    """Return one of a few words."""
     return str(choice(*allowed)(name, value))
 
 
 def required_horizon(max_time: Any) -> float:
-    """Return max_time as a float; it has no default."""
     horizon(positive())("max_time", max_time)
     return float(max_time)
 
