@@ -38,7 +38,6 @@ def is_lazy(values: Any) -> bool:
 Check = Callable[[str, Any], object]
 #: How a value breaks a rule: the error, and what was got.
 Fault = tuple[type[Exception], str]
-
 #: More workers than any machine has; far more would overflow inside of joblib.
 LARGEST_JOBS = 2**15
 
@@ -130,7 +129,7 @@ def positive(*, allow_inf: bool = False) -> Rule:
 def number_in(
     low: float, high: float, *, closed: str = "both", allow_inf: bool = False, why: str = ""
 ) -> Rule:
-    """Return the rule of numbers in an interval whose ends in it are ``closed``, or infinity."""
+    """Return the rule of numbers in an interval; ``closed`` names the ends that belong to it."""
     left, right = closed in ("both", "left"), closed in ("both", "right")
     ends = f"{low:.12g}, {high:.12g}"
     says = f"a number in {'[' if left else '('}{ends}{']' if right else ')'}"
@@ -264,7 +263,7 @@ def custom(function: Callable[[Any], object]) -> Check:
 
 
 def unchecked(name: str, value: object) -> None:
-    """Accept any value here: the rule needs other parameters, or the shape of the records."""
+    """Accept any value here; the estimator checks it later."""
 
 
 #: For ``random_state``.

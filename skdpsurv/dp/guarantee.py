@@ -153,21 +153,17 @@ class PrivacyGuarantee:
     epsilon : float
         Privacy loss; ``numpy.inf`` promises nothing.
     delta : float, default=0.0
-        Probability with which the bound by epsilon may fail; 0 is pure differential privacy, but
-        for the noise of a program (:attr:`limits`).
+        Probability with which the bound by epsilon may fail; 0 for pure differential privacy.
     neighbours : str, default="replace-one"
-        Data sets that cannot be told apart: "replace-one" record, or "replace-one-person" with all
-        records of that person.
+        "replace-one" record, or "replace-one-person" with all records of that person.
     mechanism : str
         Released statistics, and how they were perturbed.
     status : {"proved", "asymptotic", "seeded", "none"}, default="proved"
-        "proved": a theorem about the program (docs/proofs/rounding), or about the mechanism in real
-        arithmetic where that is among the assumptions. "asymptotic": true only at the limit of the
-        sampler. "seeded": the noise came from a known integer, so epsilon is nominal. "none": no
-        guarantee.
+        "proved": a theorem about the program, or in real arithmetic where the assumptions say so;
+        "asymptotic": true only at the limit of the sampler; "seeded": the noise came from a known
+        integer, so epsilon is nominal; "none": no guarantee.
     public_inputs : mapping of str to object
-        Values that are taken to be public: numbers, strings, None, sequences and mappings of these.
-        Stored frozen.
+        Values taken to be public: numbers, strings, None, sequences and mappings. Frozen.
     assumptions : tuple of str
         Other conditions of the theorem.
     source : str
@@ -177,13 +173,7 @@ class PrivacyGuarantee:
     rho : float or None, default=None
         The mechanism is rho-zCDP (Bun and Steinke 2016); epsilon at delta follows from it.
     renyi : tuple of (float, float), default=()
-        Orders above 1, ascending, and upper bounds on the Renyi divergence of each, for mechanisms
-        that are not zCDP, such as the best of a random number of runs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field is of the wrong type or out of range, or infinity called "proved".
+        Orders above 1, ascending, and upper bounds on the Renyi divergence of each.
 
     Examples
     --------
@@ -243,10 +233,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrivacyGuarantee:
-        """Make a guarantee from the dict of :meth:`to_dict`, or from its JSON.
-
-        An unknown or missing key is a ValueError.
-        """
+        """Make a guarantee from the dict of :meth:`to_dict`; other keys are a ValueError."""
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {"rho": None, "renyi": (), **data}
         if unknown := sorted(set(data) - known):
@@ -258,9 +245,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         return cls(**values)
 
     def renyi_at(self, order: float) -> float:
-        """Return the least known upper bound on the Renyi divergence of an order.
-
-        It is infinite with a delta and neither rho nor divergences of this or a higher order.
+        """Return the least known upper bound on the Renyi divergence of an order, or infinity.
 
         Examples
         --------
