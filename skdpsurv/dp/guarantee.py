@@ -441,10 +441,9 @@ def delta_warnings(delta: float, used: bool, n_records: int) -> list[str]:
     if delta * n**2 <= 1.0:
         return []
     said = (
-        f"at or above 1/n = {1.0 / n:.2g}: a program that publishes one whole record, drawn at "
-        "random, keeps this promise"
+        f"at or above 1/n = {1.0 / n:.2g}: publishing one whole record at random keeps this promise"
         if delta * n >= 1.0
-        else f"above 1/n^2 = {1.0 / n**2:.2g}: with a probability of delta a release may say "
-        "everything about a person, and there are n of them"
+        else f"above 1/n^2 = {1.0 / n**2:.2g}: with a probability of delta a release may reveal "
+        "everything about one of n people"
     )
     return [f"delta={delta:g} is {said}. Use 1/n^2 or less."]

@@ -356,20 +356,17 @@ def _has_text(column: NDArray[Any]) -> bool:
     )
 
 
-def _has_missing(column: NDArray[Any]) -> bool:
-    return bool(np.any(pd.isna(column)))
-
-
 def _has_infinity(column: NDArray[Any]) -> bool:
     return not np.all(np.isfinite(column.astype(np.float64)))
 
 
-_FAULTS = {
+#: Tests of a column, and what is wrong with a table where one holds.
+_FAULTS: dict[Callable[[NDArray[Any]], Any], str] = {
     _has_text: (
         "X must be numeric, got text in {columns}. columns=PublicColumns({{...}}) makes indicators "
         "of categories that are public; those found in the data are not."
     ),
-    _has_missing: (
+    lambda column: np.any(pd.isna(column)): (
         "Input X contains NaN: missing values are not accepted, and found in {columns}. "
         "columns=PublicColumns({{...}}) says what they count as: the middle of public bounds, or a "
         "category of their own. Rows must not be dropped for what they hold, nor cells filled in "

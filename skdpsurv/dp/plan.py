@@ -48,15 +48,12 @@ class Query(Protocol):
 
     def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
         """Return the exact answer with noise that hides one record at the price."""
-        ...
 
     def deviation(self, price: Price) -> float:
         """Return the standard deviation of the noise on each number, in units of the answer."""
-        ...
 
     def distances(self, one: Any, other: Any) -> Distances:
         """Return distances of the exact answers of neighbours, found and allowed."""
-        ...
 
 
 class Measurement(ABC):
@@ -391,13 +388,13 @@ class Plan:
     @property
     def mechanism(self) -> str:
         """Name of the release, in words."""
-        return self.words or ", then ".join(_once(leaf.name for leaf in self.leaves))
+        return self.words or ", then ".join(dict.fromkeys(leaf.name for leaf in self.leaves))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Conditions of the guarantee."""
         of_leaves = (text for leaf in everything(self.tree) for text in leaf.assumptions)
-        return tuple(_once([*self.assumed, *of_leaves]))
+        return tuple(dict.fromkeys([*self.assumed, *of_leaves]))
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the public values that the guarantee states."""
@@ -418,7 +415,7 @@ class Plan:
             status=weakest_status([status, self.status, _weakest(everything(self.tree))]),
             public_inputs=self.public_inputs(),
             assumptions=self.assumptions,
-            source="; ".join(_once(leaf.proof for leaf in self.leaves if leaf.proof)),
+            source="; ".join(dict.fromkeys(leaf.proof for leaf in self.leaves if leaf.proof)),
         )
 
     def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
@@ -444,7 +441,3 @@ def checked_plan(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
             f"{high:g}; they are too extreme for double precision."
         )
     return plan
-
-
-def _once(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))
