@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from skdpsurv.dp import clip_rows, domain
+from skdpsurv.dp import checks, clip_rows
 from skdpsurv.dp.checks import by_pieces, row_pieces
 from skdpsurv.likelihoods.base import gram
 
 
 @pytest.mark.parametrize(("n", "columns"), [(0, 3), (1, 3), (10, 3), (12, 3), (5, 0), (4, 100)])
 def test_pieces_are_all_rows_once(monkeypatch, n, columns):
-    monkeypatch.setattr(domain, "CHUNK_ELEMENTS", 12)
+    monkeypatch.setattr(checks, "CHUNK_ELEMENTS", 12)
     rows = np.arange(n)
     found = [rows[piece] for piece in row_pieces(n, columns)]
     np.testing.assert_array_equal(np.concatenate([[], *found]), rows)
@@ -18,7 +18,7 @@ def test_pieces_are_all_rows_once(monkeypatch, n, columns):
 
 
 def test_rows_are_made_piece_by_piece(monkeypatch):
-    monkeypatch.setattr(domain, "CHUNK_ELEMENTS", 6)
+    monkeypatch.setattr(checks, "CHUNK_ELEMENTS", 6)
     rows = np.random.default_rng(0).normal(size=(7, 2))
     sizes = []
 
@@ -33,7 +33,7 @@ def test_rows_are_made_piece_by_piece(monkeypatch):
 def test_clipping_does_not_depend_on_pieces(monkeypatch):
     rows = np.random.default_rng(1).standard_cauchy(size=(200, 5))
     whole = clip_rows(rows, 1.5)
-    monkeypatch.setattr(domain, "CHUNK_ELEMENTS", 35)
+    monkeypatch.setattr(checks, "CHUNK_ELEMENTS", 35)
     np.testing.assert_array_equal(clip_rows(rows, 1.5), whole)
 
 

@@ -12,10 +12,12 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from functools import partial
+from functools import partial, wraps
 from operator import itemgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
+import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import (
@@ -28,6 +30,7 @@ from skdpsurv.data.blocks import (
     pairwise_sum,
 )
 from skdpsurv.dp import suppressed_float_errors
+from skdpsurv.dp.checks import is_dask, is_lazy
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, call_user_step
 
 UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
@@ -242,3 +245,100 @@ def _added(one: Any, other: Any) -> Any:
     if isinstance(other, EmptyBlock):
         return one
     return other if isinstance(one, EmptyBlock) else add_results(one, other)
+
+
+# ---- Methods of estimators, on rows that are not in memory: what they make is not there either.
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def one_row(X: Any) -> Any:
+    """Return a row of zeros with the columns of a collection: nothing of it is computed."""
+    row = np.zeros((1, int(X.shape[1])))
+    columns = getattr(X, "columns", None)
+    return row if columns is None else pd.DataFrame(row, columns=columns)
+
+
+def partitions(values: Any) -> list[Any]:
+    """Return a task for each partition of rows."""
+    if hasattr(values, "simplify"):  # of frames, files are read for the columns that are used
+        # Nothing more: Dask would put small partitions together, here but not in another argument.
+        return list(values.simplify().to_delayed(optimize_graph=False))
+    if hasattr(values, "chunks") and values.ndim > 1:
+        values = values.rechunk({1: -1})
+    return list(np.ravel(values.to_delayed()))
+
+
+def supports_lazy_input(
+    width: Callable[..., int | None], dtype: Callable[..., Any] | None = None
+) -> Callable[[_Method], _Method]:
+    """Have a method take collections of Dask, and chunks, as X.
+
+    Its type stays that of the method for arrays in memory: what Dask makes has no types.
+
+    Parameters
+    ----------
+    width : callable
+        Of the estimator and of the method's other arguments: how many columns the result has, None
+        if it is one-dimensional.
+    dtype : callable, optional
+        The same, for the type of its entries; float64 if omitted.
+    """
+
+    def decorate(method: _Method) -> _Method:
+        @wraps(method)
+        def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+            if not is_lazy(X):
+                return method(self, X, *args, **options)
+
+            def of_rows(rows: Any) -> Any:
+                return method(self, rows, *args, **options)
+
+            n_columns = width(self, *args, **options)
+            if not is_dask(X):
+                return X.over_chunks(of_rows, n_columns)
+            kind = np.float64 if dtype is None else dtype(self, *args, **options)
+            return by_partition(of_rows, X, kind, n_columns)
+
+        return cast(_Method, asked)
+
+    return decorate
+
+
+def by_partition(
+    function: Callable[[Any], Any], X: Any, dtype: Any, width: int | None = None
+) -> Any:
+    """Return what a function makes of rows, as an array of Dask.
+
+    Parameters
+    ----------
+    function : callable
+        Of rows, in a pandas data frame or an array; not called for none.
+    X : dask DataFrame, Series or Array
+    dtype : dtype
+    width : int or None
+        Columns of the result.
+
+    Returns
+    -------
+    dask Array
+        Of shape (n,) or (n, width), with unknown n if X has.
+    """
+    import dask.array as da
+    from dask.delayed import delayed
+
+    apply = delayed(partial(_of_rows, function, dtype, width), pure=False)
+    parts = partitions(X)
+    sizes = X.chunks[0] if hasattr(X, "chunks") else (math.nan,) * len(parts)
+    more = () if width is None else (width,)
+    blocks = [
+        da.from_delayed(apply(part), shape=(size, *more), dtype=dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return da.concatenate(blocks, allow_unknown_chunksizes=True)
+
+
+def _of_rows(function: Callable[[Any], Any], dtype: Any, width: int | None, rows: Any) -> Any:
+    if not len(rows):
+        return np.empty((0,) if width is None else (0, width), dtype=dtype)
+    return function(rows)

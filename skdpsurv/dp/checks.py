@@ -1,155 +1,55 @@
-"""Rules of public parameters, and the words in which what breaks one is refused.
+"""Rules of public parameters and arrays, and the clip into public bounds.
 
-An estimator declares one rule for each parameter of its constructor, beside the signature.
-Parameters are public: a message may show them. No rule looks at a record.
+An estimator declares one rule for each parameter of its constructor. Parameters are public: a
+message may show them. Rules look at no record.
 
-Methods of rows that are not in memory: what they make is not there either.
-
-Of collections of Dask scikit-learn's validation would pull every row into this process without a
-word. Here a method that asks something of rows is asked it of each partition, where that is, once
-somebody computes it; and of chunks that are read one after the other, whenever one is read.
+Clipping maps each record into the bounds on its own. How many were clipped is private, so nothing
+here counts, warns or logs. Rows are clipped in pieces that a cache holds.
 """
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+from skdpsurv.dp.input_errors import as_float_array, check_finite
+from skdpsurv.dp.types import BoolArray, FloatArray
 
 
 def is_dask(values: Any) -> bool:
-    """Say whether something is a collection of Dask."""
+    """Return whether this is a collection of Dask."""
     graph = getattr(type(values), "__dask_graph__", None)
     return graph is not None and values.__dask_graph__() is not None
 
 
 def is_lazy(values: Any) -> bool:
-    """Say whether rows are somewhere else: collections of Dask, or chunks."""
+    """Return whether rows are not in memory: collections of Dask, or chunks."""
     return is_dask(values) or hasattr(type(values), "over_chunks")
 
 
-def one_row(X: Any) -> Any:
-    """Return a row of zeros with the columns of a collection: nothing of it is computed."""
-    row = np.zeros((1, int(X.shape[1])))
-    columns = getattr(X, "columns", None)
-    return row if columns is None else pd.DataFrame(row, columns=columns)
-
-
-def partitions(values: Any) -> list[Any]:
-    """Return a task for each partition of rows."""
-    if hasattr(values, "simplify"):  # of frames, files are read for the columns that are used
-        # Nothing more: Dask would put small partitions together, here but not in another argument.
-        return list(values.simplify().to_delayed(optimize_graph=False))
-    if hasattr(values, "chunks") and values.ndim > 1:
-        values = values.rechunk({1: -1})
-    return list(np.ravel(values.to_delayed()))
-
-
-def supports_lazy_input(
-    width: Callable[..., int | None], dtype: Callable[..., Any] | None = None
-) -> Callable[[_Method], _Method]:
-    """Have a method take collections of Dask, and chunks, as X.
-
-    Its type stays that of the method for arrays in memory: what Dask makes has no types.
-
-    Parameters
-    ----------
-    width : callable
-        Of the estimator and of the method's other arguments: how many columns the result has, None
-        if it is one-dimensional.
-    dtype : callable, optional
-        The same, for the type of its entries; float64 if omitted.
-    """
-
-    def decorate(method: _Method) -> _Method:
-        @functools.wraps(method)
-        def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
-            if not is_lazy(X):
-                return method(self, X, *args, **options)
-
-            def of_rows(rows: Any) -> Any:
-                return method(self, rows, *args, **options)
-
-            n_columns = width(self, *args, **options)
-            if not is_dask(X):
-                return X.over_chunks(of_rows, n_columns)
-            kind = np.float64 if dtype is None else dtype(self, *args, **options)
-            return by_partition(of_rows, X, kind, n_columns)
-
-        return cast(_Method, asked)
-
-    return decorate
-
-
-def by_partition(
-    function: Callable[[Any], Any], X: Any, dtype: Any, width: int | None = None
-) -> Any:
-    """Return what a function makes of rows, as an array of Dask.
-
-    Parameters
-    ----------
-    function : callable
-        Of rows, in a pandas data frame or an array; not called for none.
-    X : dask DataFrame, Series or Array
-    dtype : dtype
-    width : int or None
-        Columns of the result.
-
-    Returns
-    -------
-    dask Array
-        Of shape (n,) or (n, width), with unknown n if X has.
-    """
-    import dask.array as da
-    from dask.delayed import delayed
-
-    apply = delayed(functools.partial(_of_rows, function, dtype, width), pure=False)
-    parts = partitions(X)
-    sizes = X.chunks[0] if hasattr(X, "chunks") else (math.nan,) * len(parts)
-    more = () if width is None else (width,)
-    blocks = [
-        da.from_delayed(  # type: ignore[no-untyped-call]
-            apply(part), shape=(size, *more), dtype=dtype
-        )
-        for part, size in zip(parts, sizes, strict=True)
-    ]
-    return da.concatenate(  # type: ignore[no-untyped-call]
-        blocks, allow_unknown_chunksizes=True
-    )
-
-
-def _of_rows(function: Callable[[Any], Any], dtype: Any, width: int | None, rows: Any) -> Any:
-    if not len(rows):
-        return np.empty((0,) if width is None else (0, width), dtype=dtype)
-    return function(rows)
-
-
-#: What is called with the name and the value of a parameter, and raises if the value breaks a rule.
+#: Called with the name and the value of a parameter; raises if the value breaks a rule.
 Check = Callable[[str, Any], object]
 #: How a value breaks a rule: the error, and what was got.
 Fault = tuple[type[Exception], str]
-
 #: More workers than any machine has; far more would overflow inside of joblib.
 LARGEST_JOBS = 2**15
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a parameter must be.
+    """Requirement on a parameter; a call returns the value, or raises TypeError or ValueError.
 
     Parameters
     ----------
     says : str
-        What comes after "must be" in a message.
+        What follows "must be" in a message.
     fault : callable
         Takes a value, and returns None or how it breaks the rule.
     why : str
@@ -169,7 +69,6 @@ class Rule:
     why: str = ""
 
     def __call__(self, name: str, value: Any) -> Any:
-        """Return a value, or raise TypeError or ValueError if it breaks the rule."""
         fault = self.fault(value)
         if fault is not None:
             error, got = fault
@@ -184,7 +83,7 @@ def rule_of(
     holds: Callable[[Any], bool] = lambda value: True,
     why: str = "",
 ) -> Rule:
-    """Return the rule that a value is of some kind, else TypeError, and holds, else ValueError."""
+    """Return a rule: TypeError unless ``kind`` is true, ValueError unless ``holds`` is."""
 
     def fault(value: Any) -> Fault | None:
         if not kind(value):
@@ -203,7 +102,7 @@ def _got(value: object) -> Fault:
 
 
 def is_list(value: object) -> bool:
-    """Return whether a value can be gone through more than once, and is no text."""
+    """Return whether this is a sized collection, and no text."""
     sized = isinstance(value, Collection) and not isinstance(value, str | bytes)
     return sized and not (isinstance(value, np.ndarray) and value.ndim == 0)
 
@@ -216,30 +115,21 @@ def _is_real(value: object) -> bool:
     return isinstance(value, Real) and not _is_bool(value)
 
 
-def _is_count(value: object) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not _is_bool(value)
 
 
-# ---- Rules.
-
-
 def positive(*, allow_inf: bool = False) -> Rule:
-    """Return the rule of positive numbers; a bool is none."""
+    """Return the rule of positive numbers, not bools."""
     says = "a positive number or inf" if allow_inf else "a positive finite number"
-    return rule_of(
-        says,
-        kind=_is_real,
-        holds=lambda value: float(value) > 0 and (allow_inf or float(value) < math.inf),
-    )
+    rule = number_in(0.0, math.inf, closed="right" if allow_inf else "neither")
+    return Rule(says, rule.fault)
 
 
 def number_in(
     low: float, high: float, *, closed: str = "both", allow_inf: bool = False, why: str = ""
 ) -> Rule:
-    """Return the rule of numbers in an interval, or infinity.
-
-    ``closed`` says which ends are in it: "both", "left", "right" or "neither".
-    """
+    """Return the rule of numbers in an interval; ``closed`` names the ends that belong to it."""
     left, right = closed in ("both", "left"), closed in ("both", "right")
     ends = f"{low:.12g}, {high:.12g}"
     says = f"a number in {'[' if left else '('}{ends}{']' if right else ')'}"
@@ -254,20 +144,19 @@ def number_in(
 
 
 def integer(at_least: int = 1, at_most: float = math.inf, *, why: str = "") -> Rule:
-    """Return the rule of integers, Python's or NumPy's; neither a bool nor a float is one."""
+    """Return the rule of integers, Python's or NumPy's, not bools."""
     says = {0: "a non-negative integer", 1: "a positive integer"}.get(at_least)
     if at_most < math.inf:
         says = f"an integer from {at_least:,} to {at_most:,}"
     return rule_of(
         says or f"an integer, at least {at_least:,}",
-        kind=_is_count,
+        kind=_is_integer,
         holds=lambda value: at_least <= int(value) <= at_most,
         why=why,
     )
 
 
 def choice(*words: str) -> Rule:
-    """Return the rule of a few words."""
     return rule_of(
         f"one of {', '.join(map(repr, words))}",
         holds=lambda value: isinstance(value, str) and value in words,
@@ -275,18 +164,14 @@ def choice(*words: str) -> Rule:
 
 
 def instance(kind: type, says: str = "") -> Rule:
-    """Return the rule of objects of a class."""
     return rule_of(says or f"a {kind.__name__}", kind=lambda value: isinstance(value, kind))
 
 
 boolean = rule_of("True or False", kind=_is_bool)
-#: Of ``verbose``: a bool of Python is one.
+#: For ``verbose``, which may be a bool.
 verbosity = rule_of(
     integer(0).says, holds=lambda value: isinstance(value, Integral) and int(value) >= 0
 )
-
-
-# ---- Rules of rules.
 
 
 def _allowing(word: str, allowed: Callable[[Any], bool], rule: Rule) -> Rule:
@@ -295,23 +180,20 @@ def _allowing(word: str, allowed: Callable[[Any], bool], rule: Rule) -> Rule:
 
 
 def optional(rule: Rule) -> Rule:
-    """Allow None, too."""
     return _allowing("None", lambda value: value is None, rule)
 
 
 def auto_or(rule: Rule) -> Rule:
-    """Allow the word "auto", too."""
     words = Rule(rule.says, lambda v: _got(v) if isinstance(v, str) else rule.fault(v), rule.why)
     return _allowing("'auto'", lambda value: isinstance(value, str) and value == "auto", words)
 
 
 def zero_or(rule: Rule) -> Rule:
-    """Allow the number zero, too."""
     return _allowing("0", lambda value: _is_real(value) and value == 0, rule)
 
 
 def list_of(rule: Rule) -> Rule:
-    """Return the rule of lists, tuples and arrays of what keeps a rule; a set has no order."""
+    """Return the rule of lists, tuples and arrays whose entries keep a rule."""
 
     def fault(value: Any) -> Fault | None:
         if not is_list(value) or isinstance(value, Set | Mapping):
@@ -322,7 +204,6 @@ def list_of(rule: Rule) -> Rule:
 
 
 def one_or_list_of(rule: Rule) -> Rule:
-    """Allow a list, too."""
     listed = list_of(rule)
     return Rule(
         f"{rule.says}, or a list of such",
@@ -331,8 +212,8 @@ def one_or_list_of(rule: Rule) -> Rule:
     )
 
 
-def given(what: str, rule: Check) -> Check:
-    """Refuse None, the default of what has none, and say what must be given."""
+def required(what: str, rule: Check) -> Check:
+    """Return a check that refuses None, and says what must be given."""
 
     def check(name: str, value: Any) -> None:
         if value is None:
@@ -343,7 +224,7 @@ def given(what: str, rule: Check) -> Check:
 
 
 def word_or(kind: type[Parameters] | tuple[type[Parameters], ...], *words: str) -> Check:
-    """Return the rule of one of some words, or of an object that checks itself."""
+    """Return the check of one of some words, or of an object that checks itself."""
     word, kinds = choice(*words), kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(f"a {each.__name__}" for each in kinds)
     rule = Rule(f"{word.says}, or {names}", word.fault)
@@ -367,34 +248,25 @@ def check_each(rules: Mapping[str, Check], parameters: object) -> None:
 
 
 class Parameters(BaseEstimator):  # type: ignore[misc]
-    """Base of what holds the parameters of a method, and is passed in place of its word.
-
-    A subclass has a rule for each parameter of its constructor, in ``_rules``.
-    """
+    """Base of parameters of a method; ``_rules`` has a rule for each."""
 
     _rules: ClassVar[Mapping[str, Check]]
 
     def check(self) -> None:
-        """Refuse parameters that break a rule.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the parameter.
-        """
+        """Raise TypeError or ValueError for a parameter that breaks its rule."""
         check_each(self._rules, self)
 
 
-def by(function: Callable[[Any], object]) -> Check:
-    """Return the check by a function of the value that names the parameter by itself."""
+def custom(function: Callable[[Any], object]) -> Check:
+    """Return the check by a function of the value; its message names the parameter."""
     return lambda name, value: function(value)
 
 
-def later(name: str, value: object) -> None:
-    """Refuse nothing: the rule needs other parameters, or the shape of the records."""
+def unchecked(name: str, value: object) -> None:
+    """Accept any value here; the estimator checks it later."""
 
 
-#: Of ``random_state``.
+#: For ``random_state``.
 seed = optional(
     integer(
         at_least=0,
@@ -403,48 +275,176 @@ seed = optional(
         "stream, and whoever holds it can repeat the noise.",
     )
 )
-#: Of ``n_jobs``, as joblib takes it.
+#: For ``n_jobs``, as joblib takes it.
 workers = optional(
     rule_of(
         f"an integer other than 0, to {LARGEST_JOBS}",
-        holds=lambda value: _is_count(value) and 0 < abs(int(value)) <= LARGEST_JOBS,
+        holds=lambda value: _is_integer(value) and 0 < abs(int(value)) <= LARGEST_JOBS,
     )
 )
 
 
 def horizon(rule: Rule) -> Check:
     """Return the rule of ``max_time``, which has no default."""
-    return given(
+    return required(
         "a public horizon in the unit of the times, such as the planned length of follow-up. It "
         "has no safe default, since the largest time in the data is private.",
         rule,
     )
 
 
-# ---- Parameters as Python's own numbers and words, or a refusal.
-
-
 def positive_number(name: str, value: object, *, allow_inf: bool = False) -> float:
-    """Return a positive number as a float."""
     return float(positive(allow_inf=allow_inf)(name, value))
 
 
 def fraction(name: str, value: object, *, closed: str = "neither") -> float:
-    """Return a number between 0 and 1 as a float; ``closed`` says whether these are allowed."""
+    """Return a number between 0 and 1 as a float; ``closed`` says which ends are allowed."""
     return float(number_in(0.0, 1.0, closed=closed)(name, value))
 
 
 def positive_int(name: str, value: object) -> int:
-    """Return a positive integer as an int."""
     return int(integer()(name, value))
 
 
 def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
-    """Return one of a few words."""
     return str(choice(*allowed)(name, value))
 
 
 def required_horizon(max_time: Any) -> float:
-    """Return max_time as a float; it has no default."""
     horizon(positive())("max_time", max_time)
     return float(max_time)
+
+
+#: Entries of rows that are worked on at once; two or three such arrays fit a second-level cache.
+CHUNK_ELEMENTS = 2**15
+
+
+def row_pieces(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield slices of rows, in their order, that a cache holds."""
+    step = max(1, CHUNK_ELEMENTS // max(1, n_columns))
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def by_pieces(function: Callable[[slice], FloatArray], n_rows: int, n_columns: int) -> FloatArray:
+    """Return the rows that a function makes slice by slice, in one array of doubles."""
+    rows = np.empty((n_rows, n_columns))
+    for piece in row_pieces(n_rows, n_columns):
+        rows[piece] = function(piece)
+    return rows
+
+
+def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
+    """Scale each row down to Euclidean norm at most ``norm``; shorter rows are unchanged.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Private records. NaN, infinity and text are a ValueError.
+    norm : float
+        Public bound, positive and finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples, n_features)
+        A new array. Row norms are at most ``norm``, also in floats summed in any order.
+
+    Notes
+    -----
+    Each row is projected on its own, so neighbours stay neighbours. Rows on the sphere are
+    shortened by a further relative (n_features + 8) * 2^-53, more than a float sum of squares errs.
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import clip_rows
+    >>> clip_rows([[3.0, 4.0], [0.3, 0.4]], norm=1.0)
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    norm = positive_number("norm", norm)
+    rows = as_float_array(X, "X")
+    if rows.ndim != 2:
+        raise ValueError("X must be two-dimensional.")
+    check_finite(rows, "X")
+    radius = norm * (1.0 - (rows.shape[1] + 8) * 2.0**-53)
+    return by_pieces(lambda piece: _clipped(rows[piece], radius), *rows.shape)
+
+
+def _clipped(rows: FloatArray, radius: float) -> FloatArray:
+    if rows.size == 0:
+        return rows
+    rows = rows.copy(order="C")
+    largest = np.max(np.abs(rows), axis=1)
+    # Divide by the largest magnitude, so that nothing overflows or vanishes. Rows of small entries
+    # need no norm, and zero rows stay out of the division.
+    may_exceed = largest > 0.5 * radius / math.sqrt(rows.shape[1])
+    largest = np.where(may_exceed, largest, 1.0)
+    unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]  # entries in [-1, 1]
+    length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
+    # length * largest > radius, written so that nothing overflows.
+    outside = may_exceed & (length > radius / largest)
+    rows[outside] = unit[outside] * (radius / length[outside])[:, None]
+    return rows
+
+
+def row_weights(rows: FloatArray, norm: float) -> FloatArray:
+    """Return weights in (0, 1] for rows that count less instead of being scaled down to a norm.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Private, finite, of moderate size: clipped to a multiple of the norm.
+    norm : float
+        Public, positive and finite.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        1 within the norm, else the square of the norm over that of the row's, rounded down as in
+        :func:`clip_rows`: weight times squared row norm is at most ``norm**2`` in floats.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpsurv.dp import row_weights
+    >>> row_weights(np.array([[6.0, 8.0], [0.3, 0.4]]), norm=5.0).round(6)
+    array([0.25, 1.  ])
+    """
+    square = np.einsum("ij,ij->i", rows, rows)
+    inside = norm**2 * (1.0 - (rows.shape[1] + 16) * 2.0**-51)
+    return np.asarray(inside / np.maximum(square, inside))
+
+
+def clip_times(time: ArrayLike, event: ArrayLike, max_time: float) -> tuple[FloatArray, BoolArray]:
+    """Censor times beyond the public horizon ``max_time`` at the horizon.
+
+    Parameters
+    ----------
+    time : array-like of shape (n_samples,)
+        Private follow-up times. NaN or infinity is a ValueError.
+    event : array-like of shape (n_samples,)
+        True or 1 where the event was seen, False or 0 where censored.
+    max_time : float
+        Positive and finite, in the unit of ``time``.
+
+    Returns
+    -------
+    time : ndarray of float64, shape (n_samples,)
+    event : ndarray of bool, shape (n_samples,)
+        New arrays. An event exactly at ``max_time`` stays an event.
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import clip_times
+    >>> clip_times([2.0, 5.0, 9.0], [True, True, True], max_time=5.0)
+    (array([2., 5., 5.]), array([ True,  True, False]))
+    """
+    max_time = positive_number("max_time", max_time)
+    times = as_float_array(time, "time")
+    check_finite(times, "time")
+    flags = as_float_array(event, "event")
+    if times.ndim != 1 or flags.shape != times.shape:
+        raise ValueError("time and event must be one-dimensional and of the same length.")
+    if not np.all((flags == 0) | (flags == 1)):
+        raise ValueError("event must hold booleans, or 0 for censored and 1 for an event.")
+    events = flags == 1
+    return np.minimum(times, max_time), events & (times <= max_time)

@@ -1,34 +1,29 @@
-"""What was promised, about whom, under which assumptions: a statement of public values alone."""
+"""Privacy guarantees: statements of public values alone, frozen."""
 
 from __future__ import annotations
 
 import html
 import math
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, Context
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
+
+import numpy as np
 
 from skdpsurv.dp.checks import check_each, instance, number_in, optional, rule_of
 from skdpsurv.dp.exact_vectors import program_delta
-from skdpsurv.dp.guarantee import frozen, thawed
-from skdpsurv.dp.privacy_cost import epsilon_at, pure_to_rdp, rdp_conversion_term
+from skdpsurv.dp.privacy_cost import epsilon_at, pure_to_rdp, rdp_to_epsilon
 
-#: What one noisy vector may add to delta is said in numbers from here on.
-NOT_SMALL = 1e-20
-
+#: Statuses in words, from the strongest to the weakest.
 _STATUSES = {
     "proved": "proved",
     "asymptotic": "true only in the limit of the sampler",
-    "none": "no guarantee",
     "seeded": "no guarantee: reproducible from a known seed",
+    "none": "no guarantee",
 }
-
-# From the strongest statement about a result to the weakest.
-_STRENGTH = ("proved", "asymptotic", "seeded", "none")
-
 #: Neighbours that differ in all records of one person.
 PERSON = "replace-one-person"
 
@@ -50,19 +45,81 @@ _NOT_COVERED = (
 )
 
 
+class FrozenMapping(Mapping[str, object]):
+    """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
+
+    def __init__(self, items: Mapping[str, object]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str) -> object:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+#: Python's own type for each kind of value, tried in this order.
+_PLAIN: dict[Any, Callable[[Any], object]] = {
+    (bool, np.bool_): bool,
+    str: str,
+    Integral: int,
+    Real: float,
+}
+
+
+def frozen(name: str, value: object) -> object:
+    """Return an immutable copy made of Python's own types, which JSON can hold."""
+    if value is None:
+        return None
+    for kind, plain in _PLAIN.items():
+        if isinstance(value, kind):
+            converted = plain(value)
+            if converted != converted:
+                raise ValueError(f"{name} must not hold NaN.")
+            return converted
+    if isinstance(value, np.ndarray):
+        return frozen(name, value.tolist())
+    if isinstance(value, list | tuple):
+        return tuple(frozen(name, v) for v in value)
+    if isinstance(value, Mapping):
+        return FrozenMapping({str(k): frozen(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
+    raise TypeError(
+        f"{name} must be made of numbers, strings, None, sequences and mappings, "
+        f"got {type(value).__name__}."
+    )
+
+
+def thawed(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
+    """Return frozen values as dicts and lists, at any depth, each leaf converted."""
+    if isinstance(value, Mapping):
+        return {key: thawed(one, leaf) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [thawed(one, leaf) for one in value]
+    return leaf(value)
+
+
 def weakest_status(statuses: Iterable[str]) -> str:
-    """Return what holds for all of several results: the weakest of their statuses.
+    """Return the weakest of the statuses of several results.
 
     Examples
     --------
     >>> weakest_status(["proved", "none", "seeded"])
     'none'
     """
-    return max(statuses, key=_STRENGTH.index)
+    return max(statuses, key=list(_STATUSES).index)
 
 
 class PrivacyLeakWarning(UserWarning):
-    """What is about to happen, or has happened, is not covered by the stated guarantee."""
+    """Something that happens to private records is not covered by the stated guarantee."""
 
 
 _TEXT = instance(str, "a string")
@@ -96,38 +153,27 @@ class PrivacyGuarantee:
     epsilon : float
         Privacy loss; ``numpy.inf`` promises nothing.
     delta : float, default=0.0
-        Probability with which the bound by epsilon may fail; 0 is pure differential privacy, but
-        for what a program's noise adds (:attr:`limits`).
+        Probability with which the bound by epsilon may fail; 0 for pure differential privacy.
     neighbours : str, default="replace-one"
-        Relation between the data sets that cannot be told apart: "replace-one" record, or
-        "replace-one-person" with all of that person's records.
+        "replace-one" record, or "replace-one-person" with all records of that person.
     mechanism : str
-        What was perturbed, and how.
-    status : {"proved", "asymptotic", "none", "seeded"}, default="proved"
-        "proved": a theorem about the program (what it supposes of the machine:
-        docs/proofs/rounding), or about the mechanism in real arithmetic where that is among the
-        assumptions; "asymptotic": true only at the limit of the sampler; "none": no guarantee;
-        "seeded": the noise came from a known integer, so epsilon is nominal.
+        Released statistics, and how they were perturbed.
+    status : {"proved", "asymptotic", "seeded", "none"}, default="proved"
+        "proved": a theorem about the program, or in real arithmetic where the assumptions say so;
+        "asymptotic": true only at the limit of the sampler; "seeded": the noise came from a known
+        integer, so epsilon is nominal; "none": no guarantee.
     public_inputs : mapping of str to object
-        The values that the guarantee takes to be public. Numbers, strings, None, and sequences
-        and mappings of these. Stored frozen.
+        Values taken to be public: numbers, strings, None, sequences and mappings. Frozen.
     assumptions : tuple of str
-        What else must be true.
+        Other conditions of the theorem.
     source : str
-        Theorem, equation or page where the proof is.
+        Theorem, equation or page with the proof.
     not_covered : tuple of str
-        What reached this result past the mechanism, such as a step that learned from the records.
+        Influences on this result past the mechanism, such as a step that learned from the records.
     rho : float or None, default=None
-        The mechanism is rho-zCDP: its Renyi divergence of every order a is at most rho a (Bun and
-        Steinke 2016). Epsilon at delta follows from it. With delta = 0, epsilon^2 / 2 holds.
+        The mechanism is rho-zCDP (Bun and Steinke 2016); epsilon at delta follows from it.
     renyi : tuple of (float, float), default=()
-        Orders above 1, ascending, and what the Renyi divergence of each is at most: for what is
-        not zCDP, such as the best of a random number of runs.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If a field is of the wrong type or out of range, or infinity called "proved".
+        Orders above 1, ascending, and upper bounds on the Renyi divergence of each.
 
     Examples
     --------
@@ -161,14 +207,14 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             "assumptions": tuple(map(str, self.assumptions)),
             "not_covered": tuple(map(str, self.not_covered)),
             "public_inputs": frozen("public_inputs", self.public_inputs),
+            "renyi": _checked_curve(self.renyi, float(self.epsilon), float(self.delta)),
         }
         for name, value in stated.items():
             # The dataclass is frozen, also to its own __post_init__.
             object.__setattr__(self, name, value)
         epsilon, delta = self.epsilon, self.delta
-        object.__setattr__(self, "renyi", _curve(self.renyi, epsilon, delta))
         if self.rho is not None and (
-            not delta or epsilon_at(self.rho, delta) > epsilon * (1.0 + 1e-9) + 1e-9
+            not delta or epsilon_at(self.rho, delta) > _with_slack(epsilon)
         ):
             raise ValueError(
                 "rho must be worth no more than epsilon at delta, which must be positive; "
@@ -181,23 +227,13 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict of plain JSON values; infinity becomes the string "inf".
-
-        There is no ``rho`` and no ``renyi`` where there is none. ``from_dict`` turns it back.
-        """
+        """Return a dict of JSON values, with "inf" for infinity and without empty rho and renyi."""
         stated = {f.name: thawed(getattr(self, f.name), _infinity_as_text) for f in fields(self)}
-        if self.rho is None:
-            del stated["rho"]
-        if not self.renyi:
-            del stated["renyi"]
-        return stated
+        return {k: v for k, v in stated.items() if v is not None and (k != "renyi" or v)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrivacyGuarantee:
-        """Make a guarantee from what :meth:`to_dict` returned, or from its JSON.
-
-        A key that is unknown or missing is a ValueError: nothing is taken for granted.
-        """
+        """Make a guarantee from the dict of :meth:`to_dict`; other keys are a ValueError."""
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {"rho": None, "renyi": (), **data}
         if unknown := sorted(set(data) - known):
@@ -209,10 +245,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         return cls(**values)
 
     def renyi_at(self, order: float) -> float:
-        """Return what the Renyi divergence of an order is at most.
-
-        The least that follows from what is said; infinite if nothing is: with a delta and neither
-        rho nor divergences of this or a higher order.
+        """Return the least known upper bound on the Renyi divergence of an order, or infinity.
 
         Examples
         --------
@@ -231,16 +264,13 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """What is not covered, whatever epsilon is: of this result, then of any."""
+        """Limits of the guarantee, whatever epsilon is: of this result, then of any."""
         added = program_delta(self.epsilon)
-        here = f" (here {added:.2g})" if added >= NOT_SMALL else ""
+        here = f" (here {added:.2g})" if added >= 1e-20 else ""
         return (*self.not_covered, *(limit.replace("{here}", here) for limit in _NOT_COVERED))
 
     def describe(self) -> str:
-        """Say in plain words what was promised, about whom, and what is not covered.
-
-        Several lines of plain text, of public values only.
-        """
+        """Describe the promise, about whom it is, and its limits, in lines of plain text."""
         said = (("How", self.mechanism), ("Proof", self.source))
         how = " ".join(f"{what}: {text}." for what, text in said if text)
         paragraphs = (self._headline(), self._promise(), self._about_whom(), how)
@@ -266,7 +296,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     @property
     def in_real_arithmetic(self) -> bool:
-        """Whether the theorem is about a mechanism in real numbers, and not about the program."""
+        """Whether the theorem is about real numbers, not about the program."""
         return any(a.startswith("real arithmetic") for a in self.assumptions)
 
     @property
@@ -275,7 +305,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     @property
     def meaning(self) -> str:
-        """What the status says, in a few words."""
+        """Meaning of the status, in a few words."""
         numbers = self._of_what_numbers if self.status in ("proved", "asymptotic") else ""
         return _STATUSES[self.status] + numbers
 
@@ -330,30 +360,31 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         return f"<pre>{html.escape(self.describe())}</pre>"
 
 
-def _curve(pairs: Any, epsilon: float, delta: float) -> tuple[tuple[float, float], ...]:
-    """Return orders and divergences as numbers, or raise if they are none that hold together."""
+def _checked_curve(pairs: Any, epsilon: float, delta: float) -> tuple[tuple[float, float], ...]:
+    """Return orders and divergences as numbers, or raise if they are inconsistent."""
     if isinstance(pairs, str) or not all(
-        isinstance(pair, tuple | list) and [isinstance(one, Real) for one in pair] == [True, True]
+        isinstance(pair, tuple | list) and [isinstance(x, Real) for x in pair] == [True, True]
         for pair in pairs
     ):
         raise TypeError("renyi must be a tuple of pairs: orders, and their Renyi divergences.")
-    curve = tuple((float(at), float(value)) for at, value in pairs)
-    orders, values = [at for at, _ in curve], [value for _, value in curve]
+    curve = tuple((float(order), float(value)) for order, value in pairs)
+    orders, values = [order for order, _ in curve], [value for _, value in curve]
     ascending = sorted(set(orders)) == orders and sorted(values) == values
-    if not ascending or not all(1.0 < at < math.inf and 0.0 <= v < math.inf for at, v in curve):
+    if not ascending or not all(1.0 < a < math.inf and 0.0 <= v < math.inf for a, v in curve):
         raise ValueError(
             "renyi must hold finite orders above 1, ascending, and divergences that are finite, "
             "not negative, and do not fall."
         )
     if curve and not delta:
         raise ValueError("renyi must be empty where delta is 0: it follows from epsilon.")
-    if (
-        curve
-        and min(v + rdp_conversion_term(at, delta) for at, v in curve)
-        > epsilon * (1.0 + 1e-9) + 1e-9
-    ):
+    if curve and min(rdp_to_epsilon(v, delta, a) for a, v in curve) > _with_slack(epsilon):
         raise ValueError("renyi must be worth no more than epsilon at delta.")
     return curve
+
+
+def _with_slack(epsilon: float) -> float:
+    """Return an epsilon that its rounded conversions do not exceed."""
+    return epsilon * (1.0 + 1e-9) + 1e-9
 
 
 def _rounded_up(bound: float) -> str:
@@ -388,13 +419,9 @@ def _bullets(items: Iterable[str]) -> str:
     )
 
 
-#: Epsilons from here on hardly limit anything.
-LARGE = 10.0
-
-
-def large_epsilon(epsilon: float) -> list[str]:
-    """Return what an epsilon promises, if it is so large that it is hardly anything."""
-    if not LARGE <= epsilon < math.inf:
+def epsilon_warnings(epsilon: float) -> list[str]:
+    """Return a warning about an epsilon so large that it hardly limits anything."""
+    if not 10.0 <= epsilon < math.inf:
         return []
     return [
         f"epsilon={epsilon:g} is hardly a limit: one record may make a result exp({epsilon:g}) "
@@ -403,8 +430,8 @@ def large_epsilon(epsilon: float) -> list[str]:
     ]
 
 
-def doubtful_delta(delta: float, used: bool, n_records: int) -> list[str]:
-    """Return what is wrong with a delta beside so many records: it is large, or not used."""
+def delta_warnings(delta: float, used: bool, n_records: int) -> list[str]:
+    """Return a warning about a delta that is large for so many records, or not used."""
     n = float(n_records)
     if delta and not used:
         return [
@@ -414,10 +441,9 @@ def doubtful_delta(delta: float, used: bool, n_records: int) -> list[str]:
     if delta * n**2 <= 1.0:
         return []
     said = (
-        f"at or above 1/n = {1.0 / n:.2g}: a program that publishes one whole record, drawn at "
-        "random, keeps this promise"
+        f"at or above 1/n = {1.0 / n:.2g}: publishing one whole record at random keeps this promise"
         if delta * n >= 1.0
-        else f"above 1/n^2 = {1.0 / n**2:.2g}: with a probability of delta a release may say "
-        "everything about a person, and there are n of them"
+        else f"above 1/n^2 = {1.0 / n**2:.2g}: with a probability of delta a release may reveal "
+        "everything about one of n people"
     )
     return [f"delta={delta:g} is {said}. Use 1/n^2 or less."]

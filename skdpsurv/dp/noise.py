@@ -1,45 +1,190 @@
-"""Noise: Laplace and Gaussian on a lattice and in a vector space.
+"""Sources of randomness, and exact noise on integers.
 
-The functions know no model. Each takes public numbers (a scale, a sensitivity, epsilon), the
-private quantity, and the :class:`~skdpsurv.dp.RandomSource` to draw from. Neighbouring data
-sets differ in the values of one record (replace-one); a sensitivity is a bound over all such pairs.
+Everything random in this package is drawn from a :class:`RandomSource`. Lattice noise without a
+seed is the exception: OpenDP draws it from a generator of its own. Neighbours: replace-one, or any
+relation for which the stated sensitivity holds. Proofs: docs/proofs/noise.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
 import math
-from typing import TypeVar
+import os
+import secrets
+from typing import NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from randomgen import ChaCha
 
-from skdpsurv.dp.checks import positive_int, positive_number
-from skdpsurv.dp.exact_vectors import exact_spherical_gaussian, exact_spherical_laplace
+from skdpsurv.dp.checks import positive_number, seed
 from skdpsurv.dp.input_errors import as_float_array, check_finite
-from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: One integer, or an array of them.
 Integers = TypeVar("Integers", int, IntArray)
 
+_KEY_BITS = 256
+#: Default purpose of a source.
+NOISE = "noise"
+
 _INT64 = np.iinfo(np.int64)
-# Of one record's term on the lattice: to saturate is 1-Lipschitz, and enlarges no sensitivity. A
-# power of two, so that the float clip is exact.
+# Saturation of one record's term is 1-Lipschitz, so no sensitivity grows. A power of two, so that
+# the float clip is exact.
 _LARGEST_TERM = 2.0**62
 
 
-def lattice_step(scale: float) -> float:
-    """Return the largest power of two that is at most ``scale``.
+# ---- Sources of random bits.
+
+
+def _derive_key(label: str, *fields: str | bytes) -> int:
+    """Hash a label and fields to a ChaCha key; length prefixes make the encoding injective."""
+    digest = hashlib.blake2b(digest_size=_KEY_BITS // 8)
+    for field in (b"skdpsurv", label, *fields):
+        raw = field.encode() if isinstance(field, str) else field
+        digest.update(len(raw).to_bytes(8, "big"))
+        digest.update(raw)
+    return int.from_bytes(digest.digest(), "big")
+
+
+class RandomSource:
+    """A stream of random numbers that knows whether it may be used for private noise.
+
+    Make one with :func:`random_source`; the constructor is not meant for users.
 
     Parameters
     ----------
-    scale : float
-        Public positive finite number, such as the scale of the noise to be rounded.
+    key : int
+        256-bit key of the ChaCha20 stream. Private when ``seeded`` is False.
+    seeded : bool
+        True when the key comes from an integer ``random_state``: anybody who knows the integer can
+        draw the same noise, so nothing drawn from this source is private.
+    seed : int or None, default=None
+        That integer, if the source was made from it directly.
+
+    Notes
+    -----
+    A source cannot be pickled, copied or used in a forked child: two holders of one stream would
+    add the same noise, and a difference of two releases would cancel it. Give each model its own
+    child with :meth:`spawn`, in the parent. Estimators do not store sources.
+    """
+
+    __slots__ = ("_children", "_generator", "_key", "_pid", "_seed", "_seeded")
+
+    def __init__(self, key: int, *, seeded: bool, seed: int | None = None) -> None:
+        self._seed = seed
+        # key=, not seed=: a SeedSequence is no cryptographic function.
+        self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
+        self._seeded = seeded
+        # Only a seeded parent needs its key again, to derive its children.
+        self._key = key.to_bytes(_KEY_BITS // 8, "big") if seeded else None
+        self._children = itertools.count()
+        self._pid = os.getpid()
+
+    @property
+    def generator(self) -> np.random.Generator:
+        """NumPy generator over the ChaCha20 stream."""
+        self._refuse_fork()
+        return self._generator
+
+    def bits(self, count: int) -> int:
+        """Return ``count`` independent fair bits of the stream, as a non-negative integer."""
+        n_bytes = -(-count // 8)
+        return int.from_bytes(self.generator.bytes(n_bytes), "big") >> (8 * n_bytes - count)
+
+    @property
+    def seeded(self) -> bool:
+        """Whether the stream can be reproduced from a public integer."""
+        return self._seeded
+
+    @property
+    def exact(self) -> bool:
+        """Whether noise on vectors is drawn in more digits than doubles have."""
+        return not self._seeded
+
+    def other(self, purpose: str) -> RandomSource:
+        """Return an unrelated source for another purpose, reproducible if this one is seeded."""
+        self._refuse_fork()
+        if self._key is None or self._seed is not None:
+            return random_source(self._seed, purpose=purpose)
+        return RandomSource(_derive_key("other", self._key, purpose), seeded=True)
+
+    def spawn(self, n: int) -> list[RandomSource]:
+        """Return ``n`` independent child sources, one for each model or worker thread.
+
+        Without a seed each child has a fresh key. Children of a seeded source are determined by its
+        key and their index; a second call continues the index.
+        """
+        self._refuse_fork()
+        if self._key is None:
+            return [random_source(None) for _ in range(n)]
+        indices = itertools.islice(self._children, n)
+        keys = [_derive_key("child", self._key, str(index)) for index in indices]
+        return [RandomSource(key, seeded=True) for key in keys]
+
+    def _refuse_fork(self) -> None:
+        if os.getpid() != self._pid:
+            raise RuntimeError(
+                "A RandomSource cannot be used in a forked process: parent and child would draw "
+                "the same noise. Make a source in each process."
+            )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "A RandomSource cannot be pickled or copied: a second holder of the stream would "
+            "repeat the same noise, and could subtract it. Use spawn() in the parent process."
+        )
+
+    def __repr__(self) -> str:
+        return f"RandomSource(seeded={self._seeded})"
+
+
+def random_source(random_state: int | None, *, purpose: str = NOISE) -> RandomSource:
+    """Make the source of randomness that ``random_state`` asks for.
+
+    Parameters
+    ----------
+    random_state : None or int
+        None: a ChaCha20 stream under a fresh 256-bit key from the operating system. A non-negative
+        integer: a reproducible stream, which is not private.
+    purpose : str, default="noise"
+        Streams of one integer for different purposes are unrelated, so that a published split
+        (``purpose="split"``) says nothing about the noise.
 
     Returns
     -------
-    float
-        A step for :func:`round_to_lattice`. It is public, as ``scale`` is.
+    RandomSource
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import random_source
+    >>> random_source(None)
+    RandomSource(seeded=False)
+    >>> first, again = random_source(7), random_source(7)
+    >>> bool(first.generator.random() == again.generator.random())
+    True
+    """
+    seed("random_state", random_state)
+    if random_state is None:
+        return RandomSource(secrets.randbits(_KEY_BITS), seeded=False)
+    known = int(random_state)
+    return RandomSource(_derive_key("seed", purpose, str(known)), seeded=True, seed=known)
+
+
+def uniform_below(bound: int, source: RandomSource) -> int:
+    """Draw uniformly from 0, ..., ``bound`` - 1, exactly; ``bound`` is positive, of any size."""
+    while True:
+        draw = source.bits((bound - 1).bit_length())
+        if draw < bound:
+            return draw
+
+
+# ---- Noise on integers.
+
+
+def lattice_step(scale: float) -> float:
+    """Return the largest power of two that is at most ``scale``, which is public and positive.
 
     Examples
     --------
@@ -52,32 +197,11 @@ def lattice_step(scale: float) -> float:
 
 
 def round_to_lattice(values: ArrayLike, step: float) -> FloatArray:
-    """Round to the nearest multiple of a public power of two, ties to even.
+    """Round noisy values to the nearest multiple of a public power of two, ties to even.
 
-    The last bits of a float sum "private value + noise" betray the private value [1]_; rounding
-    the sum to a lattice chosen from public numbers, as post-processing, removes them.
-
-    Parameters
-    ----------
-    values : array-like of float
-        Values to round, already noisy.
-    step : float
-        Public power of two, so that every multiple that fits in 53 bits is exactly a float.
-
-    Returns
-    -------
-    ndarray of float64
-        Same shape as ``values``. Zero is always +0.0, since the sign of a rounded zero would tell
-        on which side of zero the unrounded value was.
-
-    Notes
-    -----
-    Unlike the integer sampler of :func:`lattice_laplace`, this is no proof.
-
-    References
-    ----------
-    .. [1] Mironov, I. (2012). On significance of the least significant bits for differential
-       privacy. *CCS 2012*, 650-661.
+    The last bits of a float sum betray its terms (Mironov, CCS 2012). Rounding removes them, as
+    post-processing; unlike :func:`lattice_laplace` this is a safeguard and no proof. Zero is always
+    +0.0, since the sign of a rounded zero would tell on which side the unrounded value was.
 
     Examples
     --------
@@ -98,29 +222,11 @@ def round_to_lattice(values: ArrayLike, step: float) -> FloatArray:
 
 
 def to_lattice(values: ArrayLike, step_exponent: int = -30) -> IntArray:
-    """Round each term to a multiple of ``2**step_exponent`` and return the multiples as integers.
+    """Round private terms, one per record, to integer multiples of ``2**step_exponent``.
 
-    Parameters
-    ----------
-    values : array-like of float
-        One term of a sum for each record. Private.
-    step_exponent : int, default=-30
-        Public exponent of the lattice step.
-
-    Returns
-    -------
-    ndarray of int64
-        Multiples of the step, same shape as ``values``. Terms beyond ``2**62`` steps saturate.
-
-    Notes
-    -----
-    Rounding is monotone: of terms in a public interval [a, b] the sum has sensitivity
-    ``to_lattice(b) - to_lattice(a)`` under replace-one neighbours, in lattice units.
-
-    Raises
-    ------
-    ValueError
-        If a value is NaN or infinite.
+    Terms beyond ``2**62`` steps saturate; NaN or infinity is a ValueError. Rounding is monotone: a
+    sum of terms in a public interval [a, b] has sensitivity ``to_lattice(b) - to_lattice(a)`` under
+    replace-one neighbours, in lattice units.
 
     Examples
     --------
@@ -130,8 +236,8 @@ def to_lattice(values: ArrayLike, step_exponent: int = -30) -> IntArray:
     """
     array = as_float_array(values, "values")
     check_finite(array, "values")
-    # Multiplying by a power of two is exact, or overflows to an infinity that saturates. A product
-    # takes a tenth of the time of ldexp, which is for powers that no double is.
+    # Multiplying by a power of two is exact, or overflows to an infinity that saturates. It takes a
+    # tenth of the time of ldexp, which is for powers beyond the doubles.
     with np.errstate(over="ignore"):
         if abs(step_exponent) < 1000:
             steps = np.rint(array * 2.0**-step_exponent)
@@ -141,22 +247,9 @@ def to_lattice(values: ArrayLike, step_exponent: int = -30) -> IntArray:
 
 
 def lattice_sum(values: ArrayLike, step_exponent: int = -30) -> int:
-    """Sum the terms exactly, in units of ``2**step_exponent``.
+    """Sum private terms exactly, as a Python integer in units of ``2**step_exponent``.
 
-    The sum is the same however the records are ordered or chunked, and its sensitivity is the true
-    one. A float sum has neither property.
-
-    Parameters
-    ----------
-    values : array-like of float
-        One term for each record. Private.
-    step_exponent : int, default=-30
-        Public.
-
-    Returns
-    -------
-    int
-        Python's integers do not overflow; sums of several blocks add up to the sum of all.
+    Unlike a float sum it does not depend on order or blocks, and has its true sensitivity.
 
     Examples
     --------
@@ -172,50 +265,26 @@ def lattice_sum(values: ArrayLike, step_exponent: int = -30) -> int:
 
 
 def lattice_laplace(value: Integers, scale: float, source: RandomSource) -> Integers:
-    r"""Add discrete Laplace noise to integers (counts, or sums in lattice units).
-
-    The noise has :math:`P(K = k) \propto e^{-|k| / \text{scale}}` on the integers, independently
-    for each element.
+    r"""Add discrete Laplace noise, :math:`P(k) \propto e^{-|k| / \text{scale}}`, to each integer.
 
     Parameters
     ----------
     value : int or ndarray of integers
-        The exact, private value. Beyond 64 bits it saturates.
+        Exact and private, in lattice units.
     scale : float
-        Public, in lattice units, positive and finite: ``sensitivity / epsilon``, where the
-        sensitivity is in lattice units and, for an array, in the L1 norm over all its elements.
+        Public, positive and finite: the L1 sensitivity over all elements, divided by epsilon.
     source : RandomSource
-        With operating-system entropy the noise is OpenDP's exact sampler. With a seeded source
-        it is the difference of two geometric variables from the ChaCha stream: the same law, on
-        the same lattice, up to the rounding of floats, but reproducible and hence not private.
+        A seeded source gives the same distribution up to rounding, reproducible and not private.
 
     Returns
     -------
     int or ndarray of int64
-        As ``value``. Sums beyond 64 bits saturate, which is post-processing.
-
-    Raises
-    ------
-    ValueError
-        If ``scale`` is not a positive finite number.
-    TypeError
-        If ``value`` is not integer.
+        Values and sums beyond 64 bits saturate.
 
     Notes
     -----
-    Neighbours: replace-one, or any relation for which ``sensitivity`` bounds the L1 distance.
-    Theorem: the release is (sensitivity / scale)-DP, pure [1]_. The integers and the exact
-    sampler are what makes it hold on a computer: a Laplace draw in floats, added to a float,
-    does not satisfy it [2]_. OpenDP's sampler follows [3]_ and has a written proof.
-
-    References
-    ----------
-    .. [1] Ghosh, A., Roughgarden, T., Sundararajan, M. (2012). Universally utility-maximizing
-       privacy mechanisms. *SIAM J. Comput.* 41(6), 1673-1693.
-    .. [2] Mironov, I. (2012). On significance of the least significant bits for differential
-       privacy. *CCS 2012*, 650-661.
-    .. [3] Canonne, C., Kamath, G., Steinke, T. (2020). The discrete Gaussian for differential
-       privacy. *NeurIPS 33*. Algorithm 2.
+    Theorem: (sensitivity / scale)-DP, pure (Ghosh, Roughgarden and Sundararajan 2012). OpenDP's
+    sampler is exact (Canonne, Kamath and Steinke 2020, algorithm 2), so it holds on a computer.
 
     Examples
     --------
@@ -227,45 +296,15 @@ def lattice_laplace(value: Integers, scale: float, source: RandomSource) -> Inte
 
 
 def lattice_gaussian(value: Integers, deviation: float, source: RandomSource) -> Integers:
-    r"""Add discrete Gaussian noise to integers (counts, or sums in lattice units).
+    r"""Add discrete Gaussian noise, :math:`P(k) \propto e^{-k^2 / (2\sigma^2)}`, to each integer.
 
-    The noise has :math:`P(K = k) \propto e^{-k^2 / (2\sigma^2)}` on the integers, independently
-    for each element.
-
-    Parameters
-    ----------
-    value : int or ndarray of integers
-        The exact, private value. Beyond 64 bits it saturates.
-    deviation : float
-        :math:`\sigma`, public, in lattice units, positive and finite: the sensitivity, in the L2
-        norm over all elements, divided by mu.
-    source : RandomSource
-        With operating-system entropy the noise is OpenDP's exact sampler. With a seeded source
-        it is drawn in floats, by rejection from discrete Laplace noise: the same law but for
-        their rounding, reproducible and hence not private.
-
-    Returns
-    -------
-    int or ndarray of int64
-        As ``value``. Sums beyond 64 bits saturate, which is post-processing.
-
-    Raises
-    ------
-    ValueError
-        If ``deviation`` is not a positive finite number.
-    TypeError
-        If ``value`` is not integer.
+    Parameters and result are as for :func:`lattice_laplace`, but that ``deviation``,
+    :math:`\sigma`, is the L2 sensitivity over all elements, divided by mu.
 
     Notes
     -----
-    Neighbours: replace-one, or any relation for which the sensitivity bounds the L2 distance.
-    Theorem: the release is :math:`\tfrac12\mu^2`-zCDP [1]_. Integers and sampler are exact, so that
-    it holds on the computer.
-
-    References
-    ----------
-    .. [1] Canonne, C., Kamath, G., Steinke, T. (2020). The discrete Gaussian for differential
-       privacy. *NeurIPS 33*. Theorem 4 and algorithm 3.
+    Theorem: :math:`\tfrac12\mu^2`-zCDP, exact on a computer (Canonne, Kamath and Steinke 2020,
+    theorem 4 and algorithm 3).
 
     Examples
     --------
@@ -276,7 +315,7 @@ def lattice_gaussian(value: Integers, deviation: float, source: RandomSource) ->
     return _noisy(value, "gaussian", positive_number("deviation", deviation), source)
 
 
-def _noisy(value: Integers, law: str, scale: float, source: RandomSource) -> Integers:
+def _noisy(value: Integers, distribution: str, scale: float, source: RandomSource) -> Integers:
     array = np.asarray(value)
     exact = array.ravel().tolist()
     # Python's integers beyond 64 bits, as lattice_sum may return, arrive as objects.
@@ -284,11 +323,11 @@ def _noisy(value: Integers, law: str, scale: float, source: RandomSource) -> Int
         raise TypeError("value must be an integer or an array of integers.")
     exact = [_saturate(v) for v in exact]
     if source.seeded:
-        draw = _geometric_difference if law == "laplace" else _by_rejection
+        draw = _geometric_difference if distribution == "laplace" else _by_rejection
         noise = draw(len(exact), scale, source.generator)
         noisy = [_saturate(v + k) for v, k in zip(exact, noise, strict=True)]
     else:
-        noisy = _opendp(law, exact, scale)
+        noisy = _opendp(distribution, exact, scale)
     if isinstance(value, np.ndarray):
         return np.asarray(noisy, dtype=np.int64).reshape(value.shape)
     return noisy[0]
@@ -298,13 +337,13 @@ def _saturate(value: int) -> int:
     return min(max(value, int(_INT64.min)), int(_INT64.max))
 
 
-def _opendp(law: str, exact: list[int], scale: float) -> list[int]:
+def _opendp(distribution: str, exact: list[int], scale: float) -> list[int]:
     import opendp.prelude as dp  # slow to import, and needed only when noise is drawn
 
     dp.enable_features("contrib")
     # T="i64": OpenDP reads a plain "int" as 32 bits.
     domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    if law == "laplace":
+    if distribution == "laplace":
         measurement = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale)
     else:
         measurement = dp.m.make_gaussian(domain, dp.l2_distance(T=float), scale)
@@ -313,8 +352,7 @@ def _opendp(law: str, exact: list[int], scale: float) -> list[int]:
 
 def _geometric_difference(n: int, scale: float, generator: np.random.Generator) -> list[int]:
     # The integer part of an exponential of mean `scale` is geometric, P(G >= k) = exp(-k/scale),
-    # and the difference of two is discrete Laplace. Python's integers, so nothing overflows.
-    # Beyond the cap every sum saturates anyway, while exponential * scale could be infinite.
+    # and the difference of two is discrete Laplace. Beyond the cap every sum saturates anyway.
     exponentials = min(scale, 2.0**512) * generator.standard_exponential((2, n))
     return [math.floor(a) - math.floor(b) for a, b in exponentials.T.tolist()]
 
@@ -328,99 +366,5 @@ def _by_rejection(n: int, deviation: float, generator: np.random.Generator) -> l
         drawn = _geometric_difference(2 * (n - len(kept)) + 8, scale, generator)
         away = (np.abs(np.array(drawn, dtype=np.float64)) - deviation**2 / scale) / deviation
         keep = generator.random(len(drawn)) < np.exp(-0.5 * away**2)
-        kept += [k for k, one in zip(drawn, keep, strict=True) if one]
+        kept += itertools.compress(drawn, keep)
     return kept[:n]
-
-
-def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> FloatArray:
-    r"""Draw a vector with density :math:`\nu(b) \propto e^{-\|b\|_2 / \text{scale}}`.
-
-    Parameters
-    ----------
-    dimension : int
-        Public number of coordinates, d, at least 1.
-    scale : float
-        Public, positive and finite: ``sensitivity / epsilon`` with the sensitivity in L2.
-    source : RandomSource
-
-    Returns
-    -------
-    ndarray of float64, shape (dimension,)
-
-    Notes
-    -----
-    Neighbours: replace-one, or any relation for which ``sensitivity`` bounds the L2 distance of
-    the released vectors. Theorem: value + b is (sensitivity / scale)-DP, pure, by the triangle
-    inequality [1]_. In polar coordinates the density is :math:`r^{d-1} e^{-r/\text{scale}}` times
-    the uniform law on the sphere, so :math:`\|b\| \sim` Gamma(d, scale), with mean d * scale, and
-    the direction is that of a standard normal vector.
-
-    The theorem is for real numbers. With operating-system entropy the doubles are those nearest to
-    a draw in :data:`~skdpsurv.dp.exact_vectors.DIGITS` digits, whose law is this one within a
-    total variation of 1e-30. But the last bits of a float sum betray its terms: add the draw of
-    :func:`~skdpsurv.dp.exact_vectors.exact_spherical_laplace` by
-    :meth:`~skdpsurv.dp.exact_vectors.ExactVector.added_to`, which rounds the sum exactly, as
-    the estimators do. A seeded source's draw is made in doubles, whose tails end: it is
-    reproducible and hence not private.
-
-    References
-    ----------
-    .. [1] Chaudhuri, K., Monteleoni, C., Sarwate, A. (2011). Differentially private empirical
-       risk minimization. *JMLR* 12, 1069-1109. Section 3.1.
-
-    Examples
-    --------
-    >>> from skdpsurv.dp import random_source, spherical_laplace
-    >>> spherical_laplace(3, 0.5, random_source(None)).shape
-    (3,)
-    """
-    dimension = positive_int("dimension", dimension)
-    scale = positive_number("scale", scale)
-    if source.exact:
-        return exact_spherical_laplace(dimension, scale, source).nearest_doubles()
-    generator = source.generator
-    radius = generator.gamma(dimension, scale)
-    length = 0.0
-    while not length > 0.0:  # in one dimension a normal draw may be exactly 0
-        normal = generator.standard_normal(dimension)
-        length = float(np.linalg.norm(normal))
-    return np.asarray(radius * (normal / length), dtype=np.float64)
-
-
-def spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -> FloatArray:
-    r"""Draw a vector of independent normal numbers.
-
-    Parameters
-    ----------
-    dimension : int
-        Public number of coordinates, at least 1.
-    deviation : float
-        Public, positive and finite: the sensitivity in L2, divided by mu.
-    source : RandomSource
-
-    Returns
-    -------
-    ndarray of float64, shape (dimension,)
-
-    Notes
-    -----
-    Neighbours: replace-one, or any relation for which the sensitivity bounds the L2 distance of the
-    released vectors. Theorem: value + draw is :math:`\tfrac12\mu^2`-zCDP [1]_, in real arithmetic.
-    How draws are made, and a sum with them must be rounded, is as for :func:`spherical_laplace`.
-
-    References
-    ----------
-    .. [1] Bun, M., Steinke, T. (2016). Concentrated differential privacy: simplifications,
-       extensions, and lower bounds. *TCC 2016-B*. Proposition 1.6.
-
-    Examples
-    --------
-    >>> from skdpsurv.dp import random_source, spherical_gaussian
-    >>> spherical_gaussian(3, 0.5, random_source(None)).shape
-    (3,)
-    """
-    dimension = positive_int("dimension", dimension)
-    deviation = positive_number("deviation", deviation)
-    if source.exact:
-        return exact_spherical_gaussian(dimension, deviation, source).nearest_doubles()
-    return np.asarray(deviation * source.generator.standard_normal(dimension), dtype=np.float64)

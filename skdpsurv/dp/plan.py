@@ -1,51 +1,164 @@
-"""A plan: a tree of measurements, made for a budget that its composition does not exceed.
+"""Measurements of private records, and plans: trees of measurements made for a budget.
 
-Leaves are measurements (:mod:`skdpsurv.dp.plan`). Nodes say how they compose
-(:mod:`skdpsurv.dp.plan`): one after another; within a total that is divided in view of what
-was released; on records that share nobody; the best of a random number of runs. A plan is made from
-public numbers alone, before anything is charged. Its guarantee is computed: what it states is the
-budget, and a delta only if a measurement needs one.
+A *noisy sum* adds up over blocks of records. It states its query, and the runner adds the noise of
+that query at its price. A *mechanism* has a theorem and noise of its own. Either may depend on
+earlier releases (``known``). Neighbours: replace-one.
+
+Nodes say how measurements compose: in sequence; within a total that is divided in view of earlier
+results; on disjoint people; the best of a random number of runs. A plan is made from public numbers
+alone, before anything is charged, and computes its guarantee.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.dp.noise import RandomSource, uniform_below
-from skdpsurv.dp.plan import Known, Measurement
 from skdpsurv.dp.privacy_cost import (
+    Concentrated,
     Cost,
     Price,
     cost_of,
     disjoint_cost,
+    epsilon_or_mu,
     random_runs_cost,
     sequential_cost,
     stated_price,
 )
+from skdpsurv.dp.references import reference
 from skdpsurv.dp.selection import RunCount
 
-#: Ridges and scales of noise that double precision can work with.
-SPAN = (1e-12, 1e12)
+#: Proof of all Gaussian noise.
+GAUSSIAN = reference("docs/proofs/gaussian", "bun-steinke", "canonne")
+#: Earlier releases and public values, by name.
+Known = Mapping[str, Any]
+#: Comparisons of neighbours: name, distance found, distance allowed.
+Distances = list[tuple[str, float, float]]
+
+
+class Query(Protocol):
+    """A question to the records, and the release of its answer."""
+
+    def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
+        """Return the exact answer with noise that hides one record at the price."""
+
+    def deviation(self, price: Price) -> float:
+        """Return the standard deviation of the noise on each number, in units of the answer."""
+
+    def distances(self, one: Any, other: Any) -> Distances:
+        """Return distances of the exact answers of neighbours, found and allowed."""
+
+
+class Measurement(ABC):
+    """One release from the records, with a ``name`` in words, and a ``price`` or a ``cost``."""
+
+    name: str
+    price: Price
+    #: Reference to the proof.
+    proof: str
+    #: Other conditions of the theorem.
+    assumptions: tuple[str, ...] = ()
+    #: As in a guarantee.
+    status: str = "proved"
+
+    @property
+    def cost(self) -> Cost:
+        """Cost of the measurement: the price, unless overridden."""
+        return cost_of(self.price)
+
+    def scales(self) -> Iterable[float]:
+        """Return public numbers that must lie in the representable range."""
+        return ()
+
+    def stated(self) -> Mapping[str, Any]:
+        """Return public numbers for the guarantee, by name."""
+        return {}
+
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        """Return distances of neighbours in the quantities of the theorem, for audits."""
+        return []
+
+    def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return estimators that it fits, with plans of their own, and their arguments."""
+        return []
+
+    @abstractmethod
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Return released values by name; those with a leading underscore are not published."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySum(Measurement):
+    """Counts, sums, means, moments: integers that add up over blocks of records.
+
+    A subclass has a query, ``asked``, or overrides :meth:`query` where that depends on ``known``.
+    """
+
+    price: Price
+
+    #: The query, if it is always the same.
+    asked: ClassVar[Query]
+    #: Proof for Laplace noise.
+    theorem: ClassVar[str] = ""
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Reference to the proof."""
+        return GAUSSIAN if isinstance(self.price, Concentrated) else self.theorem
+
+    def query(self, known: Known) -> Query:
+        """Return the query, given earlier releases."""
+        return self.asked
+
+    def query_range(self) -> Sequence[Query]:
+        """Return the extreme queries possible, before anything is released."""
+        return [self.query({})]
+
+    @abstractmethod
+    def ask(self, known: Known, records: Any) -> Any:
+        """Return the exact answer: a sum over blocks, private."""
+
+    @abstractmethod
+    def after(self, known: Known, noisy: Any) -> Mapping[str, Any]:
+        """Return results by name from the noisy answer; it never sees records."""
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        noisy = self.query(known).release(self.ask(known, records), self.price, source)
+        return self.after(known, noisy)
+
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        return self.query(known).distances(self.ask(known, one), self.ask(known, other))
+
+    def scales(self) -> Iterable[float]:
+        return [1.0 / epsilon_or_mu(self.price)]
+
+
+class Mechanism(Measurement):
+    """A measurement with its own theorem: a perturbed minimiser, a descent, a chain, a choice."""
+
+
+#: Ridges and noise scales that double precision can work with.
+REPRESENTABLE_RANGE = (1e-12, 1e12)
 
 
 class Several:
-    """What is made of nodes: what holds of each kind, as far as it is known beforehand."""
+    """Base of nodes that are made of nodes."""
 
     nodes: tuple[Node, ...]
 
     def leaves(self) -> Iterator[Measurement]:
-        """Yield the measurements."""
         for node in self.nodes:
             yield from leaves(node)
 
     def stated(self) -> dict[str, Any]:
-        """Return what each states."""
+        """Return the public numbers of all nodes."""
         return {name: value for node in self.nodes for name, value in node.stated().items()}
 
 
@@ -53,18 +166,8 @@ class Several:
 class Sequential(Several):
     """Measurements of the same records, one after another.
 
-    Parameters
-    ----------
-    nodes : tuple of Node
-    total : float, Concentrated or None, default=None
-        What they may cost together, and count for; None: what they cost.
-    name : str, default=""
-        Under which a guarantee states the total.
-
-    Raises
-    ------
-    ValueError
-        If they cost more than the total.
+    They count for their ``total``, if there is one, and may not cost more than that. A guarantee
+    states it under ``name``.
     """
 
     nodes: tuple[Node, ...]
@@ -77,19 +180,17 @@ class Sequential(Several):
 
     @property
     def cost(self) -> Cost:
-        """All together."""
+        """The total, or else the sum."""
         if self.total is not None:
             return cost_of(self.total)
         return sequential_cost(node.cost for node in self.nodes)
 
     def stated(self) -> dict[str, Any]:
-        """Return what each states, and the total."""
         if self.total is None or not self.name:
             return super().stated()
         return super().stated() | stated_price(self.name, self.total)
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Return what is released: each sees what came before."""
         found: dict[str, Any] = {}
         for node in self.nodes:
             found |= node.run({**known, **found}, records, source)
@@ -98,15 +199,9 @@ class Sequential(Several):
 
 @dataclass(frozen=True, eq=False)
 class Total(Several):
-    """Measurements that a total price is divided among, in view of what was released before.
+    """A node that ``choose`` makes within a total price, in view of earlier releases.
 
-    Parameters
-    ----------
-    total : float or Concentrated
-    choose : callable
-        Of what is known: the measurements, which may cost no more than the total together.
-    possible : tuple of Node
-        Some that may be chosen, for those who do not know yet.
+    ``possible`` holds some nodes that may be chosen, for use before anything is released.
     """
 
     total: Price
@@ -124,15 +219,14 @@ class Total(Several):
 
     @property
     def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
-        """The choice that is stated first."""
+        """The first possible choice."""
         return self.possible[:1]
 
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        """Choose, and return what is released."""
         return self.chosen(known).run(known, records, source)
 
     def chosen(self, known: Known) -> Node:
-        """Return the measurements, once it is known what was released before."""
+        """Return the node for earlier releases, or refuse one that costs or assumes too much."""
         node = self.choose(known)
         _require(node.cost, self.total)
         stated, found = (_weakest(everything(one)) for one in (self, node))
@@ -145,11 +239,8 @@ class Total(Several):
 class Disjoint(Several):
     """Measurements of records that share nobody.
 
-    Parameters
-    ----------
-    nodes : tuple of Node
-    deal : callable
-        Of all records and a source for their order: the records of each, by their number alone.
+    ``deal`` takes all records and a source for their order, and returns the records of each node.
+    It looks at their number alone.
     """
 
     nodes: tuple[Node, ...]
@@ -157,11 +248,10 @@ class Disjoint(Several):
 
     @property
     def cost(self) -> Cost:
-        """The dearest: a replaced record is in one of the sets."""
+        """The largest cost: a replaced record is in one of the sets."""
         return disjoint_cost(node.cost for node in self.nodes)
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Return what is released of each set: later ones see what came before."""
         found: dict[str, Any] = {}
         for node, own in zip(self.nodes, self.deal(records, source), strict=True):
             found |= node.run({**known, **found}, own, source)
@@ -172,16 +262,9 @@ class Disjoint(Several):
 class RandomlyMany(Several):
     """The best of a random number of runs, each of a candidate that is drawn at random.
 
-    Parameters
-    ----------
-    run_each : Node
-        What a run asks, whatever its candidate is. It is given candidates by their number, as
-        ``_drawn``, and runs each of them: of all that it releases as a list, each run has an entry.
-    n_candidates : int
-    count : RunCount
-        The law of the number of runs, which nobody may learn.
-    score : str
-        The name of the noisy number that is least for the best run.
+    ``run_each`` runs the candidates whose numbers it is given as ``_drawn``; its released lists
+    have an entry for each run. ``count`` is the distribution of the number of runs, which nobody
+    may learn. ``score`` names the noisy number that is least for the best run.
     """
 
     run_each: Node
@@ -191,22 +274,21 @@ class RandomlyMany(Several):
 
     @property
     def cost(self) -> Cost:
-        """What the best of all runs costs: how many there were does not matter."""
+        """Cost of the best run, whatever their number."""
         return random_runs_cost([self.run_each.cost], self.count)
 
     @property
     def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
-        """What a run asks."""
+        """The node that each run executes."""
         return (self.run_each,)
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Return what the best run released, and the number of its candidate, as ``best``."""
         n_runs = self.count.draw(source)
         drawn = [uniform_below(self.n_candidates, source) for _ in range(n_runs)]
         return self.best(self.run_each.run({**known, "_drawn": drawn}, records, source), drawn)
 
     def best(self, found: Mapping[str, Any], drawn: Sequence[int]) -> dict[str, Any]:
-        """Return what the best run released, of all, whose candidates have these numbers."""
+        """Return the releases of the best run, and the number of its candidate as ``best``."""
         # The first among equals: the runs are exchangeable, so that this is a fair draw.
         best = int(np.argmin(found[self.score]))
         of_best = {k: v[best] if isinstance(v, list) else v for k, v in found.items()}
@@ -217,7 +299,6 @@ Node = Measurement | Sequential | Total | Disjoint | RandomlyMany
 
 
 def _require(cost: Cost, total: Price) -> None:
-    """Refuse what costs more than a total."""
     whole = cost_of(total)
     within = cost.epsilon <= whole.epsilon
     if not whole.is_pure:
@@ -235,7 +316,7 @@ def leaves(node: Node) -> Iterator[Measurement]:
 
 
 def everything(node: Node) -> Iterator[Measurement]:
-    """Yield the measurements of a node, and of all that may be chosen in it."""
+    """Yield the measurements of a node, and of all its possible choices."""
     if isinstance(node, Measurement):
         yield node
     else:
@@ -249,30 +330,25 @@ def _weakest(measurements: Iterable[Measurement]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Measurements of all records, and what is public of them.
+    """Measurements of all records within a budget; a ValueError if they cost more.
 
     Parameters
     ----------
     tree : Node
     epsilon : float
-        What the whole may cost: this is what is stated, and charged.
+        Budget, which is stated and charged.
     allowed_delta : float, default=0.0
-        What Gaussian noise may use.
+        Delta that Gaussian noise may use.
     inputs : mapping
-        Values that the guarantee takes to be public, beside those that measurements state.
+        Public values for the guarantee, beside those that measurements state.
     assumed : tuple of str
-        What else must be true.
+        Other conditions of the guarantee.
     words : str, default=""
-        What is released; "" for the names of the measurements.
+        Name of the release; "" for the names of the measurements.
     status : str, default="proved"
-        Of the plan, should that be weaker than the measurements'.
+        Status of the plan, if weaker than the measurements'.
     known : mapping
-        What is public by name, for the measurements and beside what they release.
-
-    Raises
-    ------
-    ValueError
-        If the measurements cost more than that together.
+        Public values by name, for the measurements.
     """
 
     tree: Node
@@ -290,108 +366,78 @@ class Plan:
 
     @cached_property
     def cost(self) -> Cost:
-        """What the measurements cost together."""
+        """Cost of the measurements together."""
         return self.tree.cost
 
     @property
     def leaves(self) -> list[Measurement]:
-        """The measurements, as far as they are known beforehand."""
+        """The measurements; of choices, the first possible one."""
         return list(leaves(self.tree))
 
     @property
     def alone(self) -> Measurement | None:
-        """The measurement, where there is but one."""
+        """The only measurement, or None."""
         found = self.leaves
         return found[0] if len(found) == 1 else None
 
     @property
     def delta(self) -> float:
-        """What is used of the delta allowed: all of it, or nothing."""
+        """Delta that is used: all that is allowed, or nothing."""
         return 0.0 if self.cost.is_pure else self.allowed_delta
 
     @property
-    def rho(self) -> float | None:
-        """The price in zCDP, where all noise is Gaussian."""
-        return self.cost.rho
-
-    @property
-    def renyi(self) -> tuple[tuple[float, float], ...]:
-        """Orders and divergences of what has a curve and no rho."""
-        return self.cost.renyi
-
-    @property
     def mechanism(self) -> str:
-        """What is released, in words."""
-        return self.words or ", then ".join(_once(leaf.name for leaf in self.leaves))
-
-    @property
-    def proof(self) -> str:
-        """Where it is proved."""
-        return "; ".join(_once(leaf.proof for leaf in self.leaves if leaf.proof))
+        """Name of the release, in words."""
+        return self.words or ", then ".join(dict.fromkeys(leaf.name for leaf in self.leaves))
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What else must be true."""
+        """Conditions of the guarantee."""
         of_leaves = (text for leaf in everything(self.tree) for text in leaf.assumptions)
-        return tuple(_once([*self.assumed, *of_leaves]))
+        return tuple(dict.fromkeys([*self.assumed, *of_leaves]))
 
     def public_inputs(self) -> dict[str, Any]:
-        """Return the values that the guarantee takes to be public."""
+        """Return the public values that the guarantee states."""
         return {**self.inputs, **self.tree.stated()}
 
     def scales(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
+        """Return public numbers that must lie in the representable range."""
         return [span for leaf in self.leaves for span in leaf.scales()]
 
     def guarantee(self, status: str) -> PrivacyGuarantee:
-        """Return what the whole promises; the status is the weakest of all."""
+        """Return the guarantee; its status is the weakest of all."""
         return PrivacyGuarantee(
             epsilon=self.epsilon,
             delta=self.delta,
-            rho=self.rho,
-            renyi=self.renyi,
+            rho=self.cost.rho,
+            renyi=self.cost.renyi,
             mechanism=self.mechanism,
             status=weakest_status([status, self.status, _weakest(everything(self.tree))]),
             public_inputs=self.public_inputs(),
             assumptions=self.assumptions,
-            source=self.proof,
+            source="; ".join(dict.fromkeys(leaf.proof for leaf in self.leaves if leaf.proof)),
         )
 
     def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Return what is released of the records, by name, and what was known before.
-
-        Names with an underscore in front are of what later measurements needed to know.
-        """
+        """Return released and known values by name, but for those with a leading underscore."""
         known = {**self.known, **self.tree.run(self.known, records, source)}
         return {name: value for name, value in known.items() if not name.startswith("_")}
 
 
-def checked(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
-    """Return the plan that ``make`` makes of public numbers.
+def checked_plan(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
+    """Return the plan from ``make``, or refuse numbers that double precision cannot work with.
 
-    Parameters
-    ----------
-    make : callable
-    names : sequence of str
-        The parameters that decide, for the message.
-
-    Raises
-    ------
-    ValueError
-        If double precision cannot work with the numbers.
+    ``names`` are the parameters that decide, for the message.
     """
+    low, high = REPRESENTABLE_RANGE
     try:
         plan = make()
-        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.scales())
+        fits = all(low <= scale <= high for scale in plan.scales())
     except ArithmeticError:
         fits = False
     if not fits:
         raise ValueError(
-            f"{', '.join(names)} must be such that ridge and noise lie between {SPAN[0]:g} and "
-            f"{SPAN[1]:g}; they are too extreme for double precision."
+            f"{', '.join(names)} must be such that ridge and noise lie between {low:g} and "
+            f"{high:g}; they are too extreme for double precision."
         )
     return plan
-
-
-def _once(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(words))

@@ -1,9 +1,6 @@
-"""Private selection: pick one of finitely many public candidates by its private score.
+"""Private selection: choose a public candidate by its private score, or a number of runs, exactly.
 
-Neighbouring data sets differ in the values of one record (replace-one); the sensitivity of a score
-is a bound over all such pairs.
-
-How often to try: the truncated negative binomial law, drawn exactly.
+Neighbours: replace-one, or any relation for which the sensitivity of a score holds.
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.dp.checks import positive_number
 from skdpsurv.dp.input_errors import as_float_array, check_finite
-from skdpsurv.dp.noise import RandomSource
+from skdpsurv.dp.noise import RandomSource, uniform_below
 
 
 def permute_and_flip(
@@ -47,23 +44,15 @@ def permute_and_flip(
     int
         Index of the chosen candidate.
 
-    Raises
-    ------
-    ValueError
-        If ``scores`` is empty or holds NaN or infinity, or a parameter is out of range.
-
     Notes
     -----
-    Neighbours: replace-one, or any relation for which ``sensitivity`` holds. Theorem: epsilon-DP,
-    pure, and for every set of scores its expected score is at least the exponential mechanism's
-    ([1]_). Report-noisy-max with exponential noise has the same law ([2]_), but only in real
-    numbers: with noise in floats a candidate far behind gets probability 0 instead of a small one.
+    Theorem: epsilon-DP, pure, and the expected score is at least the exponential mechanism's for
+    every set of scores [1]_. Report-noisy-max with exponential noise has the same distribution in
+    real numbers only [2]_.
 
-    The draw is exact. Scores, epsilon and sensitivity are floats, hence rational numbers; the
-    order is a uniform permutation and each coin :math:`e^{-x}` is flipped for rational x by
-    integer arithmetic alone ([3]_, algorithm 1). No exponential is rounded, so no unlikely
-    candidate's probability is rounded to zero and huge gaps do not underflow. The running time
-    depends on the scores; it is not part of the guarantee.
+    The draw is exact: scores, epsilon and sensitivity are rational numbers, and each coin
+    :math:`e^{-x}` is flipped by integer arithmetic ([3]_, algorithm 1). The running time depends on
+    the scores and is not part of the guarantee.
 
     References
     ----------
@@ -95,36 +84,13 @@ def exponential_mechanism(
 ) -> int:
     r"""Choose candidate i with :math:`P(i) \propto \exp(\epsilon u_i / (2 \Delta))`.
 
-    Parameters
-    ----------
-    scores : array-like of shape (n_candidates,)
-        Private score of each public candidate; higher is better. Finite.
-    epsilon : float
-        Public, positive. ``numpy.inf`` returns the best candidate, the first among equals.
-    sensitivity : float
-        Public bound on how far one record can move any one score.
-    source : RandomSource
-
-    Returns
-    -------
-    int
-        Index of the chosen candidate.
-
-    Raises
-    ------
-    ValueError
-        If ``scores`` is empty or holds NaN or infinity, or a parameter is out of range.
-
-    See Also
-    --------
-    permute_and_flip : Same guarantee, never a worse expected score; the default of this package.
+    Arguments and result are as for :func:`permute_and_flip`, whose expected score is never worse.
 
     Notes
     -----
-    Neighbours: replace-one, or any relation for which ``sensitivity`` holds. Theorem: epsilon-DP,
-    pure [1]_. The draw is exact: propose a candidate uniformly, accept it with probability
-    :math:`\exp(-\epsilon (u_{\max} - u_i) / (2 \Delta))` by integer arithmetic, as in
-    :func:`permute_and_flip`, else propose again. At most ``n_candidates`` proposals are expected.
+    Theorem: epsilon-DP, pure [1]_. The draw is exact: a candidate is proposed uniformly, and
+    accepted with probability :math:`\exp(-\epsilon (u_{\max} - u_i) / (2 \Delta))`, else another is
+    proposed. At most ``n_candidates`` proposals are expected.
 
     References
     ----------
@@ -147,7 +113,7 @@ def exponential_mechanism(
 def _scaled_gaps(
     scores: ArrayLike, epsilon: float, sensitivity: float
 ) -> Sequence[Fraction | None]:
-    """Exact epsilon * (max - score) / (2 * sensitivity); None for a candidate never chosen."""
+    """Return epsilon * (max - score) / (2 * sensitivity), exactly; None for never."""
     epsilon = positive_number("epsilon", epsilon, allow_inf=True)
     sensitivity = positive_number("sensitivity", sensitivity)
     array: NDArray[Any] = np.asarray(scores)
@@ -163,27 +129,6 @@ def _scaled_gaps(
         return [Fraction(0) if i == first else None for i in range(len(values))]
     rate = Fraction(epsilon) / (2 * Fraction(sensitivity))
     return [rate * (Fraction(best) - Fraction(v)) for v in values]
-
-
-def uniform_below(bound: int, source: RandomSource) -> int:
-    """Draw uniformly from 0, ..., bound - 1, exactly: random bits, rejected beyond the bound.
-
-    Parameters
-    ----------
-    bound : int
-        Positive, of any size.
-    source : RandomSource
-
-    Returns
-    -------
-    int
-    """
-    bits = (bound - 1).bit_length()
-    n_bytes = (bits + 7) // 8
-    while True:
-        draw = int.from_bytes(source.generator.bytes(n_bytes), "big") >> (8 * n_bytes - bits)
-        if draw < bound:
-            return draw
 
 
 def _bernoulli_exp(gamma: Fraction | None, source: RandomSource) -> bool:
@@ -206,9 +151,6 @@ def _first_failure_is_odd(gamma: Fraction, source: RandomSource) -> bool:
     return place % 2 == 1
 
 
-#: Halvings of log(gamma) in the search for the gamma that gives an expected number of runs.
-_BISECTIONS = 200
-_LEAST_LOG_GAMMA = -300.0
 #: Bits of a uniform number, to begin with.
 _BITS = 128
 #: Decimal digits that rounding may spoil: exp multiplies the relative error of its argument, at
@@ -218,11 +160,11 @@ _SPARE_DIGITS = 12
 
 @dataclass(frozen=True)
 class RunCount:
-    r"""The law of K, the number of runs: truncated negative binomial, K = 1, 2, ...
+    r"""Truncated negative binomial distribution of K, the number of runs, K = 1, 2, ...
 
     .. math:: P(K = k) \propto (1 - \gamma)^k \prod_{l=0}^{k-1} \frac{l + \eta}{l + 1} .
 
-    :math:`\eta = 1` is the geometric law; :math:`\eta = 0`, as a limit, the logarithmic one,
+    :math:`\eta = 1` is the geometric one; :math:`\eta = 0`, as a limit, the logarithmic one,
     :math:`P(K = k) = (1 - \gamma)^k / (k \log(1/\gamma))`.
 
     Parameters
@@ -247,9 +189,9 @@ class RunCount:
 
     @classmethod
     def with_mean(cls, eta: float, mean: float) -> RunCount:
-        """Return the law with an expected number of runs, at least 1."""
-        low, high = _LEAST_LOG_GAMMA, 0.0
-        for _ in range(_BISECTIONS):
+        """Return the distribution with an expected number of runs, at least 1."""
+        low, high = -300.0, 0.0  # log(gamma)
+        for _ in range(200):
             middle = 0.5 * (low + high)
             # The expectation falls as gamma grows.
             low, high = (middle, high) if cls(eta, math.exp(middle)).mean > mean else (low, middle)
@@ -277,9 +219,8 @@ class RunCount:
     def draw(self, source: RandomSource) -> int:
         r"""Draw K exactly, in a time proportional to K.
 
-        A uniform number is drawn, and K is where the distribution function first exceeds it. Both
-        are known between integers, in units of :math:`2^{-b}`; where these do not tell, which has
-        a probability of about :math:`K^2 2^{-b}`, there are twice as many bits of both.
+        K is where the distribution function first exceeds a uniform number. Both are known between
+        integers, in units of :math:`2^{-b}`; the bits are doubled where these do not decide.
         """
         bits, uniform = _BITS, uniform_below(2**_BITS, source)
         while (k := self._place(uniform, bits)) is None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.dp import zcdp
+from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.checks import list_of, positive
 from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.plan import Plan, Sequential
@@ -161,7 +161,7 @@ def hybrid_plan(
             "method": method,
             "n_cells": cells,
             "epsilon_counts": tuple(one.price for one in counted),
-            f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(zcdp.amount, rounds)),
+            f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(cost.epsilon_or_mu, rounds)),
             "candidate_sizes": sizes,
         },
         assumed=ASSUMPTIONS,
@@ -175,12 +175,12 @@ def _rounds(
 ) -> tuple[Price, ...]:
     """Return the prices of rounds of residuals that share all of a budget."""
     if delta and math.isfinite(epsilon):
-        (whole,) = zcdp.parts(epsilon, delta, (1.0,))
+        (whole,) = cost.split_gaussian(epsilon, delta, (1.0,))
         if noise(whole) < noise(budget):
             # Squares of mus of several rounds add up.
-            of_two = noise(zcdp.part(whole, math.sqrt(0.5)))
+            of_two = noise(cost.share_of(whole, math.sqrt(0.5)))
             number = rounds_of_residuals(of_two, GAUSSIAN_ROUNDS)
-            return (zcdp.part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
+            return (cost.share_of(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
     number = rounds_of_residuals(noise(budget / 2.0), ROUNDS)
     return (budget / number / MARGIN,) * number
 
@@ -206,7 +206,7 @@ def cell_number(n_private: int, n_public: int, n_columns: int, epsilon: float) -
 
 def noise_of_moments(n_private: int, n_columns: int, bound: float, price: Price) -> float:
     """Return the standard deviation of one moment's noise."""
-    epsilon = zcdp.as_laplace(price, n_columns + 1)
+    epsilon = cost.as_laplace(price, n_columns + 1)
     return math.sqrt(n_columns + 2) * 2.0 * bound / (epsilon * n_private)
 
 

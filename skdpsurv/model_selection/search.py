@@ -202,13 +202,13 @@ class PrivateSearchCV(BestModel, released=False):
     """
 
     _rules: ClassVar[dict[str, checks.Check]] = {
-        "estimator": checks.by(_check_estimator),
-        "param_grid": checks.later,
+        "estimator": checks.custom(_check_estimator),
+        "param_grid": checks.unchecked,
         "n_candidates": checks.optional(checks.integer()),
         "delta": checks.number_in(0.0, 1.0, closed="left"),
         "strategy": checks.word_or((RepeatedRuns, DisjointParts), *strategies.STRATEGIES),
         "refit": checks.optional(checks.number_in(0.0, 1.0, closed="neither")),
-        "scoring": checks.later,
+        "scoring": checks.unchecked,
         "n_jobs": checks.workers,
         "verbose": checks.verbosity,
     }

@@ -144,7 +144,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),
         "bounds": required("the public range of each column.", list_of(RANGE)),
         "n_bins": checks.one_or_list_of(integer()),
-        "outcome": required("the classes, or the public range of the outcome.", checks.later),
+        "outcome": required("the classes, or the public range of the outcome.", checks.unchecked),
     }
 
     def __init__(

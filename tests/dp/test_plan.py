@@ -253,7 +253,7 @@ class TestRandomlyMany:
     def test_gaussian_runs_have_a_curve_and_no_rho(self):
         rho = run_rho(1.0, 1e-6, self.COUNT)
         plan = Plan(self.tries(Concentrated(math.sqrt(2.0 * rho) * (1.0 - 1e-9))), 1.0, 1e-6)
-        assert plan.rho is None
+        assert plan.cost.rho is None
         assert plan.delta == 1e-6
         np.testing.assert_allclose(plan.renyi, search_curve(rho, self.COUNT), rtol=1e-6)
         with pytest.raises(ValueError, match="no more than"):

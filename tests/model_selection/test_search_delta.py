@@ -89,11 +89,11 @@ class TestPrice:
 
     def test_a_price_that_is_not_met_is_refused(self, wide, monkeypatch):
         """Should an estimator ever promise less than it was given to spend."""
-        from skdpsurv.dp import measurement
+        from skdpsurv.dp import privacy_cost
         from skdpsurv.model_selection import strategies
 
         def generous(rho, delta):
-            return measurement.Spend(2.0 * measurement.spend_of(rho, delta).epsilon, delta)
+            return privacy_cost.Spend(2.0 * privacy_cost.spend_of(rho, delta).epsilon, delta)
 
         monkeypatch.setattr(strategies, "spend_of", generous)
         with pytest.raises(ValueError, match="at the price that it is given"):

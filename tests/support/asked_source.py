@@ -15,15 +15,16 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from skdpsurv.dp import noise, random, selection
+from skdpsurv.dp import RandomSource, noise, random_source, selection, uniform_below
 from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
-from skdpsurv.dp.noise import NOISE, RandomSource
 from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
 from skdpsurv.published import weibull
 from tests.fence.places import find
+
+NOISE = find("NOISE")
 
 
 class Draw(NamedTuple):
@@ -193,8 +194,8 @@ def _independent(honest: Any, *arguments: Any) -> Any:
 INSTEAD = {
     noise.lattice_laplace: _lattice("discrete Laplace"),
     noise.lattice_gaussian: _lattice("discrete Gaussian"),
-    random.exact_spherical_laplace: _vector("Laplace on a vector"),
-    random.exact_spherical_gaussian: _vector("Gaussian on a vector"),
+    find("exact_spherical_laplace"): _vector("Laplace on a vector"),
+    find("exact_spherical_gaussian"): _vector("Gaussian on a vector"),
     selection.permute_and_flip: _choice("permute-and-flip"),
     selection.exponential_mechanism: _choice("exponential mechanism"),
     vector_noise.draw_noise: _stated_vector,
@@ -207,7 +208,7 @@ INSTEAD = {
     Problem.task: _problem,
     find("HazardChain").states: _chain,
     run_count.RunCount.draw: _independent,
-    selection.uniform_below: _independent,
+    uniform_below: _independent,
     weibull.PublishedLadder.place: _independent,
     weibull.NoisyEstimates._estimates: _independent,
 }
@@ -269,7 +270,7 @@ def asked_instead(answers: AskedPart) -> Iterator[None]:
     token = _ANSWERS.set(answers)
     try:
         with ExitStack() as stack:
-            stack.enter_context(otherwise(random.random_source, _source))
+            stack.enter_context(otherwise(random_source, _source))
             for function, instead in INSTEAD.items():
                 stack.enter_context(otherwise(function, _if_asked(instead)))
             yield

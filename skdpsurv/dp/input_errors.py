@@ -1,23 +1,12 @@
-"""Refusals and warnings that tell nothing of a record.
+"""Errors and warnings that tell nothing of a record.
 
-What other packages call a parameter, and what it is here: for messages.
+Calls of foreign code are guarded, since its errors may quote a record. Cells are recognised by
+their exact type: an object of another type, a subclass included, may raise anything.
 
-Types of cells that answer for themselves, by exact terms.
-
-An object of another type, a subclass included, may say of itself what it likes, and warn or raise
-what it likes: of NumPy's conversions, ``float(cell)`` is a method of the record's own.
-
-No warning may tell of private records, or of how often something was done with them.
-
-Filters of warnings belong to the process: ``warnings.catch_warnings`` in one thread undoes what
-another has set. The filters here are added and taken away by themselves, by the first who needs
-them and the last, and hold for some threads alone: those inside of :func:`silence`, and those that
-were started meanwhile, which inner estimators and joblib do. All other threads warn as ever.
-
-What remains is out of reach, as filters are nobody's own: another thread that, at the same time,
-records warnings, or leaves a ``catch_warnings`` that it entered before (docs/user_guide/limits).
-
-Refusals that say what rule was broken and nothing of the record that broke it.
+Filters of warnings belong to the process; ``warnings.catch_warnings`` in one thread undoes those of
+another. The filters here hold for threads inside of :func:`suppressed_warnings`, and for threads
+started meanwhile. They fail where another thread records warnings at the same time, or leaves a
+``catch_warnings`` that it entered before (docs/user_guide/limits).
 """
 
 from __future__ import annotations
@@ -33,17 +22,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from functools import cache
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, special
 from sklearn.base import BaseEstimator
 
-#: By the name elsewhere: the name here, and what else to know. Said where there is one of the name.
+from skdpsurv.dp.types import FloatArray
+
+#: Parameters of other packages: the name here, and a remark.
 OTHERS = {
     "penalizer": ("alpha", ""),
     "C": ("alpha", ", which grows as C falls"),
@@ -55,7 +45,7 @@ OTHERS = {
     "budget": ("epsilon", ", and accountant for what several fits may spend"),
     "seed": ("random_state", ""),
 }
-#: By names elsewhere: what to do.
+#: Parameters of other packages that are not needed here, and why.
 _REASONS = {
     "sample_weight weights weights_col": "nothing: a weight would change what one record can move",
     "duration_col event_col durations event_observed": (
@@ -68,10 +58,10 @@ _REASONS = {
 REASONS = {name: reason for names, reason in _REASONS.items() for name in names.split()}
 
 
-def instead_of(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
-    """Return a sentence about a parameter that is none of these; "" if there is nothing to say.
+def suggestion(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
+    """Return a sentence about an unknown parameter, or "".
 
-    Where ``names`` are those of a method, ``made_with`` are those of the constructor.
+    ``names`` are those that the method has; ``made_with`` those of the constructor.
     """
     known = [*names, *made_with]
     if name in made_with:
@@ -88,7 +78,7 @@ def instead_of(name: str, names: Collection[str], made_with: Collection[str] = (
 
 
 def with_suggestions(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a constructor or ``fit`` say what an unknown keyword is called here."""
+    """Let a constructor or ``fit`` suggest a name for an unknown keyword."""
     kinds = inspect.signature(method).parameters
     takes_all = any(kind.kind is kind.VAR_KEYWORD for kind in kinds.values())
 
@@ -96,69 +86,56 @@ def with_suggestions(method: Callable[..., Any]) -> Callable[..., Any]:
     def checked(self: Any, *args: Any, **given: Any) -> Any:
         for name in given:
             if name not in kinds and not takes_all:
-                raise TypeError(unknown(type(self), method.__name__, name, list(kinds)[1:]))
+                raise TypeError(
+                    unknown_parameter(type(self), method.__name__, name, list(kinds)[1:])
+                )
         return method(self, *args, **given)
 
     return checked
 
 
-def unknown(kind: type, method: str, name: str, names: Collection[str]) -> str:
-    """Return what is said of a keyword that a constructor or another method does not have."""
+def unknown_parameter(kind: type, method: str, name: str, names: Collection[str]) -> str:
+    """Return the error message for an unknown keyword of a constructor or another method."""
     if method == "__init__":
-        return f"{kind.__name__} has no parameter {name!r}.{instead_of(name, names)}"
-    said = instead_of(name, names, list(inspect.signature(kind).parameters))
+        return f"{kind.__name__} has no parameter {name!r}.{suggestion(name, names)}"
+    said = suggestion(name, names, list(inspect.signature(kind).parameters))
     return f"{method} of {kind.__name__} has no parameter {name!r}.{said}"
 
 
-#: Truth values are none, and spans of time, which NumPy counts among the integers.
+#: Without bools, and without NumPy's time spans, which count among its integers.
 NUMBERS: frozenset[type] = frozenset({int, float}) | {
     kind
     for kind in np.sctypeDict.values()
     if issubclass(kind, np.integer | np.floating) and not issubclass(kind, np.timedelta64)
 }
 FLOATS = frozenset(kind for kind in NUMBERS if issubclass(kind, float | np.floating))
-WHOLE = frozenset(kind for kind in NUMBERS if issubclass(kind, int | np.integer))
-#: What double precision has a number for.
+INTEGERS = frozenset(kind for kind in NUMBERS if issubclass(kind, int | np.integer))
+#: Types that double precision has a number for.
 REAL = NUMBERS | {bool, np.bool_, Decimal, Fraction}
 TEXT: frozenset[type] = frozenset({str, np.str_})
 MISSING: frozenset[type] = frozenset({type(None), type(pd.NA), type(pd.NaT)})
-#: NumPy's own rules say which text is a number.
+#: Types in a matrix of numbers; NumPy decides which text is a number.
 MATRIX = REAL | TEXT | MISSING | {bytes, np.bytes_}
 
 
 def all_of(types: frozenset[type], cells: Iterable[Any]) -> bool:
-    """Say whether each cell is of one of the types itself; nothing is asked of any cell."""
-    known = _identities(types)
+    """Return whether each cell is of one of the types itself, without asking any cell."""
+    # By identity: a metaclass may redefine ==.
+    known = frozenset(map(id, types))
     return all(id(type(cell)) in known for cell in cells)
 
 
-@cache
-def _identities(types: frozenset[type]) -> frozenset[int]:
-    # A class of classes may make of == what it likes.
-    return frozenset(map(id, types))
-
-
 def refuse_foreign_cells(X: Any) -> None:
-    """Refuse a matrix with a cell of another type than a matrix of numbers may hold.
-
-    Parameters
-    ----------
-    X : object
-        Arrays of objects, frames of pandas with such columns, and lists are looked through.
-
-    Raises
-    ------
-    TypeError
-    """
-    if not all(all_of(MATRIX, cells) for cells in _objects(X)):
+    """Raise TypeError for a cell of a type that a matrix of numbers may not hold."""
+    if not all(all_of(MATRIX, cells) for cells in _object_cells(X)):
         raise TypeError(
             "X must hold plain numbers alone: as of float, each argument must be a string or a "
             "real number, and of no class of its own."
         )
 
 
-def _objects(X: Any) -> Iterable[Iterable[Any]]:
-    """Return what is not of a type of NumPy's, in several parts."""
+def _object_cells(X: Any) -> Iterable[Iterable[Any]]:
+    """Return the cells that are not of NumPy's own types, in several parts."""
     if isinstance(X, list | tuple):
         return [_listed(row) if isinstance(row, list | tuple | np.ndarray) else () for row in X]
     if isinstance(X, pd.DataFrame):
@@ -177,24 +154,24 @@ def _listed(cells: Any) -> Iterable[Any]:
 #: joblib's own threads outlive a search, and warn of how many jobs there were.
 _JOBLIB = r"joblib(\.|$)"
 _LOCK = threading.RLock()
-#: What each thread asks for, innermost last: an action, and categories that are spared.
-_HERE = threading.local()
-#: How many are silent in this process, who was there before, and how warnings were shown.
+#: Requests of each thread, innermost last: an action, and categories that are spared.
+_thread = threading.local()
+#: Open requests of the process, threads that were there before, and how warnings were shown.
 _process = SimpleNamespace(depth=0, bystanders=frozenset(), shown=warnings.showwarning)
 
 
 def _action(category: type[Warning]) -> str | None:
-    """Return what becomes of a warning of this thread: "ignore", "error", or None for as ever."""
-    asked = getattr(_HERE, "asked", None)
-    if asked:
-        action, spared = asked[-1]
+    """Return "ignore" or "error" for a warning of this thread, or None for no change."""
+    requests = getattr(_thread, "requests", None)
+    if requests:
+        action, spared = requests[-1]
         return None if issubclass(category, spared) else action
     helper = _process.depth > 0 and threading.current_thread() not in _process.bystanders
     return "ignore" if helper else None
 
 
 class _InThread(type):
-    """Of categories that take in, for a filter, every warning that a thread may not give."""
+    """Metaclass of categories to which a warning belongs if its thread has this action."""
 
     action: str
 
@@ -225,7 +202,7 @@ _FILTERS = [
 
 
 def _show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-    """Show a warning, if its thread may give it: for filters that others have put before ours."""
+    """Show a warning if its thread may give it, for filters that others put before ours."""
     action = _action(category)
     if action == "error" and isinstance(message, Warning):  # as it always is
         raise message
@@ -234,7 +211,6 @@ def _show(message: Warning | str, category: type[Warning], *args: Any, **kwargs:
 
 
 def _put_in_place() -> None:
-    """Put our filters in front, and our function in place, wherever they are not."""
     if list(warnings.filters[: len(_FILTERS)]) != _FILTERS:
         warnings.filterwarnings("ignore", module=_JOBLIB)
         warnings.simplefilter("error", _Raised)
@@ -253,19 +229,19 @@ def _take_away() -> None:
 
 
 @contextmanager
-def _asking(action: str, spared: tuple[type[Warning], ...]) -> Iterator[None]:
-    if not hasattr(_HERE, "asked"):
-        _HERE.asked = []
+def _requesting(action: str, spared: tuple[type[Warning], ...]) -> Iterator[None]:
+    if not hasattr(_thread, "requests"):
+        _thread.requests = []
     with _LOCK:
         if _process.depth == 0:
             _process.bystanders = frozenset(threading.enumerate())
         _process.depth += 1
         _put_in_place()
-    _HERE.asked.append((action, spared))
+    _thread.requests.append((action, spared))
     try:
         yield
     finally:
-        _HERE.asked.pop()
+        _thread.requests.pop()
         with _LOCK:
             _process.depth -= 1
             if _process.depth == 0:
@@ -274,31 +250,21 @@ def _asking(action: str, spared: tuple[type[Warning], ...]) -> Iterator[None]:
 
 
 @contextmanager
-def silence(*spared: type[Warning]) -> Iterator[None]:
-    """Drop the warnings of this thread and of those that it starts, whatever filters there are.
-
-    Parameters
-    ----------
-    *spared : type of Warning
-        Categories that are treated as ever.
-    """
-    with _asking("ignore", spared):
+def suppressed_warnings(*spared: type[Warning]) -> Iterator[None]:
+    """Drop warnings of this thread and of threads that it starts, but for spared categories."""
+    with _requesting("ignore", spared):
         yield
 
 
 @contextmanager
 def warnings_as_errors() -> Iterator[None]:
     """Raise the warnings of this thread, and of no other."""
-    with _asking("error", ()):
+    with _requesting("error", ()):
         yield
 
 
-def attempted(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what foreign code makes of private records; None if it raises anything at all.
-
-    What it raises may speak of a record, and so may that it ends the program. Whoever sits in front
-    of the program may still interrupt it.
-    """
+def call_or_none(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call foreign code on private records; return None if it raises anything but an interrupt."""
     try:
         return function(*arguments)
     except KeyboardInterrupt:
@@ -307,7 +273,6 @@ def attempted(function: Callable[..., Any], *arguments: Any) -> Any:
         return None
 
 
-#: What is said of whatever has not rows and columns.
 NO_TABLE = (
     "Expected 2D array: X must have shape (n_samples, n_features). Reshape your data with "
     "array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single record."
@@ -315,53 +280,46 @@ NO_TABLE = (
 _NO_NUMBERS = "X must be a two-dimensional array of real numbers."
 
 
-class RefusedValueError(ValueError):
-    """A value has no place in the public domain: said in words that show none of it."""
+class InputValueError(ValueError):
+    """An input has no place in the public domain; the message shows none of it."""
 
 
-def step_of_callers(step: Callable[[], Any], message: str) -> Any:
-    """Return what a step of the caller's own gives, or raise RefusedValueError with a message.
-
-    What it raises itself may quote a record.
-    """
-    found = attempted(lambda: (step(),))
+def call_user_step(step: Callable[[], Any], message: str) -> Any:
+    """Return the result of a user's step, or raise InputValueError: its own may quote a record."""
+    found = call_or_none(lambda: (step(),))
     if found is None:
-        raise RefusedValueError(message)
+        raise InputValueError(message)
     return found[0]
 
 
 def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a validation, such as scikit-learn's; its errors may quote a record, so ours are raised.
+    """Call a validation, such as scikit-learn's, and replace errors, which may quote a record.
 
-    What scikit-learn says of made-up records with the same shape and names is raised as it is.
-
-    Raises
-    ------
-    ValueError, TypeError
+    Errors that scikit-learn raises for placeholder records of the same shape and names are kept.
     """
     try:
-        with silent_arithmetic():
+        with suppressed_float_errors():
             return function(*args, **options)
-    except (KeyboardInterrupt, RefusedValueError):
+    except (KeyboardInterrupt, InputValueError):
         raise
     except BaseException as error:  # an object's own conversion may raise what it likes
         kind = TypeError if isinstance(error, TypeError) else ValueError
     # Outside the handler, so that no chained error holds the text.
     if function.__module__.startswith("sklearn."):
-        same = [one if isinstance(one, BaseEstimator) else _made_up(one) for one in args]
-        if not any(one is None for one in same):
+        same = [arg if isinstance(arg, BaseEstimator) else _placeholder(arg) for arg in args]
+        if not any(arg is None for arg in same):
             function(*same, **options)
-    tables = [X for X in args if _made_up(X) is not None or sparse.issparse(X)]
-    raise kind(_fault(tables[-1]) if tables else NO_TABLE)
+    tables = [X for X in args if _placeholder(X) is not None or sparse.issparse(X)]
+    raise kind(_table_error(tables[-1]) if tables else NO_TABLE)
 
 
-def _made_up(X: Any) -> Any:
-    """Return zeros of a table's shape, with the names of its columns; None if it is none."""
+def _placeholder(X: Any) -> Any:
+    """Return zeros with the shape and column names of a table; None if X is no table."""
     if isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple | np.ndarray):
         return np.zeros((len(X), len(X[0])))
     framed = _is_frame(X)
     shape = X.shape if framed or isinstance(X, np.ndarray) else ()
-    zeros = attempted(np.zeros, shape) if len(shape) == 2 else None
+    zeros = call_or_none(np.zeros, shape) if len(shape) == 2 else None
     return pd.DataFrame(zeros, columns=X.columns) if framed and zeros is not None else zeros
 
 
@@ -369,47 +327,46 @@ def _is_frame(X: Any) -> bool:
     return hasattr(type(X), "columns") and hasattr(type(X), "shape")
 
 
-def _fault(X: Any) -> str:
-    """Say what is wrong with a table."""
+def _table_error(X: Any) -> str:
+    """Return what is wrong with a table."""
     if sparse.issparse(X):
         return "Sparse data was passed for X, but dense data is required. Use '.toarray()'."
-    cells: NDArray[Any] | None = attempted(np.asarray, X)
+    cells: NDArray[Any] | None = call_or_none(np.asarray, X)
     if cells is None or cells.ndim != 2:
         return _NO_NUMBERS
     if cells.dtype.kind == "c":
         return "Complex data not supported: X must be real."
     for holds, message in _FAULTS.items():
-        found = [j for j, column in enumerate(cells.T) if attempted(holds, column)]
+        found = [j for j, column in enumerate(cells.T) if call_or_none(holds, column)]
         if found:
             return message.format(columns=_named(X, found))
     return _NO_NUMBERS
 
 
-def _named(X: Any, places: list[int]) -> str:
-    names = [X.columns[j] for j in places] if _is_frame(X) else []
+def _named(X: Any, indices: list[int]) -> str:
+    names = [X.columns[j] for j in indices] if _is_frame(X) else []
     if not names or not all_of(TEXT, names):
         return "at least one column"
     return f"column{'s' if len(names) > 1 else ''} {', '.join(map(repr, map(str, names)))}"
 
 
 def _has_text(column: NDArray[Any]) -> bool:
-    return any(all_of(TEXT, [cell]) and attempted(float, cell) is None for cell in column.tolist())
-
-
-def _has_missing(column: NDArray[Any]) -> bool:
-    return bool(np.any(pd.isna(column)))
+    return any(
+        all_of(TEXT, [cell]) and call_or_none(float, cell) is None for cell in column.tolist()
+    )
 
 
 def _has_infinity(column: NDArray[Any]) -> bool:
     return not np.all(np.isfinite(column.astype(np.float64)))
 
 
-_FAULTS = {
+#: Tests of a column, and what is wrong with a table where one holds.
+_FAULTS: dict[Callable[[NDArray[Any]], Any], str] = {
     _has_text: (
         "X must be numeric, got text in {columns}. columns=PublicColumns({{...}}) makes indicators "
         "of categories that are public; those found in the data are not."
     ),
-    _has_missing: (
+    lambda column: np.any(pd.isna(column)): (
         "Input X contains NaN: missing values are not accepted, and found in {columns}. "
         "columns=PublicColumns({{...}}) says what they count as: the middle of public bounds, or a "
         "category of their own. Rows must not be dropped for what they hold, nor cells filled in "
@@ -420,8 +377,8 @@ _FAULTS = {
 
 
 @contextmanager
-def silent_arithmetic() -> Iterator[None]:
-    """Keep floating-point events from raising or warning, whatever NumPy and SciPy were told.
+def suppressed_float_errors() -> Iterator[None]:
+    """Keep floating-point errors of NumPy and SciPy from raising or warning.
 
     Past the charge of a fit nothing but its release may depend on the records.
     """
@@ -431,14 +388,46 @@ def silent_arithmetic() -> Iterator[None]:
 
 
 def refuse_masked(values: object, name: str) -> None:
-    """Refuse a masked array: NumPy would use what is under the mask.
-
-    Raises
-    ------
-    ValueError
-        If ``values`` is a masked array.
-    """
+    """Raise ValueError for a masked array: NumPy would use the values under the mask."""
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(
             f"{name} must not be a masked array: what is under the mask would be used."
+        )
+
+
+def check_finite(X: ArrayLike, name: str) -> None:
+    """Raise ValueError for NaN or infinity; the message names the argument alone."""
+    if not np.all(np.isfinite(as_float_array(X, name))):
+        raise ValueError(
+            f"{name} contains NaN or infinity; replace missing values with public constants "
+            "before fitting."
+        )
+
+
+def as_float_array(values: ArrayLike, name: str) -> FloatArray:
+    """Return values as float64; the ValueError for what is no number quotes none of them."""
+    array: NDArray[Any] | None = call_or_none(np.asarray, values)
+    floats: FloatArray | None = None
+    if array is not None and (
+        array.dtype.kind in "biuf"
+        or (array.dtype.kind == "O" and all_of(MATRIX, array.ravel().tolist()))
+    ):
+        # Long doubles overflow to infinity; text may be no number.
+        with np.errstate(all="ignore"):
+            floats = call_or_none(np.asarray, array, np.float64)
+    if floats is None:
+        raise ValueError(f"{name} must be an array of real numbers.")
+    return floats
+
+
+#: Products of larger numbers may overflow.
+LARGEST_UNCLIPPED = 1e100
+
+
+def check_unclipped(rows: FloatArray, name: str) -> None:
+    """Raise ValueError for numbers beyond 1e100, in a fit without privacy, which clips nothing."""
+    if max(rows.max(initial=0.0), -rows.min(initial=0.0)) > LARGEST_UNCLIPPED:
+        raise ValueError(
+            f"{name} must be within {LARGEST_UNCLIPPED:g} with epsilon=inf, where nothing is "
+            "clipped."
         )

@@ -1,0 +1,225 @@
+r"""Noise on vectors, drawn in many decimals and added exactly.
+
+Neighbours: replace-one, or any relation for which the stated L2 sensitivity holds.
+
+Theorem (docs/proofs/noise, "The program's noise"): noise is drawn in :data:`DIGITS` decimals from
+independent fair bits, and its sum with a private vector is rounded to a public lattice exactly. The
+rounded sum has the distribution of the ideal one, in real numbers, within a total variation of
+:math:`10^{-30}`, for up to :math:`6 \cdot 10^5` coordinates. A mechanism that is
+:math:`\epsilon`-private in real arithmetic is :math:`(\epsilon, (1 + e^\epsilon) 10^{-30})`-private
+as a program, for each such sum.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdpsurv.dp.checks import positive_int, positive_number
+from skdpsurv.dp.noise import RandomSource
+from skdpsurv.dp.types import FloatArray
+
+#: Returns so many independent fair bits, as a non-negative integer.
+Bits = Callable[[int], int]
+
+#: Random bits in each uniform number.
+BITS = 320
+#: Digits of each operation. 2^-320 is about 10^-96.
+DIGITS = 110
+#: Digits after the point of a drawn vector, in units of its scale.
+PLACES = 100
+#: Total variation from the ideal distribution that the theorem allows, up to MOST_COORDINATES.
+TOTAL_VARIATION = 1e-30
+MOST_COORDINATES = 6 * 10**5
+#: Noisy vectors that the least delta allows for: more than 200 of the longest chains.
+MOST_VECTORS = 10**6
+# Traps are off and exponents unlimited, as no outcome may be an error.
+_CONTEXT = decimal.Context(
+    DIGITS, decimal.ROUND_HALF_EVEN, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=[]
+)
+_WHOLE = 1 << BITS
+_SQUARE = decimal.Decimal(_WHOLE * _WHOLE)  # exact, in more digits than DIGITS
+_TEN = 10**PLACES
+
+
+def program_delta(epsilon: float) -> float:
+    r"""Return what one noisy vector adds to delta: :math:`(1 + e^\epsilon) 10^{-30}`, at most 1."""
+    return min(1.0, TOTAL_VARIATION * (1.0 + math.exp(min(epsilon, 700.0))))
+
+
+def require_delta(epsilon: float, delta: float) -> None:
+    """Refuse a delta below ten times what ``MOST_VECTORS`` noisy vectors may add to it."""
+    least = 10.0 * MOST_VECTORS * program_delta(epsilon)
+    if delta < least:
+        rule = f"0 or at least {least:.2g}" if least < 1.0 else "0"
+        raise ValueError(
+            f"delta must be {rule} at epsilon={epsilon:g}: the noise of a program is within a "
+            f"distance of its law, and no nearer; got {delta:g}."
+        )
+
+
+def require_theorem(dimension: int) -> None:
+    """Refuse vectors too long for the theorem; plans ask before anything is charged."""
+    if dimension > MOST_COORDINATES:
+        raise ValueError(
+            f"columns and classes must be so few that a vector with noise has at most "
+            f"{MOST_COORDINATES:,} numbers, for which its law is proved; got {dimension:,}."
+        )
+
+
+@dataclass(frozen=True)
+class ExactVector:
+    """A private vector of rational numbers, ``multiples * scale / 10^PLACES``; scale is public."""
+
+    multiples: list[int]
+    scale: float
+
+    def nearest_doubles(self) -> FloatArray:
+        """Return the doubles nearest to the numbers."""
+        top, bottom = self.scale.as_integer_ratio()
+        return np.array([_quotient(k * top, bottom * _TEN) for k in self.multiples])
+
+    def added_to(self, values: FloatArray, step: float) -> FloatArray:
+        """Round values plus this vector to multiples of a public power of two, exactly.
+
+        Ties go to even, zero is +0.0, and values that are not finite stay as they are. Multiples
+        beyond 2^53 steps become the nearest double.
+        """
+        top, bottom = self.scale.as_integer_ratio()
+        step_top, step_bottom = step.as_integer_ratio()
+
+        def rounded(value: float, k: int) -> float:
+            if not math.isfinite(value):
+                return value
+            over, under = value.as_integer_ratio()
+            # (over / under + k top / (bottom 10^PLACES)) / step
+            sum_over = (over * bottom * _TEN + k * top * under) * step_bottom
+            nearest = _round_half_even(sum_over, under * bottom * _TEN * step_top)
+            return _quotient(nearest * step_top, step_bottom)
+
+        return np.array([rounded(float(v), k) for v, k in zip(values, self.multiples, strict=True)])
+
+
+def exact_spherical_laplace(dimension: int, scale: float, source: RandomSource) -> ExactVector:
+    r"""Draw a vector of density :math:`\propto e^{-\|b\|_2 / \text{scale}}` in many digits.
+
+    The radius is :math:`-\log \prod_{i=1}^d U_i` scales, a Gamma variable of shape d; the direction
+    is that of a standard normal vector, in one dimension a sign.
+    """
+    require_theorem(dimension)
+    bits = source.bits
+    with decimal.localcontext(_CONTEXT):
+        # Uniform numbers on the multiples of 2^-BITS in (0, 1].
+        uniform = (decimal.Decimal(bits(BITS) + 1) / _WHOLE for _ in range(dimension))
+        radius = -math.prod(uniform, start=decimal.Decimal(1)).ln()
+        if dimension == 1:
+            return _exact_vector([radius if bits(1) else -radius], scale)
+        normal = _normals(dimension, bits)
+        stretch = radius / sum((z * z for z in normal), decimal.Decimal(0)).sqrt()
+        return _exact_vector([stretch * z for z in normal], scale)
+
+
+def exact_spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -> ExactVector:
+    """Draw a vector of independent normal numbers in many digits."""
+    require_theorem(dimension)
+    with decimal.localcontext(_CONTEXT):
+        return _exact_vector(_normals(dimension, source.bits), deviation)
+
+
+def _normals(n: int, bits: Bits) -> list[decimal.Decimal]:
+    """Return n normal numbers, by Marsaglia's polar method."""
+    drawn: list[decimal.Decimal] = []
+    while len(drawn) < n:
+        # The middles of the cells of a square: odd multiples of 2^-BITS between -1 and 1.
+        x, y = 2 * bits(BITS) + 1 - _WHOLE, 2 * bits(BITS) + 1 - _WHOLE
+        square = x * x + y * y  # exact
+        if square < _WHOLE * _WHOLE:
+            s = square / _SQUARE
+            stretch = (-2 * s.ln() / s).sqrt() / _WHOLE
+            drawn += [stretch * x, stretch * y]
+    return drawn[:n]
+
+
+def _exact_vector(numbers: list[decimal.Decimal], scale: float) -> ExactVector:
+    """Cut numbers off after PLACES digits."""
+    return ExactVector([int(number.scaleb(PLACES)) for number in numbers], scale)
+
+
+def _round_half_even(over: int, under: int) -> int:
+    """Return the integer nearest to over / under, for under > 0."""
+    nearest, rest = divmod(over, under)
+    return nearest + (2 * rest > under or (2 * rest == under and nearest % 2 == 1))
+
+
+def _quotient(over: int, under: int) -> float:
+    """Return the double nearest to a quotient, or the largest double."""
+    try:
+        return over / under
+    except OverflowError:
+        return sys.float_info.max if over > 0 else -sys.float_info.max
+
+
+def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> FloatArray:
+    r"""Draw a vector with density :math:`\nu(b) \propto e^{-\|b\|_2 / \text{scale}}`.
+
+    Parameters
+    ----------
+    dimension : int
+        Public number of coordinates, d, at least 1.
+    scale : float
+        Public, positive and finite: the L2 sensitivity divided by epsilon.
+    source : RandomSource
+        A seeded source's draw is made in doubles: reproducible and not private.
+
+    Returns
+    -------
+    ndarray of float64, shape (dimension,)
+        The doubles nearest to a draw in many digits. The last bits of a float sum betray its terms:
+        add noise with :meth:`ExactVector.added_to`, as the estimators do.
+
+    Notes
+    -----
+    Theorem: value plus draw is (sensitivity / scale)-DP, by the triangle inequality (Chaudhuri,
+    Monteleoni and Sarwate 2011, section 3.1). The radius is Gamma(d, scale).
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import random_source, spherical_laplace
+    >>> spherical_laplace(3, 0.5, random_source(None)).shape
+    (3,)
+    """
+    dimension = positive_int("dimension", dimension)
+    scale = positive_number("scale", scale)
+    if source.exact:
+        return exact_spherical_laplace(dimension, scale, source).nearest_doubles()
+    generator = source.generator
+    radius = generator.gamma(dimension, scale)
+    length = 0.0
+    while not length > 0.0:  # in one dimension a normal draw may be exactly 0
+        normal = generator.standard_normal(dimension)
+        length = float(np.linalg.norm(normal))
+    return np.asarray(radius * (normal / length), dtype=np.float64)
+
+
+def spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -> FloatArray:
+    r"""Draw a vector of independent normal numbers, as :func:`spherical_laplace` does.
+
+    ``deviation`` is the L2 sensitivity divided by mu. Theorem: value plus draw is
+    :math:`\tfrac12\mu^2`-zCDP in real arithmetic (Bun and Steinke 2016, proposition 1.6).
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import random_source, spherical_gaussian
+    >>> spherical_gaussian(3, 0.5, random_source(None)).shape
+    (3,)
+    """
+    dimension = positive_int("dimension", dimension)
+    deviation = positive_number("deviation", deviation)
+    if source.exact:
+        return exact_spherical_gaussian(dimension, deviation, source).nearest_doubles()
+    return np.asarray(deviation * source.generator.standard_normal(dimension), dtype=np.float64)
