@@ -209,8 +209,8 @@ def require_room(totals: Totals, requests: Sequence[Entry], settings: LedgerSett
     section 3.5).
 
     A Renyi filter at the ledger's order (:mod:`skdpsurv.dp.privacy_cost`): the sum of divergences
-    is held below what epsilon at delta is worth. Beside it, charges that are all pure are held by the
-    sum of their epsilons. Either of the two may let a charge pass: on the results for which the
+    is held below what epsilon at delta is worth. Beside it, charges that are all pure are held by
+    the sum of their epsilons. Either of the two may let a charge pass: on the results for which the
     pure sum does, densities differ by at most exp(epsilon); on all others the filter's theorem
     holds, and delta is paid once (docs/proofs/composition).
     """
