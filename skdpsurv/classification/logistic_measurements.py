@@ -1,35 +1,28 @@
 r"""What logistic models ask of records: perturbed minimisers, then a table of margins.
 
-**Minimisers**, one for each group of columns and each class. A record's row is clipped to
-``data_norm``; each group of columns is clipped to a bound of its own, scaled, and gets a constant
-column for the intercept:
+**Minimisers**, one for each group of columns and each class. Rows are clipped to ``data_norm``;
+each group of columns is clipped, scaled, and gets a constant column for the intercept:
 
 .. math:: x \mapsto \big(\text{factor}\cdot x_{\text{columns}},\ \text{constant}\big),
-    \qquad \text{of norm at most } R = \sqrt{(\text{factor}\cdot\text{norm})^2 + \text{constant}^2}.
+    \quad \text{of norm at most } R = \sqrt{(\text{factor}\cdot\text{norm})^2 + \text{constant}^2}.
 
-The constant counts in R and is regularised like the rest: an intercept outside the norm would be
-released without protection. Longer columns may be kept as they are where their record counts less
-often: :math:`R^2/\|s\|^2` times, s being all that the model sees of it, the constant included.
+The constant counts in R and is regularised like the rest, so that the intercept is protected. Longer
+rows s may be kept with weight :math:`R^2/\|s\|^2`.
 
-**The table of margins** gives the slope of log odds. A record's margin is its predicted log odds o,
-times 1 or -1 for its label. In groups of :math:`|o|` with public ends, the table counts positive
-margins and the others. If b is the right slope, a share :math:`p_g`, the mean of
-:math:`\sigma(b\,o)` over group g, is positive, so that
+**The table of margins** gives the slope of log odds o. A margin is o times 1 or -1 for the label.
+Per group of :math:`|o|` it counts positive margins and others. With :math:`p_g` the mean of
+:math:`\sigma(b\,o)`,
 
 .. math:: r_g(b) = (1 - p_g) N^+_g - p_g N^-_g
 
-has mean 0 at any size of the group, with noise in both counts. With v the variance of that noise,
-and the same public guess :math:`n_g` of the size in each group, b solves
+has mean 0. With v the variance of the noise, and a public guess :math:`n_g` of the size, b solves
 
 .. math::
     \sum_g \frac{n_g\,b\,\partial p_g / \partial b}{n_g p_g (1 - p_g) + v (p_g^2 + (1 - p_g)^2)}
-    \,r_g(b) = \frac{\log b - \log b_0}{\tau^2},
+    \,r_g(b) = \frac{\log b - \log b_0}{\tau^2}.
 
-the score of the counts' quasi-likelihood and of a prior around the public slope :math:`b_0`.
-
-Neighbours: replace-one. Sensitivity: a record is in one cell for each output, so that replacing it
-changes 2 counts by 1 for two classes, 2C for C classes with a model each. Theorem: discrete Laplace
-noise on counts (docs/proofs/noise, docs/proofs/logistic); the slope is post-processing.
+Neighbours: replace-one. Sensitivity: replacing a record changes 2 counts by 1 for two classes, 2C
+for C classes. Theorem: discrete Laplace noise on counts (docs/proofs/noise, docs/proofs/logistic).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from skdpsurv import survival
+import skdpsurv.survival as models
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.cli.columns import Labels, public_columns, survival_columns, survival_target, table_of
@@ -30,10 +30,10 @@ from skdpsurv.evaluation.forecast import gain_of_delta
 #: Models that ``skdpsurv fit`` fits.
 Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])
 ESTIMATORS: dict[Kind, type[PrivateEstimator]] = {
-    Kind.survival: survival.DPDiscreteTimeSurvival,
-    Kind.weibull: survival.DPWeibullFitter,
-    Kind.km: survival.DPKaplanMeierFitter,
-    Kind.competing: survival.DPAalenJohansenFitter,
+    Kind.survival: models.DPDiscreteTimeSurvival,
+    Kind.weibull: models.DPWeibullFitter,
+    Kind.km: models.DPKaplanMeierFitter,
+    Kind.competing: models.DPAalenJohansenFitter,
     Kind.logistic: DPLogisticRegression,
 }
 _LISTS = ("groups", "causes", "classes")

@@ -1,18 +1,13 @@
 r"""Noisy counts, sums, histograms, means and second moments, and choices between sums.
 
-Each query states how far one record can move it: a caller brings the exact sums and a price, and no
-scale of noise is computed anywhere but here.
-
 Integers. Neighbours: replace-one. Sensitivity: the query's, in L1 over all that it releases, in
 units of :math:`2^{\text{exponent}}`. Theorem: integers with discrete Laplace noise of scale
 sensitivity/epsilon are epsilon-differentially private (docs/proofs/noise). At a price of mu, the
-noise is discrete Gaussian, of deviation Euclidean sensitivity/mu, and :math:`\tfrac12\mu^2`-zCDP
-(docs/proofs/gaussian). Scales are rounded upwards and samplers are exact.
+noise is discrete Gaussian, of deviation Euclidean sensitivity/mu, and :math:`\tfrac12\mu^2`-zCDP.
 
-Mean of rows clipped to :math:`\|x\|_2 \le R`. Neighbours: replace-one. Sensitivity: one of n rows
-moves the mean by at most :math:`2R/n`. Theorem: noise of density :math:`\propto
-e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially private (docs/proofs/noise), Gaussian noise
-of deviation :math:`2R/(n\mu)` is :math:`\tfrac12\mu^2`-zCDP (docs/proofs/gaussian).
+Mean of rows clipped to :math:`\|x\|_2 \le R`. Neighbours: replace-one. Sensitivity: :math:`2R/n`.
+Theorem: noise of density :math:`\propto e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially
+private, Gaussian noise of deviation :math:`2R/(n\mu)` is :math:`\tfrac12\mu^2`-zCDP.
 
 Second moments :math:`M = \sum_i r_i r_i^\top` of rows with :math:`\|r_i\|_2 \le R`. Neighbours:
 replace-one. Sensitivity: two outer products are at most :math:`\sqrt2 R^2` apart in the Frobenius
@@ -20,14 +15,12 @@ norm, as :math:`\|rr^\top - ss^\top\|_F^2 = \|r\|^4 + \|s\|^4 - 2(r^\top s)^2`; 
 norm of the upper triangle with entries off the diagonal stretched by :math:`\sqrt2`. Theorem: noise
 of density :math:`\propto e^{-\epsilon\|e\|_2/(\sqrt2 R^2)}` on that triangle is
 epsilon-differentially private (docs/proofs/inference; Chaudhuri, Monteleoni and Sarwate 2011),
-Gaussian noise of deviation :math:`\sqrt2 R^2/\mu` is :math:`\tfrac12\mu^2`-zCDP
-(docs/proofs/gaussian).
+Gaussian noise of deviation :math:`\sqrt2 R^2/\mu` is :math:`\tfrac12\mu^2`-zCDP.
 
-Choices among public candidates, whose losses are sums over the records. Neighbours: replace-one.
-Sensitivity: each loss's. Theorem: permute-and-flip is epsilon-differentially private, for any
-number of candidates (docs/proofs/noise); epsilons of several choices add up.
+Choices among public candidates by losses summed over records. Neighbours: replace-one. Sensitivity:
+each loss's. Theorem: permute-and-flip is epsilon-differentially private (docs/proofs/noise).
 
-Sums are exact; noise on vectors is within 1e-30 of its distribution.
+Sums are exact, scales rounded upwards; noise on vectors is within 1e-30 of its distribution.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 from functools import partial
-from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 from xml.etree import ElementTree
 
@@ -50,7 +49,11 @@ class Figure(NamedTuple):
 
 def can_draw() -> bool:
     """Say whether matplotlib, an extra, is installed: without it there are no figures."""
-    return find_spec("matplotlib") is not None
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def cut(names: Iterable[str], most: int = 40) -> list[str]:
