@@ -6,8 +6,8 @@ each group of columns is clipped, scaled, and gets a constant column for the int
 .. math:: x \mapsto \big(\text{factor}\cdot x_{\text{columns}},\ \text{constant}\big),
     \quad \text{of norm at most } R = \sqrt{(\text{factor}\cdot\text{norm})^2 + \text{constant}^2}.
 
-The constant counts in R and is regularised like the rest, so that the intercept is protected. Longer
-rows s may be kept with weight :math:`R^2/\|s\|^2`.
+The constant counts in R and is regularised like the rest, so that the intercept is protected.
+Longer rows s may be kept with weight :math:`R^2/\|s\|^2`.
 
 **The table of margins** gives the slope of log odds o. A margin is o times 1 or -1 for the label.
 Per group of :math:`|o|` it counts positive margins and others. With :math:`p_g` the mean of
