@@ -28,8 +28,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from skdpsurv.data.blocks import first
-from skdpsurv.dp import random_source, suppressed_float_errors
+from skdpsurv.dp import random_source
 from skdpsurv.dp.checks import integer, positive_int, verbosity
+from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.hazards.model import to_published

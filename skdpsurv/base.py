@@ -17,20 +17,20 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.data.shape import in_memory, public_shape, target_names
 from skdpsurv.data.sources import as_source
-from skdpsurv.dp import (
-    BudgetExceededError,
-    PrivacyAccountant,
-    PrivacyGuarantee,
-    PrivacyLeakWarning,
-    random_source,
-    suppressed_float_errors,
-    weakest_status,
-)
+from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
 from skdpsurv.dp.exact_vectors import require_delta
-from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
-from skdpsurv.dp.input_errors import InputValueError
+from skdpsurv.dp.guarantee import (
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    delta_warnings,
+    epsilon_warnings,
+    weakest_status,
+)
+from skdpsurv.dp.input_errors import InputValueError, suppressed_float_errors
 from skdpsurv.dp.ledger import Receipt
+from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan, checked_plan
 from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace

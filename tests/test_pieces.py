@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from skdpsurv.dp import checks, clip_rows
-from skdpsurv.dp.checks import by_pieces, row_pieces
+from skdpsurv.dp import checks
+from skdpsurv.dp.checks import by_pieces, clip_rows, row_pieces
 from skdpsurv.likelihoods.base import gram
 
 

@@ -9,7 +9,8 @@ import pytest
 from lifelines.statistics import logrank_test as lifelines_test
 
 from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
-from skdpsurv.dp import lattice_laplace, random_source
+from skdpsurv.dp import random_source
+from skdpsurv.dp.noise import lattice_laplace
 from skdpsurv.survival.comparisons import (
     _group_of,
     _logrank,

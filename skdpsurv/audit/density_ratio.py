@@ -10,8 +10,8 @@ from scipy import optimize
 
 from skdpsurv.audit.subject import at_most, audited, verdict
 from skdpsurv.audit.walk import planned
-from skdpsurv.dp import suppressed_float_errors
 from skdpsurv.dp.checks import integer
+from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.plan import Plan, Sequential, Total, leaves
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.descent import DescentCalibration

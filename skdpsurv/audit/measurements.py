@@ -17,7 +17,8 @@ import pandas as pd
 from skdpsurv.audit.subject import at_most, audited, check_neighbours, verdict
 from skdpsurv.audit.walk import Ready, Visit, plan_and_records, ready, visits
 from skdpsurv.data.blocks import same_records
-from skdpsurv.dp import random_source, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Disjoint, Measurement, Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_or_mu
 from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics

@@ -26,8 +26,8 @@ from scipy import special
 from skdpsurv.audit.density_ratio import SAMPLERS, Density, is_gaussian, minimisations, minimisers
 from skdpsurv.audit.subject import audited, verdict
 from skdpsurv.audit.walk import planned
-from skdpsurv.dp import suppressed_float_errors
 from skdpsurv.dp.checks import fraction, integer
+from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem

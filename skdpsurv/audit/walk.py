@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from skdpsurv.audit.subject import private_step
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.dp import RandomSource, random_source, suppressed_warnings
+from skdpsurv.dp.input_errors import suppressed_warnings
+from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.plan import Disjoint, Known, Measurement, Node, Plan, RandomlyMany, Total
 
 #: A private estimator, and a call that fits it.

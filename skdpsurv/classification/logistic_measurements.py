@@ -39,7 +39,7 @@ from scipy import optimize, special
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
-from skdpsurv.dp import clip_rows, row_weights
+from skdpsurv.dp.checks import clip_rows, row_weights
 from skdpsurv.dp.plan import GAUSSIAN, Known, NoisySum
 from skdpsurv.dp.privacy_cost import (
     Concentrated,

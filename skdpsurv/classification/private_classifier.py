@@ -26,9 +26,8 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import check_unclipped
 from skdpsurv.dp.checks import Check, auto_or, boolean, custom, positive, zero_or
-from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.input_errors import call_or_none, check_unclipped
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.references import DOUBLES
 from skdpsurv.dp.types import FloatArray

@@ -31,7 +31,6 @@ from skdpsurv.classification.logistic_measurements import (
 )
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.data.shape import column_index
-from skdpsurv.dp import RandomSource
 from skdpsurv.dp.checks import (
     Check,
     Parameters,
@@ -43,6 +42,7 @@ from skdpsurv.dp.checks import (
     positive,
     rule_of,
 )
+from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Disjoint, Distances, Known, Node
 from skdpsurv.dp.privacy_cost import Cost, disjoint_cost
 from skdpsurv.dp.references import reference

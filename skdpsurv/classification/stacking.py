@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.classification.stack_plan import FeaturePartition, LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, workers
 from skdpsurv.release import Release
 

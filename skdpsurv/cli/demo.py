@@ -20,7 +20,8 @@ from skdpsurv.cli.output import rich_table, show, working
 from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.data.target import event_and_time
 from skdpsurv.datasets import load_flchain
-from skdpsurv.dp import PrivacyAccountant, PrivacyLeakWarning
+from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.guarantee import PrivacyLeakWarning
 from skdpsurv.dp.references import extra
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import concordance_index

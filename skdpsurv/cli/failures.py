@@ -19,7 +19,9 @@ import typer
 
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import TIMES_ALONE
-from skdpsurv.dp import BudgetExceededError, InputValueError, PrivacyLeakWarning
+from skdpsurv.dp.budget import BudgetExceededError
+from skdpsurv.dp.guarantee import PrivacyLeakWarning
+from skdpsurv.dp.input_errors import InputValueError
 
 _KINDS = ["internal", "parameter", "data", "description", "budget", "ledger", "output"]
 _KINDS += ["missing package", "refuted"]

@@ -22,7 +22,7 @@ from skdpsurv.cli.options import NONE, WORDS, FileFormat, Spending, SurvivalColu
 from skdpsurv.cli.output import guarantee_line, reserve, result_lines, save_or_print, show, working
 from skdpsurv.cli.releases import load_release, table_of_release
 from skdpsurv.data.public_steps import columns_beyond
-from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.evaluation.evaluation import Evaluation
 from skdpsurv.evaluation.forecast import gain_of_delta

@@ -12,7 +12,7 @@ from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, Spending, command
 from skdpsurv.cli.output import csv_text, rich_table, save, show
 from skdpsurv.cli.releases import load_release
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import dataset_name
 from skdpsurv.report.text import exact
 

@@ -22,7 +22,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from skdpsurv.cli.failures import CommandError, refusals, require
-from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.release import Release, layout
 from skdpsurv.report import units
 from skdpsurv.report.coefficients import cautions

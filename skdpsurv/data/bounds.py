@@ -23,9 +23,15 @@ from skdpsurv.data.feature import (
     warn_of_wide_bounds,
 )
 from skdpsurv.data.shape import refuse_moments
-from skdpsurv.dp import InputValueError, call_without_data, refuse_masked, suppressed_warnings
 from skdpsurv.dp.checks import is_lazy, one_of
-from skdpsurv.dp.input_errors import call_or_none, refuse_foreign_cells
+from skdpsurv.dp.input_errors import (
+    InputValueError,
+    call_or_none,
+    call_without_data,
+    refuse_foreign_cells,
+    refuse_masked,
+    suppressed_warnings,
+)
 from skdpsurv.dp.types import FloatArray
 
 Bound = float | ArrayLike | Mapping[str, float]

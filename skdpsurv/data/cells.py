@@ -23,8 +23,19 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from skdpsurv.data.shape import is_frame, refuse_no_target, require_one_each
-from skdpsurv.dp import InputValueError, call_without_data, refuse_masked, suppressed_float_errors
-from skdpsurv.dp.input_errors import FLOATS, NO_TABLE, NUMBERS, REAL, TEXT, all_of, call_or_none
+from skdpsurv.dp.input_errors import (
+    FLOATS,
+    NO_TABLE,
+    NUMBERS,
+    REAL,
+    TEXT,
+    InputValueError,
+    all_of,
+    call_or_none,
+    call_without_data,
+    refuse_masked,
+    suppressed_float_errors,
+)
 from skdpsurv.dp.types import FloatArray, IndexArray
 
 #: Doubles from here on stand for several whole numbers each.

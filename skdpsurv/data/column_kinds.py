@@ -20,8 +20,8 @@ import numpy as np
 
 from skdpsurv.data.cells import days, numbers, positions, quietly
 from skdpsurv.data.feature import Expression, Feature
-from skdpsurv.dp import InputValueError
 from skdpsurv.dp.checks import choice, one_of, optional
+from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.types import FloatArray
 
 MISSING = ("error", "midpoint", "category")

@@ -20,9 +20,8 @@ from skdpsurv.data.column_kinds import ColumnKind, column_kinds
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.shape import is_frame
-from skdpsurv.dp import InputValueError, suppressed_float_errors
 from skdpsurv.dp.checks import instance, is_lazy, list_of
-from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_float_errors
 from skdpsurv.dp.types import FloatArray
 
 

@@ -29,9 +29,13 @@ from skdpsurv.data.blocks import (
     new_records,
     pairwise_sum,
 )
-from skdpsurv.dp import suppressed_float_errors
 from skdpsurv.dp.checks import is_dask, is_lazy
-from skdpsurv.dp.input_errors import InputValueError, call_or_none, call_user_step
+from skdpsurv.dp.input_errors import (
+    InputValueError,
+    call_or_none,
+    call_user_step,
+    suppressed_float_errors,
+)
 
 UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
 #: Errors whose messages are this package's own, but not subclasses, as of Unicode and of pandas.

@@ -18,9 +18,15 @@ from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import Blocks, EmptyBlock, FirstRecords, new_records
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
-from skdpsurv.dp import PrivacyGuarantee, refuse_masked
-from skdpsurv.dp.guarantee import PERSON
-from skdpsurv.dp.input_errors import INTEGERS, TEXT, InputValueError, all_of, call_or_none
+from skdpsurv.dp.guarantee import PERSON, PrivacyGuarantee
+from skdpsurv.dp.input_errors import (
+    INTEGERS,
+    TEXT,
+    InputValueError,
+    all_of,
+    call_or_none,
+    refuse_masked,
+)
 
 ASSUMPTION = (
     "person names whose each record is, nobody has two names, and how many people there are is "

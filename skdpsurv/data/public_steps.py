@@ -28,9 +28,14 @@ from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.data.feature import known_names as known_names
-from skdpsurv.dp import InputValueError, call_without_data, check_finite, suppressed_warnings
 from skdpsurv.dp.guarantee import frozen, thawed
-from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.input_errors import (
+    InputValueError,
+    call_or_none,
+    call_without_data,
+    check_finite,
+    suppressed_warnings,
+)
 from skdpsurv.dp.types import FloatArray
 
 Features = list[Feature]

@@ -16,9 +16,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
-from skdpsurv.dp import call_without_data, refuse_masked
 from skdpsurv.dp.checks import is_lazy
-from skdpsurv.dp.input_errors import NO_TABLE, call_or_none
+from skdpsurv.dp.input_errors import NO_TABLE, call_or_none, call_without_data, refuse_masked
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
 #: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.

@@ -13,8 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.shape import ROWS, is_frame, length, require_one_each, size
-from skdpsurv.dp import refuse_masked
-from skdpsurv.dp.input_errors import NUMBERS, REAL, all_of, call_or_none
+from skdpsurv.dp.input_errors import NUMBERS, REAL, all_of, call_or_none, refuse_masked
 from skdpsurv.dp.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]

@@ -355,7 +355,7 @@ def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
 
     Examples
     --------
-    >>> from skdpsurv.dp import clip_rows
+    >>> from skdpsurv.dp.checks import clip_rows
     >>> clip_rows([[3.0, 4.0], [0.3, 0.4]], norm=1.0)
     array([[0.6, 0.8],
            [0.3, 0.4]])
@@ -405,7 +405,7 @@ def row_weights(rows: FloatArray, norm: float) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from skdpsurv.dp import row_weights
+    >>> from skdpsurv.dp.checks import row_weights
     >>> row_weights(np.array([[6.0, 8.0], [0.3, 0.4]]), norm=5.0).round(6)
     array([0.25, 1.  ])
     """

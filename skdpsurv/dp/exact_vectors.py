@@ -189,7 +189,8 @@ def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> Flo
 
     Examples
     --------
-    >>> from skdpsurv.dp import random_source, spherical_laplace
+    >>> from skdpsurv.dp import random_source
+    >>> from skdpsurv.dp.exact_vectors import spherical_laplace
     >>> spherical_laplace(3, 0.5, random_source(None)).shape
     (3,)
     """
@@ -214,7 +215,8 @@ def spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -
 
     Examples
     --------
-    >>> from skdpsurv.dp import random_source, spherical_gaussian
+    >>> from skdpsurv.dp import random_source
+    >>> from skdpsurv.dp.exact_vectors import spherical_gaussian
     >>> spherical_gaussian(3, 0.5, random_source(None)).shape
     (3,)
     """

@@ -188,7 +188,7 @@ def lattice_step(scale: float) -> float:
 
     Examples
     --------
-    >>> from skdpsurv.dp import lattice_step
+    >>> from skdpsurv.dp.noise import lattice_step
     >>> lattice_step(0.3), lattice_step(4.0)
     (0.25, 4.0)
     """
@@ -205,7 +205,7 @@ def round_to_lattice(values: ArrayLike, step: float) -> FloatArray:
 
     Examples
     --------
-    >>> from skdpsurv.dp import round_to_lattice
+    >>> from skdpsurv.dp.noise import round_to_lattice
     >>> round_to_lattice([0.3, -0.1], 0.25)
     array([0.25, 0.  ])
     """
@@ -230,7 +230,7 @@ def to_lattice(values: ArrayLike, step_exponent: int = -30) -> IntArray:
 
     Examples
     --------
-    >>> from skdpsurv.dp import to_lattice
+    >>> from skdpsurv.dp.noise import to_lattice
     >>> to_lattice([0.5, -1.0], step_exponent=-2)
     array([ 2, -4])
     """
@@ -253,7 +253,7 @@ def lattice_sum(values: ArrayLike, step_exponent: int = -30) -> int:
 
     Examples
     --------
-    >>> from skdpsurv.dp import lattice_sum
+    >>> from skdpsurv.dp.noise import lattice_sum
     >>> lattice_sum([0.1] * 10) == 10 * lattice_sum([0.1])
     True
     """
@@ -288,7 +288,8 @@ def lattice_laplace(value: Integers, scale: float, source: RandomSource) -> Inte
 
     Examples
     --------
-    >>> from skdpsurv.dp import lattice_laplace, random_source
+    >>> from skdpsurv.dp import random_source
+    >>> from skdpsurv.dp.noise import lattice_laplace
     >>> type(lattice_laplace(1000, 2.0, random_source(None)))
     <class 'int'>
     """
@@ -308,7 +309,8 @@ def lattice_gaussian(value: Integers, deviation: float, source: RandomSource) ->
 
     Examples
     --------
-    >>> from skdpsurv.dp import lattice_gaussian, random_source
+    >>> from skdpsurv.dp import random_source
+    >>> from skdpsurv.dp.noise import lattice_gaussian
     >>> type(lattice_gaussian(1000, 2.0, random_source(None)))
     <class 'int'>
     """

@@ -66,7 +66,8 @@ def permute_and_flip(
 
     Examples
     --------
-    >>> from skdpsurv.dp import permute_and_flip, random_source
+    >>> from skdpsurv.dp import random_source
+    >>> from skdpsurv.dp.selection import permute_and_flip
     >>> permute_and_flip([10, 900, 20], 1.0, 1.0, random_source(None))
     1
     """
@@ -99,7 +100,8 @@ def exponential_mechanism(
 
     Examples
     --------
-    >>> from skdpsurv.dp import exponential_mechanism, random_source
+    >>> from skdpsurv.dp import random_source
+    >>> from skdpsurv.dp.selection import exponential_mechanism
     >>> exponential_mechanism([10, 900, 20], 1.0, 1.0, random_source(None))
     1
     """

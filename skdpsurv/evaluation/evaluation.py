@@ -15,7 +15,7 @@ from skdpsurv.base import PrivateEstimator, Published
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
 from skdpsurv.data.target import event_and_time
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import (
     Check,
     custom,

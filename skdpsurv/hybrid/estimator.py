@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdpsurv.base import Published
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, require_in_memory
-from skdpsurv.dp import PrivacyAccountant, call_without_data, suppressed_float_errors
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, choice, integer, number_in, optional, unchecked, word_or
+from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.hybrid_measurements import Fit, over

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp import clip_rows
+from skdpsurv.dp.checks import clip_rows
 from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.privacy_cost import Cost, cost_of, epsilon_or_mu, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray

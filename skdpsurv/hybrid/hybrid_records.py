@@ -27,7 +27,6 @@ from numpy.typing import NDArray
 
 from skdpsurv.data.cells import LARGEST_FLOAT
 from skdpsurv.data.shape import column_index
-from skdpsurv.dp import check_finite, refuse_masked
 from skdpsurv.dp.input_errors import (
     FLOATS,
     NO_TABLE,
@@ -36,6 +35,8 @@ from skdpsurv.dp.input_errors import (
     all_of,
     as_float_array,
     call_or_none,
+    check_finite,
+    refuse_masked,
 )
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray

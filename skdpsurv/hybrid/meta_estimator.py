@@ -34,9 +34,8 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
-from skdpsurv.dp import refuse_masked, warnings_as_errors
 from skdpsurv.dp.checks import Check, custom
-from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.base import gram
 from skdpsurv.regression.tabular import (

@@ -23,8 +23,8 @@ from scipy import special
 from scipy.stats import qmc
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp import random_source
 from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray

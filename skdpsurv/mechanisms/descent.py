@@ -52,7 +52,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp import RandomSource, lattice_step, round_to_lattice
+from skdpsurv.dp.noise import RandomSource, lattice_step, round_to_lattice
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.base import Likelihood, Move, PrivacyConstants, block_derivatives
 from skdpsurv.mechanisms.newton import gradient_error

@@ -27,8 +27,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Protocol
 
-from skdpsurv.dp import RandomSource, uniform_below
 from skdpsurv.dp.checks import positive_number
+from skdpsurv.dp.noise import RandomSource, uniform_below
 
 #: Levels are counted in these parts of one record, so that they can be interpolated.
 UNIT = 2**20

@@ -41,7 +41,7 @@ from itertools import count
 import numpy as np
 from scipy import linalg
 
-from skdpsurv.dp import RandomSource
+from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 

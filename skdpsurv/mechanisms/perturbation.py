@@ -21,7 +21,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from skdpsurv.data.blocks import Blocks, InMemory
-from skdpsurv.dp import RandomSource, suppressed_float_errors
+from skdpsurv.dp.input_errors import suppressed_float_errors
+from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Distances, Known, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Price, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray

@@ -37,17 +37,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp import (
+from skdpsurv.dp.checks import clip_rows, row_pieces
+from skdpsurv.dp.exact_vectors import require_theorem
+from skdpsurv.dp.noise import (
     RandomSource,
-    clip_rows,
     lattice_gaussian,
     lattice_laplace,
     lattice_sum,
-    permute_and_flip,
     to_lattice,
 )
-from skdpsurv.dp.checks import row_pieces
-from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.plan import Distances, Known, Mechanism
 from skdpsurv.dp.privacy_cost import (
     MARGIN,
@@ -61,6 +59,7 @@ from skdpsurv.dp.privacy_cost import (
     share_of,
 )
 from skdpsurv.dp.references import reference
+from skdpsurv.dp.selection import permute_and_flip
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, calibrated_noise
 
@@ -237,7 +236,7 @@ class Sums(Integers):
 
         Neighbours: replace-one. Sensitivity: ``each``, of every sum. Theorem: permute-and-flip with
         scores of sensitivity ``each`` is epsilon-differentially private (McKenna and Sheldon 2020;
-        :func:`~skdpsurv.dp.permute_and_flip`).
+        :func:`~skdpsurv.dp.selection.permute_and_flip`).
         """
         return permute_and_flip([-total for total in exact], epsilon, float(self.each), source)
 

@@ -14,19 +14,15 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from skdpsurv.dp import (
-    RandomSource,
-    lattice_step,
-    round_to_lattice,
-    spherical_gaussian,
-    spherical_laplace,
-)
 from skdpsurv.dp.exact_vectors import (
     ExactVector,
     exact_spherical_gaussian,
     exact_spherical_laplace,
     require_theorem,
+    spherical_gaussian,
+    spherical_laplace,
 )
+from skdpsurv.dp.noise import RandomSource, lattice_step, round_to_lattice
 from skdpsurv.dp.privacy_cost import Concentrated, Price
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
 from skdpsurv.dp.types import FloatArray

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.model_selection.candidates import charges_of
 from skdpsurv.model_selection.search import PrivateSearchCV
 from skdpsurv.model_selection.strategies import DisjointParts, RepeatedRuns

@@ -23,13 +23,14 @@ from skdpsurv.data.cells import class_indices
 from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import input_names, learned_steps, valid_row
 from skdpsurv.data.shape import length, placeholder, size, unstated_norm
-from skdpsurv.dp import (
-    PrivacyGuarantee,
+from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.input_errors import (
+    NO_TABLE,
     call_without_data,
     suppressed_float_errors,
     suppressed_warnings,
+    unknown_parameter,
 )
-from skdpsurv.dp.input_errors import NO_TABLE, unknown_parameter
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.types import BoolArray
 

@@ -28,9 +28,8 @@ from skdpsurv.data.cells import LoneRows, lone_target
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import is_frame, length, take
 from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
-from skdpsurv.dp import suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.checks import one_of, positive_number
-from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
 from skdpsurv.mechanisms.sums import LOSS

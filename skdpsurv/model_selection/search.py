@@ -15,7 +15,10 @@ from skdpsurv.base import Published, Weakness
 from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
 from skdpsurv.data.shape import in_memory
 from skdpsurv.data.target import paired
-from skdpsurv.dp import PrivacyAccountant, call_without_data, checks, random_source, uniform_below
+from skdpsurv.dp import checks
+from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.input_errors import call_without_data
+from skdpsurv.dp.noise import random_source, uniform_below
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.types import IndexArray

@@ -15,9 +15,9 @@ from sklearn.base import clone
 
 from skdpsurv.data.blocks import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
-from skdpsurv.dp import RandomSource, suppressed_float_errors, suppressed_warnings, uniform_below
 from skdpsurv.dp.guarantee import weakest_status
-from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.noise import RandomSource, uniform_below
 from skdpsurv.dp.plan import (
     Disjoint,
     Distances,

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp import RandomSource
 from skdpsurv.dp.checks import Check, Parameters, number_in, optional
+from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.privacy_cost import (
     MARGIN,
     Price,

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skdpsurv.dp import PrivacyGuarantee, weakest_status
 from skdpsurv.dp.budget import exact_sum, float_above
+from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.dp.references import reference
 from skdpsurv.pooling.studies import in_one_ledger, leaves, n_records
 from skdpsurv.priors.prior import earlier

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.data import PublicInputWarning
-from skdpsurv.dp import PrivacyLeakWarning
 from skdpsurv.dp.checks import choice, instance, integer, is_list, number_in
+from skdpsurv.dp.guarantee import PrivacyLeakWarning
 from skdpsurv.dp.types import BoolArray
 from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import joint_guarantee, privacy_warnings

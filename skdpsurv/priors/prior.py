@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 
 from skdpsurv.data.feature import Feature
-from skdpsurv.dp import PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import instance, optional
-from skdpsurv.dp.guarantee import PERSON
+from skdpsurv.dp.guarantee import PERSON, PrivacyGuarantee
 from skdpsurv.mechanisms.perturbation import Evidence
 from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release

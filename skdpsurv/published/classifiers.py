@@ -12,7 +12,7 @@ from skdpsurv.classification.logistic_measurements import LogisticMinimisers
 from skdpsurv.classification.private_classifier import LabelledShape, LogisticModel
 from skdpsurv.classification.stack_plan import FeaturePartition, LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.plan import Plan
 from skdpsurv.mechanisms.perturbation import NAMES
 from skdpsurv.release import Release

@@ -27,7 +27,7 @@ import numpy as np
 from skdpsurv.base import Weakness
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, word_or
 from skdpsurv.dp.plan import Known, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, reference

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import PrivacyAccountant, checks
+from skdpsurv.dp import checks
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, integer, list_of, number_in, required
 from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.plan import Known, NoisySum, Plan

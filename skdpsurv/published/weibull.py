@@ -39,8 +39,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import PrivacyAccountant, RandomSource, random_source, to_lattice
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, choice, integer, optional
+from skdpsurv.dp.noise import RandomSource, random_source, to_lattice
 from skdpsurv.dp.plan import Distances, Known, Mechanism, Plan, Sequential
 from skdpsurv.dp.privacy_cost import Cost, cost_of, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray

@@ -15,8 +15,8 @@ from sklearn.metrics import r2_score
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import check_unclipped, clip_rows
-from skdpsurv.dp.checks import Check, choice, positive, zero_or
+from skdpsurv.dp.checks import Check, choice, clip_rows, positive, zero_or
+from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.plan import Known, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, reference
 from skdpsurv.dp.types import FloatArray

@@ -38,16 +38,18 @@ from skdpsurv.data.shape import (
     small_budget,
     unstated_norm,
 )
-from skdpsurv.dp import (
+from skdpsurv.dp.checks import Check, optional, positive
+from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.input_errors import (
+    as_float_array,
+    call_or_none,
     call_without_data,
     check_finite,
+    refuse_foreign_cells,
     refuse_masked,
     suppressed_float_errors,
     suppressed_warnings,
 )
-from skdpsurv.dp.checks import Check, optional, positive
-from skdpsurv.dp.guarantee import frozen
-from skdpsurv.dp.input_errors import as_float_array, call_or_none, refuse_foreign_cells
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.dp.guarantee import thawed
+from skdpsurv.dp.guarantee import PrivacyGuarantee, thawed
 from skdpsurv.dp.ledger import Receipt
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.checks import choice, instance, optional
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 
 #: Coefficients are logarithms of hazard ratios, or of odds ratios.
 MODELS = ("hazard", "odds")

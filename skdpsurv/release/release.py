@@ -25,10 +25,9 @@ from skdpsurv.data.public_steps import (
     made_of_one,
     rebuild,
 )
-from skdpsurv.dp import FrozenMapping, PrivacyGuarantee, suppressed_float_errors
 from skdpsurv.dp.checks import Check, check_each
-from skdpsurv.dp.guarantee import frozen
-from skdpsurv.dp.input_errors import with_suggestions
+from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, frozen
+from skdpsurv.dp.input_errors import suppressed_float_errors, with_suggestions
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
 from skdpsurv.dp.types import FloatArray

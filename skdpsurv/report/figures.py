@@ -23,7 +23,7 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame
 from skdpsurv.report.text import exact, percent_up
 

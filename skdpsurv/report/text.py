@@ -21,7 +21,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 
 FOLDER = Path(__file__).parent
 #: Texts about estimators, public inputs, statuses, neighbours, coefficients and the registry.

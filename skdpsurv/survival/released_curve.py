@@ -20,8 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data.target import checked_times
-from skdpsurv.dp import clip_times, refuse_masked
-from skdpsurv.dp.checks import fraction
+from skdpsurv.dp.checks import clip_times, fraction
+from skdpsurv.dp.input_errors import refuse_masked
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.release import Release
 

@@ -26,8 +26,8 @@ from skdpsurv.data.target import (
     single_column,
     target_reader,
 )
-from skdpsurv.dp import call_without_data
 from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
+from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
 from skdpsurv.release.raw_rows import headline

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.classification.logistic_measurements import ColumnGroup
-from skdpsurv.dp import clip_rows
+from skdpsurv.dp.checks import clip_rows
 
 X = np.random.default_rng(0).normal(size=(200, 5)) * np.array([1, 1e-3, 10, 1, 1])
 CASES = [

@@ -16,7 +16,8 @@ from skdpsurv.audit.walk import planned
 from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
 from skdpsurv.classification.logistic_measurements import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.dp import random_source, row_weights
+from skdpsurv.dp import random_source
+from skdpsurv.dp.checks import row_weights
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.inference import DOWNWEIGHTING_BOUND, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, LogisticLoss

@@ -15,14 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdpsurv.dp import (
-    PrivacyAccountant,
-    exact_vectors,
-    lattice_step,
-    random_source,
-    spherical_gaussian,
-    spherical_laplace,
-)
+from skdpsurv.dp import PrivacyAccountant, exact_vectors, random_source
 from skdpsurv.dp.exact_vectors import (
     BITS,
     MOST_COORDINATES,
@@ -30,7 +23,10 @@ from skdpsurv.dp.exact_vectors import (
     ExactVector,
     exact_spherical_gaussian,
     exact_spherical_laplace,
+    spherical_gaussian,
+    spherical_laplace,
 )
+from skdpsurv.dp.noise import lattice_step
 from skdpsurv.inference.row_moments import MOST_FEATURES
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.sums import SecondMoments

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv.dp import lattice_gaussian, random_source
+from skdpsurv.dp import random_source
+from skdpsurv.dp.noise import lattice_gaussian
 from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Sums, least_deviation
 

@@ -16,17 +16,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.dp import (
-    exponential_mechanism,
+from skdpsurv.dp import random_source
+from skdpsurv.dp.exact_vectors import spherical_laplace
+from skdpsurv.dp.noise import (
     lattice_laplace,
     lattice_step,
     lattice_sum,
-    permute_and_flip,
-    random_source,
     round_to_lattice,
-    spherical_laplace,
     to_lattice,
 )
+from skdpsurv.dp.selection import exponential_mechanism, permute_and_flip
 
 LIMITS = Path(__file__).parents[2] / "docs" / "user_guide" / "limits.md"
 REJECT = 1e-9

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.dp import random_source, selection, uniform_below
+from skdpsurv.dp import random_source, selection
+from skdpsurv.dp.noise import uniform_below
 from skdpsurv.dp.selection import RunCount
 
 LAWS = [(1.0, 0.1), (0.5, 0.05), (0.0, 0.02), (-0.5, 0.02)]

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skdpsurv.dp import suppressed_warnings, warnings_as_errors
+from skdpsurv.dp.input_errors import suppressed_warnings, warnings_as_errors
 from skdpsurv.hybrid.meta_estimator import predicted_numbers
 
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 
 import skdpsurv.mechanisms.sums as counting
-from skdpsurv.dp import lattice_laplace
+from skdpsurv.dp.noise import lattice_laplace
 from tests.fence.compare import differences, first_difference
 from tests.fence.places import make
 from tests.fence.record import MODES, recorded

@@ -15,9 +15,10 @@ from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
-from skdpsurv.dp import RandomSource, noise, random_source, selection, uniform_below
+from skdpsurv.dp import RandomSource, noise, random_source, selection
 from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
+from skdpsurv.dp.noise import uniform_below
 from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace

@@ -25,7 +25,8 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.classification.logistic_measurements import ColumnGroup
-from skdpsurv.dp import lattice_laplace, random_source
+from skdpsurv.dp import random_source
+from skdpsurv.dp.noise import lattice_laplace
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.audit.density_ratio import Density
-from skdpsurv.dp import round_to_lattice
 from skdpsurv.dp.exact_vectors import ExactVector
+from skdpsurv.dp.noise import round_to_lattice
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.perturbation import Problem
 from tests.support.asked_source import AskedPart, Draw, asked_instead

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.dp import lattice_laplace, random_source
+from skdpsurv.dp import random_source
+from skdpsurv.dp.noise import lattice_laplace
 from skdpsurv.survival.curves.life_table import (
     NoisyTable,
     actuarial_estimate,

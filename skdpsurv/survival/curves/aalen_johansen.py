@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from skdpsurv.data.cells import stated_labels
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, fraction, positive_int, required, rule_of
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release

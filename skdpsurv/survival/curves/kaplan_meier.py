@@ -16,7 +16,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import single_column
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import (
     Check,
     auto_or,

@@ -39,7 +39,7 @@ import numpy as np
 from scipy import linalg, special
 
 from skdpsurv.data.cells import stated_labels
-from skdpsurv.dp import random_source
+from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.curves.table import Causes, check_size, stated_ends, table_variance

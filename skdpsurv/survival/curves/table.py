@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import label_indices, stated_labels
-from skdpsurv.dp import clip_times, refuse_masked
-from skdpsurv.dp.checks import is_list, number_in
+from skdpsurv.dp.checks import clip_times, is_list, number_in
+from skdpsurv.dp.input_errors import refuse_masked
 from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray

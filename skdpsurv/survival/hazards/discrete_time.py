@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from skdpsurv.base import Weakness
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
 from skdpsurv.dp.plan import Node, Plan, Sequential
 from skdpsurv.dp.privacy_cost import (

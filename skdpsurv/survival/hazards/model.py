@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp import RandomSource, clip_rows, clip_times, row_weights
+from skdpsurv.dp.checks import clip_rows, clip_times, row_weights
+from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Known, Mechanism, Node, Plan
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import DOUBLES, reference

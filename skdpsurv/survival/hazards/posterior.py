@@ -15,7 +15,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.data.blocks import first
-from skdpsurv.dp import RandomSource, round_to_lattice
 from skdpsurv.dp.checks import (
     Check,
     Parameters,
@@ -26,6 +25,7 @@ from skdpsurv.dp.checks import (
     positive,
     verbosity,
 )
+from skdpsurv.dp.noise import RandomSource, round_to_lattice
 from skdpsurv.dp.plan import Distances, Known, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Cost, cost_of
 from skdpsurv.dp.references import reference

@@ -11,8 +11,9 @@ import numpy as np
 
 from skdpsurv.base import Published
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import PrivacyAccountant, random_source
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, horizon, number_in, required_horizon
+from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.weibull import mean_log_likelihood

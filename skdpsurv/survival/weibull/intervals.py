@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp import RandomSource, random_source
+from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.weibull.counts import CountTable, bin_probabilities, mean_log_time
 from skdpsurv.survival.weibull.plan import WeibullSetting

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp import RandomSource, to_lattice
+from skdpsurv.dp.noise import RandomSource, to_lattice
 from skdpsurv.dp.plan import Distances, Known, Mechanism, Node, NoisySum, Plan, Sequential, Total
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import reference
