@@ -41,14 +41,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp.checks import clip_rows, row_weights
 from skdpsurv.dp.plan import GAUSSIAN, Known, NoisySum
-from skdpsurv.dp.privacy_cost import (
-    Concentrated,
-    Cost,
-    Price,
-    cost_of,
-    sequential_cost,
-    stated_price,
-)
+from skdpsurv.dp import privacy_cost
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, log_odds, log_odds_slope
@@ -190,17 +183,17 @@ class GroupFit:
     calibrations: tuple[Calibrated, ...]
     centers: tuple[FloatArray, ...]
     downweighting_bound: float | None = None
-    price: Price = math.inf
+    price: privacy_cost.Price = math.inf
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> privacy_cost.Cost:
         """Cost of all outputs, one after another on the same records."""
-        return sequential_cost([cost_of(self.price)] * self.n_outputs)
+        return privacy_cost.sequential_cost([privacy_cost.cost_of(self.price)] * self.n_outputs)
 
     @property
     def gaussian(self) -> bool:
         """True for Gaussian noise."""
-        return isinstance(self.price, Concentrated)
+        return isinstance(self.price, privacy_cost.Concentrated)
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within."""
@@ -270,9 +263,9 @@ class FittedGroups(perturbation.Minimisers):
     pure = PROOF
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> privacy_cost.Cost:
         """Cost of all models together."""
-        return sequential_cost(fit.cost for fit in self.fits)
+        return privacy_cost.sequential_cost(fit.cost for fit in self.fits)
 
     @property
     def proof(self) -> str:  # type: ignore[override]
@@ -378,7 +371,7 @@ class MarginTable:
         counts = np.bincount(cell.ravel(), minlength=2 * N_GROUPS)
         return counts.astype(np.int64).reshape(2, N_GROUPS)
 
-    def slope(self, counts: FloatArray, price: Price, prior: float) -> float:
+    def slope(self, counts: FloatArray, price: privacy_cost.Price, prior: float) -> float:
         """Return b."""
         right, wrong = counts
         guess = self.n_records * self.n_outputs / N_GROUPS
@@ -421,7 +414,7 @@ class Margins(NoisySum):
 
     def stated(self) -> dict[str, Any]:
         """Return the price."""
-        return stated_price("recalibration", self.price)
+        return privacy_cost.stated_price("recalibration", self.price)
 
     def query(self, known: Known) -> Histogram:
         """Return the counts, for any layout."""

@@ -31,18 +31,8 @@ from skdpsurv.classification.logistic_measurements import (
 )
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.data.shape import column_index
-from skdpsurv.dp.checks import (
-    Check,
-    Parameters,
-    custom,
-    is_list,
-    list_of,
-    number_in,
-    optional,
-    positive,
-    rule_of,
-)
-from skdpsurv.dp.noise import RandomSource
+from skdpsurv.dp import RandomSource
+from skdpsurv.dp import checks
 from skdpsurv.dp.plan import Disjoint, Distances, Known, Node
 from skdpsurv.dp.privacy_cost import Cost, disjoint_cost
 from skdpsurv.dp.references import reference
@@ -58,11 +48,12 @@ Groups = tuple[tuple[int, ...], ...]
 
 #: Rules of groups of columns, which are gone through more than once; of bounds on groups, of their
 #: weights, and of importances of columns.
-GROUPS = rule_of(
-    "a list of lists of columns", kind=lambda groups: is_list(groups) and all(map(is_list, groups))
+GROUPS = checks.rule_of(
+    "a list of lists of columns",
+    kind=lambda groups: checks.is_list(groups) and all(map(checks.is_list, groups)),
 )
-BOUNDS, SHARES = list_of(positive()), list_of(number_in(0.0, 1.0))
-IMPORTANCES = list_of(number_in(0.0, math.inf, closed="left"))
+BOUNDS, SHARES = checks.list_of(checks.positive()), checks.list_of(checks.number_in(0.0, 1.0))
+IMPORTANCES = checks.list_of(checks.number_in(0.0, math.inf, closed="left"))
 
 
 def relative_importances(importances: ArrayLike | None) -> FloatArray | None:
@@ -77,7 +68,7 @@ def relative_importances(importances: ArrayLike | None) -> FloatArray | None:
 
 
 @dataclass(eq=False, repr=False)
-class FeaturePartition(Parameters):
+class FeaturePartition(checks.Parameters):
     """Groups of columns, a model each: ``PrivateStackingClassifier(partition=...)``.
 
     ``partition="features"`` is this with its defaults.
@@ -110,10 +101,10 @@ class FeaturePartition(Parameters):
     importances: ArrayLike | None = None
     norms: ArrayLike | None = None
 
-    _rules: ClassVar[dict[str, Check]] = {
-        "groups": optional(GROUPS),
-        "importances": custom(relative_importances),
-        "norms": optional(BOUNDS),
+    _rules: ClassVar[dict[str, checks.Check]] = {
+        "groups": checks.optional(GROUPS),
+        "importances": checks.custom(relative_importances),
+        "norms": checks.optional(BOUNDS),
     }
 
 
@@ -187,7 +178,7 @@ def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tup
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class LogisticCombiner(Parameters):
+class LogisticCombiner(checks.Parameters):
     """A private model on top, of the votes: ``PrivateStackingClassifier(combiner=...)``.
 
     ``combiner="logistic"`` is this with its default.
@@ -207,7 +198,9 @@ class LogisticCombiner(Parameters):
 
     holdout: float = 0.5
 
-    _rules: ClassVar[dict[str, Check]] = {"holdout": number_in(0.0, 1.0, closed="neither")}
+    _rules: ClassVar[dict[str, checks.Check]] = {
+        "holdout": checks.number_in(0.0, 1.0, closed="neither")
+    }
 
 
 def votes(

@@ -13,15 +13,8 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.classification import budgets, stack_plan
 from skdpsurv.classification.logistic_measurements import Coefficients, GroupFit
-from skdpsurv.classification.private_classifier import (
-    ASSUMPTIONS,
-    LabelledShape,
-    PrivateClassifier,
-    chance,
-    checked_caps,
-    n_outputs,
-    write_classes,
-)
+from skdpsurv.classification import private_classifier
+from skdpsurv.classification.private_classifier import n_outputs
 from skdpsurv.classification.stack_plan import COMBINERS, FeaturePartition, Groups, LogisticCombiner
 from skdpsurv.data.feature import require_same_units
 from skdpsurv.dp.checks import Check, integer, one_of, optional, word_or
@@ -43,14 +36,14 @@ STACKS = ("PrivateStackingClassifier", "PublishedStackingClassifier")
 
 
 @dataclass(frozen=True, eq=False)
-class StackShape(LabelledShape):
+class StackShape(private_classifier.LabelledShape):
     """With the columns of each model below, and the weight of its vote."""
 
     groups: Groups
     weights: tuple[float, ...]
 
 
-class StackingModel(PrivateClassifier):
+class StackingModel(private_classifier.PrivateClassifier):
     """Base of private stacks: a subclass has parameters, and says by which constants."""
 
     partition: str | FeaturePartition
@@ -111,7 +104,7 @@ class StackingModel(PrivateClassifier):
         self.low_level_coef_ = [model.coef for model in models]
         self.low_level_intercept_ = np.array([model.intercept for model in models])
         stacked = self._combiner == "logistic"
-        caps = checked_caps(values.get("max_residual"), (1 + stacked,))
+        caps = private_classifier.checked_caps(values.get("max_residual"), (1 + stacked,))
         self.max_residual_ = float(caps[0])
         for name in [name for name in vars(self) if name.startswith("high_level_")]:
             delattr(self, name)  # of an earlier fit with another combiner
@@ -217,9 +210,11 @@ class StackingModel(PrivateClassifier):
         holdout = 0.0 if self._top is None else float(self._top.holdout)
         stack = stack_plan.plan_stack(setting, len(groups) // len(below), holdout, calibrate)
         promises, words = Promises.of(self.prior), self._mechanism(stack)
-        assumed = [*ASSUMPTIONS, *promises.assumptions()]
+        assumed = [*private_classifier.ASSUMPTIONS, *promises.assumptions()]
         if parted is not None and parted.importances is not None:
-            assumed.insert(len(ASSUMPTIONS), "importances come from outside these records")
+            assumed.insert(
+                len(private_classifier.ASSUMPTIONS), "importances come from outside these records"
+            )
         return Plan(
             stack.tree((words, f"{words} on votes"), self.n_jobs),
             epsilon,
@@ -258,17 +253,19 @@ class StackingModel(PrivateClassifier):
         weights, likely = np.array([self._vote_weights()] * n_each), "(1 + {}) / 2"
         if stacked:
             weights = self.high_level_coef_ / math.sqrt(len(self.feature_groups_))
-            likely = chance(script, "{}", self.high_level_max_residual_)
+            likely = private_classifier.chance(script, "{}", self.high_level_max_residual_)
         cast, scores = {}, []
         for output, row in enumerate(weights):
             of_class = f"_{output + 1}" if n_each > 1 else ""
             names = [f"vote_{k + 1}{of_class}" for k in range(len(row))]
             for name, coef, intercept, group in zip(names, *models, strict=True):
                 score = script.linear(coef[output], intercept[output], group)
-                cast[name] = f"2 * {chance(script, score, self.max_residual_)} - 1"
+                cast[name] = (
+                    f"2 * {private_classifier.chance(script, score, self.max_residual_)} - 1"
+                )
             end = script.signed(self.high_level_intercept_[output]) if stacked else ""
             scores.append(script.weighted(row, names) + end)
-        return write_classes(script, self.classes_, scores, likely, cast)
+        return private_classifier.write_classes(script, self.classes_, scores, likely, cast)
 
 
 def released_models(release: Release, groups: Groups, n_outputs: int) -> tuple[Coefficients, ...]:

@@ -15,17 +15,9 @@ from skdpsurv.base import PrivateEstimator, Published
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
 from skdpsurv.data.target import event_and_time
-from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.checks import (
-    Check,
-    custom,
-    horizon,
-    integer,
-    list_of,
-    number_in,
-    optional,
-    positive,
-)
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp import checks
+from skdpsurv.dp.checks import Check, horizon
 from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.plan import Known, Mechanism, Plan, Sequential
 from skdpsurv.dp.types import FloatArray
@@ -211,13 +203,13 @@ class Evaluation(PrivateEstimator, released=False):
     accountant: PrivacyAccountant | None = None
 
     _rules: ClassVar[dict[str, Check]] = {
-        "model": custom(_check_model),
-        "max_time": horizon(positive()),
-        "level": number_in(0.0, 1.0, closed="neither"),
-        "n_groups": integer(2, MOST),
-        "n_bands": integer(1, MOST),
-        "risk_edges": optional(list_of(number_in(0.0, 1.0, closed="neither"))),
-        "time_edges": optional(list_of(positive())),
+        "model": checks.custom(_check_model),
+        "max_time": horizon(checks.positive()),
+        "level": checks.number_in(0.0, 1.0, closed="neither"),
+        "n_groups": checks.integer(2, MOST),
+        "n_bands": checks.integer(1, MOST),
+        "risk_edges": checks.optional(checks.list_of(checks.number_in(0.0, 1.0, closed="neither"))),
+        "time_edges": checks.optional(checks.list_of(checks.positive())),
     }
 
     def _check_together(self) -> None:

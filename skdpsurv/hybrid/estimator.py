@@ -22,23 +22,8 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.hybrid_measurements import Fit, over
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
-from skdpsurv.hybrid.hybrid_records import (
-    PrivateRecords,
-    PublicRange,
-    PublicRecords,
-    Table,
-    categorical_columns,
-    read_table,
-    refuse_sparse,
-)
-from skdpsurv.hybrid.meta_estimator import (
-    PrivateMetaEstimator,
-    boolean_mask,
-    checked_outcome,
-    fit_weighted,
-    public_part,
-    takes_signed_weights,
-)
+from skdpsurv.hybrid import hybrid_records
+from skdpsurv.hybrid import meta_estimator
 from skdpsurv.hybrid.selection import SubsetSelection
 from skdpsurv.release import Release
 
@@ -48,11 +33,11 @@ class HybridShape(Shape):
     """Categorical columns, public records, and the estimator fitted to these alone."""
 
     categorical: tuple[int, ...]
-    public: PublicRecords
+    public: hybrid_records.PublicRecords
     equal: Any
 
 
-class HybridMEstimator(PrivateMetaEstimator):
+class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
     r"""Any estimator, fitted to openly consented records that are weighed by private ones.
 
     The release consists of weights of public records, and of a fit with these weights. It is
@@ -224,10 +209,12 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     def _shape(self, X: Any, y: ArrayLike, public: ArrayLike | None = None) -> HybridShape:
         """Return all that is public, and the estimator fitted to the public records."""
-        refuse_sparse(X)
+        hybrid_records.refuse_sparse(X)
         seen = super()._shape(X)
         with suppressed_float_errors():
-            found = in_blocks(X, y, public).results(partial(public_part, self._classifies))
+            found = in_blocks(X, y, public).results(
+                partial(meta_estimator.public_part, self._classifies)
+            )
             parts = [(rows, outcome) for rows, outcome in found if outcome.size]
             n_public = sum(outcome.size for _, outcome in parts)
             if not 0 < n_public < seen.n_records:
@@ -238,31 +225,38 @@ class HybridMEstimator(PrivateMetaEstimator):
             if self.columns is not None:
                 rows = tuple(map(self._fitting_rows, rows))
             # One value that is no number, in any block, makes its column categorical.
-            named = (categorical_columns(part, self.categorical_features) for part in rows)
+            named = (
+                hybrid_records.categorical_columns(part, self.categorical_features) for part in rows
+            )
             categorical = tuple(sorted(set().union(*named)))
-            table = Table.stacked([read_table(part, categorical) for part in rows])
+            table = hybrid_records.Table.stacked(
+                [hybrid_records.read_table(part, categorical) for part in rows]
+            )
             outcome, n_private = np.concatenate(outcomes), seen.n_records - n_public
-            records = PublicRecords(table, outcome, self._classifies, n_private)
+            records = hybrid_records.PublicRecords(table, outcome, self._classifies, n_private)
             # Public records show, before anything is spent, whether the estimator can be fitted.
             equal = self._fit_equally(records)
         return HybridShape(seen.n_records, seen.n_features, categorical, records, equal)
 
     def _read(
         self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
-    ) -> Blocks[PrivateRecords]:
+    ) -> Blocks[hybrid_records.PrivateRecords]:
         read = partial(self._without_ledger()._private, shape.categorical, shape.public.range)
         private = in_blocks(X, y, public).map(read).persist(self._memory_ratio(shape))
         shape.require(shape.public.n_public + private.map_reduce(lambda block: block.size))
         return private
 
     def _private(
-        self, categorical: tuple[int, ...], known: PublicRange, block: tuple[Any, ...]
-    ) -> PrivateRecords:
+        self,
+        categorical: tuple[int, ...],
+        known: hybrid_records.PublicRange,
+        block: tuple[Any, ...],
+    ) -> hybrid_records.PrivateRecords:
         """Return the private records of a block, after refusing values outside the domain."""
         X, y, public = block
         table = self._table(X, categorical, self.columns)
-        outcome = checked_outcome(y, table.size, self._classifies)
-        private = ~boolean_mask(public, table.size)
+        outcome = meta_estimator.checked_outcome(y, table.size, self._classifies)
+        private = ~meta_estimator.boolean_mask(public, table.size)
         return known.clipped(table.rows(private), outcome[private])
 
     def _publish(self, shape: HybridShape, published: Published) -> Self:
@@ -304,30 +298,36 @@ class HybridMEstimator(PrivateMetaEstimator):
         if X is None or y is None:
             raise ValueError("X and y must be the public records: a release does not hold them.")
         table = built._table(X, built._categorical, built.columns_)
-        outcome = checked_outcome(y, table.size, built._classifies)
+        outcome = meta_estimator.checked_outcome(y, table.size, built._classifies)
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
-        records = PublicRecords(table, outcome, built._classifies, 0)
+        records = hybrid_records.PublicRecords(table, outcome, built._classifies, 0)
         signed = bool(np.asarray(release.values.get("signed", 0.0)))
-        if signed and not takes_signed_weights(built._estimator):
+        if signed and not meta_estimator.takes_signed_weights(built._estimator):
             raise ValueError("signed of the release must be 0 with this estimator.")
         built._learn(records, built.public_index_, built.weights_, signed)
         return built
 
-    def _fit_equally(self, records: PublicRecords) -> Any:
+    def _fit_equally(self, records: hybrid_records.PublicRecords) -> Any:
         """Fit a new clone of the estimator to the public records alone."""
         return clone(self._estimator).fit(
             records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
         )
 
-    def _fit_with(self, records: PublicRecords, signed: bool) -> Fit:
+    def _fit_with(self, records: hybrid_records.PublicRecords, signed: bool) -> Fit:
         """Return a function that fits a new clone to public records with released weights."""
         own, X, y = self._without_ledger(), records.design_public, records.y_public
         equally = partial(own._fit_equally, records)
-        return lambda weights: fit_weighted(own._estimator, X, y, weights, signed, equally)
+        return lambda weights: meta_estimator.fit_weighted(
+            own._estimator, X, y, weights, signed, equally
+        )
 
     def _learn(
-        self, records: PublicRecords, index: IntArray, weights: FloatArray, signed: bool
+        self,
+        records: hybrid_records.PublicRecords,
+        index: IntArray,
+        weights: FloatArray,
+        signed: bool,
     ) -> None:
         """Fit the estimator inside to public records with released weights."""
         # Records without weight stay, so that the estimator knows all public labels.
@@ -386,21 +386,23 @@ class HybridMEstimator(PrivateMetaEstimator):
         """
         return self._score(X, y, sample_weight, public)
 
-    def _table(self, X: Any, categorical: Collection[int], columns: Any) -> Table:
+    def _table(self, X: Any, categorical: Collection[int], columns: Any) -> hybrid_records.Table:
         require_in_memory(X)
         if columns is not None:  # which leaves numbers only
-            return read_table(self._rows(X, columns), ())
+            return hybrid_records.read_table(self._rows(X, columns), ())
         # Columns are counted before any is looked for, if X is of a shape.
-        table = None if len(getattr(X, "shape", ())) == 2 else read_table(X, categorical)
+        table = (
+            None if len(getattr(X, "shape", ())) == 2 else hybrid_records.read_table(X, categorical)
+        )
         call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
-        return read_table(X, categorical) if table is None else table
+        return hybrid_records.read_table(X, categorical) if table is None else table
 
     def _check_together(self) -> None:
         stated = self.categorical_features
         if self.columns is not None and stated is not None and len(stated) > 0:
             raise ValueError("categorical_features must be None where columns says what X holds.")
         shares(self.budget_split, self._word)
-        if self.weights == "signed" and not takes_signed_weights(self._estimator):
+        if self.weights == "signed" and not meta_estimator.takes_signed_weights(self._estimator):
             raise ValueError(f"weights='signed' is not sound for {type(self._estimator).__name__}.")
 
     @property

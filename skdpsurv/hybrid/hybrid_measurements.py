@@ -43,22 +43,12 @@ from skdpsurv.dp.checks import clip_rows
 from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.privacy_cost import Cost, cost_of, epsilon_or_mu, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.hybrid.hybrid_records import (
-    PROOF,
-    Design,
-    PointMap,
-    PrivateRecords,
-    PublicRecords,
-    distinct,
-    nearest,
-    nested_counts,
-    places_of,
-)
+from skdpsurv.hybrid import hybrid_records
 from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
 from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms, MeanOfRows
 
-Records = Blocks[PrivateRecords]
+Records = Blocks[hybrid_records.PrivateRecords]
 
 #: Share of public records left out at either end in distances between cells.
 CLIPPED_SHARE = 0.02
@@ -94,7 +84,7 @@ class Residuals:
     bound: float
 
     @classmethod
-    def of(cls, fitted: Any, public: PublicRecords) -> Residuals:
+    def of(cls, fitted: Any, public: hybrid_records.PublicRecords) -> Residuals:
         """Return the map that public records define."""
         return cls.at(fitted, public.design_public, public.y_public)
 
@@ -140,7 +130,7 @@ class Residuals:
             return np.clip(error, -FARTHEST_RESIDUAL, FARTHEST_RESIDUAL)[:, None]
         classes = self.fitted.classes_.tolist()
         likely = predicted_probabilities(self.fitted, X)
-        seen = np.eye(len(classes) + 1)[places_of(y, classes)][:, :-1]
+        seen = np.eye(len(classes) + 1)[hybrid_records.places_of(y, classes)][:, :-1]
         residual = np.where(np.isnan(likely), 0.0, (seen - likely) / self.scale)
         return residual[:, 1:] if len(classes) == 2 else residual
 
@@ -152,12 +142,12 @@ class ResidualMoments(NoisySum):
     ``fit`` is given if residuals of a fit with these weights follow.
     """
 
-    public: PublicRecords
+    public: hybrid_records.PublicRecords
     fit: Fit | None = None
     assumptions: tuple[str, ...] = ()
 
     name = "noisy moments of private residuals"
-    theorem = PROOF
+    theorem = hybrid_records.PROOF
 
     def query(self, known: Known) -> MeanOfRows:
         """Return the mean: no record is beyond the bound."""
@@ -168,7 +158,7 @@ class ResidualMoments(NoisySum):
         """Return nothing: bounds follow from fits."""
         return []
 
-    def ask(self, known: Known, records: Blocks[PrivateRecords]) -> Any:
+    def ask(self, known: Known, records: Blocks[hybrid_records.PrivateRecords]) -> Any:
         """Return the exact mean."""
         rows = records.map(partial(_moments, known["_residuals"], self.public.design))
         if np.isinf(epsilon_or_mu(self.price)):  # without rounding
@@ -185,7 +175,9 @@ class ResidualMoments(NoisySum):
         return {"weights": weights, "_residuals": Residuals.of(self.fit(weights), public)}
 
 
-def _moments(residuals: Residuals, design: Design, private: PrivateRecords) -> FloatArray:
+def _moments(
+    residuals: Residuals, design: hybrid_records.Design, private: hybrid_records.PrivateRecords
+) -> FloatArray:
     """Return the moments of a block."""
     return residuals.moments(design.matrix(private.table), private.y)
 
@@ -249,14 +241,14 @@ def over(n_public: int, index: IntArray, weights: FloatArray) -> FloatArray:
 class NearestCounts(NoisySum):
     """Counts of private records nearest to public points; a subclass says to which points."""
 
-    public: PublicRecords
+    public: hybrid_records.PublicRecords
 
     asked = HISTOGRAM  # each private record is nearest to one
-    theorem = PROOF
+    theorem = hybrid_records.PROOF
 
     @cached_property
     @abstractmethod
-    def points(self) -> tuple[PointMap, FloatArray, IntArray]:
+    def points(self) -> tuple[hybrid_records.PointMap, FloatArray, IntArray]:
         """The map of records to points, the points, and places that belong to them."""
 
     def ask(self, known: Known, records: Records) -> IntArray:
@@ -279,7 +271,7 @@ class CellCounts(NearestCounts):
     name = "noisy counts of private records in cells of the public ones"
 
     @cached_property
-    def points(self) -> tuple[PointMap, FloatArray, IntArray]:
+    def points(self) -> tuple[hybrid_records.PointMap, FloatArray, IntArray]:
         """The map of records to points, centres of cells, and each public record's cell."""
         from sklearn.cluster import KMeans
 
@@ -287,7 +279,7 @@ class CellCounts(NearestCounts):
         kmeans = KMeans(self.n_cells, n_init=1, max_iter=KMEANS_STEPS, random_state=KMEANS_SEED)
         centers = kmeans.fit(theirs).cluster_centers_
         # A cell that is nearest to no public record has no weights.
-        held, cell = np.unique(nearest(theirs, centers), return_inverse=True)
+        held, cell = np.unique(hybrid_records.nearest(theirs, centers), return_inverse=True)
         return point_map, centers[held], cell
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
@@ -307,10 +299,10 @@ class PointCounts(NearestCounts):
     name = "noisy counts of private records nearest to each public one"
 
     @cached_property
-    def points(self) -> tuple[PointMap, FloatArray, IntArray]:
+    def points(self) -> tuple[hybrid_records.PointMap, FloatArray, IntArray]:
         """The map of records to points, distinct points, and places of public records there."""
         point_map, theirs = self.public.mapped()
-        index = distinct(theirs)
+        index = hybrid_records.distinct(theirs)
         return point_map, theirs[index], index
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
@@ -333,12 +325,12 @@ class NestedCounts(NoisySum):
     Each set holds the first so many records of a released order, by rising ``sizes``.
     """
 
-    public: PublicRecords
+    public: hybrid_records.PublicRecords
     sizes: Sequence[int]
     fit: Fit
 
     name = "noisy counts for nested sets of public records"
-    theorem = PROOF
+    theorem = hybrid_records.PROOF
 
     @property
     def cost(self) -> Cost:
@@ -363,7 +355,12 @@ class NestedCounts(NoisySum):
 
 
 def _counts(
-    point_map: PointMap, centers: FloatArray, sizes: Sequence[int], private: PrivateRecords
+    point_map: hybrid_records.PointMap,
+    centers: FloatArray,
+    sizes: Sequence[int],
+    private: hybrid_records.PrivateRecords,
 ) -> tuple[IntArray, ...]:
     """Return the counts of a block for each of some nested sets of centres."""
-    return tuple(nested_counts(point_map.points(private.table, private.y), centers, sizes))
+    return tuple(
+        hybrid_records.nested_counts(point_map.points(private.table, private.y), centers, sizes)
+    )

@@ -22,17 +22,7 @@ from skdpsurv.dp.checks import list_of, positive
 from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Concentrated, Price
-from skdpsurv.hybrid.hybrid_measurements import (
-    CLIPPED_SHARE,
-    CellCounts,
-    Fit,
-    NestedCounts,
-    Order,
-    PointCounts,
-    ResidualMoments,
-    Residuals,
-    lifted,
-)
+from skdpsurv.hybrid import hybrid_measurements as measurements
 from skdpsurv.hybrid.hybrid_records import PublicRecords, distinct
 from skdpsurv.hybrid.meta_estimator import prediction_assumptions, takes_signed_weights
 from skdpsurv.hybrid.selection import SELECTIONS, SubsetSelection
@@ -82,7 +72,7 @@ def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
 def hybrid_plan(
     records: PublicRecords,
     equal: Any,
-    fit_with: Callable[[bool], Fit],
+    fit_with: Callable[[bool], measurements.Fit],
     *,
     epsilon: float,
     delta: float = 0.0,
@@ -97,7 +87,7 @@ def hybrid_plan(
     n, n_public = records.n_private, records.n_public
     n_columns = records.design_public.shape[1]
     asked, signed = prediction_assumptions(equal), weights == "signed"
-    residuals = cache(lambda: Residuals.of(equal, records))
+    residuals = cache(lambda: measurements.Residuals.of(equal, records))
 
     def noise(budget: Price) -> float:
         bound = residuals().bound
@@ -113,7 +103,7 @@ def hybrid_plan(
     if method in ("all", "subset"):
         cells = distinct(records.mapped()[1]).size
     if method == "all":
-        counted = [PointCounts(price=parts[0], public=records)]
+        counted = [measurements.PointCounts(price=parts[0], public=records)]
         if weights == "auto" and takes_signed_weights(equal):
             deviation = math.sqrt(cells) * HISTOGRAM.deviation(parts[0])
             signed = deviation <= SIGNED_NOISE * n * records.rarest
@@ -121,13 +111,15 @@ def hybrid_plan(
         sizes = candidates(subset.candidate_sizes, cells)
         choice = SELECTIONS[subset.selection]
         counted = [
-            Order(price=parts[0], public=records),
-            NestedCounts(price=parts[1], public=records, sizes=sizes, fit=fit_with(signed)),
+            measurements.Order(price=parts[0], public=records),
+            measurements.NestedCounts(
+                price=parts[1], public=records, sizes=sizes, fit=fit_with(signed)
+            ),
             choice(price=parts[2], public=records, n_fits=len(sizes), assumptions=asked),
         ]
     elif method == "residuals" or (method == "auto" and n_columns > MOST_COLUMNS_FOR_CELLS):
         rounds = _rounds(epsilon, delta, math.fsum(parts), noise)
-        known |= {"weights": lifted(np.ones(n_public), n), "_residuals": residuals()}
+        known |= {"weights": measurements.lifted(np.ones(n_public), n), "_residuals": residuals()}
     else:
         price = parts[0]
         if method == "auto" and noise(parts[1]) <= MOST_NOISE_AFTER_CELLS:
@@ -137,16 +129,16 @@ def hybrid_plan(
         cells = n_cells or cell_number(n, n_public, n_columns, price)
         if cells > n_public:
             raise ValueError(f"n_cells must be at most the {n_public} public records, got {cells}.")
-        cells = min(cells, distinct(records.mapped(CLIPPED_SHARE)[1]).size)
+        cells = min(cells, distinct(records.mapped(measurements.CLIPPED_SHARE)[1]).size)
         later = fit_with(False) if rounds else None
-        counted = [CellCounts(price=price, public=records, n_cells=cells, fit=later)]
-    if n_cells is not None and not any(isinstance(one, CellCounts) for one in counted):
+        counted = [measurements.CellCounts(price=price, public=records, n_cells=cells, fit=later)]
+    if n_cells is not None and not any(isinstance(one, measurements.CellCounts) for one in counted):
         raise ValueError(f"n_cells must be None: with {method=} no cells are counted here.")
     if rounds and math.isfinite(epsilon):
         require_theorem(residuals().size)
     fits = [fit_with(False)] * (len(rounds) - 1) + [None]
     moments = [
-        ResidualMoments(price=price, public=records, fit=fit, assumptions=asked)
+        measurements.ResidualMoments(price=price, public=records, fit=fit, assumptions=asked)
         for price, fit in zip(rounds, fits, strict=False)
     ]
     gaussian = any(isinstance(price, Concentrated) for price in rounds)

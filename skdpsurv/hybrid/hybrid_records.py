@@ -27,17 +27,8 @@ from numpy.typing import NDArray
 
 from skdpsurv.data.cells import LARGEST_FLOAT
 from skdpsurv.data.shape import column_index
-from skdpsurv.dp.input_errors import (
-    FLOATS,
-    NO_TABLE,
-    REAL,
-    TEXT,
-    all_of,
-    as_float_array,
-    call_or_none,
-    check_finite,
-    refuse_masked,
-)
+from skdpsurv.dp import check_finite, refuse_masked
+from skdpsurv.dp import input_errors
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 
@@ -103,9 +94,13 @@ def refuse_sparse(X: Any) -> None:
 
 def _two_dimensional(X: Any) -> NDArray[Any]:
     # Lists may mix numbers and text, of which NumPy would make text.
-    array = X if isinstance(X, np.ndarray) else call_or_none(partial(np.asarray, dtype=object), X)
+    array = (
+        X
+        if isinstance(X, np.ndarray)
+        else input_errors.call_or_none(partial(np.asarray, dtype=object), X)
+    )
     if array is None or array.ndim != 2:
-        raise ValueError(NO_TABLE)
+        raise ValueError(input_errors.NO_TABLE)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must be real.")
     return array
@@ -131,7 +126,7 @@ def _is_numeric(column: Any) -> bool:
 
 def _number(value: Any) -> float:
     """Return a number, even one written as text; NaN for other values."""
-    if not all_of(REAL | TEXT, [value]):
+    if not input_errors.all_of(input_errors.REAL | input_errors.TEXT, [value]):
         return np.nan
     try:
         return float(_WORDS.get(value, value) if isinstance(value, str) else value)
@@ -141,7 +136,7 @@ def _number(value: Any) -> float:
 
 def _is_missing(value: Any) -> bool:
     missing = value is None or value is pd.NA
-    return missing or (all_of(FLOATS, [value]) and bool(np.isnan(value)))
+    return missing or (input_errors.all_of(input_errors.FLOATS, [value]) and bool(np.isnan(value)))
 
 
 def read_table(X: Any, categorical: Collection[int]) -> Table:
@@ -153,7 +148,7 @@ def read_table(X: Any, categorical: Collection[int]) -> Table:
         column = np.asarray(columns[j])
         if column.dtype.kind not in "biuf":
             column = np.array([_number(value) for value in column.tolist()])
-        numbers[:, place] = as_float_array(column, "X")
+        numbers[:, place] = input_errors.as_float_array(column, "X")
     check_finite(numbers, "X")
     return Table(numbers, [as_labels(columns[j]) for j in sorted(categorical)])
 
@@ -162,7 +157,10 @@ def as_labels(column: Any) -> NDArray[Any]:
     """Return a column of labels as Python's own objects; a missing one is a category, None."""
     values = np.asarray(column, dtype=object)
     # One record's gap makes doubles of the whole numbers of all others, and one label of two.
-    if any(all_of(FLOATS, [v]) and LARGEST_FLOAT <= abs(v) < np.inf for v in values.tolist()):
+    if any(
+        input_errors.all_of(input_errors.FLOATS, [v]) and LARGEST_FLOAT <= abs(v) < np.inf
+        for v in values.tolist()
+    ):
         raise ValueError("X must hold exact labels: write doubles from 2^53 on as text.")
     labels = (None if _is_missing(value) else value for value in values.tolist())
     # One by one: an assignment of a list would ask each of them whether it is an array.
@@ -175,7 +173,7 @@ def places_of(labels: NDArray[Any], known: Sequence[Any]) -> IntArray:
     A label that has no hash, or fails to be compared, is another label.
     """
     places = {label: place for place, label in enumerate(known)}
-    found = (call_or_none(places.get, label) for label in labels.tolist())
+    found = (input_errors.call_or_none(places.get, label) for label in labels.tolist())
     return np.array([len(known) if place is None else place for place in found], dtype=np.int64)
 
 

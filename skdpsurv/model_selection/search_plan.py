@@ -16,20 +16,8 @@ from sklearn.base import clone
 from skdpsurv.data.blocks import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp.guarantee import weakest_status
-from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
-from skdpsurv.dp.noise import RandomSource, uniform_below
-from skdpsurv.dp.plan import (
-    Disjoint,
-    Distances,
-    Known,
-    Mechanism,
-    Node,
-    NoisySum,
-    Plan,
-    RandomlyMany,
-    Sequential,
-    Total,
-)
+from skdpsurv.dp.input_errors import call_or_none
+from skdpsurv.dp import plan as plans
 from skdpsurv.dp.privacy_cost import Concentrated, Price, Spend, epsilon_or_mu
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, IndexArray, IntArray
@@ -123,7 +111,7 @@ class Workers:
 
 
 @dataclass(frozen=True, eq=False)
-class TrainedCandidates(Mechanism):
+class TrainedCandidates(plans.Mechanism):
     """Fits of candidates, each to its own part of the records or all to one part."""
 
     candidates: Sequence[Candidate]
@@ -144,19 +132,19 @@ class TrainedCandidates(Mechanism):
         """The weakest of all fits."""
         return weakest_status([fit.guarantee.status for fit in self.fits])
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: plans.Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return the models of the drawn candidates; None if a fit failed."""
         seeds = source.other("runs") if source.seeded else None
         fits = self._ready(known, records, lambda: new_seed(seeds))
         models = self.workers.results([delayed(fitted)(*fit) for fit in fits], "candidates")
         return {"model": models, "_seeds": seeds}
 
-    def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    def nested(self, known: plans.Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return the drawn candidates, each with its part of the records."""
         return self._ready(known, records, lambda: 0)
 
     def _ready(
-        self, known: Known, records: Any, seed: Callable[[], int | None]
+        self, known: plans.Known, records: Any, seed: Callable[[], int | None]
     ) -> list[tuple[Any, tuple[Any, ...]]]:
         several = len(records) > 1
         return [
@@ -166,7 +154,7 @@ class TrainedCandidates(Mechanism):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SummedLosses(NoisySum):
+class SummedLosses(plans.NoisySum):
     """The sum of losses of each model, on records that none was trained on."""
 
     loss: Loss
@@ -176,17 +164,17 @@ class SummedLosses(NoisySum):
     asked = LOSS  # for each run, which has its own price
     theorem = reference("docs/proofs/private_search", "papernot-steinke", "liu-talwar")
 
-    def ask(self, known: Known, records: Any) -> IntArray:
+    def ask(self, known: plans.Known, records: Any) -> IntArray:
         """Return exact sums, in units of the lattice."""
         return _losses(self.loss, known["model"], records, self.workers)
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: plans.Known, noisy: IntArray) -> dict[str, Any]:
         """Return the noisy sums."""
         return {"_losses": noisy.tolist()}
 
 
 @dataclass(frozen=True, eq=False)
-class LeastLoss(Mechanism):
+class LeastLoss(plans.Mechanism):
     """The candidate with the least sum of losses, by permute-and-flip at an epsilon, or a mu."""
 
     price: Price
@@ -200,7 +188,7 @@ class LeastLoss(Mechanism):
         """Return the inverse of the price."""
         return [1.0 / epsilon_or_mu(self.price)]
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: plans.Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Choose one of the models."""
         models = known["model"]
         totals = _losses(self.loss, models, records, self.workers).tolist()
@@ -208,7 +196,7 @@ class LeastLoss(Mechanism):
         best = sums.least(totals, epsilon_or_mu(self.price), source)
         return {"best": best, "model": models[best]}
 
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+    def distances(self, known: plans.Known, one: Any, other: Any) -> plans.Distances:
         """Return the largest distance between sums; each counts by itself."""
         models = known["model"]
         sums = [_losses(self.loss, models, records, self.workers) for records in (one, other)]
@@ -221,12 +209,16 @@ class LastFit(TrainedCandidates):
 
     name = "a fit to all records"
 
-    def run(self, known: Known, records: SearchRecords, source: RandomSource) -> dict[str, Any]:
+    def run(
+        self, known: plans.Known, records: SearchRecords, source: RandomSource
+    ) -> dict[str, Any]:
         """Return the model; None if the fit failed."""
         (ready,) = self._ready(known, records, lambda: new_seed(known["_seeds"]))
         return {"model": fitted(*ready)}
 
-    def _ready(self, known: Known, records: SearchRecords, seed: Callable[[], int | None]) -> Any:
+    def _ready(
+        self, known: plans.Known, records: SearchRecords, seed: Callable[[], int | None]
+    ) -> Any:
         everything = records.X, records.y, dict(records.parameters)
         return super()._ready({"_drawn": (0,)}, [everything], seed)
 
@@ -332,30 +324,30 @@ class SearchShape:
         return [[records.training(part) for part in training], records.held_out(scoring)]
 
 
-def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> Plan:
+def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> plans.Plan:
     """Return the plan of a search with a total epsilon."""
     strategy, m = shape.strategy, len(shape.candidates)
     trained = TrainedCandidates(
         shape.candidates, shape.fits, strategy.run_spend, strategy.price, workers
     )
-    nodes: list[Node]
+    nodes: list[plans.Node]
     if isinstance(strategy, Repeat):
         losses = SummedLosses(price=strategy.price, loss=shape.loss, workers=workers)
-        each = Disjoint((trained, losses), shape.split)
-        nodes = [RandomlyMany(each, m, strategy.count, "_losses")]
+        each = plans.Disjoint((trained, losses), shape.split)
+        nodes = [plans.RandomlyMany(each, m, strategy.count, "_losses")]
     else:
         least = LeastLoss(strategy.price, shape.loss, workers)
-        nodes = [Disjoint((trained, least), shape.split)]
+        nodes = [plans.Disjoint((trained, least), shape.split)]
     again, inputs = "", _public_inputs(shape) | {"strategy": strategy.word}
     if shape.last is not None:
         spend, price, refit_inputs = shape.last
         again, inputs = ", then a fit to all records", inputs | refit_inputs
         pairs = zip(shape.candidates, shape.refits, strict=True)
         last = tuple(LastFit((c,), (fit,), spend, price, workers) for c, fit in pairs)
-        nodes.append(Total(price, lambda known: last[known["best"]], last))
+        nodes.append(plans.Total(price, lambda known: last[known["best"]], last))
     words = "; ".join(dict.fromkeys(fit.guarantee.mechanism for fit in shape.all_fits))
-    return Plan(
-        Sequential(tuple(nodes)),
+    return plans.Plan(
+        plans.Sequential(tuple(nodes)),
         epsilon,
         strategy.delta,
         inputs=inputs,

@@ -11,19 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skdpsurv.dp.checks import Check, Parameters, number_in, optional
-from skdpsurv.dp.noise import RandomSource
-from skdpsurv.dp.privacy_cost import (
-    MARGIN,
-    Price,
-    Spend,
-    divide_budget,
-    gaussian_price,
-    remaining_budget,
-    rho_for,
-    run_rho,
-    search_curve,
-    spend_of,
-)
+from skdpsurv.dp import privacy_cost as cost
+from skdpsurv.dp.privacy_cost import Price, run_rho
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.dp.types import IndexArray
 
@@ -129,14 +118,14 @@ class Strategy:
         raise NotImplementedError
 
     @property
-    def run_spend(self) -> Spend:
+    def run_spend(self) -> cost.Spend:
         """Privacy parameters of each candidate."""
-        return spend_of(self.rho, self.delta) if self.rho else Spend(self.run_epsilon)
+        return cost.spend_of(self.rho, self.delta) if self.rho else cost.Spend(self.run_epsilon)
 
     @property
     def price(self) -> Price:
         """Cost of each training, and of a choice or of a noisy sum of losses."""
-        return gaussian_price(self.rho) if self.rho else self.run_epsilon
+        return cost.gaussian_price(self.rho) if self.rho else self.run_epsilon
 
     def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
         """Shuffle records into parts, by their number and the random stream alone."""
@@ -169,7 +158,7 @@ class Split(Strategy):
     def run_epsilon(self) -> float:
         """Epsilon of each candidate's training, and of the choice."""
         # Permute-and-flip at e is (e**2 / 2)-zCDP.
-        return gaussian_price(self.rho).mu if self.rho else self.epsilon
+        return cost.gaussian_price(self.rho).mu if self.rho else self.epsilon
 
     def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
         """Shuffle records into a part for each candidate, and one to score on."""
@@ -177,11 +166,11 @@ class Split(Strategy):
 
     def run_rho(self, epsilon: float, delta: float, refit_rho: float) -> float:
         """Return the rho of each part for an epsilon at a delta."""
-        return (rho_for(epsilon, delta) - refit_rho) / MARGIN**2
+        return (cost.rho_for(epsilon, delta) - refit_rho) / cost.MARGIN**2
 
     def total(self, refit_rho: float) -> dict[str, Any]:
         """Return the rho of the whole search."""
-        return {"rho": (self.rho + refit_rho) * MARGIN}
+        return {"rho": (self.rho + refit_rho) * cost.MARGIN}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +186,7 @@ class Repeat(Strategy):
     @property
     def run_epsilon(self) -> float:
         """Epsilon of one run: the maximum of training and scoring, on disjoint parts."""
-        return divide_budget(self.epsilon, 2 + Fraction(self.eta))
+        return cost.divide_budget(self.epsilon, 2 + Fraction(self.eta))
 
     @property
     def count(self) -> RunCount:
@@ -214,13 +203,13 @@ class Repeat(Strategy):
 
     def total(self, refit_rho: float) -> dict[str, Any]:
         """Return the Renyi divergences of the whole search."""
-        return {"renyi": search_curve(self.rho, self.count, refit_rho)}
+        return {"renyi": cost.search_curve(self.rho, self.count, refit_rho)}
 
 
 class Share(NamedTuple):
     """Privacy parameters of a fit, its cost, and the public inputs that state it."""
 
-    spend: Spend
+    spend: cost.Spend
     price: Price
     inputs: dict[str, Any]
 
@@ -243,7 +232,7 @@ class SearchBudget:
         """Rho of the last fit if all noise is Gaussian: its share of mu."""
         if self.refit is None or not self.delta:
             return 0.0
-        return self.refit**2 * rho_for(self.epsilon, self.delta)
+        return self.refit**2 * cost.rho_for(self.epsilon, self.delta)
 
     def last_fit(self, strategy: Split | Repeat) -> Share | None:
         """Return the share of the last fit; None if there is none."""
@@ -251,9 +240,11 @@ class SearchBudget:
             return None
         if strategy.rho:
             rho = self.refit_rho
-            return Share(spend_of(rho, self.delta), gaussian_price(rho), {"rho_refit": rho})
+            return Share(
+                cost.spend_of(rho, self.delta), cost.gaussian_price(rho), {"rho_refit": rho}
+            )
         epsilon = self.refit_epsilon
-        return Share(Spend(epsilon), epsilon, {"epsilon_refit": epsilon})
+        return Share(cost.Spend(epsilon), epsilon, {"epsilon_refit": epsilon})
 
     def strategy(
         self, how: str | RepeatedRuns | DisjointParts, n_candidates: int
@@ -261,7 +252,7 @@ class SearchBudget:
         """Return the strategy with the exact rest of the budget."""
         epsilon, how = self.epsilon, STRATEGIES[how]() if isinstance(how, str) else how
         if self.refit is not None and not math.isinf(epsilon):
-            epsilon = remaining_budget(epsilon, self.refit_epsilon)
+            epsilon = cost.remaining_budget(epsilon, self.refit_epsilon)
         common: dict[str, Any] = {
             "epsilon": epsilon,
             "n_candidates": n_candidates,

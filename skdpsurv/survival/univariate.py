@@ -31,15 +31,7 @@ from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
 from skdpsurv.release.raw_rows import headline
-from skdpsurv.survival.released_curve import (
-    CurveFrames,
-    DisplayOptions,
-    curves_of,
-    has,
-    interval,
-    times_argument,
-    without_warnings,
-)
+from skdpsurv.survival import released_curve
 
 #: Number of simulated curves.
 N_DRAWS = 1000
@@ -55,7 +47,7 @@ class Interval(NamedTuple):
     upper: float
 
 
-class UnivariateFitter(CurveFrames):
+class UnivariateFitter(released_curve.CurveFrames):
     """Base of private distributions of survival times, with the interface of lifelines' fitters.
 
     A subclass has the parameters ``max_time``, which its release states, and ``alpha``, and those
@@ -116,14 +108,14 @@ class UnivariateFitter(CurveFrames):
         -------
         self
         """
-        shown = DisplayOptions.checked(timeline, label, alpha)
+        shown = released_curve.DisplayOptions.checked(timeline, label, alpha)
         if y is None and durations is None:
             X = single_column(X)
         self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
         self._show(shown)
         return self
 
-    @available_if(has("hazard"))
+    @available_if(released_curve.has("hazard"))
     def score(
         self,
         X: Any = None,
@@ -220,7 +212,7 @@ class UnivariateFitter(CurveFrames):
         values = getattr(self, f"{self._curve_type.predicts}_at_times")(times).to_numpy()
         return values if np.ndim(times) else float(values[0])
 
-    @available_if(has("plausible"))
+    @available_if(released_curve.has("plausible"))
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
         """Return intervals for the parameters that allow for sampling and for privacy noise.
 
@@ -240,9 +232,9 @@ class UnivariateFitter(CurveFrames):
             A row for each parameter, columns ``lower`` and ``upper``; they hold the estimate.
         """
         level, draws = fraction("level", level), self._draws(n_resamples)
-        return interval(draws, level, self._curve.estimates, list(self._curve.names))
+        return released_curve.interval(draws, level, self._curve.estimates, list(self._curve.names))
 
-    @available_if(has("plausible"))
+    @available_if(released_curve.has("plausible"))
     def survival_band(
         self, times: ArrayLike, level: float = 0.95, n_resamples: int = 500
     ) -> pd.DataFrame:
@@ -259,10 +251,12 @@ class UnivariateFitter(CurveFrames):
         pandas.DataFrame
             Indexed by the times, columns ``lower`` and ``upper``.
         """
-        level, t = fraction("level", level), times_argument(times)
+        level, t = fraction("level", level), released_curve.times_argument(times)
         curve = self._curve
-        hazards = without_warnings(curve.cumulative_hazard, t, self._draws(n_resamples))
-        return interval(np.exp(-hazards), level, np.exp(-curve.at(t)), t)
+        hazards = released_curve.without_warnings(
+            curve.cumulative_hazard, t, self._draws(n_resamples)
+        )
+        return released_curve.interval(np.exp(-hazards), level, np.exp(-curve.at(t)), t)
 
     def restricted_mean_survival_time(
         self, t: float | None = None, level: float = 0.95, n_resamples: int = N_DRAWS
@@ -381,7 +375,7 @@ class UnivariateFitter(CurveFrames):
         """
         from skdpsurv.plotting import plot_univariate  # needs the extra "plot"
 
-        curves = curves_of(self)
+        curves = released_curve.curves_of(self)
         models = curves[0] if len(curves) == 1 else {str(c.group_): c for c in curves}
         return plot_univariate(models, ax=ax, **options)
 

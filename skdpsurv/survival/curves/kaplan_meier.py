@@ -16,36 +16,13 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import single_column
-from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.checks import (
-    Check,
-    auto_or,
-    fraction,
-    horizon,
-    integer,
-    number_in,
-    required_horizon,
-)
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp import checks
+from skdpsurv.dp.checks import Check
 from skdpsurv.dp.plan import Plan
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.curves.life_table import LifeTableCurve
-from skdpsurv.survival.curves.table import (
-    ASSUMED,
-    IS_EPSILON,
-    LARGEST_TABLE,
-    NARROWEST,
-    NO_GROUP,
-    Causes,
-    EventCounts,
-    ExactEventCounts,
-    OutcomeBlock,
-    check_breakpoints,
-    check_groups,
-    check_size,
-    n_bands_for,
-    outcomes_of,
-    stated_ends,
-)
+from skdpsurv.survival.curves import table
 from skdpsurv.survival.released_curve import DisplayOptions, around, curves_of, times_argument
 from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
 
@@ -67,11 +44,11 @@ class LifeTableFitter(UnivariateFitter, released=False):
     max_time: float | None
 
     _rules: ClassVar[dict[str, Check]] = {
-        "epsilon": IS_EPSILON,
-        "max_time": horizon(number_in(1e-150, 1e150)),
-        "n_intervals": auto_or(integer(1, LARGEST_TABLE // 2)),
-        "breakpoints": check_breakpoints,
-        "groups": check_groups,
+        "epsilon": table.IS_EPSILON,
+        "max_time": checks.horizon(checks.number_in(1e-150, 1e150)),
+        "n_intervals": checks.auto_or(checks.integer(1, table.LARGEST_TABLE // 2)),
+        "breakpoints": table.check_breakpoints,
+        "groups": table.check_groups,
     }
     _one_of_each = ("durations", "event_observed", "group")
 
@@ -140,7 +117,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
         """
         shown = DisplayOptions.checked(timeline, label, alpha)
         if group is not None and self.groups is None:
-            raise ValueError(NO_GROUP)
+            raise ValueError(table.NO_GROUP)
         if y is None and durations is None:
             X = single_column(X)
         options = {"durations": durations, "event_observed": event_observed, "group": group}
@@ -148,16 +125,16 @@ class LifeTableFitter(UnivariateFitter, released=False):
         self._show(shown)
         return self
 
-    def _causes(self) -> Causes:
-        return Causes.of(vars(self))
+    def _causes(self) -> table.Causes:
+        return table.Causes.of(vars(self))
 
     def _labels(self) -> NDArray[Any] | None:
         return None if self.groups is None else stated_labels("groups", self.groups)
 
-    def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Blocks[OutcomeBlock]:
+    def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Blocks[table.OutcomeBlock]:
         arguments = (options.get(name) for name in self._one_of_each)
         targets = target_blocks(X, y, *arguments, events=self._causes().reader)
-        return counted(shape, targets.map(partial(outcomes_of, self._labels())))
+        return counted(shape, targets.map(partial(table.outcomes_of, self._labels())))
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -165,11 +142,15 @@ class LifeTableFitter(UnivariateFitter, released=False):
             return
         if self.n_intervals != "auto":
             raise ValueError("n_intervals must be 'auto' where breakpoints are times.")
-        ends = np.append(np.asarray(self.breakpoints, float), required_horizon(self.max_time))
+        ends = np.append(
+            np.asarray(self.breakpoints, float), checks.required_horizon(self.max_time)
+        )
         if ends[-2] >= ends[-1]:
             raise ValueError("breakpoints must be before max_time, which ends the last interval.")
-        if np.diff(ends, prepend=0.0).min() < NARROWEST * ends[-1]:
-            raise ValueError(f"breakpoints must be at least {NARROWEST:g} times max_time apart.")
+        if np.diff(ends, prepend=0.0).min() < table.NARROWEST * ends[-1]:
+            raise ValueError(
+                f"breakpoints must be at least {table.NARROWEST:g} times max_time apart."
+            )
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         breakpoints, n_intervals, causes = self.breakpoints, self.n_intervals, self._causes()
@@ -179,11 +160,11 @@ class LifeTableFitter(UnivariateFitter, released=False):
         elif isinstance(n_intervals, str):
             n_groups = 1 if labels is None else labels.size
             epsilon = float(self.epsilon)
-            n_intervals = n_bands_for(shape.n_records, epsilon, n_groups, causes.number)
+            n_intervals = table.n_bands_for(shape.n_records, epsilon, n_groups, causes.number)
         else:
             n_intervals = int(n_intervals)
         return {
-            "max_time": required_horizon(self.max_time),
+            "max_time": checks.required_horizon(self.max_time),
             "n_intervals": n_intervals,
             "breakpoints": breakpoints,
             **({} if labels is None else {"groups": labels.tolist()}),
@@ -192,16 +173,16 @@ class LifeTableFitter(UnivariateFitter, released=False):
 
     def _plan(self, shape: Shape) -> Plan:
         stated, epsilon = self._release_parameters(shape), float(self.epsilon)
-        check_size(stated)
-        kind = ExactEventCounts if math.isinf(epsilon) else EventCounts
-        table = kind(
+        table.check_size(stated)
+        kind = table.ExactEventCounts if math.isinf(epsilon) else table.EventCounts
+        counted_cells = kind(
             price=epsilon,
-            ends=stated_ends(stated),
+            ends=table.stated_ends(stated),
             n_causes=self._causes().number,
             n_groups=len(stated.get("groups", [None])),
         )
         inputs = {"n_records": shape.n_records, **stated}
-        return Plan(table, epsilon, inputs=inputs, assumed=ASSUMED)
+        return Plan(counted_cells, epsilon, inputs=inputs, assumed=table.ASSUMED)
 
     def of_group(self, label: Any) -> Self:
         """Return the curve of one group, from the same release, at no cost.
@@ -264,7 +245,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
         pandas.DataFrame
             Indexed by the times, columns ``lower`` and ``upper``.
         """
-        level, t = fraction("level", level), times_argument(times)
+        level, t = checks.fraction("level", level), times_argument(times)
         lower, upper = self._curve.survival_interval(t, level)
         return around(lower, upper, np.exp(-self._curve.at(t)), t)
 

@@ -19,18 +19,9 @@ from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import short_horizon
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import event_and_time, no_events, paired
-from skdpsurv.dp.checks import (
-    Check,
-    auto_or,
-    choice,
-    fraction,
-    horizon,
-    integer,
-    positive,
-    required_horizon,
-    zero_or,
-)
-from skdpsurv.dp.input_errors import check_unclipped
+from skdpsurv.dp import check_unclipped
+from skdpsurv.dp import checks
+from skdpsurv.dp.checks import Check
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES, half_width
@@ -259,12 +250,12 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
     alpha: float
 
     _rules: ClassVar[dict[str, Check]] = {
-        "max_time": horizon(positive()),
-        "n_intervals": integer(at_most=MOST_INTERVALS),
-        "n_knots": integer(),
-        "link": choice(*LINKS),
-        "data_norm": auto_or(positive()),
-        "alpha": zero_or(positive()),
+        "max_time": checks.horizon(checks.positive()),
+        "n_intervals": checks.integer(at_most=MOST_INTERVALS),
+        "n_knots": checks.integer(),
+        "link": checks.choice(*LINKS),
+        "data_norm": checks.auto_or(checks.positive()),
+        "alpha": checks.zero_or(checks.positive()),
     }
 
     @property
@@ -293,12 +284,12 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         )
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Records:
-        grid: Any = required_horizon(self.max_time), int(self.n_intervals)
+        grid: Any = checks.required_horizon(self.max_time), int(self.n_intervals)
         return super()._read(shape, X, y).map(lambda block: HazardRecords.on_grid(*block, *grid))
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return {
-            "max_time": required_horizon(self.max_time),
+            "max_time": checks.required_horizon(self.max_time),
             "n_intervals": int(self.n_intervals),
             "n_knots": int(self.n_knots),
             "link": self.link,
@@ -342,7 +333,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         ValueError
             If the fit has no standard errors: ``inference_share`` was 0, or the data too few.
         """
-        level, inference = fraction("level", level), self._require_inference()
+        level, inference = checks.fraction("level", level), self._require_inference()
         rows, link, basis = self._prediction_rows(X), self._link, self._basis
         q = len(basis)
         lower, upper = np.zeros((len(rows), q)), np.ones((len(rows), q))

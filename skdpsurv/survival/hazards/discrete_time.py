@@ -16,14 +16,7 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
 from skdpsurv.dp.plan import Node, Plan, Sequential
-from skdpsurv.dp.privacy_cost import (
-    Price,
-    epsilon_or_mu,
-    remaining_budget,
-    share_of,
-    split_gaussian,
-    subtract,
-)
+from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.references import REAL_ARITHMETIC
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
@@ -368,21 +361,21 @@ def fit_of(
     delta: float = 0.0,
     kind: type[HazardFit] = HazardFit,
     **options: Any,
-) -> tuple[HazardFit, tuple[Price, Price, Price]]:
+) -> tuple[HazardFit, tuple[cost.Price, cost.Price, cost.Price]]:
     """Return the public numbers of a fit, and prices of pilot, recalibration and inference."""
     if model.n_records * epsilon < PILOT_RECORDS:
         shares = [0.0] * len(shares)
-    own: Price
+    own: cost.Price
     prices: Any
     if delta:
         # Squares of mus add up, so that small shares cost little: they are doubled.
-        own, *prices = split_gaussian(
+        own, *prices = cost.split_gaussian(
             epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)]
         )
     else:
         prices = [share * epsilon for share in shares]
-        own = remaining_budget(epsilon, *prices)
-    pilot, _, inference = (epsilon_or_mu(price) > 0.0 for price in prices)
+        own = cost.remaining_budget(epsilon, *prices)
+    pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
     fit = kind(
         model, epsilon, method, alpha, own, has_pilot=pilot, has_inference=inference, **options
     )
@@ -390,29 +383,32 @@ def fit_of(
 
 
 def perturbed_plan(
-    fit: HazardFit, prices: tuple[Price, Price, Price], delta: float = 0.0, verbose: int = 0
+    fit: HazardFit,
+    prices: tuple[cost.Price, cost.Price, cost.Price],
+    delta: float = 0.0,
+    verbose: int = 0,
 ) -> Plan:
     """Return the plan of a fit, with its pilot, recalibration and inference at these prices."""
     pilot, recalibration, inference = prices
     nodes: list[Node] = []
-    if epsilon_or_mu(pilot):
-        price = share_of(pilot, TABLE_PART)
-        pair = LifeTable(price=price, fit=fit), RowMean(price=subtract(pilot, price), fit=fit)
+    if cost.epsilon_or_mu(pilot):
+        price = cost.share_of(pilot, TABLE_PART)
+        pair = LifeTable(price=price, fit=fit), RowMean(price=cost.subtract(pilot, price), fit=fit)
         nodes.append(Sequential(pair, pilot, "center"))
     if isinstance(fit, LangevinFit):
         nodes.append(HazardChain(fit, verbose))
     else:
         nodes.append(HazardMinimiser(fit))
-    if epsilon_or_mu(recalibration):
-        price = share_of(recalibration, POSITIONS_PART)
-        rest = subtract(recalibration, price)
+    if cost.epsilon_or_mu(recalibration):
+        price = cost.share_of(recalibration, POSITIONS_PART)
+        rest = cost.subtract(recalibration, price)
         table = RiskTable(price=rest, fit=fit)
         positions = RiskPositions(price=price, fit=fit, table_price=rest)
         nodes.append(Sequential((table, positions), recalibration, "recalibration"))
-    if epsilon_or_mu(inference):
-        price, model = share_of(inference, OUTCOME_PART), fit.model
+    if cost.epsilon_or_mu(inference):
+        price, model = cost.share_of(inference, OUTCOME_PART), fit.model
         moments = HazardMoments(
-            price=subtract(inference, price),
+            price=cost.subtract(inference, price),
             n_records=model.n_records,
             n_features=model.n_features,
             fit=fit,

@@ -15,17 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.data.blocks import first
-from skdpsurv.dp.checks import (
-    Check,
-    Parameters,
-    auto_or,
-    choice,
-    integer,
-    number_in,
-    positive,
-    verbosity,
-)
-from skdpsurv.dp.noise import RandomSource, round_to_lattice
+from skdpsurv.dp import RandomSource, round_to_lattice
+from skdpsurv.dp import checks
+from skdpsurv.dp.checks import Check
 from skdpsurv.dp.plan import Distances, Known, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Cost, cost_of
 from skdpsurv.dp.references import reference
@@ -55,7 +47,7 @@ LATTICE = 2.0**-27
 States = Iterator[FloatArray]
 
 
-class PosteriorSampling(Parameters):
+class PosteriorSampling(checks.Parameters):
     """How ``DPDiscreteTimeSurvival(method=...)`` draws from a sanitised posterior.
 
     ``method="psgld"`` is this with its defaults.
@@ -91,12 +83,14 @@ class PosteriorSampling(Parameters):
     """
 
     _rules: ClassVar[dict[str, Check]] = {
-        "sampler": choice(*SAMPLERS),
-        "n_epochs": auto_or(integer(at_most=MOST_EPOCHS)),
-        "batch_size": integer(),
-        "step_size": auto_or(positive()),
-        "step_exponent": number_in(0.5, 1.0, closed="right", why="Else the chain has no limit."),
-        "verbose": verbosity,
+        "sampler": checks.choice(*SAMPLERS),
+        "n_epochs": checks.auto_or(checks.integer(at_most=MOST_EPOCHS)),
+        "batch_size": checks.integer(),
+        "step_size": checks.auto_or(checks.positive()),
+        "step_exponent": checks.number_in(
+            0.5, 1.0, closed="right", why="Else the chain has no limit."
+        ),
+        "verbose": checks.verbosity,
     }
 
     def __init__(

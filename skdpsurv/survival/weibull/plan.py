@@ -26,31 +26,10 @@ from skdpsurv.dp.plan import Distances, Known, Mechanism, Node, NoisySum, Plan, 
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.likelihoods.weibull import (
-    BEFORE_PART,
-    SHAPE_RANGE,
-    efficient_score,
-    maximum_likelihood,
-    maximum_likelihood_with_before,
-)
+from skdpsurv.likelihoods import weibull as likelihood
 from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
-from skdpsurv.survival.weibull.counts import (
-    N_BINS,
-    CountTable,
-    Records,
-    ReleasedMeanLevels,
-    Targets,
-    all_log_times,
-    before_offset,
-    bin_probabilities,
-    count_table,
-    event_bins,
-    lattice_exponent,
-    log_time_grid,
-    log_time_variance,
-    shape_at,
-)
+from skdpsurv.survival.weibull import counts
 
 # Tuned on simulated Weibull data of many shapes, scales and censorings, and with the data sets of
 # docs/benchmarks/weibull in view. Shares are of epsilon, in the tight ladder.
@@ -68,7 +47,7 @@ CORRECTION_EVENTS, CORRECTION_RATE = 1500.0, 1.0
 #: Largest relative corrections of the shape, down and up.
 LARGEST_CORRECTION = (-0.5, 1.0)
 #: Origin of log event times, in bins: near their mean, against noise in the number of events.
-CENTER = 3 * N_BINS // 4
+CENTER = 3 * counts.N_BINS // 4
 #: Shape allowed by a released mean of log event times, relative to the largest.
 STEEPEST = 0.9
 #: Share of epsilon that pays for rounding of shares and scales.
@@ -128,13 +107,15 @@ class WeibullSetting:
         return tuple(self.shape_fraction * share / sum(shares) for share in shares)
 
     def within_range(self, shape: float) -> float:
-        return min(max(shape, SHAPE_RANGE * self.max_shape), self.max_shape)
+        return min(max(shape, likelihood.SHAPE_RANGE * self.max_shape), self.max_shape)
 
     @property
     def bounds(self) -> FloatArray:
         """Least and largest log shape, and log scale in units of the horizon, of an estimate."""
         log_max = math.log(self.max_shape)
-        return np.array([(log_max + math.log(SHAPE_RANGE), log_max), self.way.log_scales(self)])
+        return np.array(
+            [(log_max + math.log(likelihood.SHAPE_RANGE), log_max), self.way.log_scales(self)]
+        )
 
     def stated(self) -> dict[str, Any]:
         return {
@@ -165,7 +146,7 @@ class Way(NamedTuple):
     """
 
     plan: Callable[[WeibullSetting], Plan]
-    read: Callable[[Targets, float, float], Records] = count_table
+    read: Callable[[counts.Targets, float, float], counts.Records] = counts.count_table
     log_scales: Callable[[WeibullSetting], tuple[float, float]] = ladder_scales
     n_levels: int | None = None
 
@@ -188,7 +169,7 @@ class Events(WeibullSum):
     name = "Laplace noise on the number of events"
     asked = COUNT  # each record is one event at most
 
-    def ask(self, known: Known, records: CountTable) -> int:
+    def ask(self, known: Known, records: counts.CountTable) -> int:
         return int(records.events.sum())
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
@@ -203,12 +184,12 @@ class Powers(WeibullSum):
         """Return the exponent."""
 
     def query(self, known: Known) -> Sum:
-        return Sum.of_reals(0.0, 1.0, -lattice_exponent(self.public.n_records, 1.0))
+        return Sum.of_reals(0.0, 1.0, -counts.lattice_exponent(self.public.n_records, 1.0))
 
-    def ask(self, known: Known, records: CountTable) -> int:
+    def ask(self, known: Known, records: counts.CountTable) -> int:
         exact = np.exp(self.power(known) * records.log_time)
         if self.public.left_censored:
-            exact[0] *= BEFORE_PART
+            exact[0] *= likelihood.BEFORE_PART
         return int(records.records @ self.query(known).terms(exact))
 
     def log_total(self, known: Known, noisy: int) -> float:
@@ -250,20 +231,20 @@ class MeanLogTime(WeibullSum):
 
     @property
     def terms(self) -> IntArray:
-        return event_bins(self.public.left_censored) - CENTER
+        return counts.event_bins(self.public.left_censored) - CENTER
 
     def query(self, known: Known) -> Sum:
         """Return the sum; a censored record counts 0, which is within the range."""
         return Sum(int(self.terms[0]), int(self.terms[-1]))
 
-    def ask(self, known: Known, records: CountTable) -> int:
+    def ask(self, known: Known, records: counts.CountTable) -> int:
         return int(records.events @ self.terms)
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
         """Return a mean for which there are shapes: below -1 / max_shape."""
         omega = self.public.omega
-        mean = ((CENTER + noisy / known["n_events"]) / N_BINS - 1.0) * omega
-        least = -omega - before_offset(omega) * self.public.left_censored
+        mean = ((CENTER + noisy / known["n_events"]) / counts.N_BINS - 1.0) * omega
+        least = -omega - counts.before_offset(omega) * self.public.left_censored
         return {"mean_log_event": min(max(mean, least), -1.0 / (STEEPEST * self.public.max_shape))}
 
 
@@ -281,10 +262,12 @@ class Correction(WeibullSum):
             # As in score_with_before, at the first fit.
             before = math.exp(min(-shape * (public.omega + log_scale), 0.0)) / self._rate(known)
             weighted_mean = mean + 1.0 / shape
-            weighted_mean -= before * (1.0 / shape - before_offset(public.omega))
-        grid, cap = log_time_grid(public.omega), self._cap(known["n_events"])
-        scores = efficient_score(grid, shape, log_scale, mean, cap, weighted_mean)
-        exponent = lattice_exponent(public.n_records, max(float(np.abs(s).max()) for s in scores))
+            weighted_mean -= before * (1.0 / shape - counts.before_offset(public.omega))
+        grid, cap = counts.log_time_grid(public.omega), self._cap(known["n_events"])
+        scores = likelihood.efficient_score(grid, shape, log_scale, mean, cap, weighted_mean)
+        exponent = counts.lattice_exponent(
+            public.n_records, max(float(np.abs(s).max()) for s in scores)
+        )
         event, censored = (to_lattice(score, -exponent) for score in scores)
         ends = min(event.min(), censored.min()), max(event.max(), censored.max())
         return Sum(int(ends[0]), int(ends[1]), -exponent), event, censored
@@ -294,11 +277,13 @@ class Correction(WeibullSum):
 
     def query_range(self) -> Sequence[Sum]:
         public = self.public  # no log time is further from a mean than omega
-        widest = (1.0 + self._cap(public.n_records)) * public.omega + before_offset(public.omega)
-        widest += 1.0 / (SHAPE_RANGE * public.max_shape)
-        return [Sum.of_reals(-widest, widest, -lattice_exponent(public.n_records, widest))]
+        widest = (1.0 + self._cap(public.n_records)) * public.omega + counts.before_offset(
+            public.omega
+        )
+        widest += 1.0 / (likelihood.SHAPE_RANGE * public.max_shape)
+        return [Sum.of_reals(-widest, widest, -counts.lattice_exponent(public.n_records, widest))]
 
-    def ask(self, known: Known, records: CountTable) -> int:
+    def ask(self, known: Known, records: counts.CountTable) -> int:
         _, event, censored = self.scores(known)
         return int(records.events @ event + (records.records - records.events) @ censored)
 
@@ -307,10 +292,10 @@ class Correction(WeibullSum):
         first = shape, known["log_scale"], self._rate(known), omega
         exact = 1.0
         if self.public.left_censored:
-            events, _ = bin_probabilities(*first)
+            events, _ = counts.bin_probabilities(*first)
             exact = 1.0 - float(events[0]) / (float(events.sum()) or 1.0)
         # The expected fall of the score, per event and unit of shape.
-        information = exact * shape**-2.0 + log_time_variance(*first)
+        information = exact * shape**-2.0 + counts.log_time_variance(*first)
         step = self.query(known).value(noisy) / (float(known["n_events"]) * information * shape)
         low, high = LARGEST_CORRECTION
         return {"shape": self.public.within_range(shape + shape * min(max(step, low), high))}
@@ -334,7 +319,7 @@ class Ladder(Mechanism):
     proof = PROOF
 
     @abstractmethod
-    def levels(self, known: Known, records: CountTable) -> LadderLevels:
+    def levels(self, known: Known, records: counts.CountTable) -> LadderLevels:
         """Return how many records must change for a shape at each node."""
 
     @property
@@ -343,13 +328,13 @@ class Ladder(Mechanism):
         return math.ceil(highest_level(self.price, self.public.way.n_levels) / UNIT)
 
     def shape_at(self, node: float) -> float:
-        return shape_at(node, self.public.max_shape)
+        return counts.shape_at(node, self.public.max_shape)
 
     def place(self, source: RandomSource) -> float:
         """Return the shape's position in its cell, whatever the records."""
         return 0.5
 
-    def run(self, known: Known, records: CountTable, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: Known, records: counts.CountTable, source: RandomSource) -> dict[str, Any]:
         levels = self.levels(known, records)
         cell = draw_cell(levels, self.price, source, self.public.way.n_levels)
         return {"shape": self.public.within_range(self.shape_at(cell + self.place(source)))}
@@ -369,9 +354,9 @@ class Ladder(Mechanism):
 class ReleasedMeanLadder(Ladder):
     """A ladder given a released mean of log event times."""
 
-    def levels(self, known: Known, records: CountTable) -> ReleasedMeanLevels:
+    def levels(self, known: Known, records: counts.CountTable) -> counts.ReleasedMeanLevels:
         public, mean = self.public, known["mean_log_event"]
-        return ReleasedMeanLevels(records, mean, public.max_shape, public.left_censored)
+        return counts.ReleasedMeanLevels(records, mean, public.max_shape, public.left_censored)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -384,7 +369,7 @@ class MaximumLikelihood(Mechanism):
     proof = ""
     price = math.inf
 
-    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: Known, records: counts.Records, source: RandomSource) -> dict[str, Any]:
         omega, max_shape = self.public.omega, self.public.max_shape
         x, events, weights, n_before = records.weighted(self.public.left_censored)
         full = weights > 0
@@ -394,11 +379,11 @@ class MaximumLikelihood(Mechanism):
             x, events, weights = np.array([-omega]), np.array([n_before]), np.array([n_before])
             n_before = 0
         if n_before > 0:
-            shape, log_scale = maximum_likelihood_with_before(
+            shape, log_scale = likelihood.maximum_likelihood_with_before(
                 x, events, n_before, omega, max_shape, weights
             )
         else:
-            fits = maximum_likelihood(x, events, max_shape, weights=weights)
+            fits = likelihood.maximum_likelihood(x, events, max_shape, weights=weights)
             shape, log_scale = fits[0][0], fits[1][0]
         return {
             "shape": shape,
@@ -444,6 +429,6 @@ def priced(public: WeibullSetting, kinds: Sequence[Any], shares: Sequence[float]
 TIGHT = Way(tight_plan)
 MAXIMUM_LIKELIHOOD = Way(
     lambda public: public.plan_of(MaximumLikelihood(public=public), ""),
-    partial(all_log_times, exact=True),
+    partial(counts.all_log_times, exact=True),
     lambda public: (-LARGEST_LOG_SCALE, LARGEST_LOG_SCALE),
 )
