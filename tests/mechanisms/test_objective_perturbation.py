@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
@@ -10,10 +12,10 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.likelihoods.base import Move, PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.newton import LEAST_RIDGE, certificate
+from skdpsurv.mechanisms.newton import certificate
 from skdpsurv.mechanisms.objective import (
     LARGEST_SOLVER_SCALE,
     LARGEST_SOLVER_SHARE,
@@ -21,11 +23,12 @@ from skdpsurv.mechanisms.objective import (
     calibrate,
     calibrate_to_cost,
     curvature_cost,
+    least_ridge,
     smallest_ridge,
     split_budget,
 )
 from skdpsurv.mechanisms.perturbation import Problem, perturb
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, SphericalLaplace
 
 CONSTANTS = [
     PrivacyConstants(2.0, 0.25, 1),
@@ -33,96 +36,82 @@ CONSTANTS = [
     PrivacyConstants(400.0, 60.0, 4),
 ]
 P = 5
-GRID = [
-    (constants, epsilon, n, alpha, share)
-    for constants in CONSTANTS
-    for epsilon in (0.01, 1.0, 20.0, 1e4)
-    for n, alpha in ((1, 0.0), (1000, 1e-3), (10**7, 0.5))
-    for share in (0.05, 0.5)
-]
 
 
-@pytest.mark.parametrize(("constants", "epsilon", "n", "alpha", "share"), GRID)
+@cache
+def calibrated():
+    """Return settings of every kind, each with its least ridge wanted and its calibration."""
+    grid = product(
+        CONSTANTS, (0.01, 1.0, 20.0, 1e4), ((1, 0.0), (1000, 1e-3), (10**7, 0.5)), (0.05, 0.5)
+    )
+    return [
+        (
+            constants,
+            epsilon,
+            n,
+            share,
+            (n * alpha, smallest_ridge(constants, share * epsilon), 0.01 * constants.hessian_trace),
+            calibrate(constants, epsilon, n, P, alpha, curvature_share=share),
+        )
+        for constants, epsilon, (n, alpha), share in grid
+    ]
+
+
 class TestCalibrate:
-    def test_the_parts_add_up_to_epsilon(self, constants, epsilon, n, alpha, share):
-        c = calibrate(constants, epsilon, n, P, alpha, curvature_share=share)
-        parts = (c.epsilon_noise, c.epsilon_curvature, c.epsilon_solver)
-        assert min(parts) > 0
-        assert math.fsum(parts) == pytest.approx(epsilon, rel=1e-12)
-        assert c.epsilon_solver / epsilon in (SOLVER_SHARE, LARGEST_SOLVER_SHARE)
+    def test_the_parts_add_up_to_epsilon(self):
+        for constants, epsilon, *_, c in calibrated():
+            parts = (c.epsilon_noise, c.epsilon_curvature, c.epsilon_solver)
+            assert min(parts) > 0
+            assert math.fsum(parts) == pytest.approx(epsilon, rel=1e-12)
+            assert c.epsilon_solver / epsilon in (SOLVER_SHARE, LARGEST_SOLVER_SHARE)
+            # What the largest move costs, solver included, is no more, and no less if it need not.
+            r = constants.hessian_rank
+            sides = np.full(r, constants.hessian_trace / r)
+            cost = c.cost(Move(constants.gradient_sensitivity, sides))
+            assert cost <= epsilon * (1 + 1e-15)
+            if c.solver_scale > LEAST_NOISE:
+                assert cost == pytest.approx(epsilon, rel=1e-9)
 
-    def test_curvature_is_paid_by_the_theorem(self, constants, epsilon, n, alpha, share):
-        c = calibrate(constants, epsilon, n, P, alpha, curvature_share=share)
-        r, tau = constants.hessian_rank, constants.hessian_trace
-        assert c.epsilon_curvature == pytest.approx(r * math.log(1 + tau / (r * c.kappa)), rel=1e-6)
-        assert c.epsilon_curvature <= share * epsilon * (1 + 1e-9)
-
-    def test_scales_are_sensitivity_over_epsilon(self, constants, epsilon, n, alpha, share):
-        c = calibrate(constants, epsilon, n, P, alpha, curvature_share=share)
-        assert c.noise_scale * c.epsilon_noise == pytest.approx(constants.gradient_sensitivity)
-        # Two points within g/kappa of one minimum are 2g/kappa apart.
-        assert c.solver_scale * c.epsilon_solver >= 2 * c.certificate.tolerance / c.kappa * (
-            1 - 1e-9
-        )
-        if c.solver_scale > LEAST_NOISE:  # no larger than needed, either
-            assert c.solver_scale * c.epsilon_solver == pytest.approx(
-                2 * c.certificate.tolerance / c.kappa
+    def test_curvature_is_paid_by_the_theorem(self):
+        for constants, epsilon, _, share, _, c in calibrated():
+            r, tau = constants.hessian_rank, constants.hessian_trace
+            assert c.epsilon_curvature == pytest.approx(
+                r * math.log(1 + tau / (r * c.kappa)), rel=1e-6
             )
+            assert c.epsilon_curvature <= share * epsilon * (1 + 1e-9)
 
-    def test_noise_that_hides_the_solver_is_small_and_above_the_spacing_of_doubles(
-        self, constants, epsilon, n, alpha, share
-    ):
-        c = calibrate(constants, epsilon, n, P, alpha, curvature_share=share)
-        assert LEAST_NOISE <= c.solver_scale <= LARGEST_SOLVER_SCALE * (1 + 1e-9)
+    def test_scales_are_sensitivity_over_epsilon(self):
+        for constants, _, n, _, _, c in calibrated():
+            assert c.noise_scale * c.epsilon_noise == pytest.approx(constants.gradient_sensitivity)
+            # Two points within g/kappa of one minimum are 2g/kappa apart.
+            apart = 2 * c.certificate.tolerance / c.kappa
+            assert c.solver_scale * c.epsilon_solver >= apart * (1 - 1e-9)
+            if c.solver_scale > LEAST_NOISE:  # no larger than needed, either
+                assert c.solver_scale * c.epsilon_solver == pytest.approx(apart)
+            assert LEAST_NOISE <= c.solver_scale <= LARGEST_SOLVER_SCALE * (1 + 1e-9)
+            assert c.certificate == certificate(constants, n, c.kappa, c.linear.largest_norm())
 
-    def test_ridge_is_at_least_alpha(self, constants, epsilon, n, alpha, share):
-        c = calibrate(constants, epsilon, n, P, alpha, curvature_share=share)
-        assert c.kappa >= n * alpha
-        assert c.kappa >= smallest_ridge(constants, share * epsilon)
-        assert c.kappa >= LEAST_RIDGE * constants.hessian_trace
-        # No larger than asked for, either, unless the noise that hides the solver needs it: its
-        # bound is met with the noise norm of the least epsilon_b, so by a factor 2 at most.
-        asked = max(
-            n * alpha,
-            smallest_ridge(constants, share * epsilon),
-            LEAST_RIDGE * constants.hessian_trace,
-        )
-        assert c.kappa == asked or c.solver_scale > 0.45 * LARGEST_SOLVER_SCALE
-
-    def test_tolerance_is_that_of_the_noise_used(self, constants, epsilon, n, alpha, share):
-        c = calibrate(constants, epsilon, n, P, alpha, curvature_share=share)
-        norm = c.linear.largest_norm()
-        assert c.certificate == certificate(constants, n, c.kappa, norm)
-
-
-def test_grid_has_ridges_of_every_origin():
-    """Otherwise the test of the ridge would leave some of its reasons out."""
-    origins = set()
-    for constants, epsilon, n, alpha, share in GRID:
-        kappa = calibrate(constants, epsilon, n, P, alpha, curvature_share=share).kappa
-        asked = (
-            n * alpha,
-            smallest_ridge(constants, share * epsilon),
-            LEAST_RIDGE * constants.hessian_trace,
-        )
-        origins.add(asked.index(kappa) if kappa in asked else "solver")
-    assert origins == {0, 1, 2, "solver"}
+    def test_the_ridge_is_as_large_as_asked_or_as_a_solver_needs(self):
+        """With the noise of the least epsilon_b; every reason for a ridge is in the grid."""
+        origins = set()
+        for constants, epsilon, n, share, asked, c in calibrated():
+            epsilon_noise = epsilon - c.epsilon_solver - share * epsilon
+            noise = SphericalLaplace.calibrated_to(P, constants.gradient_sensitivity, epsilon_noise)
+            needed = least_ridge(constants, n, noise, c.epsilon_solver)
+            assert c.kappa == pytest.approx(max(*asked, needed), rel=1e-9)
+            assert c.kappa >= max(asked)
+            origins.add(asked.index(c.kappa) if c.kappa in asked else "solver")
+        assert origins == {0, 1, 2, "solver"}
 
 
-def test_smallest_ridge_inverts_the_cost():
+def test_smallest_ridge_inverts_the_cost_and_is_zero_rather_than_too_small():
     for constants in CONSTANTS:
         for cost in (1e-4, 0.3, 5.0):
             assert curvature_cost(constants, smallest_ridge(constants, cost)) == pytest.approx(cost)
-
-
-@pytest.mark.parametrize("constants", CONSTANTS)
-def test_smallest_ridge_of_a_huge_cost_is_zero(constants):
-    """Rather than an overflow; the least ridge of a calibration takes over."""
-    r = constants.hessian_rank
-    assert 0 < smallest_ridge(constants, 699.0 * r) < 1e-290
-    for cost in (700.0 * r, 1e9, 1e300):
-        assert smallest_ridge(constants, cost) == 0.0
-    assert calibrate(constants, 1e6, 100, P).kappa >= LEAST_RIDGE * constants.hessian_trace
+        r = constants.hessian_rank
+        assert 0 < smallest_ridge(constants, 699.0 * r) < 1e-290
+        for cost in (700.0 * r, 1e9, 1e300):
+            assert smallest_ridge(constants, cost) == 0.0
 
 
 def test_split_budget_gives_the_rest_to_the_noise():
@@ -150,14 +139,14 @@ class TestCalibrateToCost:
         assert c.kappa == 100.0
         assert c.epsilon_curvature == self.cost(100.0)
 
-    @pytest.mark.parametrize("alpha", [0.0, 1e-6])
-    def test_enlarges_kappa_until_the_cost_is_half(self, alpha):
-        c = calibrate_to_cost(self.CONSTANTS, self.cost, 1.0, 1000, P, alpha)
+    def test_enlarges_kappa_until_the_cost_is_half(self):
         available = (1 - SOLVER_SHARE) * 1.0
-        assert c.epsilon_curvature == pytest.approx(available / 2)
-        assert c.epsilon_curvature <= available / 2
-        assert c.epsilon_noise == pytest.approx(available / 2)
-        assert c.kappa == pytest.approx(3.0 / math.expm1(available / 4))
+        for alpha in (0.0, 1e-6):
+            c = calibrate_to_cost(self.CONSTANTS, self.cost, 1.0, 1000, P, alpha)
+            assert c.epsilon_curvature == pytest.approx(available / 2)
+            assert c.epsilon_curvature <= available / 2
+            assert c.epsilon_noise == pytest.approx(available / 2)
+            assert c.kappa == pytest.approx(3.0 / math.expm1(available / 4))
 
 
 def tiny_problem():
@@ -217,24 +206,13 @@ def test_release_is_on_a_public_lattice():
     np.testing.assert_array_equal(np.round(coef / step) * step, coef)
 
 
-def test_seeded_releases_repeat_and_unseeded_do_not():
-    likelihood, blocks, center = tiny_problem()
-    calibration = calibrate(likelihood.constants, 1.0, 12, 2)
-
-    def draw(seed):
-        return perturb(Problem(likelihood, blocks, calibration, center), random_source(seed)).coef
-
-    np.testing.assert_array_equal(draw(3), draw(3))
-    assert (draw(None) != draw(None)).all()
-
-
-@pytest.mark.parametrize("epsilon", [10.0, 300.0, 1e3, 1e5, 1e7])
-def test_much_epsilon_leaves_a_ridge_and_little_solver_noise(epsilon):
+def test_much_epsilon_leaves_a_ridge_and_little_solver_noise():
     """A vanishing ridge would make the noise that hides the solver huge."""
     likelihood, blocks, center = tiny_problem()
-    calibration = calibrate(likelihood.constants, epsilon, 12, 2)
-    assert calibration.kappa > 0
-    assert calibration.solver_scale <= LARGEST_SOLVER_SCALE
-    coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0)).coef
-    noise = noise_behind(likelihood, blocks, calibration, center, coef)
-    assert np.linalg.norm(noise) < 20 * calibration.noise_scale + 1e-3
+    for epsilon in (10.0, 1e3, 1e7):
+        calibration = calibrate(likelihood.constants, epsilon, 12, 2)
+        assert calibration.kappa > 0
+        assert calibration.solver_scale <= LARGEST_SOLVER_SCALE
+        coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0)).coef
+        noise = noise_behind(likelihood, blocks, calibration, center, coef)
+        assert np.linalg.norm(noise) < 20 * calibration.noise_scale + 1e-3

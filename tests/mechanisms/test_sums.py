@@ -1,16 +1,17 @@
-"""Noisy counts and sums: their sensitivity and the law of their noise."""
+"""Noisy counts and sums: their sensitivity and the law of their noise; choices between sums."""
 
 from __future__ import annotations
 
 import math
-import re
+from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.dp.privacy_cost import Concentrated, compose_gaussian
 from skdpsurv.hybrid.hybrid_records import nearest
@@ -19,24 +20,24 @@ from skdpsurv.mechanisms.sums import (
     COUNT,
     HISTOGRAM,
     LOSS,
+    CellSums,
+    Choices,
     Histogram,
     Histograms,
     Sum,
     Sums,
+    least_deviation,
     least_scale,
 )
 from tests.support.spies import queries_without_noise
 
-ROOT = Path(__file__).resolve().parents[2]
 
-
-@pytest.mark.parametrize("seed", range(20))
-def test_one_record_moves_counts_by_at_most_two(seed):
-    rng = np.random.default_rng(seed)
+def test_one_record_moves_counts_by_at_most_two():
+    rng = np.random.default_rng(0)
     points, centers = rng.random((50, 2)), rng.random((8, 2))
     before = np.bincount(nearest(points, centers), minlength=8)
     moved = 0
-    for _ in range(20):
+    for _ in range(100):
         other = points.copy()
         other[rng.integers(50)] = rng.random(2)
         after = np.bincount(nearest(other, centers), minlength=8)
@@ -44,8 +45,7 @@ def test_one_record_moves_counts_by_at_most_two(seed):
     assert moved == HISTOGRAM.sensitivity
 
 
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 7.0])
-def test_scale_of_the_noise(monkeypatch, epsilon):
+def test_scale_of_the_noise(monkeypatch):
     seen = []
 
     def constant(values, scale, source):
@@ -53,9 +53,13 @@ def test_scale_of_the_noise(monkeypatch, epsilon):
         return values + 3
 
     monkeypatch.setattr(sums, "lattice_laplace", constant)
-    released = HISTOGRAM.release(np.array([4, 0, 9]), epsilon, random_source(0))
-    np.testing.assert_array_equal(released, [7.0, 3.0, 12.0])
-    assert seen == [math.nextafter(2.0 / epsilon, math.inf)]
+    for epsilon in (0.1, 1.0, 7.0):
+        released = HISTOGRAM.release(np.array([4, 0, 9]), epsilon, random_source(0))
+        np.testing.assert_array_equal(released, [7.0, 3.0, 12.0])
+        assert seen.pop() == math.nextafter(2.0 / epsilon, math.inf)
+    released = HISTOGRAM.release(np.array([3, 0, 8]), math.inf, random_source(0))
+    np.testing.assert_array_equal(released, [3, 0, 8])
+    assert not seen
 
 
 def test_law_of_the_noise():
@@ -73,39 +77,48 @@ def test_law_of_the_noise():
     assert stats.chisquare(halved, expected).pvalue < 1e-7
 
 
-def test_without_noise():
-    counts = np.array([3, 0, 8])
-    released = HISTOGRAM.release(counts, np.inf, random_source(0))
-    np.testing.assert_array_equal(released, counts)
-
-
-def test_a_release_has_whole_numbers_and_negative_ones():
-    released = HISTOGRAM.release(np.zeros(200, dtype=np.int64), 0.5, random_source(1))
-    np.testing.assert_array_equal(released, np.round(released))
-    assert released.min() < 0 < released.max()
-
-
-@pytest.mark.parametrize("sensitivity", [1, 2, 3, 2**30, 2**53 + 1, 2**62 - 1])
-def test_scales_are_never_too_small(sensitivity):
-    rng = np.random.default_rng(0)
-    for epsilon in 10.0 ** rng.uniform(-9, 9, 200):
-        spent = Fraction(sensitivity) / Fraction(least_scale(sensitivity, epsilon))
-        assert Fraction(epsilon) * Fraction(1 - 1e-15) <= spent <= Fraction(epsilon)
+def test_scales_are_never_too_small():
+    """Of discrete Laplace noise, and of discrete Gaussian noise; nor larger than rounding."""
+    rng, one = np.random.default_rng(0), Fraction(1 - 1e-15)
+    for sensitivity in (1, 2, 3, 2**30, 2**53 + 1, 2**62 - 1):
+        for price in 10.0 ** rng.uniform(-9, 9, 100):
+            spent = Fraction(sensitivity) / Fraction(least_scale(sensitivity, price))
+            assert Fraction(price) * one <= spent <= Fraction(price)
+            squared = Fraction(sensitivity) / Fraction(least_deviation(sensitivity, price)) ** 2
+            assert Fraction(price) ** 2 * one <= squared <= Fraction(price) ** 2
 
 
 class TestSums:
-    @pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-0.3, 0.7), (-5.0, -1e-9)])
-    @pytest.mark.parametrize("exponent", [-30, -3, 0, 2])
-    def test_no_term_moves_a_sum_by_more_than_the_sensitivity(self, low, high, exponent):
-        query = Sum.of_reals(low, high, exponent)
-        values = np.r_[low, high, np.random.default_rng(0).uniform(low, high, 500)]
-        terms = query.terms(values)
-        assert np.ptp(terms) == query.sensitivity  # attained at both ends
-        assert query.total(values) == terms.sum()
-        assert abs(query.value(query.total(values)) - values.sum()) <= values.size * 2.0**exponent
+    def test_no_term_moves_a_sum_by_more_than_the_sensitivity(self):
+        for (low, high), exponent in product(
+            [(0.0, 1.0), (-0.3, 0.7), (-5.0, -1e-9)], [-30, -3, 0, 2]
+        ):
+            query = Sum.of_reals(low, high, exponent)
+            values = np.r_[low, high, np.random.default_rng(0).uniform(low, high, 500)]
+            terms = query.terms(values)
+            assert np.ptp(terms) == query.sensitivity  # attained at both ends
+            assert query.total(values) == terms.sum()
+            off = query.value(query.total(values)) - values.sum()
+            assert abs(off) <= values.size * 2.0**exponent
 
-    def test_counts_and_losses(self):
-        assert (COUNT.sensitivity, LOSS.sensitivity) == (1, 2**30)
+    def test_sensitivities(self):
+        """In L1 and in the square of L2, in units of the lattice."""
+        for query, length, square in (
+            (COUNT, 1, 1),
+            (LOSS, 2**30, 2**60),
+            (HISTOGRAM, 2, 2),
+            # A record that is counted several times: all leave one cell and enter one other.
+            (Histogram(4), 4, 8),
+            (Histogram(6), 6, 18),
+            (Histograms(3), 6, 6),
+            (Sums(3, 7), 21, 3 * 7**2),  # all may move
+            (CellSums(0.5), 2**20, 2**40),
+            (CellSums(0.75, distance=1.0), 3 * 2**19, (2**20 + 2) ** 2),
+        ):
+            assert (query.sensitivity, query.squared_distance) == (length, square)
+            assert query.deviation(Concentrated(0.5)) == pytest.approx(
+                2.0 * math.sqrt(square), rel=1e-6
+            )
 
     def test_several_sums_share_epsilon(self, monkeypatch):
         seen = []
@@ -123,27 +136,6 @@ class TestSums:
         assert stats.binomtest(worse, n, 0.5 * math.exp(-1.0)).pvalue > 1e-7
 
 
-@pytest.mark.parametrize("query", [COUNT, LOSS, HISTOGRAM, Sums(2, 3)])
-def test_each_query_names_its_proof(query):
-    page = re.search(r"docs/\S+\.md", query.proof)[0]
-    text = (ROOT / page).read_text()
-    assert {"Count": "Count", "Sum": "**Sum**", "Sums": "Several sums", "Histogram": "Histogram"}[
-        type(query).__name__
-    ] in text
-
-
-@pytest.mark.parametrize(("times", "square"), [(1, 2), (2, 8), (3, 18)])
-def test_a_record_that_is_counted_several_times_may_move_as_often(times, square):
-    """All its counts leave one cell, and enter one other."""
-    assert Histogram(2 * times).squared_distance == square
-    moved = np.array([times, 0]) - np.array([0, times])
-    assert moved @ moved == square
-
-
-def test_several_sums_may_all_move():
-    assert Sums(3, 7).squared_distance == 3 * 7**2
-
-
 def test_of_several_histograms_each_has_an_equal_part(monkeypatch):
     seen, query = queries_without_noise(monkeypatch), Histograms(3)
     exact = [np.array([1]), np.array([0, 1]), np.array([0, 1, 0])]
@@ -154,3 +146,59 @@ def test_of_several_histograms_each_has_an_equal_part(monkeypatch):
     gaussian = Concentrated(0.7)
     assert compose_gaussian(*[query.each(gaussian)] * 3).mu == pytest.approx(0.7)
     assert compose_gaussian(*[query.each(gaussian)] * 3).mu <= 0.7 * (1 + 1e-15)
+
+
+# ---- Choices.
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Ranks(Choices):
+    """The candidates that are nearest to some quarters."""
+
+    name = "ranks"
+    proof = "a page"
+    moves: int = 4
+
+    @property
+    def queries(self):
+        return [Sums(3, self.moves)] * 2
+
+    def losses(self, known, records):
+        below = records.map_reduce(lambda block: (block[:, None] <= np.arange(3)).sum(axis=0))
+        n = known["n"]
+        return [[abs(4 * int(rank) - part * n) for rank in below] for part in (1, 3)]
+
+    def after(self, known, places):
+        return {"places": list(places)}
+
+
+ONE = InMemory([np.array([0.0, 1.0, 1.0, 2.0]), np.array([2.0])])
+OTHER = InMemory([np.array([0.0, 1.0, 1.0, 2.0]), np.array([0.0])])
+
+
+def test_each_has_an_equal_part_of_the_price(monkeypatch):
+    asked = []
+
+    def spy(scores, epsilon, sensitivity, source):
+        asked.append((list(scores), epsilon, sensitivity))
+        return 2
+
+    monkeypatch.setattr(sums, "permute_and_flip", spy)
+    ranks = Ranks(price=0.3)
+    found = ranks.run({"n": 5}, ONE, random_source(0))
+    assert found == {"places": [2, 2]}
+    assert asked == [([-1, -7, -15], 0.15, 4.0), ([-11, -3, -5], 0.15, 4.0)]
+    assert ranks.cost.epsilon == 2 * Fraction(0.15)
+    assert ranks.scales() == [1.0 / 0.3]
+
+
+def test_without_privacy_the_least_losses_are_chosen():
+    ranks = Ranks(price=math.inf)
+    assert ranks.run({"n": 5}, ONE, random_source(0)) == {"places": [0, 1]}
+    assert ranks.cost.epsilon == math.inf
+
+
+def test_losses_of_neighbours_are_as_far_apart_as_they_may_be():
+    for moves in (4, 3):
+        found = Ranks(price=0.3, moves=moves).distances({"n": 5}, ONE, OTHER)
+        assert found == [("losses", 4.0, float(moves))] * 2
