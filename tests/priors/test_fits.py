@@ -12,10 +12,12 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
+    FeaturePartition,
     PosteriorSampling,
     PrivacyAccountant,
     PrivacyLeakWarning,
     PrivateSearchCV,
+    PrivateStackingClassifier,
     PublicColumns,
     PublicInputWarning,
     Release,
@@ -383,15 +385,23 @@ class TestLogistic:
 
 def test_units_are_compared_although_formulas_are_the_same():
     """Bounds are the same numbers: nothing but the unit tells years from months."""
-
-    def made(unit, **parameters):
-        described = {"bounds": [20, 80], "unit": unit} if unit else {"bounds": [20, 80]}
-        return hazard(columns=PublicColumns({"age": described, "dose": (0, 1)}), **parameters)
-
     X, y = frame(300, 0)
     X = X[["age"]].assign(dose=0.5)
-    prior = fit(made("years"), X, y).release_
-    with pytest.raises(ValueError, match="prior must measure column 'age' in the same unit, mon"):
-        fit(made("months", prior=prior), X, y)
-    for unit in ("years", None):
-        assert fit(made(unit, prior=prior), X, y).guarantee_.public_inputs["prior"]
+    labels = {"classes": [False, True], "random_state": 0}
+    stack = {**labels, "partition": FeaturePartition([[0], [1]])}
+    for kind, options, target in (
+        (hazard, {}, y),
+        (DPLogisticRegression, labels, y["event"]),
+        (PrivateStackingClassifier, stack, y["event"]),
+    ):
+
+        def made(unit, kind=kind, options=options, **parameters):
+            described = {"bounds": [20, 80], **({"unit": unit} if unit else {})}
+            columns = PublicColumns({"age": described, "dose": (0, 1)})
+            return kind(1.0, columns=columns, **options, **parameters)
+
+        prior = fit(made("years"), X, target).release_
+        with pytest.raises(ValueError, match="prior must measure column 'age' in the same unit"):
+            fit(made("months", prior=prior), X, target)
+        for unit in ("years", None):
+            assert fit(made(unit, prior=prior), X, target).guarantee_.public_inputs["prior"]

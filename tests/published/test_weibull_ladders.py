@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import warnings
 
 import numpy as np
 import pytest
 
-from skdpsurv import DPWeibullFitter, PrivacyAccountant, PrivacyLeakWarning, Release
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-    weibull,
-)
+from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, Release
+from skdpsurv.published import PublishedWeibullFitter, weibull
 
 TIME, EVENT = np.linspace(0.02, 0.9, 60), np.arange(60) % 3 > 0
 
@@ -66,38 +60,3 @@ def test_numpy_numbers_are_numbers():
         assert one.release_ == fitted(n_rungs=int(n_rungs)).release_
         again = Release.from_json(one.release_.to_json()).to_estimator()
         assert (again.rho_, again.n_rungs) == (one.rho_, int(n_rungs))
-
-
-def earlier(release, method, calibration, n_rungs):
-    """Return the JSON in which a release was written when these were words of one estimator."""
-    content = json.loads(release.to_json())
-    parameters = {k: v for k, v in content["parameters"].items() if "rungs" not in k}
-    words = {"method": method, "calibration": calibration, "n_rungs": n_rungs}
-    return json.dumps(
-        content | {"estimator": "DPWeibullFitter", "parameters": {**parameters, **words}}
-    )
-
-
-def test_earlier_releases_load_as_todays_estimators():
-    for kind, parameters, words in [
-        (DPWeibullFitter, {}, ("ladder", "tight", None)),
-        (PublishedWeibullFitter, {"n_rungs": 5}, ("ladder", "published", 5)),
-        (PublishedWeibullFitter, {"rungs": "exact"}, ("ladder", "exact", None)),
-        (LaplaceWeibullFitter, {}, ("laplace", "tight", None)),
-        (SampleAggregateWeibullFitter, {}, ("sample_aggregate", "tight", None)),
-    ]:
-        one = fitted(kind, **parameters)
-        other = Release.from_json(earlier(one.release_, *words))
-        assert other == one.release_
-        assert type(other.to_estimator()) is kind
-
-
-def test_what_never_was_a_release_is_still_refused():
-    for change in [
-        {"estimator": 3},
-        {"parameters": None},
-        {"parameters": {"method": ["laplace"], "calibration": {}, "n_rungs": []}},
-    ]:
-        text = json.dumps(json.loads(fitted().release_.to_json()) | change)
-        with pytest.raises((ValueError, TypeError)):
-            Release.from_json(text).to_estimator()
