@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from skdpsurv.inference import CovariateDistribution, Indirect
-from skdpsurv.inference.indirect import LIMIT_FACTOR, MISSPECIFICATION
+from skdpsurv.inference.indirect import LIMIT_FACTOR
 
 D = 2
 
@@ -30,14 +30,14 @@ class Logit:
         return np.stack([pull, pull])
 
 
-def law(values=(0.3, 0.3), known=(True, True), mass=1000.0):
+def covariates(values=(0.3, 0.3), known=(True, True), mass=1000.0):
     return CovariateDistribution(
         mass, np.array([0.1, -0.2]), np.array(values), np.eye(D), np.array(known)
     )
 
 
 def equation(released, kappa=0.0, rows=None, **changes):
-    rows = law() if rows is None else rows
+    rows = covariates() if rows is None else rows
     default = Indirect(
         Logit(),
         np.asarray(released),
@@ -55,7 +55,7 @@ TRUTH = np.array([-0.4, 0.9, -0.6])
 
 
 class Halved(Logit):
-    """Pulls whose mean is 0 at half of the log odds."""
+    """Scores whose mean is 0 at half of the log odds."""
 
     def record_scores(self, a, b):
         return super().record_scores(2.0 * a, 2.0 * b)
@@ -64,7 +64,7 @@ class Halved(Logit):
 def shrunk(kappa, shape="normal"):
     """The minimiser that a ridge makes of people of the law at the truth."""
     released = TRUTH
-    rows = law().rows(shape)
+    rows = covariates().rows(shape)
     chance, _ = Logit().outcome_probabilities(TRUTH[:1], rows @ TRUTH[1:])
     for _ in range(50):
         p = special.expit(released[0] + rows @ released[1:])
@@ -81,20 +81,13 @@ def test_without_a_ridge_the_truth_is_the_release():
     assert found.known.all()
 
 
-@pytest.mark.parametrize("kappa", [10.0, 100.0, 400.0])
-def test_the_ridge_is_undone(kappa):
-    released = shrunk(kappa)
-    assert np.linalg.norm(released) < 0.98 * np.linalg.norm(TRUTH)
-    found = equation(released, kappa).solve()
-    # One of three shapes is that of the people; the others are near.
-    assert found.estimate == pytest.approx(TRUTH, abs=0.03)
-
-
-def test_where_the_loss_is_the_models_own_limit_and_truth_are_one():
-    plain = equation(shrunk(100.0), 100.0)
-    truth, limit = plain.solve(), replace(plain, limit=True).solve()
-    assert limit.estimate == pytest.approx(truth.estimate, abs=1e-4)
-    assert limit.covariance == pytest.approx(truth.covariance, rel=0.25, abs=1e-3)
+def test_the_ridge_is_undone():
+    for kappa in [10.0, 100.0, 400.0]:
+        released = shrunk(kappa)
+        assert np.linalg.norm(released) < 0.98 * np.linalg.norm(TRUTH)
+        found = equation(released, kappa).solve()
+        # One of three shapes is that of the people; the others are near.
+        assert found.estimate == pytest.approx(TRUTH, abs=0.03)
 
 
 def test_a_limit_stays_at_the_release_and_doubts_by_what_the_truth_is_from_it():
@@ -107,7 +100,7 @@ def test_a_limit_stays_at_the_release_and_doubts_by_what_the_truth_is_from_it():
 
 def test_without_noise_or_ridge_errors_are_those_of_maximum_likelihood():
     found = equation(TRUTH).solve()
-    rows = np.concatenate([law().rows(shape) for shape in ("normal", "uniform", "signs")])
+    rows = np.concatenate([covariates().rows(shape) for shape in ("normal", "uniform", "signs")])
     design = np.column_stack([np.ones(len(rows)), rows])
     p = special.expit(design @ TRUTH)
     information = 1000.0 * (design * (p * (1 - p))[:, None]).T @ design / len(rows)
@@ -124,7 +117,7 @@ def test_noise_in_the_objective_and_outside_widens():
 
 
 def test_noise_of_the_moments_counts_where_there_is_something_to_undo():
-    more, less = law((0.4, 0.4)), law((0.2, 0.2))
+    more, less = covariates((0.4, 0.4)), covariates((0.2, 0.2))
     plain = equation(shrunk(100.0), 100.0)
     noisy = replace(plain, redrawn=lambda number: [(more, less)] * number)
     widened = np.diag(noisy.solve().covariance) / np.diag(plain.solve().covariance)
@@ -133,39 +126,34 @@ def test_noise_of_the_moments_counts_where_there_is_something_to_undo():
     assert exact == pytest.approx(equation(TRUTH).solve().covariance, rel=1e-6)
 
 
-def test_a_part_of_the_correction_is_doubted():
-    found = equation(shrunk(400.0), 400.0)
-    solved = found.solve()
-    moved = np.sqrt(0.3) * np.linalg.norm((solved.estimate - found.released)[1:])
-    assert (np.diag(solved.covariance)[1:] > (MISSPECIFICATION * moved) ** 2 / 0.3).all()
-
-
 def test_what_loads_on_an_unknown_direction_is_unknown():
-    assert equation(TRUTH, rows=law(known=(True, False))).solve().known.tolist() == [
+    assert equation(TRUTH, rows=covariates(known=(True, False))).solve().known.tolist() == [
         True,
         True,
         False,
     ]
-    assert not equation(TRUTH, rows=law(known=(False, False))).solve().known.any()
+    assert not equation(TRUTH, rows=covariates(known=(False, False))).solve().known.any()
 
 
-@pytest.mark.parametrize(
-    ("released", "kappa"), [([0.0, 4.0, 4.0], 5000.0), ([0.0, 300.0, 0.0], 1.0), (TRUTH * 0.7, 1e9)]
-)
-def test_without_a_root_nothing_is_known(released, kappa):
-    found = equation(np.asarray(released), kappa).solve()
-    assert not found.known.any()
-    assert np.isfinite(found.estimate).all()
-    assert np.isfinite(found.covariance).all()
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
-def test_whatever_was_released_there_is_an_answer(bad):
-    for place in range(D + 1):
-        released = TRUTH.copy()
-        released[place] = bad
-        with np.errstate(all="ignore"):
-            found = equation(released, 10.0, linear_variance=1e300).solve()
+def test_without_a_root_nothing_is_known():
+    for released, kappa in [
+        ([0.0, 4.0, 4.0], 5000.0),
+        ([0.0, 300.0, 0.0], 1.0),
+        (TRUTH * 0.7, 1e9),
+    ]:
+        found = equation(np.asarray(released), kappa).solve()
         assert not found.known.any()
-    with np.errstate(all="ignore"):
-        assert not equation(TRUTH, linear_variance=bad * 1e200).solve().known.any()
+        assert np.isfinite(found.estimate).all()
+        assert np.isfinite(found.covariance).all()
+
+
+def test_whatever_was_released_there_is_an_answer():
+    for bad in [np.nan, np.inf, 1e200]:
+        for place in range(D + 1):
+            released = TRUTH.copy()
+            released[place] = bad
+            with np.errstate(all="ignore"):
+                found = equation(released, 10.0, linear_variance=1e300).solve()
+            assert not found.known.any()
+        with np.errstate(all="ignore"):
+            assert not equation(TRUTH, linear_variance=bad * 1e200).solve().known.any()

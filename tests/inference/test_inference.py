@@ -30,9 +30,8 @@ def test_a_release_holds_it():
     assert held.known.tolist() == [True, True, False]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_crafted_release_is_refused():
+    for change in [
         {"inference_estimate": [1.0, 2.0]},
         {"inference_covariance": np.eye(2)},
         {"inference_covariance": [[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]]},
@@ -40,13 +39,11 @@ def test_a_release_holds_it():
         {"inference_covariance": [[1.0, 2.0, 0], [2.0, 1, 0], [0, 0, 1]]},
         {"inference_known": [1.0, 0.5, 0.0]},
         {"inference_known": None},
-    ],
-)
-def test_a_crafted_release_is_refused(change):
-    values = {**inference().values(), **change}
-    values = {name: value for name, value in values.items() if value is not None}
-    with pytest.raises(ValueError, match="values of the release must hold"):
-        Inference.of(release(values), 3)
+    ]:
+        values = {**inference().values(), **change}
+        values = {name: value for name, value in values.items() if value is not None}
+        with pytest.raises(ValueError, match="values of the release must hold"):
+            Inference.of(release(values), 3)
 
 
 def test_coordinates_that_take_from_the_unknown_are_unknown():
@@ -104,11 +101,6 @@ def test_where_nothing_is_known_the_interval_has_no_end_and_no_middle():
     assert shown["se(coef)"] == np.inf
     assert (shown["coef lower 95%"], shown["coef upper 95%"]) == (-np.inf, np.inf)
     assert (shown["exp(coef) lower 95%"], shown["exp(coef) upper 95%"]) == (0.0, np.inf)
-
-
-def test_huge_coefficients_do_not_warn():
-    shown = table(np.array([1e5, -1e5]), np.array([1.0, 1.0]), raw_features(["a", "b"]))
-    assert shown["exp(coef)"].tolist() == [np.inf, 0.0]
 
 
 def test_interval_ends_are_normal_quantiles():

@@ -50,23 +50,20 @@ def test_both_are_weighed_by_their_precisions():
     np.testing.assert_array_equal(own.with_prior(nothing), own.coef)
 
 
-@pytest.mark.parametrize(
-    ("coef", "agrees"),
-    [
+def test_agreement_is_of_directions():
+    """Along (3, 4), of length 5 and error 1: the part must be 1/2 and a quarter of the length."""
+    for coef, agrees in [
         ([3.0, 4.0], True),
         ([-3.0, -4.0], False),  # reversed
         ([4.0, -3.0], False),  # something else
         ([0.25, 0.35], False),  # less than half of its standard error
         ([0.35, 0.4], True),
-    ],
-)
-def test_agreement_is_of_directions(coef, agrees):
-    """Along (3, 4), of length 5 and error 1: the part must be 1/2 and a quarter of the length."""
-    unit = evidence(coef, 1.0)
-    assert unit.agrees(evidence([0.6, 0.8])) is agrees
-    # An error that is small beside the prior: a quarter of its length.
-    assert evidence([0.7, 1.0], 0.01).agrees(evidence([3.0, 4.0])) is False
-    assert evidence([0.8, 1.1], 0.01).agrees(evidence([3.0, 4.0])) is True
+    ]:
+        unit = evidence(coef, 1.0)
+        assert unit.agrees(evidence([0.6, 0.8])) is agrees
+        # An error that is small beside the prior: a quarter of its length.
+        assert evidence([0.7, 1.0], 0.01).agrees(evidence([3.0, 4.0])) is False
+        assert evidence([0.8, 1.1], 0.01).agrees(evidence([3.0, 4.0])) is True
 
 
 def test_what_differs_by_more_than_errors_have_it_weighs_less():

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import itertools
 import math
 import warnings
 
 import numpy as np
 import pytest
 
-from skdpsurv import DPWeibullFitter, PrivacyAccountant, PrivacyLeakWarning, Release
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-    weibull,
-)
+from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, Release
+from skdpsurv.published import PublishedWeibullFitter, weibull
 
 TIME, EVENT = np.linspace(0.02, 0.9, 60), np.arange(60) % 3 > 0
 
@@ -32,9 +27,8 @@ def fitted(kind=PublishedWeibullFitter, **parameters):
         return kind(max_time=1.0, random_state=0, **parameters).fit(TIME, EVENT)
 
 
-@pytest.mark.parametrize(
-    ("parameters", "error"),
-    [
+def test_bad_parameters_are_refused_before_any_charge():
+    for parameters, error in [
         ({"n_rungs": 0}, ValueError),
         ({"n_rungs": -3}, ValueError),
         ({"rungs": "tight"}, ValueError),
@@ -42,72 +36,27 @@ def fitted(kind=PublishedWeibullFitter, **parameters):
         ({"n_rungs": 5.0}, TypeError),
         ({"n_rungs": "5"}, TypeError),
         ({"n_rungs": True}, TypeError),
-    ],
-)
-def test_bad_parameters_are_refused_before_any_charge(parameters, error):
-    accountant = PrivacyAccountant(rehearsal=True)
-    model = PublishedWeibullFitter(max_time=1.0, accountant=accountant, **parameters)
-    with pytest.raises(error, match=next(iter(parameters))):
-        model.fit(TIME, EVENT)
-    assert accountant.rehearsed() == 0.0
+    ]:
+        accountant = PrivacyAccountant(rehearsal=True)
+        model = PublishedWeibullFitter(max_time=1.0, accountant=accountant, **parameters)
+        with pytest.raises(error, match=next(iter(parameters))):
+            model.fit(TIME, EVENT)
+        assert accountant.rehearsed() == 0.0
 
 
-@pytest.mark.parametrize("rungs", ["published", "exact"])
-@pytest.mark.parametrize("n_rungs", [1, 10**30])
-def test_extreme_ladders_give_a_release(rungs, n_rungs):
-    for epsilon in (1.0, 1e9):
-        one = fitted(epsilon=epsilon, rungs=rungs, n_rungs=n_rungs)
-        assert one.guarantee_.epsilon == epsilon
-        assert 0 < one.rho_ <= 10.0
-        assert 0 < one.lambda_ < math.inf
+def test_extreme_ladders_give_a_release():
+    for rungs, n_rungs in itertools.product(["published", "exact"], [1, 10**30]):
+        for epsilon in (1.0, 1e9):
+            one = fitted(epsilon=epsilon, rungs=rungs, n_rungs=n_rungs)
+            assert one.guarantee_.epsilon == epsilon
+            assert 0 < one.rho_ <= 10.0
+            assert 0 < one.lambda_ < math.inf
 
 
-@pytest.mark.parametrize("n_rungs", [np.int64(500), np.int64(2**60)])
-def test_numpy_numbers_are_numbers(n_rungs):
-    one = fitted(n_rungs=n_rungs)
-    assert one.n_rungs is n_rungs
-    assert one.release_ == fitted(n_rungs=int(n_rungs)).release_
-    again = Release.from_json(one.release_.to_json()).to_estimator()
-    assert (again.rho_, again.n_rungs) == (one.rho_, int(n_rungs))
-
-
-def earlier(release, method, calibration, n_rungs):
-    """Return the JSON in which a release was written when these were words of one estimator."""
-    content = json.loads(release.to_json())
-    parameters = {k: v for k, v in content["parameters"].items() if "rungs" not in k}
-    words = {"method": method, "calibration": calibration, "n_rungs": n_rungs}
-    return json.dumps(
-        content | {"estimator": "DPWeibullFitter", "parameters": {**parameters, **words}}
-    )
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters", "words"),
-    [
-        (DPWeibullFitter, {}, ("ladder", "tight", None)),
-        (PublishedWeibullFitter, {"n_rungs": 5}, ("ladder", "published", 5)),
-        (PublishedWeibullFitter, {"rungs": "exact"}, ("ladder", "exact", None)),
-        (LaplaceWeibullFitter, {}, ("laplace", "tight", None)),
-        (SampleAggregateWeibullFitter, {}, ("sample_aggregate", "tight", None)),
-    ],
-    ids=str,
-)
-def test_earlier_releases_load_as_todays_estimators(kind, parameters, words):
-    one = fitted(kind, **parameters)
-    other = Release.from_json(earlier(one.release_, *words))
-    assert other == one.release_
-    assert type(other.to_estimator()) is kind
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"estimator": 3},
-        {"parameters": None},
-        {"parameters": {"method": ["laplace"], "calibration": {}, "n_rungs": []}},
-    ],
-)
-def test_what_never_was_a_release_is_still_refused(change):
-    text = json.dumps(json.loads(fitted().release_.to_json()) | change)
-    with pytest.raises((ValueError, TypeError)):
-        Release.from_json(text).to_estimator()
+def test_numpy_numbers_are_numbers():
+    for n_rungs in [np.int64(500), np.int64(2**60)]:
+        one = fitted(n_rungs=n_rungs)
+        assert one.n_rungs is n_rungs
+        assert one.release_ == fitted(n_rungs=int(n_rungs)).release_
+        again = Release.from_json(one.release_.to_json()).to_estimator()
+        assert (again.rho_, again.n_rungs) == (one.rho_, int(n_rungs))

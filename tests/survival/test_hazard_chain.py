@@ -7,8 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from benchmarks._posterior_chains import nonprivate_posterior_chains
-from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning, Release
+from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.dp.privacy_cost import epsilon_at
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.hazards import hazard
@@ -72,38 +71,22 @@ class TestFit:
         assert drawn.score(*data) > descent.score(*data) - 0.02
         assert drawn.score(*data) > 0.7
 
-    def test_round_trip(self, data):
-        one = model().fit(*data)
-        again = DPDiscreteTimeSurvival.from_release(Release.from_json(one.release_.to_json()))
-        np.testing.assert_array_equal(one.predict(data[0]), again.predict(data[0]))
-        assert again.guarantee_ == one.guarantee_
-
-    def test_epochs_are_steps(self, data):
-        stated = model(n_epochs=37).fit(*data).guarantee_.public_inputs
-        assert stated["n_steps"] == 37
-
-    @pytest.mark.parametrize("link", ["cloglog", "probit"])
-    def test_links(self, data, link):
-        assert model(link=link).fit(*data).guarantee_.status == "proved"
+    def test_links(self, data):
+        for link in ["cloglog", "probit"]:
+            found = model(link=link, n_epochs=37).fit(*data).guarantee_
+            assert (found.status, found.public_inputs["n_steps"]) == ("proved", 37)
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
-        ("parameters", "words"),
-        [
+    def test_before_anything_is_spent(self, data):
+        for parameters, words in [
             ({"sampler": "mala"}, "delta must be 0 .* sampler='mala'"),
             ({"n_epochs": 29}, "n_epochs must be at least 30"),
             ({"inference_share": 0.2}, "inference_share must be 0"),
             ({"pilot_share": 0.5, "recalibration_share": 0.5}, "must leave something"),
             ({"max_cumulative_hazard": None, "link": "cloglog"}, "max_cumulative_hazard must be"),
-        ],
-    )
-    def test_before_anything_is_spent(self, data, parameters, words):
-        ledger = PrivacyAccountant(epsilon=5.0, delta=1e-6)
-        with pytest.raises(ValueError, match=words):
-            model(accountant=ledger, **parameters).fit(*data)
-        assert (ledger.spent(), ledger.spent_delta()) == (0.0, 0.0)
-
-    def test_chains_are_of_the_limit(self, data):
-        with pytest.raises(ValueError, match="delta"):
-            nonprivate_posterior_chains(model(), *data)
+        ]:
+            ledger = PrivacyAccountant(epsilon=5.0, delta=1e-6)
+            with pytest.raises(ValueError, match=words):
+                model(accountant=ledger, **parameters).fit(*data)
+            assert (ledger.spent(), ledger.spent_delta()) == (0.0, 0.0)

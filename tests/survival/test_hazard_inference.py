@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -9,8 +10,8 @@ import pandas as pd
 import pytest
 from lifelines import CoxPHFitter
 
-from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicBoundsScaler, Release
-from skdpsurv.datasets import load_flchain, make_discrete_time_survival
+from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, Release
+from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import OUTCOME_PART
 from skdpsurv.survival.hazards.inference import HazardMoments
@@ -57,15 +58,6 @@ class TestEstimand:
         y["event"], y["time"] = time <= MAX_TIME, np.minimum(time, MAX_TIME)
         return X, y
 
-    def test_without_noise_a_cap_that_is_a_number_is_used(self):
-        X, y = self.crossing(2000)
-        fits = {
-            cap: estimator(np.inf, max_cumulative_hazard=cap).fit(X, y).coef_[0]
-            for cap in ("auto", None, 1.0, 100.0)
-        }
-        assert fits["auto"] == fits[None] == pytest.approx(fits[100.0], abs=1e-6)
-        assert abs(fits[1.0] - fits[None]) > 0.05
-
     def test_a_release_says_which_cap_was_used(self, fitted):
         cap = fitted.max_cumulative_hazard_
         ends = fitted.guarantee_.public_inputs["max_cumulative_hazard"]
@@ -75,32 +67,27 @@ class TestEstimand:
         stated = estimator(max_cumulative_hazard=2.5, random_state=0).fit(*people(5000, 0))
         assert stated.max_cumulative_hazard_ == 2.5
 
-    @pytest.mark.parametrize("cap", [1.0, 2.0])
-    def test_intervals_are_about_the_capped_fit(self, cap):
+    def test_intervals_are_about_the_capped_fit(self):
         """With hardly any noise: the truth that the model has for this release is elsewhere."""
-        X, y = self.crossing(4000)
-        exact = estimator(np.inf, max_cumulative_hazard=cap).fit(X, y).coef_[0]
-        model = estimator(1e5, max_cumulative_hazard=cap, random_state=0).fit(X, y)
-        found = model.summary.iloc[0]
-        assert found["coef"] == pytest.approx(exact, abs=0.02)
-        assert found["coef lower 95%"] < exact < found["coef upper 95%"]
-
-    def test_without_standard_errors_no_cap_is_told(self):
-        model = estimator(inference_share=0.0, random_state=0).fit(*people(1000, 1))
-        assert model.max_cumulative_hazard_ is None
+        for cap in [1.0, 2.0]:
+            X, y = self.crossing(4000)
+            exact = estimator(np.inf, max_cumulative_hazard=cap).fit(X, y).coef_[0]
+            model = estimator(1e5, max_cumulative_hazard=cap, random_state=0).fit(X, y)
+            found = model.summary.iloc[0]
+            assert found["coef"] == pytest.approx(exact, abs=0.02)
+            assert found["coef lower 95%"] < exact < found["coef upper 95%"]
 
 
 class TestCost:
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0 / 3.0, 1.0, 7.7])
-    @pytest.mark.parametrize("share", [0.05, 0.2, 1.0 / 3.0])
-    def test_parts_never_add_up_to_more_than_epsilon(self, epsilon, share):
-        model = HazardModel("cloglog", 200, 3, 50_000, 4, 1.0, "auto", 0.5)
-        fit, prices = fit_of(model, epsilon, "obj_pert", 0.0, (0.1, 0.1, share))
-        assert sum(map(Fraction, (fit.price, *prices))) <= Fraction(epsilon)
-        assert prices[2] == share * epsilon
-        *_, exits, moments = perturbed_plan(fit, prices).leaves
-        assert Fraction(exits.price) + Fraction(moments.price) <= Fraction(prices[2])
-        assert exits.price == pytest.approx(OUTCOME_PART * share * epsilon)
+    def test_parts_never_add_up_to_more_than_epsilon(self):
+        for epsilon, share in itertools.product([0.1, 1.0 / 3.0, 1.0, 7.7], [0.05, 0.2, 1.0 / 3.0]):
+            model = HazardModel("cloglog", 200, 3, 50_000, 4, 1.0, "auto", 0.5)
+            fit, prices = fit_of(model, epsilon, "obj_pert", 0.0, (0.1, 0.1, share))
+            assert sum(map(Fraction, (fit.price, *prices))) <= Fraction(epsilon)
+            assert prices[2] == share * epsilon
+            *_, exits, moments = perturbed_plan(fit, prices).leaves
+            assert Fraction(exits.price) + Fraction(moments.price) <= Fraction(prices[2])
+            assert exits.price == pytest.approx(OUTCOME_PART * share * epsilon)
 
     def test_rows_have_a_norm_that_the_query_knows(self):
         model = HazardModel("cloglog", 200, 3, 100, 3, 1.0, "auto", 0.5)
@@ -115,37 +102,24 @@ class TestCost:
         assert stated["epsilon_inference"] == pytest.approx(0.6)
         assert "second moments" in fitted.guarantee_.mechanism
 
-    @pytest.mark.parametrize("changes", [{"inference_share": 0.0}, {"epsilon": np.inf}])
-    def test_without_a_share_there_are_none(self, changes):
-        self.check_none(estimator(**changes).fit(*people(1000, 1)))
-
-    def test_few_records_are_not_asked(self):
-        model = estimator(epsilon=0.5).fit(*people(300, 1))
-        assert "epsilon_inference" not in model.guarantee_.public_inputs
-        self.check_none(model)
-
-    @staticmethod
-    def check_none(model):
-        assert model.inference_ is None
-        assert not any(name.startswith("inference") for name in model.release_.values)
-        assert model.summary["coef"].tolist() == pytest.approx(model.coef_.tolist())
-        assert model.summary["se(coef)"].isna().all()
-        for ask in (model.confidence_interval, lambda: model.survival_band(np.zeros((1, 3)))):
-            with pytest.raises(ValueError, match="inference_share must be positive"):
-                ask()
-
-    @pytest.mark.parametrize(
-        ("changes", "words"),
-        [
-            ({"inference_share": 1.0}, "inference_share"),
-            ({"inference_share": -0.1}, "inference_share"),
-            ({"inference_share": 0.85}, "must sum to less than 1"),
-            ({"method": "psgld"}, "inference_share must be 0 with method='psgld'"),
-        ],
-    )
-    def test_bad_input(self, changes, words):
-        with pytest.raises(ValueError, match=words):
-            estimator(**changes).fit(*people(1000, 1))
+    def test_without_a_share_or_with_few_records_there_are_none(self):
+        for n, changes in (
+            (1000, {"inference_share": 0.0}),
+            (1000, {"epsilon": np.inf}),
+            (300, {"epsilon": 0.5}),
+        ):
+            model = estimator(**changes).fit(*people(n, 1))
+            assert "epsilon_inference" not in model.guarantee_.public_inputs
+            assert model.inference_ is model.max_cumulative_hazard_ is None
+            assert not any(name.startswith("inference") for name in model.release_.values)
+            assert model.summary["coef"].tolist() == pytest.approx(model.coef_.tolist())
+            assert model.summary["se(coef)"].isna().all()
+            for ask in (
+                model.confidence_interval,
+                lambda m=model: m.survival_band(np.zeros((1, 3))),
+            ):
+                with pytest.raises(ValueError, match="inference_share"):
+                    ask()
 
 
 class TestWorth:
@@ -172,9 +146,13 @@ class TestWorth:
         """A column that is nearly constant."""
         X, y = people(3000, 4)
         X[:, 2] = 0.01 * X[:, 2]
-        summary = estimator(epsilon=1.0, random_state=0).fit(X, y).summary
+        model = estimator(epsilon=1.0, random_state=0).fit(X, y)
+        summary = model.summary
         assert np.isfinite(summary["se(coef)"]).tolist() == [True, True, False]
         assert summary["coef"].isna().tolist() == [False, False, True]
+        lower, upper = model.survival_band(X[:2])
+        assert (lower == 0.0).all()
+        assert (upper == 1.0).all()
 
     def test_bands_hold_the_baseline(self, fitted):
         """The survival of people of the mean, from its own formula."""
@@ -193,68 +171,27 @@ class TestUse:
         assert (narrow[1] < wide[1]).all()
         assert (np.diff(wide[0]) <= 0).all()
 
-    def test_a_band_is_as_wide_as_can_be_where_nothing_is_known(self):
-        X, y = people(3000, 4)
-        X[:, 2] = 0.01 * X[:, 2]
-        model = estimator(epsilon=1.0, random_state=0).fit(X, y)
-        lower, upper = model.survival_band(X[:2])
-        assert (lower == 0.0).all()
-        assert (upper == 1.0).all()
-
-    def test_a_release_is_enough(self, fitted):
-        again = DPDiscreteTimeSurvival.from_release(Release.from_json(fitted.release_.to_json()))
-        assert again.summary.equals(fitted.summary)
-        X = people(3, 9)[0]
-        for one, other in zip(again.survival_band(X), fitted.survival_band(X), strict=True):
-            assert (one == other).all()
-
-    def test_units_are_those_of_the_columns(self):
-        data = load_flchain()
-        columns = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
-        options = {"epsilon": 5.0, "max_time": data.max_time, "random_state": 0}
-        raw = estimator(columns=columns, **options).fit(data.X, data.y)
-        scaled = estimator(**options).fit(columns.fit_transform(data.X), data.y)
-        assert list(raw.summary.index) == list(data.X)
-        years = 25.0  # half of the range from 50 to 100
-        assert raw.summary["coef"].iloc[0] == pytest.approx(scaled.summary["coef"].iloc[0] / years)
-        assert raw.summary["z"].to_numpy() == pytest.approx(scaled.summary["z"].to_numpy())
-
-    def test_printed(self, fitted, capsys):
-        fitted.print_summary()
-        printed = capsys.readouterr().out
-        assert printed.startswith("DPDiscreteTimeSurvival: 5,000 records, epsilon = 3")
-        assert "coef upper 95%" in printed
-        estimator(inference_share=0.0).fit(*people(1000, 1)).print_summary()
-        assert "Standard errors: not estimated" in capsys.readouterr().out
-
-    def test_levels(self, fitted):
-        narrow = fitted.confidence_interval(0.5)
-        assert (narrow["lower"] > fitted.confidence_interval()["lower"]).all()
-        with pytest.raises(ValueError, match="level"):
-            fitted.confidence_interval(1.5)
-
-    def test_too_many_columns_are_refused_before_any_budget_is_spent(self):
+    def test_refusals_before_any_budget_is_spent(self):
         accountant = PrivacyAccountant(10.0)
-        model = estimator(accountant=accountant)
-        with pytest.raises(ValueError, match="inference_share must be 0 with more than 500"):
-            model.fit(np.zeros((300, 501)), people(300, 0)[1])
+        few, wide = people(300, 0), (np.zeros((300, 501)), people(300, 0)[1])
+        for changes, records, words in (
+            ({"inference_share": 1.0}, few, "inference_share"),
+            ({"inference_share": -0.1}, few, "inference_share"),
+            ({"inference_share": 0.85}, few, "must sum to less than 1"),
+            ({"method": "psgld"}, few, "inference_share must be 0"),
+            ({}, wide, "inference_share must be 0 with more than 500"),
+        ):
+            with pytest.raises(ValueError, match=words):
+                estimator(accountant=accountant, **changes).fit(*records)
         assert accountant.spent() == 0.0
 
-    @pytest.mark.parametrize("q", [1, 2, 9])
-    def test_coarse_grids(self, q):
-        data = make_discrete_time_survival(500, 1, random_state=0)
-        for link in ("logit", "cloglog", "probit"):
-            options = {"n_intervals": q, "n_knots": 1, "link": link, "random_state": 1}
-            model = estimator(max_time=data.max_time, **options).fit(data.X, data.y)
-            assert not model.summary["se(coef)"].isna().any()
-
-    @pytest.mark.parametrize("event", [False, True])
-    def test_people_who_all_leave_alike(self, event):
-        X, y = people(500, 5)
-        y["event"] = event
-        for seed in range(3):
-            summary = estimator(random_state=seed).fit(X, y).summary
-            assert (summary["se(coef)"] > 0).all()
+    def test_coarse_grids(self):
+        for q in [1, 2, 9]:
+            data = make_discrete_time_survival(500, 1, random_state=0)
+            for link in ("logit", "cloglog", "probit"):
+                options = {"n_intervals": q, "n_knots": 1, "link": link, "random_state": 1}
+                model = estimator(max_time=data.max_time, **options).fit(data.X, data.y)
+                assert not model.summary["se(coef)"].isna().any()
 
 
 def test_with_standard_errors_the_cap_may_rise_to_where_changing_effects_bend_little():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -46,12 +47,12 @@ def test_counts_by_band_and_status(scales):
     np.testing.assert_array_equal(table(interval, event), [[1, 1], [0, 1], [0, 0], [1, 2]])
 
 
-@pytest.mark.parametrize("q", [1, 2, 3, 4, 7, 200])
-def test_every_interval_has_a_band(scales, q):
-    counts = table(np.arange(1, q + 1), np.zeros(q), q)
-    assert counts.shape == (min(N_BANDS, q), 2)
-    assert counts.sum() == q
-    assert (counts[:, 0] > 0).all()
+def test_every_interval_has_a_band(scales):
+    for q in [1, 2, 3, 4, 7, 200]:
+        counts = table(np.arange(1, q + 1), np.zeros(q), q)
+        assert counts.shape == (min(N_BANDS, q), 2)
+        assert counts.sum() == q
+        assert (counts[:, 0] > 0).all()
 
 
 def test_neighbours_move_two_cells_by_one_and_the_scale_knows_it(scales):
@@ -106,34 +107,20 @@ class TestBaseline:
         found, _, _ = self.fitted_hazards(np.array(counts), 10.0, LINKS[name])
         np.testing.assert_allclose(found, hazard, rtol=0.2)
 
-    def test_the_shape_is_seen(self):
-        """Events early and few late: the hazard falls."""
-        counts = np.array([[0, 9e4], [0, 5e3], [0, 5e3], [9e5, 5e3]])
-        found, _, _ = self.fitted_hazards(counts, 10.0, LINKS["logit"])
-        assert found[2] > 5 * found[-2]
-
-    @pytest.mark.parametrize("name", sorted(LINKS))
-    @pytest.mark.parametrize(
-        "counts",
-        [np.zeros((4, 2)), np.eye(4, 2), np.full((4, 2), 1e9), [[0, 1e6]] * 4, [[1e6, 0]] * 4],
-    )
-    def test_any_table_gives_a_finite_baseline(self, name, counts):
+    def test_any_table_gives_a_finite_baseline(self):
         """Post-processing never fails, whatever the noise did to the counts."""
-        for epsilon in (1e-4, 0.1, 50.0):
-            found, _, coef = self.fitted_hazards(
-                np.array(counts, dtype=float), epsilon, LINKS[name]
-            )
-            assert np.isfinite(coef).all()
-            assert ((found >= 0) & (found <= 1)).all()
+        for name, counts in itertools.product(
+            sorted(LINKS),
+            [np.zeros((4, 2)), np.eye(4, 2), np.full((4, 2), 1e9), [[0, 1e6]] * 4, [[1e6, 0]] * 4],
+        ):
+            for epsilon in (1e-4, 0.1, 50.0):
+                found, _, coef = self.fitted_hazards(
+                    np.array(counts, dtype=float), epsilon, LINKS[name]
+                )
+                assert np.isfinite(coef).all()
+                assert ((found >= 0) & (found <= 1)).all()
 
     def test_a_table_that_is_all_noise_leaves_the_prior(self):
         counts = np.array([[3.0, 5.0], [0.0, 2.0], [8.0, 0.0], [1.0, 1.0]])
         _, prior, coef = self.fitted_hazards(counts, 1e-4, LINKS["logit"])
         np.testing.assert_allclose(coef, prior, atol=0.05)
-
-    @pytest.mark.parametrize("q", [1, 2, 3])
-    def test_grids_of_a_few_intervals(self, q):
-        basis = orthogonal_basis(q, 1)
-        counts = np.full((min(N_BANDS, q), 2), 50.0)
-        coef = baseline_from_life_table(counts, 1.0, basis, LINKS["logit"], np.array([-1.0]))
-        assert np.isfinite(coef).all()
