@@ -26,7 +26,6 @@ from skdpsurv import (
     PosteriorSampling,
     PrivacyAccountant,
     PrivateStackingClassifier,
-    PublicBoundsScaler,
 )
 from skdpsurv.audit.epsilon import audit_epsilon, released_numbers, released_table
 from skdpsurv.audit.events import epsilon_bound, fewest_trials, largest_bound, probability_bounds
@@ -102,10 +101,6 @@ class TestBounds:
         n = fewest_trials(epsilon, 0.01, delta)
         assert largest_bound(n - 1, 0.01, delta) <= epsilon < largest_bound(n, 0.01, delta)
 
-    def test_delta_that_nothing_can_refute(self):
-        with pytest.raises(ValueError, match="no number of trials"):
-            fewest_trials(math.inf, 0.01)
-
 
 class TestAudit:
     @pytest.mark.slow
@@ -147,22 +142,17 @@ class TestAudit:
         found = audit_epsilon(Silent(delta=0.1), ONE, OTHER, confidence=CONFIDENCE, **options)
         assert found.lower_bound > 1.5
 
-    def test_repeatable(self):
+    def test_repeatable(self, capsys):
+        """Also with several workers, which report on standard error."""
         options = {"n_trials": 60, "random_state": 3, "confidence": 0.5}
-        model = LaplaceWeibullFitter(max_time=1.0)
         data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
-        first, again = (audit_epsilon(model, *data, **options) for _ in range(2))
-        assert first.lower_bound == again.lower_bound
-        np.testing.assert_array_equal(first.scores, again.scores)
-
-    def test_parallel_fits_are_the_same(self):
-        options = {"n_trials": 60, "random_state": 3, "confidence": 0.5}
         model = LaplaceWeibullFitter(max_time=1.0)
-        data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
-        here = audit_epsilon(model, *data, **options)
+        first = audit_epsilon(model, *data, **options)
         with parallel_config("threading"):  # quicker to start than processes
-            there = audit_epsilon(model, *data, n_jobs=2, **options)
-        np.testing.assert_array_equal(here.scores, there.scores)
+            again = audit_epsilon(model, *data, n_jobs=2, verbose=1, **options)
+        assert "fits" in capsys.readouterr().err
+        assert (first.lower_bound, first.claimed) == (again.lower_bound, 1.0)
+        np.testing.assert_array_equal(first.scores, again.scores)
 
     def test_estimator_and_ledger_are_left_alone(self):
         accountant = PrivacyAccountant(epsilon=1.0, rehearsal=True)
@@ -188,16 +178,6 @@ class TestAudit:
         assert result.n_failed[0] == 0 < result.n_failed[1]
         assert "fits failed" in repr(result)
 
-    def test_progress(self, capsys):
-        audit_epsilon(
-            Shifted(), ONE, OTHER, statistic=number, n_trials=60, confidence=0.5, verbose=1
-        )
-        assert "fits" in capsys.readouterr().err
-
-    def test_nothing_to_see(self):
-        same = audit_epsilon(NoisySum(), ONE, OTHER, statistic=lambda f: 1.0, n_trials=60)
-        assert same.lower_bound == 0.0
-
 
 class TestData:
     def test_all_that_is_released_is_looked_at(self):
@@ -214,43 +194,6 @@ class TestData:
             shown = dict(zip(names, row, strict=True))
             for place, weight in zip(fit.public_index_, fit.weights_, strict=True):
                 assert shown.get(f"weights[{place}]", weight) == weight
-
-    def test_search_shows_its_choice(self):
-        rng = np.random.default_rng(0)
-        X, y = rng.normal(size=(30, 1)), np.arange(30) % 2
-        search = PrivateSearchCV(
-            DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="split"
-        )
-        numbers = released_numbers(search.fit(X, y))
-        assert numbers["best_index_"] == [search.best_index_]
-
-    @pytest.mark.parametrize(
-        ("model", "data", "neighbour"),
-        [
-            (
-                make_pipeline(
-                    PublicBoundsScaler.from_bounds({"a": (0, 1)}),
-                    DPLogisticRegression(classes=[0, 1]),
-                ),
-                (pd.DataFrame({"a": [0.0, 1.0]}), pd.Series([0, 1])),
-                (pd.DataFrame({"a": [1.0, 1.0]}), pd.Series([0, 1])),
-            ),
-            (LaplaceWeibullFitter(max_time=1.0), ([0.1, 0.2], [1, 0]), ([0.1, 0.2], [1, 1])),
-            (
-                LaplaceWeibullFitter(max_time=1.0),
-                (None, {"durations": [0.1, 0.2]}),
-                (None, {"durations": [0.1, 0.5]}),
-            ),
-            (
-                HybridMEstimator(method="all"),
-                ([[0.0], [1.0], [2.0]], [0, 1, 0], {"public": [True, True, False]}),
-                ([[0.0], [1.0], [5.0]], [0, 1, 0], {"public": [True, True, False]}),
-            ),
-        ],
-    )
-    def test_forms_of_fit(self, model, data, neighbour):
-        result = audit_epsilon(model, data, neighbour, n_trials=30, confidence=0.5)
-        assert result.claimed == 1.0
 
 
 class TestRefusals:
@@ -271,6 +214,8 @@ class TestRefusals:
 
     def test_data(self):
         self.refuse("identical", neighbour=ONE)
+        gap = pd.DataFrame({"a": [np.nan, 1.0]}), [0, 0]
+        self.refuse("identical", data=gap, neighbour=(gap[0].copy(), [0, 0]))
         self.refuse("differ in more", neighbour=([[1.0], [0.0]], [0, 0]))
         self.refuse("differ in more", neighbour=([[1.0], [1.0]], [0, 1]))
         self.refuse("same number of records", neighbour=([[0.0]], [0]))
@@ -288,10 +233,6 @@ class TestRefusals:
         self.refuse("must be private", model, data, (moved, y, public))
         self.refuse("no secret", model, data, (X, y, [True, False, False]))
 
-    def test_missing_values_are_equal_to_themselves(self):
-        data = pd.DataFrame({"a": [np.nan, 1.0]}), [0, 0]
-        self.refuse("identical", data=data, neighbour=(data[0].copy(), [0, 0]))
-
     def test_numbers(self):
         self.refuse("n_trials must be at least", n_trials=10)
         self.refuse("n_trials must be at least", NoisySum(epsilon=8.0), n_trials=3000)
@@ -301,14 +242,6 @@ class TestRefusals:
         self.refuse("random_state", random_state=np.random.default_rng(0), kind=TypeError)
         self.refuse("statistic", statistic=3, kind=TypeError)
         self.refuse("finite", statistic=lambda fitted: math.nan)
-
-    def test_number_of_trials_that_is_named_suffices(self):
-        with pytest.raises(ValueError, match="n_trials must be at least") as caught:
-            audit_epsilon(NoisySum(), ONE, OTHER, n_trials=4)
-        needed = int(str(caught.value).split("at least ")[1].split()[0])
-        self.refuse("n_trials", n_trials=needed - 1)
-        result = audit_epsilon(NoisySum(), ONE, OTHER, n_trials=needed)
-        assert result.resolution > 1.0
 
 
 QUICK = ("noise in floats",)

@@ -203,15 +203,6 @@ class TestRefusals:
         with pytest.raises((TypeError, ValueError), match=match):
             density_ratio_audit(model, *data)
 
-    def test_not_neighbours(self):
-        with pytest.raises(ValueError, match="identical"):
-            density_ratio_audit(logistic(), FLIPPED[0], FLIPPED[0])
-
-    def test_cells(self):
-        data = ([0.1], [1]), ([0.5], [1])
-        with pytest.raises(ValueError, match="n_cells"):
-            density_ratio_audit(DPWeibullFitter(max_time=1.0), *data, n_cells=1)
-
 
 SHIPPED = [
     *(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import random
 from dataclasses import replace
 from typing import Any
 
@@ -23,11 +22,9 @@ from skdpsurv.audit.walk import visits
 from skdpsurv.classification.stack_plan import Stack
 from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Disjoint, Sequential, Total
-from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms import descent, joint_calibration, sums
 from skdpsurv.model_selection.candidates import Candidate
-from skdpsurv.model_selection.search_plan import LeastLoss
 from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.weibull import counts as weibull_counts
 from skdpsurv.survival.weibull import plan as weibull_plan
@@ -175,13 +172,6 @@ def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
     assert "ladder, rungs: 2 of 1" in refuted(audited("Weibull"))
 
 
-def test_losses_of_a_choice_are_compared(monkeypatch):
-    monkeypatch.setattr(LeastLoss, "distances", lambda self, *others: [])
-    for result in audited("search, split"):
-        assert result.passed
-        assert result.not_audited[2:] == ("a choice by permute-and-flip",)
-
-
 class TestSets:
     """Measurements of records that share nobody."""
 
@@ -256,12 +246,6 @@ class TestWalk:
         assert seen[1].known["a"] == seen[3].known["a"] == chosen[0]["a"]
         assert seen[2].one == [RECORDS]
 
-    def test_every_candidate_is_walked_over(self):
-        found = [each for result in audited("search") for each in result.distances]
-        names = {each.measurement.split(":")[0] for each in found}
-        assert {f"fits of candidates, number {n}" for n in range(2)} < names
-        assert {"sums of losses", "a fit to all records, number 0"} <= names
-
 
 @pytest.mark.parametrize("sampler", ["mala", "psgld"])
 def test_chains_are_compared(sampler):
@@ -282,14 +266,6 @@ def test_a_table_of_what_was_found():
     assert f"nothing found out of {name}" in repr(near)
 
 
-def test_streams_of_the_process_are_left_as_they_were():
-    np.random.seed(3)  # noqa: NPY002
-    random.seed(3)
-    expected = np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
-    audited("hybrid, subset")
-    assert (np.random.get_state()[1].tolist(), random.getstate()) == expected  # noqa: NPY002
-
-
 @pytest.mark.parametrize(
     ("estimator", "data", "match"),
     [
@@ -303,23 +279,3 @@ def test_streams_of_the_process_are_left_as_they_were():
 def test_what_cannot_be_compared_is_refused(estimator, data, match):
     with pytest.raises((TypeError, ValueError), match=match):
         measurement_audit(estimator, *data)
-
-
-def test_an_evaluation_without_a_claim_is_refused():
-    case = CASES["evaluation"].estimator
-    endless = functools.partial(
-        private_survival_metrics, *case.args, **{**case.keywords, "epsilon": np.inf}
-    )
-    with pytest.raises(ValueError, match="no claim"):
-        measurement_audit(endless, *next(iter(CASES["evaluation"].made())))
-
-
-def test_a_fit_that_promises_nothing_is_said_to():
-    found = measurement_audit(
-        DPLogisticRegression(), ([[1.0], [0.5]], [0, 1]), ([[-1.0], [0.5]], [0, 1])
-    )
-    assert "its status is 'none'" in repr(found)
-    known = measurement_audit(
-        DPLogisticRegression(classes=[0, 1]), ([[1.0], [0.5]], [0, 1]), ([[-1.0], [0.5]], [0, 1])
-    )
-    assert "none" not in repr(known)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks._posterior_chains import nonprivate_posterior_chains
+from benchmarks._posterior_chains import PosteriorChains, nonprivate_posterior_chains
 from skdpsurv import PrivacyAccountant
 from skdpsurv.datasets import make_discrete_time_survival
 from tests.support.hazards import hazard
@@ -28,27 +28,14 @@ def chains(data):
     return nonprivate_posterior_chains(model, data.X, data.y, random_state=1)
 
 
-def test_shapes_and_names(chains):
+def test_chains_have_converged(chains):
     assert chains.draws.shape == (4, 1000, 5)
     assert chains.names == ("baseline_1", "baseline_2", "baseline_3", "x0", "x1")
-
-
-def test_names_are_the_columns(data):
-    pd = pytest.importorskip("pandas")
-    X = pd.DataFrame(data.X, columns=["age", "dose"])
-    few = nonprivate_posterior_chains(posterior(data), X, data.y, n_chains=1, n_draws=4)
-    assert few.names[3:] == ("age", "dose")
-
-
-def test_chains_have_converged(chains):
+    assert len(np.unique(chains.draws[:, -1, 0])) == 4
     assert chains.r_hat().max() < 1.02
     assert chains.effective_sample_size().min() > 300
     assert list(chains.summary()) == ["mean", "sd", "r_hat", "effective_sample_size"]
     assert (chains.summary()["sd"] > 0.0).all()
-
-
-def test_chains_differ_from_each_other(chains):
-    assert len(np.unique(chains.draws[:, -1, 0])) == 4
 
 
 @pytest.mark.slow
@@ -64,12 +51,6 @@ def test_draws_have_the_law_of_fit(data, chains):
     assert np.all(np.abs(coefs.mean(axis=0) - flat.mean(axis=0)) < 6.0 * error)
 
 
-def test_stochastic_gradients_keep_spaced_states(data):
-    model = posterior(data, sampler="psgld", n_epochs=3, batch_size=50)
-    chains = nonprivate_posterior_chains(model, data.X, data.y, n_chains=2, n_draws=100)
-    assert chains.draws.shape == (2, 100, 5)
-
-
 def test_nothing_is_charged_and_nothing_is_fitted(data):
     accountant = PrivacyAccountant(epsilon=1.0, rehearsal=True)
     model = posterior(data, accountant=accountant, epsilon=0.5)
@@ -79,18 +60,33 @@ def test_nothing_is_charged_and_nothing_is_fitted(data):
     assert model.accountant is accountant
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"method": "obj_pert"}, "method='psgld'"), ({"epsilon": np.inf}, "finite epsilon")],
-)
-def test_other_estimators(data, options, message):
-    with pytest.raises(ValueError, match=message):
-        nonprivate_posterior_chains(posterior(data, **options), data.X, data.y)
-    with pytest.raises(TypeError, match="estimator must be a DPDiscreteTimeSurvival"):
-        nonprivate_posterior_chains("posterior", data.X, data.y)
+def autoregressive(rho, n_chains=4, n_draws=20000, seed=0):
+    """Return chains of variance 1 whose autocorrelation at lag t is rho^t."""
+    rng = np.random.default_rng(seed)
+    noise = rng.normal(size=(n_chains, n_draws)) * np.sqrt(1.0 - rho**2)
+    chains = np.empty((n_chains, n_draws))
+    chains[:, 0] = rng.normal(size=n_chains)
+    for t in range(1, n_draws):
+        chains[:, t] = rho * chains[:, t - 1] + noise[:, t]
+    return chains[:, :, None]
 
 
-@pytest.mark.parametrize("name", ["n_chains", "n_draws", "verbose"])
-def test_counts(data, name):
-    with pytest.raises((TypeError, ValueError), match=name):
-        nonprivate_posterior_chains(posterior(data), data.X, data.y, **{name: -1})
+@pytest.mark.parametrize("rho", [-0.5, 0.0, 0.9])
+def test_effective_sample_size_of_autoregression(rho):
+    """N (1 - rho)/(1 + rho); the estimate's relative error is some 3 %, seeds are fixed."""
+    draws = autoregressive(rho)
+    expected = draws.size * (1.0 - rho) / (1.0 + rho)
+    found = PosteriorChains(draws, ())
+    assert found.effective_sample_size()[0] == pytest.approx(expected, rel=0.15)
+    assert found.r_hat()[0] == pytest.approx(1.0, abs=0.003)
+
+
+def test_chains_apart():
+    """Means at 0 and 2 with unit variance: var+ = 1 + var(means), R-hat = sqrt(1 + 4/3)."""
+    draws = autoregressive(0.0, n_chains=2)
+    draws[1] += 2.0
+    found = PosteriorChains(draws, ())
+    assert found.r_hat()[0] == pytest.approx(np.sqrt(1.0 + 4.0 / 3.0), abs=0.03)
+    assert found.effective_sample_size()[0] < 20
+    drift = autoregressive(0.0, n_draws=1000) + np.linspace(0.0, 3.0, 1000)[:, None]
+    assert PosteriorChains(drift, ()).r_hat()[0] > 1.2

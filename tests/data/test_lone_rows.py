@@ -103,9 +103,6 @@ def test_a_structured_target_keeps_its_fields():
     y = np.array([(True, 1.0), (False, 2.0)], dtype=[("event", "?"), ("time", "f8")])
     assert lone_target(y, 1).dtype == y.dtype
     assert lone_target(y, 1).tolist() == [(False, 2.0)]
-
-
-def test_without_a_target_a_record_has_none():
     assert lone_target(None, 1) is None
 
 

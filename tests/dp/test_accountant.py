@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import gc
-import inspect
 import math
 import multiprocessing
 import os
@@ -29,17 +28,16 @@ FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 class TestBudget:
     def test_charges_add_up(self, make):
         accountant = make(1.0)
+        assert (accountant.epsilon, accountant.delta, accountant.remaining()) == (1.0, 0.0, 1.0)
         accountant.charge(cost(0.25))
         accountant.charge(cost(0.5))
         assert (accountant.spent(), accountant.remaining()) == (0.75, 0.25)
-        assert type(accountant.spent()) is float
-
-    def test_new_ledger_is_empty(self, make):
-        accountant = make(2.0, 0.5)
-        assert (accountant.epsilon, accountant.delta) == (2.0, 0.5)
-        assert (accountant.spent(), accountant.spent_delta()) == (0.0, 0.0)
-        assert accountant.remaining() == 2.0
-        assert len(accountant.entries()) == 0
+        assert accountant.remaining(delta=1e-300) == 0.0  # none was stated
+        for refused in (cost(0.1, 1e-300), 0.5):
+            with pytest.raises((BudgetExceededError, TypeError)):
+                accountant.charge(refused)
+        accountant.entries()["epsilon"] = 0.0
+        assert accountant.spent() == 0.75
 
     def test_excess_is_refused_and_records_nothing(self, make):
         accountant = make(1.0)
@@ -49,14 +47,6 @@ class TestBudget:
         assert len(accountant.entries()) == 1
         accountant.charge(cost(0.25))
         assert accountant.remaining() == 0.0
-
-    def test_decimal_fractions_fill_the_budget(self, make):
-        accountant = make(0.3)
-        for _ in range(3):
-            accountant.charge(cost(0.1))
-        assert accountant.remaining() == 0.0
-        with pytest.raises(BudgetExceededError):
-            accountant.charge(cost(1e-6))
 
     def test_check_records_nothing(self, make):
         accountant = make(1.0)
@@ -74,25 +64,6 @@ class TestBudget:
         assert accountant.spent() == 1.0
         assert accountant.spent_delta() == 8e-6
 
-    def test_pure_budget_refuses_any_delta(self, make):
-        with pytest.raises(BudgetExceededError):
-            make(10.0).charge(cost(1.0, 1e-300))
-
-    def test_infinite_charge_on_a_finite_budget(self, make):
-        accountant = make(10.0)
-        with pytest.raises(BudgetExceededError, match="epsilon=inf"):
-            accountant.charge(cost(math.inf))
-        assert accountant.spent() == 0.0
-
-    def test_infinite_budget(self, make):
-        accountant = make(math.inf)
-        accountant.charge(cost(1e6))
-        accountant.charge(cost(math.inf))
-        accountant.charge(cost(1.0))
-        assert accountant.spent() == math.inf
-        assert accountant.remaining() == math.inf
-        assert accountant.entries()["epsilon"].tolist() == [1e6, math.inf, 1.0]
-
     def test_error_has_attributes_and_survives_pickling(self):
         said = BudgetExceededError(math.inf, 0.5, "trial", "epsilon", "seeded")
         error = pickle.loads(pickle.dumps(said))
@@ -101,34 +72,14 @@ class TestBudget:
         assert (error.dataset, error.quantity, error.status) == ("trial", "epsilon", "seeded")
         assert str(error) == str(said)
 
-    @pytest.mark.parametrize(
-        ("arguments", "error"),
-        [
-            ({"epsilon": 0}, ValueError),
-            ({"epsilon": -1.0}, ValueError),
-            ({"epsilon": math.nan}, ValueError),
-            ({"epsilon": True}, TypeError),
-            ({"epsilon": None}, TypeError),
-            ({"delta": -0.1}, ValueError),
-            ({"delta": 1.0}, ValueError),
-            ({"rehearsal": 1}, TypeError),
-            ({"charge_refusals": "yes"}, TypeError),
-        ],
-    )
-    def test_parameters(self, make, arguments, error):
-        with pytest.raises(error, match=next(iter(arguments))):
-            make(**{"epsilon": 1.0, **arguments})
-
-    def test_only_guarantees_are_charged(self, make):
-        accountant = make(1.0)
-        for call in (accountant.charge, accountant.check):
-            with pytest.raises(TypeError, match="guarantee must be a PrivacyGuarantee, got float"):
-                call(0.5)
-
-    def test_signature_reads_well(self):
-        assert str(inspect.signature(PrivacyAccountant)).startswith(
-            "(epsilon: 'float' = inf, delta: 'float' = 0.0, path: "
-        )
+    def test_parameters(self, make):
+        for name, wrong in (
+            *(("epsilon", value) for value in (0, -1.0, math.nan, True, None)),
+            *(("delta", value) for value in (-0.1, 1.0)),
+            *(("rehearsal", 1), ("charge_refusals", "yes")),
+        ):
+            with pytest.raises((ValueError, TypeError), match=name):
+                make(**{"epsilon": 1.0, name: wrong})
 
 
 class TestDatasets:
@@ -154,62 +105,49 @@ class TestDatasets:
         assert accountant.for_dataset("a").remaining() == 0.75
         assert (accountant.dataset, accountant.for_dataset("a").dataset) == ("default", "a")
 
-    @pytest.mark.parametrize("name", [None, 3, b"trial"])
-    def test_names_are_strings(self, make, name):
-        with pytest.raises(TypeError, match="dataset must be text"):
-            make(1.0).for_dataset(name)
-
-    @pytest.mark.parametrize("name", [
-            "", " \n", "\udc80", "x\0a", "x\u200b", "x\x07", "x\u3164", "x\ufe0f", "re\u034fg",
-            "re\u115fg", "re\u2800g", "x\U000e0100", "x\uffa0", "x\u17b4", "x\U0001d159",
-        ])  # fmt: skip
-    def test_names_can_be_written(self, make, name):
+    def test_names_can_be_written(self, make):
         accountant = make(1.0)
-        with pytest.raises(ValueError, match="dataset must be"):
-            accountant.for_dataset(name)
-        with pytest.raises(ValueError, match="dataset must be"):
-            accountant.charge(cost(0.5), name)
+        for name in (
+            *(None, 3, b"trial", "", " \n", "\udc80", "x\0a", "x\u200b", "x\x07", "x\u3164"),
+            *("x\ufe0f", "re\u034fg", "re\u115fg", "re\u2800g", "x\U000e0100", "x\uffa0"),
+            *("x\u17b4", "x\U0001d159"),
+        ):
+            with pytest.raises((ValueError, TypeError), match="dataset"):
+                accountant.for_dataset(name)
+        for field in (
+            lambda: accountant.charge(cost(0.5), "x\u200b"),
+            lambda: accountant.charge(cost(0.5), estimator="\udc80"),
+            lambda: accountant.charge(cost(0.5, mechanism="a\0")),
+        ):
+            with pytest.raises(ValueError, match=r"dataset|must be text"):
+                field()
         assert len(accountant.entries()) == 0
 
-    @pytest.mark.parametrize("other", [
-            "e\u0301tude 7", " \u00e9tude 7\n", "\u00e9tude\u00a07", "\u00e9tude\u3000 7",
-            "\u00e9tude\u2007 \u202f7",
-        ])  # fmt: skip
-    def test_names_that_look_alike_are_one_budget(self, make, other):
+    def test_names_that_look_alike_are_one_budget(self, make):
         accountant = make(1.0).for_dataset("\u00e9tude 7")
-        accountant.charge(cost(0.75), other)
-        assert accountant.for_dataset(other).dataset == "\u00e9tude 7"
-        assert accountant.spent() == 0.75
-        with pytest.raises(BudgetExceededError):
-            accountant.for_dataset(other).charge(cost(0.75))
-
-    def test_other_texts_that_cannot_be_written(self, make):
-        accountant = make(1.0)
-        with pytest.raises(ValueError, match="estimator must be text"):
-            accountant.charge(cost(0.5), estimator="\udc80")
-        with pytest.raises(ValueError, match="mechanism must be text"):
-            accountant.charge(cost(0.5, mechanism="a\0"))
-        assert accountant.spent() == 0.0
+        accountant.charge(cost(0.75))
+        for other in (
+            *("e\u0301tude 7", " \u00e9tude 7\n", "\u00e9tude\u00a07", "\u00e9tude\u3000 7"),
+            "\u00e9tude\u2007 \u202f7",
+        ):
+            assert accountant.for_dataset(other).dataset == "\u00e9tude 7"
+            for call in (accountant.charge, accountant.for_dataset(other).charge):
+                with pytest.raises(BudgetExceededError):
+                    call(cost(0.75), other)
 
 
 class TestParallelComposition:
     def test_costs_the_largest(self, make):
         accountant = make(2.0, 0.1)
-        parts = [
-            cost(0.5, 0.01, mechanism="a"),
-            cost(2.0, mechanism="b"),
-            cost(1.0, 0.02, mechanism="a"),
-        ]
-        accountant.charge_parallel(parts, disjoint=True, estimator="Stack")
+        parts = [cost(0.5, 0.01, mechanism="a"), cost(2.0, mechanism="b"), cost(1.0, 0.02)]
+        accountant.charge_parallel(iter(parts), disjoint=True, estimator="Stack")
         assert (accountant.spent(), accountant.spent_delta()) == (2.0, 0.02)
         [entry] = accountant.entries().to_dict("records")
         assert entry["mechanism"] == "3 disjoint parts: a, b"
         assert (entry["status"], entry["estimator"]) == ("proved", "Stack")
-
-    def test_parts_that_can_be_read_only_once(self, make):
-        accountant = make(5.0)
-        accountant.charge_parallel((cost(e) for e in (1.0, 2.0)), disjoint=True)
-        assert accountant.spent() == 2.0
+        other = accountant.for_dataset("other")
+        other.charge_parallel(parts[:1], disjoint=True)
+        assert (other.spent(), other.spent_delta()) == (0.5, 0.01)
 
     def test_a_part_that_is_not_proved_makes_it_infinite(self, make):
         accountant = make(math.inf)
@@ -226,36 +164,30 @@ class TestParallelComposition:
             accountant.charge_parallel(parts, disjoint=True)
         assert (accountant.spent(), accountant.rehearsed()) == (1.0, 2.0)
 
-    @pytest.mark.parametrize("disjoint", [False, None, 1, "yes"])
-    def test_disjointness_must_be_stated(self, make, disjoint):
+    def test_disjointness_must_be_stated(self, make):
         accountant = make(2.0)
-        with pytest.raises(ValueError, match="disjoint must be True"):
-            accountant.charge_parallel([cost(1.0)], disjoint=disjoint)
+        for disjoint in (False, None, 1, "yes"):
+            with pytest.raises(ValueError, match="disjoint must be True"):
+                accountant.charge_parallel([cost(1.0)], disjoint=disjoint)
+        for parts in ([], [cost(1.0), cost(1.0, neighbours="add-remove")]):
+            with pytest.raises(ValueError, match=r"at least one|neighbours"):
+                accountant.charge_parallel(parts, disjoint=True)
         assert accountant.spent() == 0.0
-
-    def test_needs_guarantees_of_one_kind(self, make):
-        accountant = make(2.0)
-        with pytest.raises(ValueError, match="at least one"):
-            accountant.charge_parallel([], disjoint=True)
-        with pytest.raises(ValueError, match="same neighbours"):
-            accountant.charge_parallel(
-                [cost(1.0), cost(1.0, neighbours="add-remove")], disjoint=True
-            )
 
 
 class TestTable:
     def test_columns(self, make):
         accountant = make(5.0)
-        columns = ["when", "estimator", "mechanism", "epsilon", "delta", "status", "dataset"]
-        columns += ["neighbours", "who", "purpose", "guarantee"]
-        assert accountant.entries().columns.tolist() == columns
-        accountant.charge(cost(1.0, mechanism="counts"), estimator="Fitter")
+        empty = accountant.entries().columns.tolist()
+        accountant.charge(cost(1.0, mechanism="<script>"), "<b>", estimator="Fitter")
         table = accountant.entries()
-        assert table.columns.tolist() == columns
-        assert table.iloc[0, 1:7].tolist() == ["Fitter", "counts", 1.0, 0.0, "proved", "default"]
+        assert table.columns.tolist() == empty
+        assert table.iloc[0, 1:7].tolist() == ["Fitter", "<script>", 1.0, 0.0, "proved", "<b>"]
         when = datetime.fromisoformat(table.loc[0, "when"])
         assert when.utcoffset() == timedelta(0)
         assert abs(datetime.now(UTC) - when) < timedelta(minutes=10)
+        assert not {"<script>", "<b>"} & set(accountant._repr_html_().split())
+        assert "<script>" not in accountant._repr_html_()
 
     def test_zeros_have_no_sign(self, make):
         """A database keeps -0.0 as 0.0, which has another hash."""
@@ -268,31 +200,6 @@ class TestTable:
                 assert "-0" not in "".join(map(repr, table[["epsilon", "delta"]].values.tolist()))
         accountant.verify()
         assert accountant.spent() == 0.5
-
-    def test_the_table_is_a_copy(self, make):
-        accountant = make(5.0)
-        accountant.charge(cost(1.0))
-        accountant.entries()["epsilon"] = 0.0
-        assert accountant.spent() == 1.0
-
-    def test_repr(self, make):
-        accountant = make(5.0)
-        accountant.charge(cost(1.25))
-        text = repr(accountant)
-        assert text.startswith("PrivacyAccountant(epsilon=5, delta=0")
-        assert "spent=1.25" in text
-        assert ("path=" in text) == (accountant.path is not None)
-        assert "dataset='trial'" in repr(accountant.for_dataset("trial"))
-
-    def test_html_is_escaped(self, make):
-        accountant = make(5.0)
-        accountant.charge(cost(1.0, mechanism="<script>"), "<b>", estimator="<i>")
-        page = accountant._repr_html_()
-        assert page.startswith("<p>PrivacyAccountant(epsilon=5")
-        assert "<table" in page
-        for tag in ("<script>", "<b>", "<i>"):
-            assert tag not in page
-        assert "&lt;script&gt;" in page
 
 
 class TestThreads:
@@ -413,13 +320,6 @@ class TestProcesses:
         home.charge(cost(0.5))
         assert accountant.spent() == 0.75
 
-    def test_joblib_threads_share_memory(self):
-        accountant = PrivacyAccountant(1.0)
-        joblib.Parallel(n_jobs=2, backend="threading")(
-            joblib.delayed(accountant.charge)(cost(0.125)) for _ in range(8)
-        )
-        assert accountant.spent() == 1.0
-
     @FORK
     @pytest.mark.parametrize("kind", ["memory", "file"])
     def test_forked_child(self, kind, path):
@@ -454,28 +354,20 @@ class TestProcesses:
 
 
 class TestCopies:
-    @pytest.mark.parametrize(
-        "duplicate",
-        [
-            clone,
-            lambda a: clone(a, safe=False),
-            copy.copy,
-            copy.deepcopy,
-            lambda a: pickle.loads(pickle.dumps(a)),
-        ],
-    )
-    def test_copies_in_one_process_share_the_ledger(self, make, duplicate):
+    def test_copies_in_one_process_share_the_ledger(self, make):
         accountant = make(1.0).for_dataset("trial")
-        other = duplicate(accountant)
-        assert other.dataset == "trial"
-        other.charge(cost(0.75))
-        assert accountant.spent() == 0.75
-        with pytest.raises(BudgetExceededError):
-            accountant.charge(cost(0.5))
-
-    def test_clone_is_the_same_object(self, make):
-        accountant = make(1.0)
-        assert clone(accountant) is accountant
+        for number, duplicate in enumerate(
+            (
+                *(clone, lambda a: clone(a, safe=False), copy.copy, copy.deepcopy),
+                lambda a: pickle.loads(pickle.dumps(a)),
+            ),
+            1,
+        ):
+            other = duplicate(accountant)
+            assert other.dataset == "trial"
+            other.charge(cost(0.125))
+            assert accountant.spent() == 0.125 * number
+        assert PrivacyAccountant(1.0).spent() == 0.0
 
     def test_pickle_outliving_its_ledger_is_detached(self):
         """Nobody knows then what was spent."""
@@ -497,8 +389,3 @@ class TestCopies:
         again = pickle.loads(pickle.dumps(old))
         with pytest.raises(RuntimeError, match="Make it with a path"):
             again.charge(cost(0.25))
-
-    def test_two_accountants_are_two_ledgers(self):
-        one, other = PrivacyAccountant(1.0), PrivacyAccountant(1.0)
-        pickle.loads(pickle.dumps(one)).charge(cost(0.5))
-        assert (one.spent(), other.spent()) == (0.5, 0.0)

@@ -30,24 +30,20 @@ class TestFile:
         with pytest.raises(BudgetExceededError):
             again.charge(cost(0.5))
 
-    @pytest.mark.parametrize("budget", [(2.0,), (math.inf,), (1.0, 0.5), (1.0, 0.0)])
-    def test_another_budget_is_refused(self, path, budget):
+    def test_another_budget_is_refused(self, path):
         PrivacyAccountant(1.0, 0.1, path=path)
-        with pytest.raises(ValueError, match=r"made with epsilon=1\.0, delta=0\.1"):
-            PrivacyAccountant(*budget, path=path)
-
-    def test_omitted_budget_is_adopted(self, path):
-        PrivacyAccountant(1.0, 0.1, path=path)
-        again = PrivacyAccountant(path=path)
-        assert (again.epsilon, again.delta) == (1.0, 0.1)
-        assert PrivacyAccountant(delta=0.1, path=path).epsilon == 1.0
+        for budget in ((2.0,), (math.inf,), (1.0, 0.5), (1.0, 0.0)):
+            with pytest.raises(ValueError, match=r"made with epsilon=1\.0, delta=0\.1"):
+                PrivacyAccountant(*budget, path=path)
+        for again in (PrivacyAccountant(path=path), PrivacyAccountant(delta=0.1, path=path)):
+            assert (again.epsilon, again.delta) == (1.0, 0.1)
         assert PrivacyAccountant(1, path=path).delta == 0.1
-
-    def test_infinite_budget_is_stored(self, path):
-        PrivacyAccountant(math.inf, path=path)
-        assert PrivacyAccountant(path=path).epsilon == math.inf
-        with pytest.raises(ValueError, match="made with epsilon=inf"):
-            PrivacyAccountant(1.0, path=path)
+        PrivacyAccountant(math.inf, path=f"{path}.endless")
+        assert PrivacyAccountant(path=f"{path}.endless").epsilon == math.inf
+        with pytest.raises(FileNotFoundError, match="path"):
+            PrivacyAccountant(1.0, path=path / "no" / "ledger.sqlite")
+        with pytest.raises(TypeError, match="path"):
+            PrivacyAccountant(1.0, path=b"ledger.sqlite")
 
     def test_path_is_absolute(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
@@ -74,45 +70,16 @@ class TestFile:
                 orphan.spent()
         assert not path.exists()
 
-    def test_replaced_file_is_noticed(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
-        path.unlink()
-        PrivacyAccountant(100.0, path=path)
-        with pytest.raises(ValueError, match="is not the one"):
-            accountant.charge(cost(0.5))
-
-    def test_missing_directory(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="directory of path"):
-            PrivacyAccountant(1.0, path=tmp_path / "no" / "ledger.sqlite")
-
-    def test_bytes_path(self):
-        with pytest.raises(TypeError, match="path must be a str"):
-            PrivacyAccountant(1.0, path=b"ledger.sqlite")
-
-    def test_a_file_that_is_no_database(self, path):
-        path.write_text("records of patients, not to be overwritten" * 100)
+    @pytest.mark.parametrize("table", ["patients(age)", "ledger(age)", None])
+    def test_what_is_no_ledger_is_not_overwritten(self, path, table):
+        if table is None:
+            path.write_text("records of patients, not to be overwritten" * 100)
+        else:
+            edit(path, f"CREATE TABLE {table}")
         before = path.read_bytes()
         with pytest.raises(ValueError, match="is not a privacy ledger"):
             PrivacyAccountant(1.0, path=path)
         assert path.read_bytes() == before
-
-    @pytest.mark.parametrize("table", ["patients(age)", "ledger(age)"])
-    def test_a_database_that_is_no_ledger(self, path, table):
-        with sqlite3.connect(path) as connection:
-            connection.execute(f"CREATE TABLE {table}")
-        connection.close()
-        before = path.read_bytes()
-        with pytest.raises(ValueError, match="not a privacy ledger"):
-            PrivacyAccountant(1.0, path=path)
-        assert path.read_bytes() == before
-
-    def test_a_later_schema_is_refused(self, path):
-        PrivacyAccountant(1.0, path=path)
-        with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE ledger SET schema_version = 5")
-        connection.close()
-        with pytest.raises(ValueError, match="schema version 5"):
-            PrivacyAccountant(path=path)
 
     def test_failed_charge_leaves_no_lock(self, path):
         accountant = PrivacyAccountant(1.0, path=path)
@@ -282,11 +249,17 @@ class TestIdentity:
         with pytest.raises(ValueError, match="ledger"):
             accountant.spent()
 
-    @pytest.mark.parametrize("epsilon", [-1.0, 0.0, "much"])
-    def test_terms_that_no_ledger_has(self, path, epsilon):
+    @pytest.mark.parametrize(
+        ("terms", "said"),
+        [
+            *((f"epsilon = {wrong}", "settings") for wrong in (-1.0, 0.0, "'much'")),
+            ("schema_version = 5", "schema version 5"),
+        ],
+    )
+    def test_terms_that_no_ledger_has(self, path, terms, said):
         PrivacyAccountant(1.0, path=path)
-        edit(path, "UPDATE ledger SET epsilon = ?", epsilon)
-        with pytest.raises(ValueError, match="settings that no ledger is made with"):
+        edit(path, f"UPDATE ledger SET {terms}")
+        with pytest.raises(ValueError, match=said):
             PrivacyAccountant(path=path)
 
     @pytest.mark.parametrize("flag", ["rehearsal", "charge_refusals"])
@@ -302,12 +275,9 @@ class TestIdentity:
             assert getattr(one, flag) is True
         with pytest.raises(ValueError, match=f"reopened with {flag}=False"):
             PrivacyAccountant(path=path, **{flag: False})
-
-    @pytest.mark.parametrize("flag", ["rehearsal", "charge_refusals"])
-    def test_flags_cannot_be_set_later(self, path, flag):
-        PrivacyAccountant(1.0, path=path)
+        PrivacyAccountant(1.0, path=f"{path}.other")
         with pytest.raises(ValueError, match=f"reopened with {flag}=True"):
-            PrivacyAccountant(1.0, path=path, **{flag: True})
+            PrivacyAccountant(1.0, path=f"{path}.other", **{flag: True})
 
     def test_links(self, path):
         """Symbolic links are one ledger with one lock; hard links would have two locks."""
@@ -449,27 +419,16 @@ class TestFilesThatDoNotKeepWhatIsWritten:
             "AFTER INSERT ON entries BEGIN DELETE FROM entries WHERE id = NEW.id; END",
             "BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END",
             "AFTER INSERT ON entries BEGIN UPDATE entries SET dataset = 'x' WHERE id = NEW.id; END",
+            "AFTER INSERT ON entries BEGIN UPDATE entries SET epsilon = 0.001 WHERE id = 1; END",
         ],
     )
     def test_a_trigger(self, path, trigger):
         accountant = PrivacyAccountant(1.0, path=path)
-        with closing(sqlite3.connect(path)) as connection:
-            connection.execute(f"CREATE TRIGGER other {trigger}")
+        accountant.charge(cost(0.125))
+        edit(path, f"CREATE TRIGGER other {trigger}")
         with pytest.raises(ValueError, match="does not keep what is written"):
             accountant.charge(cost(0.75))
-        assert accountant.spent() == 0.0
-
-    def test_a_trigger_on_earlier_entries(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
-        accountant.charge(cost(0.5))
-        edit(
-            path,
-            "CREATE TRIGGER other AFTER INSERT ON entries BEGIN "
-            "UPDATE entries SET epsilon = 0.001 WHERE id = 1; END",
-        )
-        with pytest.raises(ValueError, match="does not keep what is written"):
-            accountant.charge(cost(0.25))
-        assert accountant.spent() == 0.5
+        assert accountant.spent() == 0.125
 
     def test_a_charge_outlasts_a_power_cut(self, path):
         """SQLite syncs the folder too, once the journal is gone: a journal undoes a charge."""

@@ -15,7 +15,6 @@ from skdpsurv import (
     PublicBoundsScaler,
     PublicColumns,
 )
-from skdpsurv.data.cells import quietly
 from skdpsurv.data.dask import guarded_call, result_of
 from skdpsurv.data.person import read_names
 from skdpsurv.data.target import checked_events, checked_times
@@ -138,15 +137,3 @@ def test_plain_cells_are_let_through():
     assert bool not in NUMBERS
     assert read_names([1, np.int8(2), np.uint64(3)]).tolist() == [1, 2, 3]
     assert read_names(["a", np.str_("b")]).tolist() == ["a", "b"]
-
-
-def test_a_reader_that_ends_the_program_has_not_read():
-    def leave():
-        raise SystemExit
-
-    def interrupt():
-        raise KeyboardInterrupt
-
-    assert quietly(leave) is None
-    with pytest.raises(KeyboardInterrupt):
-        quietly(interrupt)

@@ -29,12 +29,6 @@ def test_chacha_is_the_published_cipher():
     )
 
 
-def test_every_bit_of_the_key_matters():
-    key = 0x0123456789ABCDEF << 100
-    streams = {tuple(ChaCha(key=key ^ (1 << bit)).random_raw(2).tolist()) for bit in range(256)}
-    assert len(streams) == 256
-
-
 def test_entropy_sources_differ_and_are_not_seeded():
     first, second = random_source(None), random_source(None)
     assert not first.seeded
@@ -42,32 +36,27 @@ def test_entropy_sources_differ_and_are_not_seeded():
 
 
 def test_integer_is_reproducible_and_says_so():
-    assert random_source(5).seeded
-    assert draws(random_source(5)) == draws(random_source(5))
-    assert draws(random_source(5)) == draws(random_source(np.int32(5)))
-    assert draws(random_source(5)) != draws(random_source(6))
-
-
-def test_large_integers_do_not_collide():
-    assert draws(random_source(1)) != draws(random_source(1 + 2**256))
-
-
-def test_purposes_have_unrelated_streams():
-    noise, split = draws(random_source(5)), draws(random_source(5, purpose="split"))
-    assert not set(noise) & set(split)
-
-
-def test_purpose_and_integer_are_not_confused():
-    assert draws(random_source(23, purpose="a1")) != draws(random_source(123, purpose="a"))
+    assert repr(random_source(5)) == "RandomSource(seeded=True)"
+    assert draws(random_source(5)) == draws(random_source(np.uint8(5)))
+    others = [
+        (5, "noise"),
+        (6, "noise"),
+        (5 + 2**256, "noise"),
+        (5, "split"),
+        (23, "a1"),
+        (123, "a"),
+    ]
+    streams = [set(draws(random_source(seed, purpose=word))) for seed, word in others]
+    assert len(set.union(*streams)) == 48
 
 
 @pytest.mark.parametrize("seed", [None, 3])
 def test_children_are_distinct_from_each_other_and_the_parent(seed):
     parent = random_source(seed)
     children = parent.spawn(3) + parent.spawn(2)
+    children += children[0].spawn(2)
     assert all(child.seeded is parent.seeded for child in children)
-    streams = [tuple(draws(source)) for source in [parent, *children]]
-    assert len(set(streams)) == 6
+    assert len({tuple(draws(source)) for source in [parent, *children]}) == 8
 
 
 def test_seeded_children_depend_on_index_only():
@@ -75,14 +64,6 @@ def test_seeded_children_depend_on_index_only():
     draws(one, 100)  # what the parent drew does not matter, nor in how many calls they are made
     spawned = [draws(c) for c in one.spawn(1) + one.spawn(2)]
     assert spawned == [draws(c) for c in other.spawn(3)]
-
-
-def test_grandchildren_differ_from_children():
-    parent = random_source(3)
-    children = parent.spawn(2)
-    grandchildren = children[0].spawn(2)
-    streams = {tuple(draws(s)) for s in [*children, *grandchildren]}
-    assert len(streams) == 4
 
 
 def test_children_serve_threads():
@@ -118,37 +99,8 @@ def test_forked_child_cannot_repeat_the_stream():
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
-def test_repr_shows_no_key():
-    assert repr(random_source(3)) == "RandomSource(seeded=True)"
-    assert repr(random_source(None)) == "RandomSource(seeded=False)"
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        True,
-        np.True_,
-        1.0,
-        "1",
-        (1, 2),
-        np.random.default_rng(0),
-        np.random.RandomState(0),
-        np.random.SeedSequence(0),
-    ],
-    ids=lambda bad: type(bad).__name__,
-)
-def test_only_none_or_int(bad):
-    with pytest.raises(TypeError, match="random_state must be None or a non-negative integer, got"):
-        random_source(bad)
-
-
-def test_negative_is_refused():
-    with pytest.raises(
-        ValueError, match="random_state must be None or a non-negative integer, got -1"
-    ):
-        random_source(-1)
-
-
-def test_integers_of_numpy_make_the_same_stream():
-    one, other = (random_source(seed).generator.random() for seed in (7, np.uint8(7)))
-    assert one == other
+def test_only_none_or_int():
+    made = np.random.default_rng(0), np.random.RandomState(0), np.random.SeedSequence(0)
+    for bad in (True, np.True_, 1.0, "1", (1, 2), -1, *made):
+        with pytest.raises((TypeError, ValueError), match="random_state"):
+            random_source(bad)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.utils import check_array
 
-from skdpsurv.dp.input_errors import call_without_data, refuse_masked
+from skdpsurv.dp import call_without_data
 
 
 class Talkative:
@@ -66,9 +66,3 @@ def test_an_unknown_message_is_replaced(error):
 def test_a_known_message_is_kept(X, message):
     with pytest.raises(ValueError, match=message):
         call_without_data(check_array, X, dtype=np.float64)
-
-
-def test_masked():
-    with pytest.raises(ValueError, match="y must not be a masked array"):
-        refuse_masked(np.ma.MaskedArray([1.0], mask=[True]), "y")
-    refuse_masked(np.ones(1), "y")

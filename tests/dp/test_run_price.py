@@ -11,7 +11,6 @@ from scipy.special import logsumexp
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.privacy_cost import (
     ORDERS,
-    epsilon_at,
     gaussian_price,
     rdp_conversion_term,
     rho_for,
@@ -22,6 +21,7 @@ from skdpsurv.dp.privacy_cost import (
     spend_of,
 )
 from skdpsurv.dp.selection import RunCount
+from tests.support.combinations import thinned
 
 COUNTS = [(eta, mean) for eta in (-0.5, 0.0, 0.5, 1.0) for mean in (1.0, 1.5, 10.0, 100.0)]
 
@@ -46,8 +46,8 @@ def renyi(p, q, order):
     return logsumexp(order * np.log(p) + (1.0 - order) * np.log(q)) / (order - 1.0)
 
 
-@pytest.mark.parametrize(("eta", "mean"), COUNTS)
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("eta", "mean"), COUNTS)
 def test_small_searches_are_below_the_bound(eta, mean, seed):
     rng = np.random.default_rng(seed)
     one = rng.dirichlet(np.ones(4)) + 0.02
@@ -75,10 +75,11 @@ def test_the_best_second_order_is_the_best():
         assert search_divergence(rho, 7.0, count) == pytest.approx(by_hand, rel=1e-6)
 
 
-@pytest.mark.parametrize(("eta", "mean"), COUNTS)
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-9), (1.0, 1e-6), (8.0, 1e-3)])
-@pytest.mark.parametrize("refit", [0.0, 0.3])
-def test_the_price_of_a_run_fills_the_budget(eta, mean, epsilon, delta, refit):
+@pytest.mark.parametrize(
+    ("law", "budget", "refit"), thinned(COUNTS, [(0.1, 1e-9), (1.0, 1e-6), (8.0, 1e-3)], [0.0, 0.3])
+)
+def test_the_price_of_a_run_fills_the_budget(law, budget, refit):
+    (eta, mean), (epsilon, delta) = law, budget
     count, refit_rho = RunCount.with_mean(eta, mean), refit**2 * rho_for(epsilon, delta)
     rho = run_rho(epsilon, delta, count, refit_rho)
     assert 0.0 < rho < rho_for(epsilon, delta)
@@ -99,20 +100,11 @@ def test_one_run_is_one_run():
     assert rho == pytest.approx(rho_for(1.0, 1e-6), rel=1e-3)
 
 
-@pytest.mark.parametrize(("delta", "most"), [(1e-6, 1.75), (1e-8, 1.6)])
-def test_ten_runs_cost_less_than_two(delta, most):
-    rho = run_rho(1.0, delta, RunCount.with_mean(0.0, 10.0))
-    assert 1.0 / epsilon_at(rho, delta) < most
-
-
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 3.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 def test_what_a_run_is_given_is_worth_its_price(rho, delta):
     spend = spend_of(rho, delta)
     assert rho * 0.999 <= rho_for(*spend) <= rho
     assert rho * 0.999 <= gaussian_price(rho).rho <= rho
-
-
-def test_nothing_left():
-    with pytest.raises(ValueError, match="epsilon must be larger"):
+    with pytest.raises(ValueError, match="epsilon"):
         spend_of(1e-40, 0.9)

@@ -29,19 +29,7 @@ NOISE = find("NOISE")
 
 
 class Draw(NamedTuple):
-    """What a sampler is asked for.
-
-    Parameters
-    ----------
-    law : str
-    scale : float
-        Scale or standard deviation of the noise; of a ladder, its epsilon; of a choice, 1.
-    given : Any
-        Exact integers; of vectors, their dimension, or a law of noise; of choices, the exponents of
-        their chances; of a ladder, its rungs and how many there are.
-    again : callable
-        Has another source draw.
-    """
+    """What a sampler is asked for."""
 
     law: str
     scale: float
@@ -63,14 +51,7 @@ class AskedPart(Protocol):
 
 
 class AskedSource(RandomSource):
-    """A source that is asked. Nothing that comes of it is private.
-
-    Parameters
-    ----------
-    answers : AskedPart
-    independent : RandomSource or None
-        For draws that no record has a part in; None for the same in each replay.
-    """
+    """A source that is asked. Nothing that comes of it is private."""
 
     __slots__ = ("_answers", "_independent")
 
@@ -257,17 +238,7 @@ def _as_ever(honest: Any, *args: Any, **kwargs: Any) -> Any:
 
 @contextmanager
 def asked_instead(answers: AskedPart) -> Iterator[None]:
-    """Have fits with an integer ``random_state``, which are not private anyway, ask for noise.
-
-    Parameters
-    ----------
-    answers : AskedPart
-        A part of its own begins with each source, which has no price.
-
-    Notes
-    -----
-    A fit without a seed draws its noise as ever. In this thread only.
-    """
+    """Have fits with an integer ``random_state``, which are not private anyway, ask for noise."""
     token = _ANSWERS.set(answers)
     try:
         with ExitStack() as stack:

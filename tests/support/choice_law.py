@@ -25,13 +25,7 @@ __all__ = ["log_exponential_mechanism", "log_permute_and_flip"]
 
 
 def log_permute_and_flip(exponents: Sequence[Fraction]) -> FloatArray:
-    """Return the log probabilities of permute-and-flip.
-
-    Parameters
-    ----------
-    exponents : sequence of Fraction
-        x; 0 of the best candidate.
-    """
+    """Return the log probabilities of permute-and-flip."""
     x = np.array([float(each) for each in exponents])
     points, weights = legendre.leggauss(x.size // 2 + 1)
     # Of each candidate, in a row, whether it was not kept before each time.
@@ -41,11 +35,6 @@ def log_permute_and_flip(exponents: Sequence[Fraction]) -> FloatArray:
 
 
 def log_exponential_mechanism(exponents: Sequence[Fraction]) -> FloatArray:
-    """Return the log probabilities of the exponential mechanism.
-
-    Parameters
-    ----------
-    exponents : sequence of Fraction
-    """
+    """Return the log probabilities of the exponential mechanism."""
     x = np.array([float(each) for each in exponents])
     return np.asarray(-x - special.logsumexp(-x))

@@ -10,11 +10,7 @@ import pytest
 
 
 def thinned(*values: Iterable[Any]) -> list[Any]:
-    """Return all combinations; quick are as many as it takes for each value to be in one.
-
-    The t-th of these has the t-th of each list of values, which begins anew where it ends. All
-    other combinations are marked as slow.
-    """
+    """Return all combinations; quick are as many as it takes for each value to be in one."""
     lists = [list(one) for one in values]
     diagonal = {tuple(t % len(one) for one in lists) for t in range(max(map(len, lists)))}
     return [

@@ -39,17 +39,7 @@ def comparable(one: DrawnOnce, other: DrawnOnce) -> bool:
 
 
 def ratio(one: DrawnOnce, other: DrawnOnce, n_cells: int, *, each: bool = False) -> float:
-    """Return the log ratio at the answer or, of Gaussian noise, the square of a mu.
-
-    Parameters
-    ----------
-    one, other : DrawnOnce
-        Of neighbours.
-    n_cells : int
-        Of a ladder, that are looked at.
-    each : bool, default=False
-        Whether each of several integers has the price for itself.
-    """
+    """Return the log ratio at the answer or, of Gaussian noise, the square of a mu."""
     if not comparable(one, other):
         return math.inf
     if one.law is not None and other.law is not None:
@@ -72,17 +62,7 @@ def ratio(one: DrawnOnce, other: DrawnOnce, n_cells: int, *, each: bool = False)
 
 
 def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int, n_before: int) -> Any:
-    """Return the answer to a choice at which the log ratio is largest.
-
-    Parameters
-    ----------
-    one, other : DrawnOnce
-        Of neighbours.
-    n_cells : int
-        Of a ladder, that are looked at.
-    n_before : int
-        Choices that were answered before.
-    """
+    """Return the answer to a choice at which the log ratio is largest."""
     if one.law is None or other.law is None:
         return int(np.argmax(_gaps(one, other, n_cells))) * _step(one, n_cells)
     laws = _with_scale(one), _with_scale(other)

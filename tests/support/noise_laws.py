@@ -13,13 +13,7 @@ from skdpsurv.mechanisms.vector_noise import SphericalLaplace
 
 
 def check(law, sensitivity, epsilon, n_draws=2000):
-    """Check what a law says of itself: what it costs, how it is drawn, how large it can be.
-
-    The draws are compared with the log density: for noise from a density p, the mean of
-    exp(log p(b + v) - log p(b)) over draws b is 1 for any v. Seeded; each mean is within 8 standard
-    errors of 1 by Chebyshev for bounded terms, by Hoeffding with a false-alarm rate below 1e-6:
-    terms lie in [exp(-epsilon), exp(epsilon)].
-    """
+    """Check what a law says of itself: what it costs, how it is drawn, how large it can be."""
     rng, source = np.random.default_rng(0), random_source(0)
     assert law.cost(sensitivity) <= epsilon * (1.0 + 1e-12)
     assert law.cost(2.0 * sensitivity) > law.cost(sensitivity)

@@ -20,22 +20,7 @@ __all__ = ["AuditedPart", "audited_parts"]
 
 @dataclass(frozen=True)
 class AuditedPart:
-    """One part of a fit.
-
-    Parameters
-    ----------
-    name : str
-        What is asked of the records.
-    law : str
-        By which it is answered.
-    found : float
-        The largest log ratio that was found; of Gaussian noise mu.
-    allowed : float
-        What the plan has given it, in the same unit; inf where it does not say.
-    unit : {"epsilon", "mu"}
-    source : int
-        The number of the source that it was drawn from. Those of a search are 0, its runs follow.
-    """
+    """One part of a fit."""
 
     name: str
     law: str
@@ -61,15 +46,7 @@ class AuditedPart:
 
 
 def audited_parts(one: Replay, other: Replay, n_cells: int) -> list[AuditedPart]:
-    """Return what was found of all parts that either replay has begun.
-
-    Parameters
-    ----------
-    one, other : Replay
-        Of neighbours, with the same answers.
-    n_cells : int
-        Of a ladder, that are looked at.
-    """
+    """Return what was found of all parts that either replay has begun."""
     found = []
     groups = [_grouped(one.parts), _grouped(other.parts)]
     for mine, theirs in zip(*groups, strict=False):

@@ -142,10 +142,7 @@ def noise_in_floats() -> Iterator[None]:
 
 
 def low_bits(fitted) -> float:
-    """Whether the number has bits below 2^-53.
-
-    A sum of 1 and noise has none: its last bit is at least that of the noise near -1, or of 1.
-    """
+    """Whether the number has bits below 2^-53."""
     return float(math.ldexp(fitted.release_.values["sum"], 53) % 1.0 != 0.0)
 
 

@@ -27,23 +27,7 @@ __all__ = ["DrawnOnce", "Replay", "ReplayedPart"]
 
 @dataclass
 class DrawnOnce:
-    """One draw of a replay.
-
-    Parameters
-    ----------
-    draw : Draw
-    part : ReplayedPart
-        That it is drawn for.
-    answer : Any
-    exact : Any
-        What noise was added to: integers, or a vector; None of choices and objectives.
-    step : float
-        Of the lattice that the sum with a vector was rounded to.
-    law : Density or None
-        Of the minimum, where the noise is in an objective.
-    used : int
-        How often noise on a vector was added to something.
-    """
+    """One draw of a replay."""
 
     draw: Draw
     part: ReplayedPart
@@ -62,17 +46,7 @@ class DrawnOnce:
 
 @dataclass
 class ReplayedPart:
-    """A part of a replayed fit, and all that is drawn for it.
-
-    Parameters
-    ----------
-    replay : Replay
-    what : Any
-        What is asked of the records; None for what no part was begun for.
-    price : float or Concentrated or None
-    source : int
-        The number of the source that it is drawn from: a search has many.
-    """
+    """A part of a replayed fit, and all that is drawn for it."""
 
     replay: Replay
     what: Any
@@ -95,15 +69,7 @@ class ReplayedPart:
 
 @dataclass
 class Replay:
-    """All draws of one fit.
-
-    Parameters
-    ----------
-    chosen : mapping of int to Any
-        The answers to choices that somebody has looked for, by the number of the draw.
-    given : sequence or None
-        The answers of a neighbour's fit; None: its own.
-    """
+    """All draws of one fit."""
 
     chosen: dict[int, Any]
     given: Sequence[Any] | None = None

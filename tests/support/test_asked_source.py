@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import skdpsurv
-from skdpsurv.dp import noise, random_source
-from skdpsurv.dp.noise import lattice_laplace
+from skdpsurv.dp import lattice_laplace, noise, random_source
 from skdpsurv.mechanisms import sums
 from tests.support.asked_source import INSTEAD, AskedSource, asked_instead
 
@@ -77,16 +74,3 @@ def test_whoever_holds_a_sampler_has_the_one_that_asks():
     assert held.__code__ is code
     assert held(7, 1e9, random_source(0)) != 7
     assert not any(name.startswith("_instead_of") for f in INSTEAD for name in f.__globals__)
-
-
-def test_a_draw_can_be_made_again():
-    answers = Answers()
-    with asked_instead(answers):
-        lattice_laplace(7, 1e9, random_source(0))
-        (draw,) = answers.asked
-        assert draw.again(skdpsurv.dp.noise.RandomSource(1, seeded=True)) != 7
-
-
-def test_the_package_knows_nothing_of_it():
-    root = Path(skdpsurv.__file__).parent
-    assert not [p for p in root.rglob("*.py") if "AskedSource" in p.read_text()]

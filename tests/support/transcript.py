@@ -37,31 +37,7 @@ Run = Callable[[Mapping[str, Any]], Any]
 
 @dataclass(frozen=True, repr=False)
 class TranscriptResult:
-    """How far the laws of all draws of two fits are apart, part by part and together.
-
-    Parameters
-    ----------
-    parts : tuple of AuditedPart
-        In the order in which they were drawn.
-    total : float
-        The log ratio of all draws together, as far as it was found; in zCDP where some noise is
-        Gaussian; inf if what is released does not follow from the draws.
-    claimed : float
-        What it may be: epsilon, or rho.
-    price : float
-        What the parts that the pair moves may cost together.
-    unit : {"epsilon", "rho"}
-        Of these three.
-    follows : bool
-        Whether what is released follows from what was drawn.
-    released : mapping
-        What is released at the largest ratio of all.
-    not_audited : tuple of str
-
-    Notes
-    -----
-    Nothing here is private, and no noise is drawn.
-    """
+    """How far the laws of all draws of two fits are apart, part by part and together."""
 
     parts: tuple[AuditedPart, ...]
     total: float
@@ -112,73 +88,7 @@ class TranscriptResult:
 def transcript_audit(
     estimator: Any, data: tuple[Any, ...], neighbour: tuple[Any, ...], *, n_cells: int = 512
 ) -> TranscriptResult:
-    r"""Compare the laws of all that two fits draw, part by part, without sampling.
-
-    Parameters
-    ----------
-    estimator : estimator or functools.partial
-        Not fitted; also a Pipeline, or a search. Or a function of records that has parameters
-        ``epsilon`` and ``random_state``, as ``partial(private_survival_metrics, model,
-        max_time=10.0, epsilon=1.0)``.
-    data, neighbour : tuple
-        Arguments of ``fit``: the same but for one record. As for :func:`audit_epsilon`.
-    n_cells : int, default=512
-        Of a ladder: about as many cells it draws from here.
-
-    Returns
-    -------
-    TranscriptResult
-
-    Raises
-    ------
-    TypeError
-        If something is drawn whose law is not known, as the state of a Markov chain is.
-    ValueError
-        If the data sets do not differ in exactly one record.
-
-    See Also
-    --------
-    worst_neighbours : Pairs of data sets that move parts as far as they may.
-    density_ratio_audit : The minimiser alone, searched harder.
-    audit_epsilon : For any estimator, by experiment.
-
-    Notes
-    -----
-    The fit is run with a source that answers in place of samplers: on ``data`` with the exact
-    values, on ``neighbour`` with the same answers; then the other way round. What each sampler is
-    given says by which law the answer is drawn:
-
-    * of a Laplace law the log ratio is the distance of the exact values over the scale, which is
-      the largest there is;
-    * of a Gaussian law :math:`\mu` is that quotient, and :math:`\tfrac12\mu^2` the price in zCDP;
-    * of a choice or a ladder all probabilities are computed, and the answer with the largest ratio
-      is given;
-    * a minimiser with noise in its objective is answered by the point with the largest ratio of
-      densities that a short search finds.
-
-    A part may cost what the plan has given it, whose noise is what the query makes of it: **half of
-    the noise in one part is refuted** by a pair that moves it by more than half of what a record
-    may, and so is a sensitivity of half of what it is. All parts together may cost what the fit
-    claims. A part for which nothing is drawn, or for which draws are not used, is refuted, and so
-    is a release that does not follow from the answers.
-
-    A pair that does not move a part says nothing about it. A part's ``share`` is how much of its
-    price was found: what is above a half would show half of the noise.
-
-    The runs of a search see the same records, and the best alone is released: of these the largest
-    total is taken, as often as the theorem says.
-
-    Examples
-    --------
-    >>> from skdpsurv import DPKaplanMeierFitter
-    >>> from tests.support.transcript import transcript_audit
-    >>> model = DPKaplanMeierFitter(max_time=10.0)
-    >>> result = transcript_audit(model, ([1.0, 4.0], [1, 1]), ([9.0, 4.0], [1, 1]))
-    >>> result.passed, round(result.total, 6)
-    (True, 1.0)
-    >>> [part.name for part in result.parts]
-    ['Histogram']
-    """
+    """Compare the laws of all that two fits draw, part by part, without sampling."""
     integer(at_least=2)("n_cells", n_cells)
     if isinstance(estimator, functools.partial):
         return _of_function(estimator, data, neighbour, n_cells)
@@ -191,16 +101,7 @@ def transcript_audit(
 def replayed_fits(
     subject: Subject, arguments: Sequence[Mapping[str, Any]], n_cells: int
 ) -> TranscriptResult:
-    """Compare two fits of an estimator, whose arguments are neighbours.
-
-    Parameters
-    ----------
-    subject : Subject
-    arguments : sequence of mapping
-        Of ``fit``, by name: two.
-    n_cells : int
-        Of a ladder, that are looked at.
-    """
+    """Compare two fits of an estimator, whose arguments are neighbours."""
 
     def fit(named: Mapping[str, Any]) -> Any:
         # A seed: what is replayed was never private, and says so.

@@ -40,18 +40,7 @@ Pair = tuple[Any, Any]
 
 @dataclass
 class Case:
-    """An estimator, and pairs that move all of its parts together.
-
-    Parameters
-    ----------
-    estimator : Any
-    pairs : dict of str to dict, or callable
-        Names of worst neighbours, and their sizes; or what makes pairs.
-    n_places : int
-        Where noise is drawn.
-    unmoved : dict of int to str
-        Parts that no record can move.
-    """
+    """An estimator, and pairs that move all of its parts together."""
 
     estimator: Any
     pairs: Any

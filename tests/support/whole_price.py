@@ -27,16 +27,7 @@ class Whole(NamedTuple):
 
 
 def whole_of(fitted: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole:
-    """Return the price of a transcript.
-
-    Parameters
-    ----------
-    fitted : Any
-        With a guarantee.
-    parts : sequence of AuditedPart
-    epsilon : float
-        What is claimed.
-    """
+    """Return the price of a transcript."""
     step = private_step(fitted)
     if isinstance(step, PrivateSearchCV) and "expected_runs" in step.guarantee_.public_inputs:
         return _best_of_runs(step, parts, epsilon)
@@ -50,10 +41,7 @@ def whole_of(fitted: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole
 
 
 def _best_of_runs(step: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole:
-    """Return the price of the best of a random number of runs, and of a last fit to all records.
-
-    Each run is trained on some records and scored on others.
-    """
+    """Return the price of the best of a random number of runs, and of a last fit to all records."""
     public = step.guarantee_.public_inputs
     count = RunCount.with_mean(float(public["eta"]), float(public["expected_runs"]))
     sources = sorted({part.source for part in parts} - {0})

@@ -19,10 +19,7 @@ def pair(estimator: Any, name: str, **sizes: Any) -> tuple[Any, Any]:
 
 
 def one_of_each_change(estimator: Any, most: int | None = None, **sizes: Any) -> Iterator[Any]:
-    """Yield a pair of each sort of change, the strongest first, among other records in turn.
-
-    Of the strongest change two: the ratio of two densities depends little on the other records.
-    """
+    """Yield a pair of each sort of change, the strongest first, among other records in turn."""
     changes: dict[str, list[Any]] = {}
     for one in worst_neighbours(estimator, **sizes):
         changes.setdefault(OTHERS.split(one.name)[0], []).append(one)
