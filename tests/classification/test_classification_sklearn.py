@@ -12,8 +12,8 @@ from sklearn.preprocessing import Normalizer
 
 from skdpsurv import BudgetExceededError, PrivacyAccountant, Release
 from skdpsurv.classification import Perturbation
-from tests.support.logistic import logistic as perturbed
-from tests.support.stacks import stack_of
+from tests.support.estimators import logistic as perturbed
+from tests.support.estimators import stack_of
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.published import PublishedLogisticRegression
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.inference import DOWNWEIGHTING_BOUND, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, LogisticLoss
 from skdpsurv.mechanisms.perturbation import Unperturbed
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 
 METHODS = ("obj_pert", "out_pert")
 TRUTH = np.array([-0.5, 1.0, -1.0, 0.5, 0.0])

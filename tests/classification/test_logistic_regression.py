@@ -25,7 +25,7 @@ from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.published import PublishedLogisticRegression
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 
 N = 300
 METHODS = ("obj_pert", "out_pert")

@@ -22,7 +22,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import RandomSource, random_source
 from skdpsurv.published import PublishedLogisticRegression
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 from tests.support.spies import queries_without_noise
 
 

@@ -12,8 +12,8 @@ from skdpsurv import PrivacyAccountant, PrivateStackingClassifier
 from skdpsurv.dp.privacy_cost import epsilon_at
 from skdpsurv.mechanisms.descent import joint_distance
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
+from tests.support.estimators import stack_of
 from tests.support.spies import laws_drawn
-from tests.support.stacks import stack_of
 
 N, D, DELTA = 2000, 60, 1e-8
 

@@ -29,7 +29,7 @@ from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
 from tests.support.combinations import thinned
-from tests.support.stacks import stack_of
+from tests.support.estimators import stack_of
 
 N, D = 301, 6
 COMBINERS = ("weighted_vote", "vote", "logistic")

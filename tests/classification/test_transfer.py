@@ -19,8 +19,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.model_selection import PrivateSearchCV
-from tests.support.searches import search_of
-from tests.support.stacks import stack_of
+from tests.support.estimators import search_of, stack_of
 
 D = 6
 GROUPS = [[4, 0], [1, 2], [3, 5]]

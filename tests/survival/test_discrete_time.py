@@ -15,7 +15,7 @@ from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning,
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms import perturbation
 from tests.support.combinations import thinned
-from tests.support.hazards import hazard
+from tests.support.estimators import hazard
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")

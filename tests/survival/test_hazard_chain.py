@@ -11,7 +11,7 @@ from benchmarks._posterior_chains import nonprivate_posterior_chains
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning, Release
 from skdpsurv.dp.privacy_cost import epsilon_at
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from tests.support.hazards import hazard
+from tests.support.estimators import hazard
 from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 4, 1e-7
