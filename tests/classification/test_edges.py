@@ -28,7 +28,7 @@ def no_fallback(monkeypatch):
 
 def test_scipy_may_be_told_to_raise():
     """A record far on the right side underflows the residual: that must not show."""
-    n = 100_000
+    n = 20_000
     y = np.arange(n) % 2
     X = np.where(y == 1, 1e-3, -1e-3)[:, None]
     X[1] = 1.0
@@ -51,14 +51,6 @@ def test_a_warning_that_raises_costs_nothing():
         with pytest.raises(UserWarning, match="classes were read from y"):
             DPLogisticRegression(accountant=accountant).fit(X, y)
     assert len(accountant.entries()) == 0
-
-
-def test_any_stated_class_may_be_in_any_record():
-    """Labels that look continuous are labels if they were stated."""
-    for classes, other in product([[0.0, 0.5], [0.0, 1e300]], [0, 1]):
-        y = np.full(10, classes[0])
-        y[3] = classes[other]
-        DPLogisticRegression(classes=classes).fit(np.eye(10), y)
 
 
 class TestLeastRidges:
