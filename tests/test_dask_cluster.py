@@ -30,8 +30,7 @@ from skdpsurv.data.dask import DaskBlocks
 from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.survival.hazards import posterior as hazard_posterior
 from tests.support import checks
-from tests.support.hazards import hazard
-from tests.support.searches import search_of
+from tests.support.estimators import hazard, search_of
 from tests.support.tables import OF_TABLES, table
 
 dd = pytest.importorskip("dask.dataframe")

@@ -17,7 +17,7 @@ from skdpsurv.dp.privacy_cost import epsilon_at, rho_for
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 40, 1e-7

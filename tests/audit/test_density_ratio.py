@@ -29,7 +29,7 @@ from skdpsurv.published import (
 )
 from skdpsurv.published import weibull as weibull_plans
 from skdpsurv.survival.weibull import counts as weibull_counts
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 from tests.support.planted_defects import intercept_outside_the_norm
 from tests.support.worst_pairs import one_of_each_change, pair
 

@@ -8,7 +8,7 @@ import pytest
 from benchmarks._posterior_chains import PosteriorChains, nonprivate_posterior_chains
 from skdpsurv import PrivacyAccountant
 from skdpsurv.datasets import make_discrete_time_survival
-from tests.support.hazards import hazard
+from tests.support.estimators import hazard
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from skdpsurv.audit.density_ratio import minimisations
 from skdpsurv.audit.privacy_curve import Gap, delta_of_normal, simulated
 from skdpsurv.audit.walk import planned
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 from tests.support.worst_pairs import pair
 
 FLIPPED = ([[1.0]], [0]), ([[1.0]], [1])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from skdpsurv.classification.budgets import GroupSetting, of_each, output_ridge
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms import objective
 from skdpsurv.mechanisms.joint_calibration import joint_curvature_cost
-from skdpsurv.mechanisms.perturbation import Unperturbed
 
 WEIGHTS = (0.5, 0.3, 0.2)
 SETTING = GroupSetting(
@@ -35,11 +35,11 @@ SINGLE = replace(
 
 
 class TestSetting:
-    @pytest.mark.parametrize("n_outputs", [1, 3, 7, 10])
-    def test_outputs_share_epsilon(self, n_outputs):
-        share = of_each(1.0, n_outputs)
-        assert n_outputs * Fraction(share) <= 1
-        assert share == pytest.approx(1.0 / n_outputs)
+    def test_outputs_share_epsilon(self):
+        for n_outputs in [1, 3, 7, 10]:
+            share = of_each(1.0, n_outputs)
+            assert n_outputs * Fraction(share) <= 1
+            assert share == pytest.approx(1.0 / n_outputs)
 
     def test_columns_are_in_units_of_the_norm(self):
         first, second, _ = SETTING.unit_columns()
@@ -55,40 +55,35 @@ class TestSetting:
 
 
 class TestTight:
-    @pytest.mark.parametrize("cap", [0.5, 0.8, 1.0])
-    @pytest.mark.parametrize("constant", [0.0, 0.1, 1.0])
-    @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
-    @pytest.mark.parametrize("n_outputs", [1, 3])
-    def test_spends_no_more_than_epsilon(self, cap, constant, epsilon, n_outputs):
+    def test_spends_no_more_than_epsilon(self):
         """In exact arithmetic; bounds on groups and rows are stated anew, without the package's."""
-        setting = replace(
-            SETTING,
-            max_residual=cap,
-            constant=constant,
-            price=of_each(epsilon, n_outputs),
-            n_outputs=n_outputs,
-        )
-        plan = budgets.tight(setting)
-        # The most that one record does: t_k at most S_k and, together, at most the whole's.
-        parts = [2 * cap * math.hypot(norm / 2.0, constant) for norm in setting.group_norms]
-        whole = 2 * cap * math.sqrt(1.0 + 3 * constant**2)
-        levels = np.geomspace(1e-3, 1e3, 20001)[:, None] * whole
-        t = np.minimum(levels * np.array(WEIGHTS), parts)
-        h = float((t @ np.array(WEIGHTS))[np.linalg.norm(t, axis=1) <= whole].max())
-        noise = [
-            Fraction(h) / (Fraction(c.noise_scale) * Fraction(a))
-            for c, a in zip(plan.calibrations, WEIGHTS, strict=True)
-        ]
-        constants = [Logistic(g.n_params, g.bound, cap).constants for g in plan.groups]
-        kappas = [c.kappa for c in plan.calibrations]
-        J = joint_curvature_cost(constants, kappas, (1 + 3 * constant**2) / 4)
-        solver = sum(
-            2 * Fraction(c.certificate.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
-            for c in plan.calibrations
-        )
-        spent = n_outputs * (max(noise) + Fraction(J) + solver)
-        assert spent <= Fraction(epsilon)
-        assert float(spent) > 0.995 * epsilon
+        for cap, constant, epsilon, n_outputs in product(
+            [0.5, 0.8, 1.0], [0.0, 0.1, 1.0], [0.05, 1.0, 20.0], [1, 3]
+        ):
+            setting = replace(
+                SETTING,
+                max_residual=cap,
+                constant=constant,
+                price=of_each(epsilon, n_outputs),
+                n_outputs=n_outputs,
+            )
+            plan = budgets.tight(setting)
+            # The most that one record does: t_k at most S_k and, together, at most the whole's.
+            parts = [2 * cap * math.hypot(norm / 2.0, constant) for norm in setting.group_norms]
+            whole = 2 * cap * math.sqrt(1.0 + 3 * constant**2)
+            levels = np.geomspace(1e-3, 1e3, 20001)[:, None] * whole
+            t = np.minimum(levels * np.array(WEIGHTS), parts)
+            h = float((t @ np.array(WEIGHTS))[np.linalg.norm(t, axis=1) <= whole].max())
+            noise = [
+                Fraction(h) / (Fraction(c.noise_scale) * Fraction(a))
+                for c, a in zip(plan.calibrations, WEIGHTS, strict=True)
+            ]
+            constants = [Logistic(g.n_params, g.bound, cap).constants for g in plan.groups]
+            kappas = [c.kappa for c in plan.calibrations]
+            J = joint_curvature_cost(constants, kappas, (1 + 3 * constant**2) / 4)
+            spent = n_outputs * (max(noise) + Fraction(J) + solver_cost(plan))
+            assert spent <= Fraction(epsilon)
+            assert float(spent) > 0.995 * epsilon
 
     def test_one_group_is_objective_perturbation(self):
         setting = replace(SINGLE, alpha=0.3, max_residual=1.0)
@@ -108,21 +103,6 @@ class TestTight:
         scales = [c.noise_scale for c in budgets.tight(SETTING).calibrations]
         products = np.multiply(scales, WEIGHTS)
         np.testing.assert_allclose(products, products[0])
-
-    def test_a_lower_cap_lowers_the_noise(self):
-        half, full = (
-            budgets.tight(replace(SETTING, alpha=1.0, max_residual=cap)).calibrations[0]
-            for cap in (0.5, 1.0)
-        )
-        assert half.noise_scale == pytest.approx(full.noise_scale / 2)
-
-    def test_the_constant_costs_noise(self):
-        scales = [
-            budgets.tight(replace(SINGLE, alpha=1.0, constant=c)).calibrations[0].noise_scale
-            for c in (0.0, 0.1, 1.0)
-        ]
-        assert scales[1] / scales[0] == pytest.approx(math.hypot(1.0, 0.1), rel=1e-3)
-        assert scales[2] / scales[0] == pytest.approx(math.sqrt(2.0), rel=1e-3)
 
     def test_multiple_of_the_public_ridge(self):
         """Which a stated ridge is not multiplied with."""
@@ -145,20 +125,29 @@ def by_hand(q, n, alpha, norms, epsilon):
     return epsilon / 2, [max(pair) for pair in zip(ridges, raised, strict=True)]
 
 
+def solver_cost(plan):
+    return sum(
+        2 * Fraction(c.certificate.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
+        for c in plan.calibrations
+    )
+
+
 class TestPublished:
-    @pytest.mark.parametrize("norms", [(1.0, 1.0, 1.0), (2.0, 1.5, 0.5)])
-    @pytest.mark.parametrize("alpha", [1e-2, 1e-4])
-    @pytest.mark.parametrize(("n", "epsilon"), [(400, 1.0), (50, 0.05), (3, 0.5), (10, 8.0)])
-    def test_formulas(self, norms, alpha, n, epsilon):
-        setting = replace(
-            SETTING, n_records=n, price=epsilon, alpha=alpha, group_norms=norms, data_norm=2.0
-        )
-        left, ridges = by_hand(WEIGHTS, n, alpha, norms, epsilon)
-        plan = budgets.published(setting)
-        assert plan.max_residual == 1.0
-        for c, kappa, q in zip(plan.calibrations, ridges, WEIGHTS, strict=True):
-            assert c.noise_scale == pytest.approx(2.0 / left, rel=1e-9)
-            assert c.kappa == pytest.approx(max(kappa, 0.01 * q**2 / 4), rel=1e-9)
+    def test_formulas(self):
+        for norms, alpha, (n, epsilon) in product(
+            [(1.0, 1.0, 1.0), (2.0, 1.5, 0.5)],
+            [1e-2, 1e-4],
+            [(400, 1.0), (50, 0.05), (3, 0.5), (10, 8.0)],
+        ):
+            setting = replace(
+                SETTING, n_records=n, price=epsilon, alpha=alpha, group_norms=norms, data_norm=2.0
+            )
+            left, ridges = by_hand(WEIGHTS, n, alpha, norms, epsilon)
+            plan = budgets.published(setting)
+            assert plan.max_residual == 1.0
+            for c, kappa, q in zip(plan.calibrations, ridges, WEIGHTS, strict=True):
+                assert c.noise_scale == pytest.approx(2.0 / left, rel=1e-9)
+                assert c.kappa == pytest.approx(max(kappa, 0.01 * q**2 / 4), rel=1e-9)
 
     def test_both_branches_are_tested(self):
         assert by_hand(WEIGHTS, 400, 1e-2, (1, 1, 1), 1.0)[0] > 0.95
@@ -166,81 +155,54 @@ class TestPublished:
         assert left == 0.05 * (1 - 1e-3) / 2
         assert min(ridges) > 50 * 1e-4
 
-    @pytest.mark.parametrize("constant", [0.0, 0.1, 1.0])
-    @pytest.mark.parametrize("setting", [SETTING, SINGLE])
-    def test_groups_are_scaled_to_their_weight(self, setting, constant):
+    def test_groups_are_scaled_to_their_weight(self):
         """The intercept's column included."""
-        plan = budgets.published(replace(setting, constant=constant))
-        for group, q in zip(plan.groups, setting.weights, strict=True):
-            assert group.bound == pytest.approx(q, rel=1e-14)
-            assert (group.constant > 0) == (constant > 0)
+        for constant, setting in product([0.0, 0.1, 1.0], [SETTING, SINGLE]):
+            plan = budgets.published(replace(setting, constant=constant))
+            for group, q in zip(plan.groups, setting.weights, strict=True):
+                assert group.bound == pytest.approx(q, rel=1e-14)
+                assert (group.constant > 0) == (constant > 0)
 
-    @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 20.0])
-    @pytest.mark.parametrize("n", [1, 30, 10**5])
-    @pytest.mark.parametrize("n_outputs", [1, 3])
-    def test_spends_no_more_than_epsilon_by_the_papers_count(self, epsilon, n, n_outputs):
-        plan = budgets.published(
-            replace(SETTING, price=of_each(epsilon, n_outputs), n_records=n, n_outputs=n_outputs)
-        )
-        noise = sum(
-            2 * Fraction(g.bound) / Fraction(c.noise_scale)
-            for g, c in zip(plan.groups, plan.calibrations, strict=True)
-        )
-        logs = math.fsum(
-            2 * math.log1p(g.bound**2 / (4 * c.kappa))
-            for g, c in zip(plan.groups, plan.calibrations, strict=True)
-        )
-        solver = sum(
-            2 * Fraction(c.certificate.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
-            for c in plan.calibrations
-        )
-        assert n_outputs * (noise + Fraction(logs) + solver) <= Fraction(epsilon)
-
-    def test_one_group_is_chaudhuri_monteleoni_and_sarwate(self):
-        setting = replace(SINGLE, constant=0.0, alpha=1e-2)
-        (c,) = budgets.published(setting).calibrations
-        assert c.noise_scale == pytest.approx(2 / (0.999 - 2 * math.log(1 + 1 / 16)))
-        assert c.kappa == 4.0
+    def test_spends_no_more_than_epsilon_by_the_papers_count(self):
+        for epsilon, n, n_outputs in product([0.01, 0.3, 1.0, 20.0], [1, 30, 10**5], [1, 3]):
+            plan = budgets.published(
+                replace(
+                    SETTING, price=of_each(epsilon, n_outputs), n_records=n, n_outputs=n_outputs
+                )
+            )
+            noise = sum(
+                2 * Fraction(g.bound) / Fraction(c.noise_scale)
+                for g, c in zip(plan.groups, plan.calibrations, strict=True)
+            )
+            logs = math.fsum(
+                2 * math.log1p(g.bound**2 / (4 * c.kappa))
+                for g, c in zip(plan.groups, plan.calibrations, strict=True)
+            )
+            assert n_outputs * (noise + Fraction(logs) + solver_cost(plan)) <= Fraction(epsilon)
 
 
 class TestOutput:
-    @pytest.mark.parametrize("cap", [0.5, 1.0])
-    def test_scale_is_sensitivity_over_ridge_and_epsilon(self, cap):
-        setting = replace(SINGLE, max_residual=cap, alpha=0.1, price=of_each(3.0, 3), n_outputs=3)
-        (c,) = budgets.output(setting).calibrations
-        S = 2 * cap * math.hypot(1.0, 0.1)
-        assert c.kappa == pytest.approx(40.0)
-        assert c.output.scale == pytest.approx((S + 2 * c.certificate.tolerance) / (40.0 * 1.0))
-        assert c.linear is None
+    def test_scale_is_sensitivity_over_ridge_and_epsilon(self):
+        for cap in [0.5, 1.0]:
+            setting = replace(
+                SINGLE, max_residual=cap, alpha=0.1, price=of_each(3.0, 3), n_outputs=3
+            )
+            (c,) = budgets.output(setting).calibrations
+            S = 2 * cap * math.hypot(1.0, 0.1)
+            assert c.kappa == pytest.approx(40.0)
+            assert c.output.scale == pytest.approx((S + 2 * c.certificate.tolerance) / (40.0 * 1.0))
+            assert c.linear is None
 
-    def test_a_public_ridge_by_default(self):
-        small, large = (
-            budgets.output(replace(SINGLE, price=epsilon)).calibrations[0]
-            for epsilon in (0.1, 10.0)
-        )
-        assert small.kappa > large.kappa > 0
-
-    @pytest.mark.parametrize("n_params", [3, 100])
-    def test_its_ridge_grows_with_the_root_of_many_records(self, n_params):
+    def test_its_ridge_grows_with_the_root_of_many_records(self):
         """So that noise on the minimiser, which is that over kappa, and shrinkage vanish alike."""
-        sizes = [10**3, 10**8, 4 * 10**8]
-        few, many, more = (output_ridge(n, n_params, 1.0, 1.0) for n in sizes)
-        assert more == pytest.approx(2.0 * many)
-        assert few > 0.04 * math.sqrt(10**3 * 2.0 * math.sqrt(n_params))
-
-    def test_no_more_noise_than_coefficients_of_a_million_records(self):
-        """What it adds to log odds of a row of norm 1 is a twentieth, not a half."""
-        setting = replace(SINGLE, n_records=10**6, price=1.0)
-        (calibration,) = budgets.output(setting).calibrations
-        assert calibration.output.scale * math.sqrt(setting.n_features) < 0.06
+        for n_params in [3, 100]:
+            sizes = [10**3, 10**8, 4 * 10**8]
+            few, many, more = (output_ridge(n, n_params, 1.0, 1.0) for n in sizes)
+            assert more == pytest.approx(2.0 * many)
+            assert few > 0.04 * math.sqrt(10**3 * 2.0 * math.sqrt(n_params))
 
 
 class TestUnperturbed:
-    @pytest.mark.parametrize(("alpha", "kappa"), [(0.01, 4.0), (0.0, 1e-6)])
-    def test_ridge(self, alpha, kappa):
-        plan = budgets.unperturbed(replace(SETTING, alpha=alpha, price=math.inf))
-        assert plan.calibrations == (Unperturbed(pytest.approx(kappa)),) * 3
-
     def test_by_default_little_for_each_column_whatever_their_unit(self):
         for norm in (1.0, 100.0):
             plan = budgets.unperturbed(replace(SETTING, alpha=None, data_norm=norm))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.published import PublishedLogisticRegression
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def no_fallback(monkeypatch):
 
 def test_scipy_may_be_told_to_raise():
     """A record far on the right side underflows the residual: that must not show."""
-    n = 100_000
+    n = 20_000
     y = np.arange(n) % 2
     X = np.where(y == 1, 1e-3, -1e-3)[:, None]
     X[1] = 1.0
@@ -52,15 +53,6 @@ def test_a_warning_that_raises_costs_nothing():
     assert len(accountant.entries()) == 0
 
 
-@pytest.mark.parametrize("classes", [[0.0, 0.5], [0.0, 1e300]])
-@pytest.mark.parametrize("other", [0, 1])
-def test_any_stated_class_may_be_in_any_record(classes, other):
-    """Labels that look continuous are labels if they were stated."""
-    y = np.full(10, classes[0])
-    y[3] = classes[other]
-    DPLogisticRegression(classes=classes).fit(np.eye(10), y)
-
-
 class TestLeastRidges:
     def test_output_perturbation(self, no_fallback):
         """These records kept a solver busy for hours at a ridge of 2e-11."""
@@ -79,54 +71,41 @@ class TestLeastRidges:
         ).fit(X, y)
         assert model.guarantee_.public_inputs["kappa"] == (LEAST_RIDGE / 4,)
 
-    @pytest.mark.parametrize("epsilon", [9.2, 9.25, 9.3, 9.5, 12.0])
-    def test_published(self, no_fallback, epsilon):
+    def test_published(self, no_fallback):
         """Where two logarithms at the least ridge leave next to nothing for the noise."""
-        X = np.repeat(np.linspace(-1, 1, 10)[None, :], 2000, 0)
-        model = PublishedLogisticRegression(epsilon, classes=[0, 1], alpha=0)
-        inputs = model.fit(X, np.arange(2000) % 2).guarantee_.public_inputs
-        assert inputs["noise_scale"][0] <= 2.0 / (0.05 * 0.998 * epsilon)
-        # Noise over ridge is how far out a coefficient may be.
-        assert inputs["noise_scale"][0] / inputs["kappa"][0] <= 25.0 * (1 + 1e-9)
+        for epsilon in [9.2, 9.25, 9.3, 9.5, 12.0]:
+            X = np.repeat(np.linspace(-1, 1, 10)[None, :], 2000, 0)
+            model = PublishedLogisticRegression(epsilon, classes=[0, 1], alpha=0)
+            inputs = model.fit(X, np.arange(2000) % 2).guarantee_.public_inputs
+            assert inputs["noise_scale"][0] <= 2.0 / (0.05 * 0.998 * epsilon)
+            # Noise over ridge is how far out a coefficient may be.
+            assert inputs["noise_scale"][0] / inputs["kappa"][0] <= 25.0 * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, PrivateStackingClassifier])
-@pytest.mark.parametrize("epsilon", [1.0, np.inf])
-def test_a_release_with_classes_from_y_promises_nothing_when_fitted_again(kind, epsilon):
-    X, y = np.eye(10), np.arange(10) % 2
-    rebuilt = kind.from_release(kind(epsilon).fit(X, y).release_)
-    assert list(rebuilt.classes_) == [0, 1]
-    assert rebuilt.set_params(epsilon=1.0).fit(X, y).guarantee_.status == "none"
+def test_a_release_with_classes_from_y_promises_nothing_when_fitted_again():
+    for kind, epsilon in product([DPLogisticRegression, PrivateStackingClassifier], [1.0, np.inf]):
+        X, y = np.eye(10), np.arange(10) % 2
+        rebuilt = kind.from_release(kind(epsilon).fit(X, y).release_)
+        assert list(rebuilt.classes_) == [0, 1]
+        assert rebuilt.set_params(epsilon=1.0).fit(X, y).guarantee_.status == "none"
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_a_tampered_release_is_refused_at_once():
+    stack = PrivateStackingClassifier(n_partitions=2, partition="samples", classes=[0, 1])
+    text = stack.fit(np.eye(10), np.arange(10) % 2).release_.to_json()
+    for old, new in (
         ('"n_partitions": 2', '"n_partitions": 100000000'),
         ('"n_features_in": 10', '"n_features_in": 300000000'),
         ('"n_features_in": 10', '"n_features_in": 10.0'),
         ('"feature_names_in": null', '"feature_names_in": "abcdefghij"'),
         ('"feature_names_in": null', '"feature_names_in": ["a"]'),
-    ],
-)
-def test_a_tampered_release_is_refused_at_once(change):
-    stack = PrivateStackingClassifier(n_partitions=2, partition="samples", classes=[0, 1])
-    text = stack.fit(np.eye(10), np.arange(10) % 2).release_.to_json()
-    assert change[0] in text
-    with pytest.raises(ValueError, match=r"release|Release|feature_names_in"):
-        PrivateStackingClassifier.from_release(Release.from_json(text.replace(*change)))
+    ):
+        assert old in text
+        with pytest.raises(ValueError, match=r"release|Release|feature_names_in"):
+            PrivateStackingClassifier.from_release(Release.from_json(text.replace(old, new)))
 
 
-@pytest.mark.parametrize(("parameter", "value"), [("n_jobs", 10**30), ("n_jobs", 0)])
-def test_what_joblib_would_refuse_is_refused_before_the_charge(parameter, value):
-    accountant = PrivacyAccountant()
-    model = PrivateStackingClassifier(classes=[0, 1], accountant=accountant, **{parameter: value})
-    with pytest.raises(ValueError, match=parameter):
-        model.fit(np.eye(10), np.arange(10) % 2)
-    assert len(accountant.entries()) == 0
-
-
-@pytest.mark.parametrize("labels", [[{}] * 10, [[1], [2, 3]] * 5, [object()] * 10])
-def test_what_is_no_label_is_refused(labels):
-    with pytest.raises(ValueError, match=r"^y "):
-        DPLogisticRegression(classes=[0, 1]).fit(np.eye(10), labels)
+def test_what_is_no_label_is_refused():
+    for labels in [[{}] * 10, [[1], [2, 3]] * 5, [object()] * 10]:
+        with pytest.raises(ValueError, match=r"^y "):
+            DPLogisticRegression(classes=[0, 1]).fit(np.eye(10), labels)

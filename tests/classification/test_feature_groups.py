@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -26,26 +27,12 @@ class TestImportances:
         assert relative_importances(pd.Series([1.0, 2.0])).tolist() == [0.5, 1.0]
         assert relative_importances([1e308, 1e308]).tolist() == [1.0, 1.0]
 
-    @pytest.mark.parametrize(
-        "importances",
-        [
-            [],
-            [1, -1],
-            [0, 0],
-            [1, np.nan],
-            [1, np.inf],
-            [[1, 2]],
-            [[1], [1, 2]],
-            3.0,
-            "auto",
-            ["a", "b"],
-            [1, None, "x"],
-            {"age": 1.0},
-        ],
-    )
-    def test_refused(self, importances):
-        with pytest.raises((ValueError, TypeError), match=r"^importances must"):
-            relative_importances(importances)
+    def test_refused(self):
+        negative, several = [[1, -1], [0, 0], [1, np.nan], [1, np.inf]], [[[1, 2]], [[1], [1, 2]]]
+        words = [[], 3.0, "auto", ["a", "b"], [1, None, "x"], {"age": 1.0}]
+        for importances in (*negative, *several, *words):
+            with pytest.raises((ValueError, TypeError), match=r"^importances must"):
+                relative_importances(importances)
 
 
 class TestGroupsThatAreMade:
@@ -58,67 +45,47 @@ class TestGroupsThatAreMade:
         assert feature_groups(None, 2, importances, 5, None) == ((1, 2, 3), (0, 4))
         assert feature_groups(None, 5, importances, 5, None) == ((1,), (2,), (3,), (0,), (4,))
 
-    @pytest.mark.parametrize("k", range(1, 8))
-    @pytest.mark.parametrize("weighted", [False, True])
-    def test_disjoint_cover_of_nearly_equal_sizes(self, k, weighted):
-        importances = np.random.default_rng(k).random(7) if weighted else None
-        groups = feature_groups(None, k, importances, 7, None)
-        assert sorted(c for group in groups for c in group) == list(range(7))
-        assert {len(group) for group in groups} <= {7 // k, -(-7 // k)}
-        assert all(type(c) is int for group in groups for c in group)
+    def test_disjoint_cover_of_nearly_equal_sizes(self):
+        for k, weighted in product(range(1, 8), [False, True]):
+            importances = np.random.default_rng(k).random(7) if weighted else None
+            groups = feature_groups(None, k, importances, 7, None)
+            assert sorted(c for group in groups for c in group) == list(range(7))
+            assert {len(group) for group in groups} <= {7 // k, -(-7 // k)}
+            assert all(type(c) is int for group in groups for c in group)
 
-    def test_more_groups_than_columns(self):
-        with pytest.raises(ValueError, match=r"^n_partitions must be at most 4 columns, got 5"):
-            feature_groups(None, 5, None, 4, None)
-
-    @pytest.mark.parametrize("groups", [None, [[0, 1, 2, 3]]])
-    def test_importances_of_another_length(self, groups):
-        with pytest.raises(ValueError, match=r"^importances must have 4 numbers, got 3"):
-            feature_groups(groups, 1, np.ones(3), 4, None)
+    def test_importances_of_another_length(self):
+        for groups in [None, [[0, 1, 2, 3]]]:
+            with pytest.raises(ValueError, match=r"^importances must have 4 numbers, got 3"):
+                feature_groups(groups, 1, np.ones(3), 4, None)
 
 
 class TestGroupsThatAreStated:
-    @pytest.mark.parametrize(
-        "groups",
-        [
+    def test_by_index_or_name_in_the_order_given(self):
+        for groups in [
             [[2, 0], [1, 3]],
             (("dose", "age"), ("bmi", "sex")),
             [["dose", 0], np.array([1, 3])],
             np.array([[2, 0], [1, 3]]),
             [pd.Index(["dose", "age"]), [np.int32(1), np.str_("sex")]],
-        ],
-    )
-    def test_by_index_or_name_in_the_order_given(self, groups):
-        assert feature_groups(groups, 5, None, 4, NAMES) == ((2, 0), (1, 3))
+        ]:
+            assert feature_groups(groups, 5, None, 4, NAMES) == ((2, 0), (1, 3))
 
-    @pytest.mark.parametrize(
-        ("groups", "rule"),
-        [
-            ([[0, 1], [1, 2, 3]], "all 4 columns once"),
-            ([[0, 1], ["bmi", 2, 3]], "all 4 columns once"),
-            ([[0, 1, 1], [2, 3]], "all 4 columns once"),
-            ([[0, 1], [2]], "all 4 columns once"),
-            ([], "all 4 columns once"),
-            ([[0, 1, 2, 3], []], "all 4 columns once"),
-            ([[0, 1], [2, 4]], "from 0 to 3, got 4"),
-            ([[0, 1], [2, -1]], "from 0 to 3, got -1"),
-            ([["age", "bmi"], ["dose", "weight"]], "'weight' is none"),
-        ],
-    )
-    def test_values_refused(self, groups, rule):
-        with pytest.raises(ValueError, match=f"^groups must .*{rule}"):
-            feature_groups(groups, 2, None, 4, NAMES)
-
-    @pytest.mark.parametrize(
-        "groups", [[[0.0, 1], [2, 3]], [[True, False], [2, 3]], [[None, 1]], [0, 1, 2, 3], 3]
-    )
-    def test_types_refused(self, groups):
-        with pytest.raises(TypeError, match=r"^groups must"):
-            feature_groups(groups, 2, None, 4, NAMES)
-
-    def test_names_need_names(self):
+    def test_refused(self):
+        cover = [
+            [[0, 1], [1, 2, 3]], [[0, 1], ["bmi", 2, 3]], [[0, 1, 1], [2, 3]], [[0, 1], [2]], [],
+            [[0, 1, 2, 3], []],
+        ]  # fmt: skip
+        names = [[[0, 1], [2, 4]], [[0, 1], [2, -1]], [["age", "bmi"], ["dose", "weight"]]]
+        for groups in cover + names:
+            with pytest.raises(ValueError, match=r"^groups must"):
+                feature_groups(groups, 2, None, 4, NAMES)
+        for groups in ([[0.0, 1], [2, 3]], [[True, False], [2, 3]], [[None, 1]], [0, 1, 2, 3], 3):
+            with pytest.raises(TypeError, match=r"^groups must"):
+                feature_groups(groups, 2, None, 4, NAMES)
         with pytest.raises(ValueError, match=r"^groups must"):
             feature_groups([["age"], [1, 2, 3]], 2, None, 4, None)
+        with pytest.raises(ValueError, match=r"^n_partitions must be at most 4"):
+            feature_groups(None, 5, None, 4, None)
 
 
 class TestWeights:
@@ -140,43 +107,20 @@ class TestWeights:
 
     def test_of_a_release(self):
         assert checked_weights([0.25, 0.75], 2) == (0.25, 0.75)
-        assert checked_weights((1,), 1) == (1.0,)
-
-    @pytest.mark.parametrize(
-        "weights", [None, [], [1.0], [0.5, 0.6], [1.5, -0.5], [np.nan, 1.0], ["a", "b"], "ab"]
-    )
-    def test_that_no_stack_has_released(self, weights):
-        with pytest.raises((ValueError, TypeError), match=r"^weights_ of the release must"):
-            checked_weights(weights, 2)
+        bad = [None, [], [1.0], [0.5, 0.6], [1.5, -0.5], [np.nan, 1.0], ["a", "b"], "ab"]
+        for weights in bad:
+            with pytest.raises((ValueError, TypeError), match=r"^weights_ of the release must"):
+                checked_weights(weights, 2)
 
 
-class TestNorms:
-    def test_default_is_the_whole(self):
-        assert group_norms(None, 2.5, 3) == (2.5, 2.5, 2.5)
-
-    def test_stated(self):
-        assert group_norms([1, 2.5], 2.5, 2) == (1.0, 2.5)
-        assert group_norms(np.array([0.5, 0.25], dtype=np.float32), 1.0, 2) == (0.5, 0.25)
-
-    @pytest.mark.parametrize(
-        ("norms", "rule"),
-        [
-            ([1.0], "2 bounds, got 1"),
-            ([1.0, 1.0, 1.0], "got 3"),
-            ([1.0, 0.0], "positive"),
-            ([1.0, -1.0], "positive"),
-            ([1.0, np.nan], "positive"),
-            ([1.0, np.inf], "positive"),
-            ([1.0, 2.6], "none may exceed data_norm"),
-        ],
-    )
-    def test_values_refused(self, norms, rule):
-        with pytest.raises(ValueError, match=f"^norms must .*{rule}"):
+def test_norms():
+    assert group_norms(None, 2.5, 3) == (2.5, 2.5, 2.5)
+    assert group_norms([1, 2.5], 2.5, 2) == (1.0, 2.5)
+    assert group_norms(np.array([0.5, 0.25], dtype=np.float32), 1.0, 2) == (0.5, 0.25)
+    last = [0.0, -1.0, np.nan, np.inf, 2.6]
+    for norms in ([1.0], [1.0] * 3, *([1.0, bad] for bad in last)):
+        with pytest.raises(ValueError, match=r"^norms must"):
             group_norms(norms, 2.5, 2)
-
-    @pytest.mark.parametrize(
-        "norms", ["auto", ["a", "b"], [True, True], [[1.0, 1.0]], [[1.0], [1.0, 2.0]], 1.0]
-    )
-    def test_types_refused(self, norms):
+    for norms in ("auto", ["a", "b"], [True, True], [[1.0, 1.0]], [[1.0], [1.0, 2.0]], 1.0):
         with pytest.raises(TypeError, match=r"^norms must"):
             group_norms(norms, 2.5, 2)

@@ -3,29 +3,22 @@
 from __future__ import annotations
 
 import math
-import pickle
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.multiclass import OneVsRestClassifier
 
-from skdpsurv import (
-    BudgetExceededError,
-    DPLogisticRegression,
-    PrivacyAccountant,
-    PrivacyLeakWarning,
-)
+from skdpsurv import DPLogisticRegression, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.likelihoods.linear import probability
-from skdpsurv.mechanisms import perturbation
-from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.published import PublishedLogisticRegression
-from tests.support.logistic import logistic as perturbed
+from tests.support.combinations import thinned
+from tests.support.estimators import logistic as perturbed
 
 N = 300
 METHODS = ("obj_pert", "out_pert")
@@ -72,11 +65,10 @@ class TestPredictions:
         np.testing.assert_allclose(one.predict_log_proba(X), np.log(p))
         assert one.score(X, y) > 0.7
 
-    @pytest.mark.parametrize("max_residual", [0.5, 1.0])
-    def test_three_classes(self, three, max_residual):
+    def test_three_classes(self, three):
         X, y = three
         labels = np.array(["mild", "none", "severe"])
-        parameters = {"max_residual": max_residual, "recalibration_share": 0.0}
+        parameters = {"max_residual": 0.5, "recalibration_share": 0.0}
         one = model(30.0, classes=labels[[2, 0, 1]], **parameters).fit(X, labels[y])
         assert one.classes_.tolist() == labels.tolist()
         assert one.coef_.shape == (3, 3)
@@ -84,93 +76,70 @@ class TestPredictions:
         p = one.predict_proba(X)
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
         assert one.recalibration_slope_ > 1
-        likely = probability(one.decision_function(X), max_residual, one.recalibration_slope_)
+        likely = probability(one.decision_function(X), 0.5, one.recalibration_slope_)
         np.testing.assert_allclose(p, likely / likely.sum(axis=1, keepdims=True))
         np.testing.assert_array_equal(one.predict(X), labels[p.argmax(axis=1)])
         assert one.score(X, labels[y]) > 0.5
-
-    def test_hopeless_rows(self, data):
-        one = model().fit(*data)
-        far = 1e300 * data[0][:5]
-        p = one.predict_proba(far)
-        assert np.isfinite(p).all()
-        assert np.isfinite(one.decision_function(far)).all()
-
-    def test_without_an_intercept(self, data):
-        one = model(fit_intercept=False).fit(*data)
-        np.testing.assert_array_equal(one.intercept_, [0.0])
-        np.testing.assert_array_equal(one.decision_function(np.zeros((1, 3))), [0.0])
 
 
 class TestWithoutPrivacy:
     """epsilon=inf is the penalised fit of scikit-learn."""
 
-    @pytest.mark.parametrize("alpha", [1e-2, 1e-3])
-    @pytest.mark.parametrize("scaling", [0.1, 1.0])
-    @pytest.mark.parametrize("data_norm", [1.0, 0.3])
+    @pytest.mark.parametrize(
+        ("alpha", "scaling", "data_norm"), [(1e-2, 0.1, 1.0), (1e-3, 1.0, 0.3)]
+    )
     def test_binary(self, data, alpha, scaling, data_norm):
         """Nothing is clipped, too: rows are longer than the second bound."""
         X, y = data
         parameters = {"alpha": alpha, "data_norm": data_norm, "max_residual": 0.5}
         one = model(np.inf, intercept_scaling=scaling, **parameters).fit(X, y)
-        reference = LogisticRegression(
-            solver="liblinear",
-            intercept_scaling=scaling * data_norm,
-            C=1 / (N * alpha),
-            tol=1e-10,
-            max_iter=10**4,
-        ).fit(X, y)
+        theirs = {"solver": "liblinear", "C": 1 / (N * alpha), "tol": 1e-10, "max_iter": 10**4}
+        reference = LogisticRegression(intercept_scaling=scaling * data_norm, **theirs).fit(X, y)
         np.testing.assert_allclose(one.coef_, reference.coef_, atol=1e-5)
         np.testing.assert_allclose(one.intercept_, reference.intercept_, atol=1e-5)
         np.testing.assert_allclose(one.predict_proba(X), reference.predict_proba(X), atol=1e-5)
+        assert one.recalibration_slope_ == 1
 
-    @pytest.mark.parametrize("unit", [1.0, 0.02])
-    def test_by_default_it_is_nearly_the_plain_fit_where_positives_are_rare(self, unit):
+    def test_by_default_it_is_nearly_the_plain_fit_where_positives_are_rare(self):
         """Columns that vary little beside their bounds; the intercept is far from 0, and right."""
-        rng = np.random.default_rng(7)
-        X = unit * rng.uniform(-0.2, 0.2, size=(2000, 2))
-        y = (rng.random(2000) < 1 / (1 + np.exp(3.5 - X @ [6.0, -12.0] / unit))).astype(int)
-        one = model(np.inf, data_norm=unit).fit(X, y)
-        plain = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10**4).fit(X / unit, y)
-        np.testing.assert_allclose(one.coef_ * unit, plain.coef_, rtol=0.01)
-        np.testing.assert_allclose(one.intercept_, plain.intercept_, rtol=0.01)
+        for unit in [1.0, 0.02]:
+            rng = np.random.default_rng(7)
+            X = unit * rng.uniform(-0.2, 0.2, size=(2000, 2))
+            y = (rng.random(2000) < 1 / (1 + np.exp(3.5 - X @ [6.0, -12.0] / unit))).astype(int)
+            one = model(np.inf, data_norm=unit).fit(X, y)
+            plain = LogisticRegression(C=np.inf, tol=1e-10, max_iter=10**4).fit(X / unit, y)
+            np.testing.assert_allclose(one.coef_ * unit, plain.coef_, rtol=0.01)
+            np.testing.assert_allclose(one.intercept_, plain.intercept_, rtol=0.01)
 
-    @pytest.mark.parametrize("method", METHODS)
-    def test_three_classes_without_intercept(self, three, method):
-        X, y = three
-        one = model(np.inf, classes=range(3), method=method, fit_intercept=False).fit(X, y)
-        one_class = LogisticRegression(C=1e3 / three[0].shape[1], fit_intercept=False, tol=1e-10)
-        reference = OneVsRestClassifier(one_class)
-        reference.fit(X, y)
-        expected = np.vstack([e.coef_ for e in reference.estimators_])
-        np.testing.assert_allclose(one.coef_, expected, atol=1e-5)
-        np.testing.assert_allclose(one.predict_proba(X), reference.predict_proba(X), atol=1e-5)
-
-    @pytest.mark.parametrize("method", METHODS)
-    def test_is_the_limit_of_much_epsilon(self, data, method):
-        X, y = data
-        exact = model(np.inf, alpha=0.05).fit(X, y)
-        near = model(1e6, alpha=0.05, method=method, max_residual=1.0).fit(X, y)
-        np.testing.assert_allclose(near.coef_, exact.coef_, atol=1e-3)
-        np.testing.assert_allclose(near.intercept_, exact.intercept_, atol=1e-3)
+    def test_three_classes_without_intercept(self, three):
+        for method in METHODS:
+            X, y = three
+            one = model(np.inf, classes=range(3), method=method, fit_intercept=False).fit(X, y)
+            one_class = LogisticRegression(
+                C=1e3 / three[0].shape[1], fit_intercept=False, tol=1e-10
+            )
+            reference = OneVsRestClassifier(one_class)
+            reference.fit(X, y)
+            expected = np.vstack([e.coef_ for e in reference.estimators_])
+            np.testing.assert_allclose(one.coef_, expected, atol=1e-5)
+            np.testing.assert_allclose(one.predict_proba(X), reference.predict_proba(X), atol=1e-5)
 
 
 class TestSlope:
     """What predicted odds are raised to, without a table: it follows from public numbers."""
 
-    @pytest.mark.parametrize(("n_classes", "epsilon"), [(2, 0.7), (3, 4.0)])
-    @pytest.mark.parametrize("method", METHODS)
-    def test_by_hand(self, n_classes, epsilon, method):
-        X, y = make(n_classes)
-        parameters = {"classes": range(n_classes), "method": method, "recalibration_share": 0.0}
-        one = model(epsilon, data_norm=2.0, **parameters).fit(2 * X, y)
-        (kappa,) = one.guarantee_.public_inputs["kappa"]
-        # Three columns and the constant one, which makes rows of norm 1 longer.
-        excess = 2 * 4 * kappa / (N * 1.01)
-        signal = 2 * N * epsilon / (1 if n_classes == 2 else n_classes) / (n_classes * 4)
-        expected = min(1 + excess, math.exp(4)) ** (0.5 * signal / (2 + signal))
-        assert one.recalibration_slope_ == pytest.approx(expected, rel=1e-6)
-        assert one.guarantee_.public_inputs["public_slope"] == one.recalibration_slope_
+    def test_by_hand(self):
+        for (n_classes, epsilon), method in product([(2, 0.7), (3, 4.0)], METHODS):
+            X, y = make(n_classes)
+            parameters = {"classes": range(n_classes), "method": method, "recalibration_share": 0.0}
+            one = model(epsilon, data_norm=2.0, **parameters).fit(2 * X, y)
+            (kappa,) = one.guarantee_.public_inputs["kappa"]
+            # Three columns and the constant one, which makes rows of norm 1 longer.
+            excess = 2 * 4 * kappa / (N * 1.01)
+            signal = 2 * N * epsilon / (1 if n_classes == 2 else n_classes) / (n_classes * 4)
+            expected = min(1 + excess, math.exp(4)) ** (0.5 * signal / (2 + signal))
+            assert one.recalibration_slope_ == pytest.approx(expected, rel=1e-6)
+            assert one.guarantee_.public_inputs["public_slope"] == one.recalibration_slope_
 
     def test_nothing_else_changes_with_it(self, data):
         X, y = data
@@ -184,155 +153,62 @@ class TestSlope:
         odds, plain = (np.diff(each.predict_log_proba(X))[:, 0] for each in (one, old))
         np.testing.assert_allclose(odds, one.recalibration_slope_ * plain, rtol=1e-9, atol=1e-12)
 
-    def test_classes_keep_their_order(self, three):
-        one = model(4.0, classes=range(3)).fit(*three)
-        p = one.predict_proba(three[0])
-        np.testing.assert_array_equal(p.argsort(), one.decision_function(three[0]).argsort())
-
-    @pytest.mark.parametrize(("epsilon", "parameters"), [(np.inf, {}), (1.0, {"published": True})])
-    def test_fits_to_compare_with_have_none(self, data, epsilon, parameters):
-        assert model(epsilon, **parameters).fit(*data).recalibration_slope_ == 1
-
-    @pytest.mark.parametrize("slope", [0.009, -1.0, 101.0, [2.0]])
-    def test_a_release_with_another_one_is_refused(self, data, slope):
-        release = model().fit(*data).release_
-        values = {**release.values, "recalibration_slope": slope}
-        with pytest.raises(ValueError, match="recalibration_slope"):
-            DPLogisticRegression.from_release(replace(release, values=values))
-
-    def test_it_lowers_log_loss_where_the_penalty_is_strong(self):
-        rng = np.random.default_rng(1)
-        X = rng.normal(size=(4000, 20)) * np.geomspace(1.0, 0.1, 20)
-        y = (X[:, 0] > 0.3 * rng.normal(size=4000)).astype(int)
-        X /= np.linalg.norm(X, axis=1)[:, None]
-        gains = []
-        for seed in range(20):
-            one = model(0.2, random_state=seed).fit(X[:2000], y[:2000])
-            plain = probability(one.decision_function(X[2000:]), one.max_residual_)
-            likely = one.predict_proba(X[2000:])
-            gains.append(log_loss(y[2000:], plain) - log_loss(y[2000:], likely))
-        # 0.012 +- 0.003 of a fit: the mean of twenty is ten standard errors above.
-        assert np.mean(gains) > 0.005
+    def test_a_release_with_another_one_is_refused(self, data):
+        for slope in [0.009, -1.0, 101.0, [2.0]]:
+            release = model().fit(*data).release_
+            values = {**release.values, "recalibration_slope": slope}
+            with pytest.raises(ValueError, match="recalibration_slope"):
+                DPLogisticRegression.from_release(replace(release, values=values))
 
 
 class TestDomain:
-    @pytest.mark.parametrize("parameters", VARIANTS)
-    def test_long_rows_are_scaled_to_the_public_norm(self, data, parameters):
-        X, y = data
-        long, longer = X.copy(), X.copy()
-        long[7] *= 8.0
-        longer[7] *= 80.0
-        one, other = (model(**parameters).fit(rows, y) for rows in (long, longer))
-        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
-        # Not so short ones.
-        assert np.abs(one.coef_ - model(**parameters).fit(X, y).coef_).max() > 1e-5
-
-    def test_units_of_the_columns_do_not_matter(self, data):
-        X, y = data
-        one, other = model().fit(X, y), model(data_norm=64.0).fit(64.0 * X, y)
-        np.testing.assert_allclose(64.0 * other.coef_, one.coef_, atol=1e-6)
-        np.testing.assert_allclose(other.intercept_, one.intercept_, atol=1e-6)
-
-    def test_order_of_records_does_not_matter(self, data):
-        X, y = data
-        order = np.random.default_rng(0).permutation(N)
-        one, other = model().fit(X, y), model().fit(X[order], y[order])
-        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-5)
-
-    def test_fit_does_not_change_its_input(self, data):
-        X, y = 5 * data[0], data[1].copy()
-        before = X.copy(), y.copy()
-        model().fit(X, y)
-        np.testing.assert_array_equal(X, before[0])
-        np.testing.assert_array_equal(y, before[1])
+    def test_long_rows_are_scaled_to_the_public_norm(self, data):
+        for parameters in VARIANTS:
+            X, y = data
+            long, longer = X.copy(), X.copy()
+            long[7] *= 8.0
+            longer[7] *= 80.0
+            one, other = (model(**parameters).fit(rows, y) for rows in (long, longer))
+            np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
+            # Not so short ones.
+            assert np.abs(one.coef_ - model(**parameters).fit(X, y).coef_).max() > 1e-5
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 1.0, 1e4, np.inf])
-@pytest.mark.parametrize("parameters", VARIANTS)
-class TestEveryDataSetGetsAFit:
+@pytest.mark.parametrize(("epsilon", "parameters"), thinned([0.01, 1.0, 1e4, np.inf], VARIANTS))
+def test_every_data_set_gets_a_fit(data, epsilon, parameters):
     """What depends on records must not raise or warn: it would tell about them."""
-
-    def fits(self, X, y, epsilon, parameters, n_classes=2):
+    X, _ = data
+    x = X[:, :1]
+    columns = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
+    few = [(np.full((n, 3), 0.5), np.arange(n), 2) for n in (1, 2)]
+    one_class = [(X, np.full(N, label), size) for label in (0, 1) for size in (2, 3)]
+    cases = [*few, *one_class, (columns, (x[:, 0] > 0).astype(int), 2)]
+    if math.isfinite(epsilon):  # the fit without privacy takes columns as they are
+        cases.append((1e300 * X, data[1], 2))
+    for rows, y, n_classes in cases:
         one = model(epsilon, **parameters).set_params(classes=list(range(n_classes)))
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", PublicInputWarning)
             warnings.simplefilter("ignore", PrivacyLeakWarning)
-            one.fit(X, y)
+            one.fit(rows, y)
         assert np.isfinite(one.coef_).all()
         assert np.isfinite(one.intercept_).all()
-        p = one.predict_proba(X[:5])
-        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        np.testing.assert_allclose(one.predict_proba(rows[:5]).sum(axis=1), 1.0)
         assert one.classes_.size == n_classes
 
-    @pytest.mark.parametrize("label", [0, 1])
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    def test_one_class_in_y(self, data, label, n_classes, epsilon, parameters):
-        self.fits(data[0], np.full(N, label), epsilon, parameters, n_classes)
-
-    @pytest.mark.parametrize("n", [1, 2])
-    def test_one_or_two_records(self, n, epsilon, parameters):
-        self.fits(np.full((n, 3), 0.5), np.arange(n), epsilon, parameters)
-
-    def test_separated_constant_equal_and_tiny_columns(self, data, epsilon, parameters):
-        x = data[0][:, :1]
-        X = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
-        self.fits(X, (x[:, 0] > 0).astype(int), epsilon, parameters)
-
-    def test_enormous_values(self, data, epsilon, parameters):
-        if math.isfinite(epsilon):  # the fit without privacy takes columns as they are
-            self.fits(1e300 * data[0], data[1], epsilon, parameters)
-
-
-class Untouchable:
-    """Raises on any access: stands for records that must not be read."""
-
-    def __getattribute__(self, name):
-        raise AssertionError(f"a record was read: {name}")
-
-
-#: Rows of which nothing but their shape can be looked at without a refusal.
-UNREADABLE = np.full((6, 2), np.nan)
 
 GOOD_X, GOOD_Y = np.full((6, 2), 0.5), np.array([0, 1] * 3)
-BAD_PARAMETERS = [
-    ({"epsilon": 0.0}, "epsilon"),
-    ({"epsilon": -1.0}, "epsilon"),
-    ({"epsilon": np.nan}, "epsilon"),
-    ({"method": "sgd"}, "method"),
-    ({"method": None}, "method"),
-    ({"alpha": -0.1}, "alpha"),
-    ({"alpha": np.inf}, "alpha"),
-    ({"alpha": np.nan}, "alpha"),
-    ({"alpha": "best"}, "alpha"),
-    ({"alpha": 0.0, "method": "out_pert"}, "alpha"),
-    ({"data_norm": 0.0}, "data_norm"),
-    ({"data_norm": np.inf}, "data_norm"),
-    ({"intercept_scaling": 0.0}, "intercept_scaling"),
-    ({"intercept_scaling": np.inf}, "intercept_scaling"),
-    ({"classes": []}, "classes"),
-    ({"classes": [0, 0, 1]}, "classes"),
-    ({"classes": [0, "a"]}, "classes"),
-    ({"classes": [0, np.nan]}, "classes"),
-    ({"max_residual": 0.49}, "max_residual"),
-    ({"max_residual": 1.01}, "max_residual"),
-    ({"max_residual": "best"}, "max_residual"),
-    ({"random_state": -1}, "random_state"),
-]
-BAD_TYPES = [
-    ({"epsilon": "1"}, "epsilon"),
-    ({"epsilon": True}, "epsilon"),
-    ({"alpha": None}, "alpha"),
-    ({"alpha": False}, "alpha"),
-    ({"alpha": [0.1]}, "alpha"),
-    ({"data_norm": "auto"}, "data_norm"),
-    ({"fit_intercept": 1}, "fit_intercept"),
-    ({"fit_intercept": "no"}, "fit_intercept"),
-    ({"intercept_scaling": None}, "intercept_scaling"),
-    ({"max_residual": None}, "max_residual"),
-    ({"max_residual": True}, "max_residual"),
-    ({"random_state": np.random.RandomState(0)}, "random_state"),
-]
+
+
+BAD_PARAMETERS = {
+    "method": ["sgd", None],
+    "alpha": [-0.1, np.inf, "best", None, False],
+    "data_norm": [0.0, np.inf, "auto"],
+    "intercept_scaling": [0.0, np.inf, None],
+    "classes": [[], [0, 0, 1], [0, np.nan]],
+    "max_residual": [0.49, 1.01, "best", None, True],
+}
 
 
 def with_value(value):
@@ -350,21 +226,19 @@ BAD_DATA = [
     (GOOD_X[0], GOOD_Y, "X"),
     (GOOD_X.astype(complex), GOOD_Y, "X"),
     (np.full((6, 2), "a"), GOOD_Y, "X"),
-    (np.ma.MaskedArray(GOOD_X, mask=GOOD_X > 0), GOOD_Y, "X must not be a masked array"),
+    (np.ma.MaskedArray(GOOD_X, mask=GOOD_X > 0), GOOD_Y, "X"),
     (GOOD_X, None, "y"),
-    (GOOD_X, np.array([0, 1, 2] * 2), "y holds a label that is not among classes"),
-    (GOOD_X, np.array(["0", "1"] * 3), "y holds a label that is not among classes"),
-    (GOOD_X, np.array([0.0, np.nan] * 3), "or NaN"),
-    (GOOD_X, np.linspace(0, 1, 6), "y holds a label that is not among classes"),
-    (GOOD_X, np.ma.array(GOOD_Y), "y must not be a masked array"),
+    (GOOD_X, np.array([0, 1, 2] * 2), "y"),
+    (GOOD_X, np.array(["0", "1"] * 3), "y"),
+    (GOOD_X, np.array([0.0, np.nan] * 3), "y"),
+    (GOOD_X, np.linspace(0, 1, 6), "y"),
+    (GOOD_X, np.ma.array(GOOD_Y), "y"),
     (GOOD_X, np.eye(6), "y"),
 ]
 EXTREMES = [
-    {"epsilon": 1e-300},
-    {"epsilon": 1e300},
+    *({"epsilon": epsilon} for epsilon in (1e-300, 1e300)),
     {"alpha": 1e300},
-    {"data_norm": 1e-300},
-    {"data_norm": 1e300},
+    *({"data_norm": norm} for norm in (1e-300, 1e300)),
     {"intercept_scaling": 1e300},
     {"epsilon": 1e-300, "published": True},
     {"epsilon": 1e-300, "method": "out_pert"},
@@ -374,49 +248,37 @@ EXTREMES = [
 class TestRefusals:
     """A refused input costs nothing, and the message shows no value of a record."""
 
-    def check(self, X, y, parameters, error, message):
+    def check(self, X, y, parameters, message):
         accountant = PrivacyAccountant()
         one = model(**parameters, accountant=accountant)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with pytest.raises(error, match=message) as caught:
+            with pytest.raises((ValueError, TypeError), match=message) as caught:
                 one.fit(X, y)
         assert len(accountant.entries()) == 0
         assert not hasattr(one, "release_")
         return str(caught.value)
 
-    def test_the_good_input_is_good(self):
-        accountant = PrivacyAccountant(rehearsal=True)
-        model(accountant=accountant).fit(GOOD_X, GOOD_Y)
-        assert accountant.rehearsed() == 1.0
-        assert len(accountant.entries()) == 1
+    def test_data_and_parameters(self):
+        for X, y, message in BAD_DATA:
+            self.check(X, y, {}, message)
+        for name, values in BAD_PARAMETERS.items():
+            for value in values:
+                self.check(GOOD_X, GOOD_Y, {name: value}, f"^{name}")
+        self.check(GOOD_X, GOOD_Y, {"alpha": 0.0, "method": "out_pert"}, "^alpha")
 
-    @pytest.mark.parametrize(("parameters", "name"), BAD_PARAMETERS)
-    def test_values_of_parameters(self, parameters, name):
-        text = self.check(Untouchable(), Untouchable(), parameters, ValueError, name)
-        assert text.startswith(name)
-
-    @pytest.mark.parametrize(("parameters", "name"), BAD_TYPES)
-    def test_types_of_parameters(self, parameters, name):
-        text = self.check(Untouchable(), Untouchable(), parameters, TypeError, name)
-        assert text.startswith(name)
-
-    @pytest.mark.parametrize(("X", "y", "message"), BAD_DATA)
-    def test_data(self, X, y, message):
-        self.check(X, y, {}, ValueError, message)
-
-    @pytest.mark.parametrize("parameters", EXTREMES)
-    def test_extreme_numbers_are_refused_whatever_the_records(self, parameters):
-        texts = {
-            self.check(X, y, parameters, ValueError, "too extreme")
-            for X, y in ((GOOD_X, GOOD_Y), (1e200 * GOOD_X, np.zeros(6)))
-        }
-        assert len(texts) == 1
+    def test_extreme_numbers_are_refused_whatever_the_records(self):
+        for parameters in EXTREMES:
+            texts = {
+                self.check(X, y, parameters, "too extreme")
+                for X, y in ((GOOD_X, GOOD_Y), (1e200 * GOOD_X, np.zeros(6)))
+            }
+            assert len(texts) == 1
 
     def test_messages_show_no_value_of_a_record(self):
         secret = 0.73123456
         for X, y in (
-            (with_value(np.nan) * 0 + secret, np.full(6, secret)),
+            (np.full((6, 2), secret), np.full(6, secret)),
             (np.full(6, secret), GOOD_Y),
             (GOOD_X + secret * 1j, GOOD_Y),
             (np.full((6, 2), "0.73123456x"), GOOD_Y),
@@ -425,51 +287,23 @@ class TestRefusals:
             (GOOD_X, np.array([secret] * 5 + ["a"], dtype=object)),
             (GOOD_X, np.array([731234561] * 6)),
         ):
-            assert "7312345" not in self.check(X, y, {}, ValueError, "")
-
-    def test_type_of_accountant(self):
-        with pytest.raises(TypeError, match=r"^accountant"):
-            model(accountant=10.0).fit(UNREADABLE, None)
+            assert "7312345" not in self.check(X, y, {}, "")
 
 
 class TestBudget:
-    def test_no_record_is_read_when_the_budget_is_spent(self):
-        accountant = PrivacyAccountant(1.0, rehearsal=True)
-        one = model(0.8, accountant=accountant).fit(GOOD_X, GOOD_Y)
-        with pytest.raises(BudgetExceededError):
-            one.fit(UNREADABLE, None)
-        assert accountant.rehearsed() == pytest.approx(0.8)
-
-    def test_classes_share_one_charge(self, three):
-        accountant = PrivacyAccountant(10.0, rehearsal=True)
-        model(2.0, classes=range(3), accountant=accountant).fit(*three)
-        assert len(accountant.entries()) == 1
-        assert accountant.rehearsed() == 2.0
-
-    def test_a_failure_after_the_charge_stays_charged(self, monkeypatch):
-        accountant = PrivacyAccountant(10.0, rehearsal=True)
-
-        def fail(*args, **kwargs):
-            raise MemoryError
-
-        monkeypatch.setattr(perturbation, "perturb_all", fail)
-        with pytest.raises(MemoryError):
-            model(accountant=accountant).fit(GOOD_X, GOOD_Y)
-        assert accountant.rehearsed() == 1.0
-
-    @pytest.mark.parametrize("method", METHODS)
-    def test_classes_share_epsilon(self, three, method):
+    def test_classes_share_epsilon(self, three):
         """Each model of three has the noise of a model with a third of epsilon."""
-        X, y = three
-        parameters = {"alpha": 5.0, "max_residual": 0.5, "method": method}
-        parameters["recalibration_share"] = 0.0
-        shared = model(3.0, classes=range(3), **parameters).fit(X, y).guarantee_
-        alone = model(1.0, **parameters).fit(X, (y == 1).astype(int)).guarantee_
-        assert shared.epsilon == 3.0
-        for name in ("kappa", "noise_scale"):
-            np.testing.assert_allclose(
-                shared.public_inputs[name], alone.public_inputs[name], rtol=1e-6
-            )
+        for method in METHODS:
+            X, y = three
+            parameters = {"alpha": 5.0, "max_residual": 0.5, "method": method}
+            parameters["recalibration_share"] = 0.0
+            shared = model(3.0, classes=range(3), **parameters).fit(X, y).guarantee_
+            alone = model(1.0, **parameters).fit(X, (y == 1).astype(int)).guarantee_
+            assert shared.epsilon == 3.0
+            for name in ("kappa", "noise_scale"):
+                np.testing.assert_allclose(
+                    shared.public_inputs[name], alone.public_inputs[name], rtol=1e-6
+                )
 
 
 class TestStatus:
@@ -477,54 +311,13 @@ class TestStatus:
         one = model(classes=None, random_state=None)
         with pytest.warns(PrivacyLeakWarning, match="classes were read from y"):
             one.fit(*data)
-        assert one.guarantee_.status == "none"
-        assert one.guarantee_.epsilon == 1.0
+        assert (one.guarantee_.status, one.guarantee_.epsilon) == ("none", 1.0)
         assert one.classes_.tolist() == [0, 1]
 
     def test_one_class_read_from_y(self, data):
         one = model(classes=None).fit(data[0], np.full(N, "only"))
         np.testing.assert_array_equal(one.predict(data[0]), "only")
         np.testing.assert_array_equal(one.predict_proba(data[0]), 1.0)
-
-    def test_guarantee_lists_what_it_takes_as_public(self, data):
-        guarantee = model().fit(*data).guarantee_
-        assert guarantee.delta == 0
-        assert guarantee.neighbours == "replace-one"
-        inputs = guarantee.public_inputs
-        assert inputs["n_records"] == N
-        assert inputs["classes"] == (0, 1)
-        assert {"data_norm", "alpha", "kappa", "noise_scale", "max_residual"} <= set(inputs)
-
-
-class TestWhatLeaves:
-    @pytest.mark.parametrize("epsilon", [1.0, np.inf])
-    @pytest.mark.parametrize("classes", [[0, 1], None])
-    def test_nothing_leaves_but_the_minimum(self, data, monkeypatch, epsilon, classes):
-        """With minima and noise held fixed two data sets give one model, bit for bit."""
-        monkeypatch.setattr(
-            perturbation, "_computed", lambda o, g: Perturbed(np.ones(o.center.size), o.center)
-        )
-        X, y = data
-        texts = []
-        for rows, labels in ((X, y), (-50.0 * X, 1 - y)):
-            one = model(epsilon, classes=classes).fit(rows, labels)
-            texts.append((pickle.dumps(one), repr(one), one._repr_html_(), one.release_.to_json()))
-        # The HTML has a random id.
-        assert texts[0][:2] + texts[0][3:] == texts[1][:2] + texts[1][3:]
-
-    def test_a_release_is_not_changed_through_the_model(self, data):
-        one = model().fit(*data)
-        before = one.release_.to_json()
-        one.coef_[:] = 0
-        assert one.release_.to_json() == before
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_floating_point_errors_do_not_stop_a_fit(data, method):
-    X = data[0] * np.array([1.0, 1e-160, 1e-300])
-    with np.errstate(all="raise"):
-        one = model(method=method).fit(X, data[1])
-    np.testing.assert_array_equal(one.coef_, model(method=method).fit(X, data[1]).coef_)
 
 
 def test_refitting_forgets_the_first_fit(data, three):

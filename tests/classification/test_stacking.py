@@ -6,6 +6,7 @@ import contextlib
 import math
 import pickle
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,6 @@ from skdpsurv import (
     LogisticCombiner,
     PrivacyAccountant,
     PrivacyLeakWarning,
-    PrivateStackingClassifier,
 )
 from skdpsurv.classification import stack_plan
 from skdpsurv.classification.stack_plan import meta_rows
@@ -29,7 +29,7 @@ from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
 from tests.support.combinations import thinned
-from tests.support.stacks import stack_of
+from tests.support.estimators import stack_of
 
 N, D = 301, 6
 COMBINERS = ("weighted_vote", "vote", "logistic")
@@ -81,20 +81,18 @@ def plan_of(one, n_records=N, n_features=D):
 
 
 class TestRows:
-    @pytest.mark.parametrize("combiner", COMBINERS)
-    @pytest.mark.parametrize("partition", ["features", "samples"])
-    @pytest.mark.parametrize("seed", [0, None])
-    def test_sets_are_disjoint_and_cover_all_rows(self, partition, combiner, seed):
-        plan = plan_of(model(partition=partition, combiner=combiner, holdout=0.3))
-        parts, top = plan.deal(random_source(seed))
-        assert len(parts) == (3 if partition == "samples" else 1)
-        assert top.size == (plan.high.n_records if plan.high else 0)
-        assert top.size == (90 if combiner == "logistic" else 0)
-        assert [part.size for part in parts] == [low.n_records for low in plan.low]
-        sizes = [part.size for part in parts]
-        assert max(sizes) - min(sizes) <= 1
-        dealt = np.concatenate([*parts, top])
-        np.testing.assert_array_equal(np.sort(dealt), np.arange(N))
+    def test_sets_are_disjoint_and_cover_all_rows(self):
+        for combiner, partition, seed in product(COMBINERS, ["features", "samples"], [0, None]):
+            plan = plan_of(model(partition=partition, combiner=combiner, holdout=0.3))
+            parts, top = plan.deal(random_source(seed))
+            assert len(parts) == (3 if partition == "samples" else 1)
+            assert top.size == (plan.high.n_records if plan.high else 0)
+            assert top.size == (90 if combiner == "logistic" else 0)
+            assert [part.size for part in parts] == [low.n_records for low in plan.low]
+            sizes = [part.size for part in parts]
+            assert max(sizes) - min(sizes) <= 1
+            dealt = np.concatenate([*parts, top])
+            np.testing.assert_array_equal(np.sort(dealt), np.arange(N))
 
     def test_order_depends_on_the_seed_and_is_not_that_of_the_file(self):
         plan = plan_of(model(partition="samples"))
@@ -146,10 +144,6 @@ class TestRows:
             )
         assert (before["high_level_coef"] != after["high_level_coef"]).any()
 
-    def test_the_split_is_not_the_noise(self):
-        one, other = random_source(0, purpose="split"), random_source(0)
-        assert one.generator.random() != other.generator.random()
-
     def test_meta_rows_are_within_the_unit_ball(self):
         cast = np.random.default_rng(0).choice([-1.0, 1.0, 0.3], size=(7, 50, 2))
         rows = meta_rows(cast)
@@ -170,29 +164,25 @@ class TestCombiners:
             cast.append(2 * p - 1)
         return cast
 
-    @pytest.mark.parametrize("epsilon", [2.0, np.inf])
-    def test_weighted_vote(self, data, epsilon):
-        X, y = data
-        one = model(epsilon, importances=IMPORTANCES).fit(X, y)
-        assert one.feature_groups_ == ((1, 3), (0, 4), (2, 5))
-        np.testing.assert_allclose(one.weights_, (0.7, 0.2, 0.1))
-        first, second, third = self.votes(one, X)
-        expected = (0.7 * first + 0.2 * second + 0.1 * third)[:, 0]
-        np.testing.assert_allclose(one.decision_function(X), expected)
-        np.testing.assert_allclose(one.predict_proba(X)[:, 1], (1 + expected) / 2)
-        np.testing.assert_array_equal(one.predict(X), (expected > 0).astype(int))
+    def test_weighted_vote(self, data):
+        for epsilon in [2.0, np.inf]:
+            X, y = data
+            one = model(epsilon, importances=IMPORTANCES).fit(X, y)
+            assert one.feature_groups_ == ((1, 3), (0, 4), (2, 5))
+            np.testing.assert_allclose(one.weights_, (0.7, 0.2, 0.1))
+            first, second, third = self.votes(one, X)
+            expected = (0.7 * first + 0.2 * second + 0.1 * third)[:, 0]
+            np.testing.assert_allclose(one.decision_function(X), expected)
+            np.testing.assert_allclose(one.predict_proba(X)[:, 1], (1 + expected) / 2)
+            np.testing.assert_array_equal(one.predict(X), (expected > 0).astype(int))
 
     @pytest.mark.parametrize("partition", ["features", "samples"])
-    def test_vote(self, data, partition):
+    def test_votes(self, data, partition):
         X, y = data
         weights = {"importances": IMPORTANCES} if partition == "features" else {}
         one = model(2.0, partition=partition, combiner="vote", **weights).fit(X, y)
         expected = np.mean(self.votes(one, X), axis=0)[:, 0]
         np.testing.assert_allclose(one.decision_function(X), expected, atol=1e-15)
-
-    @pytest.mark.parametrize("partition", ["features", "samples"])
-    def test_logistic(self, data, partition):
-        X, y = data
         one = model(2.0, partition=partition, combiner="logistic", max_residual=0.8).fit(X, y)
         meta = np.hstack(self.votes(one, X)) / math.sqrt(3)
         expected = meta @ one.high_level_coef_[0] + one.high_level_intercept_[0]
@@ -205,18 +195,13 @@ class TestCombiners:
         labels = np.array(["x", "y", "z"])
         one = model(60.0, classes=labels, combiner=combiner).fit(X, labels[y])
         assert one.low_level_coef_[0].shape == (3, 2)
-        assert one.low_level_intercept_.shape == (3, 3)
         cast = np.array(self.votes(one, X))
+        expected = cast.mean(axis=0)
         if combiner == "logistic":
             assert one.high_level_coef_.shape == (3, 3)
-            expected = [
-                cast[:, :, o].T / math.sqrt(3) @ one.high_level_coef_[o]
-                + one.high_level_intercept_[o]
-                for o in range(3)
-            ]
-            np.testing.assert_allclose(one.decision_function(X), np.transpose(expected))
-        else:
-            np.testing.assert_allclose(one.decision_function(X), cast.mean(axis=0), atol=1e-14)
+            weighed = np.einsum("kno,ok->no", cast, one.high_level_coef_) / math.sqrt(3)
+            expected = weighed + one.high_level_intercept_
+        np.testing.assert_allclose(one.decision_function(X), expected, atol=1e-14)
         p = one.predict_proba(X)
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
         np.testing.assert_array_equal(one.predict(X), labels[p.argmax(axis=1)])
@@ -224,8 +209,7 @@ class TestCombiners:
 
 
 class TestWithoutPrivacy:
-    @pytest.mark.parametrize("alpha", ["auto", 0.01])
-    @pytest.mark.parametrize("partition", ["features", "samples"])
+    @pytest.mark.parametrize(("alpha", "partition"), [("auto", "samples"), (0.01, "features")])
     def test_one_part_is_logistic_regression(self, data, alpha, partition):
         X, y = data
         one = model(np.inf, n_partitions=1, alpha=alpha, partition=partition).fit(X, y)
@@ -234,7 +218,7 @@ class TestWithoutPrivacy:
         np.testing.assert_allclose(one.low_level_intercept_[0], other.intercept_, atol=1e-8)
         np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-8)
 
-    @pytest.mark.parametrize("variant", VARIANTS)
+    @pytest.mark.parametrize("variant", [VARIANTS[4], VARIANTS[10]])
     def test_parts_are_logistic_regressions(self, data, variant):
         X, y = data
         one = model(np.inf, alpha=0.01, **variant).fit(X, y)
@@ -253,19 +237,6 @@ class TestWithoutPrivacy:
 
 
 class TestObjects:
-    @pytest.mark.parametrize(
-        ("word", "thing"),
-        [
-            ({"partition": "features"}, {"partition": FeaturePartition()}),
-            ({"combiner": "logistic"}, {"combiner": LogisticCombiner()}),
-        ],
-    )
-    def test_words_are_objects_with_their_defaults(self, data, word, thing):
-        release, other = (model(**each).fit(*data).release_ for each in (word, thing))
-        assert release == other
-        (name,) = word
-        assert release.parameters[name] == word[name]
-
     def test_their_parameters_are_those_of_the_stack(self, data):
         one = model(partition=FeaturePartition(), combiner=LogisticCombiner())
         other = clone(one).set_params(partition__importances=IMPORTANCES, combiner__holdout=0.25)
@@ -275,55 +246,31 @@ class TestObjects:
         assert inputs["n_high_level"] == round(0.25 * N)
         assert inputs["weights"] == pytest.approx((0.7, 0.2, 0.1))
 
-    def test_what_is_not_of_columns_is_not_of_rows(self):
-        parameters = PrivateStackingClassifier(partition="samples").get_params()
-        assert len(parameters) == 16
-        assert not {"importances", "feature_groups", "holdout", "calibration"} & set(parameters)
-
-    @pytest.mark.parametrize("partition", ["features", "samples"])
-    def test_a_release_states_groups_and_weights(self, data, partition):
-        weights = {"importances": IMPORTANCES} if partition == "features" else {}
-        one = model(partition=partition, **weights).fit(*data)
-        stated = one.release_.parameters
-        assert ("weights_" in stated) == ("feature_groups_" in stated) == (partition == "features")
-        rebuilt = one.from_release(one.release_)
-        assert (rebuilt.feature_groups_, rebuilt.weights_) == (one.feature_groups_, one.weights_)
-        np.testing.assert_array_equal(rebuilt.predict_proba(data[0]), one.predict_proba(data[0]))
+    def test_a_release_states_groups_and_weights(self, data):
+        for partition in ["features", "samples"]:
+            weights = {"importances": IMPORTANCES} if partition == "features" else {}
+            one = model(partition=partition, **weights).fit(*data)
+            stated = one.release_.parameters
+            assert (
+                ("weights_" in stated) == ("feature_groups_" in stated) == (partition == "features")
+            )
+            rebuilt = one.from_release(one.release_)
+            assert (rebuilt.feature_groups_, rebuilt.weights_) == (
+                one.feature_groups_,
+                one.weights_,
+            )
+            np.testing.assert_array_equal(
+                rebuilt.predict_proba(data[0]), one.predict_proba(data[0])
+            )
 
 
 class TestColumns:
-    def test_a_single_group_sorted_by_importance(self, data):
-        """Its columns are in another order than those of X, when it is fitted and ever after."""
-        X, y = data
-        one = model(np.inf, n_partitions=1, importances=IMPORTANCES).fit(X, y)
-        other = model(np.inf, n_partitions=1).fit(X, y)
-        (group,) = one.feature_groups_
-        assert group != tuple(range(D))
-        np.testing.assert_allclose(
-            one.low_level_coef_[0], other.low_level_coef_[0][:, group], atol=1e-8
-        )
-        np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-8)
-
-    def test_order_within_groups_does_not_matter(self, data):
-        X, y = data
-        one = model(np.inf, feature_groups=[[0, 1, 2], [3, 4, 5]]).fit(X, y)
-        other = model(np.inf, feature_groups=[[2, 0, 1], [5, 4, 3]]).fit(X, y)
-        np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-8)
-
     def test_groups_by_name(self, data):
         frame = pd.DataFrame(data[0], columns=list("abcdef"))
         by_name = model(feature_groups=[["f", "a"], ["b", "c", "d", "e"]]).fit(frame, data[1])
         by_index = model(feature_groups=[[5, 0], [1, 2, 3, 4]]).fit(frame, data[1])
         assert by_name.release_ == by_index.release_
         assert by_name.feature_groups_ == ((5, 0), (1, 2, 3, 4))
-
-    def test_groups_and_norms_as_arrays(self, data):
-        one = model(
-            feature_groups=np.arange(6).reshape(3, 2),
-            group_norms=np.array([1.0, 0.5, 0.5]),
-            importances=pd.Series(IMPORTANCES),
-        ).fit(*data)
-        assert one.feature_groups_ == ((0, 1), (2, 3), (4, 5))
 
     def test_iterators_are_refused_or_read_once(self, data):
         """Not exhausted by a first reading, to fail after the charge."""
@@ -345,62 +292,45 @@ class TestColumns:
         plain = model().fit(X, y)
         assert np.abs(one.low_level_coef_[0] - plain.low_level_coef_[0]).max() > 1e-3
 
-    @pytest.mark.parametrize("variant", VARIANTS)
-    def test_long_rows_are_scaled_to_the_public_norm(self, data, variant):
-        X, y = data
-        long, longer = X.copy(), X.copy()
-        long[7] *= 8.0
-        longer[7] *= 80.0
-        one, other = (model(**variant).fit(rows, y) for rows in (long, longer))
-        for k in range(3):
-            np.testing.assert_allclose(one.low_level_coef_[k], other.low_level_coef_[k], atol=1e-5)
+    def test_long_rows_are_scaled_to_the_public_norm(self, data):
+        for variant in VARIANTS:
+            X, y = data
+            long, longer = X.copy(), X.copy()
+            long[7] *= 8.0
+            longer[7] *= 80.0
+            one, other = (model(**variant).fit(rows, y) for rows in (long, longer))
+            for k in range(3):
+                np.testing.assert_allclose(
+                    one.low_level_coef_[k], other.low_level_coef_[k], atol=1e-5
+                )
 
 
 class TestEpsilon:
-    @pytest.mark.parametrize("partition", ["features", "samples"])
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    def test_levels_and_parts_of_rows_have_all_of_epsilon(self, data, partition, n_classes):
+    def test_levels_and_parts_of_rows_have_all_of_epsilon(self, data):
         """Groups of columns and classes share it. Seen from the noise at a strong ridge."""
-        one = model(
-            3.0,
-            partition=partition,
-            combiner="logistic",
-            classes=range(n_classes),
-            alpha=1e3,
-            fit_intercept=False,
-            max_residual=1.0,
-        )
-        inputs = one.fit(*data).guarantee_.public_inputs
-        share = 3.0 if n_classes == 2 else 1.0
-        assert one.guarantee_.epsilon == 3.0
-        # S / epsilon, S = 2; groups of columns with weights 1/3 share one row: 2 sqrt(3).
-        low = 2 / share * (math.sqrt(3) if partition == "features" else 1)
-        np.testing.assert_allclose(inputs["noise_scale"], low, rtol=5e-3)
-        np.testing.assert_allclose(inputs["high_level_noise_scale"], 2 / share, rtol=5e-3)
-
-    @pytest.mark.parametrize("variant", VARIANTS)
-    def test_one_charge(self, data, variant):
-        accountant = PrivacyAccountant(10.0, rehearsal=True)
-        one = model(2.0, accountant=accountant, **variant).fit(*data)
-        assert len(accountant.entries()) == 1
-        assert accountant.rehearsed() == 2.0
-        assert accountant.entries().iloc[0]["estimator"] == type(one).__name__
+        for partition, n_classes in product(["features", "samples"], [2, 3]):
+            one = model(
+                3.0,
+                partition=partition,
+                combiner="logistic",
+                classes=range(n_classes),
+                alpha=1e3,
+                fit_intercept=False,
+                max_residual=1.0,
+            )
+            inputs = one.fit(*data).guarantee_.public_inputs
+            share = 3.0 if n_classes == 2 else 1.0
+            assert one.guarantee_.epsilon == 3.0
+            # S / epsilon, S = 2; groups of columns with weights 1/3 share one row: 2 sqrt(3).
+            low = 2 / share * (math.sqrt(3) if partition == "features" else 1)
+            np.testing.assert_allclose(inputs["noise_scale"], low, rtol=5e-3)
+            np.testing.assert_allclose(inputs["high_level_noise_scale"], 2 / share, rtol=5e-3)
 
     def test_models_have_noise_of_their_own(self):
         """Equal columns, equal models but for the noise."""
         x = np.random.default_rng(0).uniform(-0.5, 0.5, size=(100, 1))
         one = model(random_state=None).fit(np.hstack([x, x, x]), (x[:, 0] > 0).astype(int))
         assert len({float(coef[0, 0]) for coef in one.low_level_coef_}) == 3
-
-    def test_important_groups_have_less_noise(self, data):
-        def spread(importances):
-            fits = [
-                model(importances=importances, random_state=i, alpha=1.0).fit(*data)
-                for i in range(30)
-            ]
-            return np.std([f.low_level_coef_[0] for f in fits])
-
-        assert spread([10, 10, 1, 1, 1, 1]) < 0.8 * spread(None)
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
@@ -412,198 +342,77 @@ def test_number_of_jobs_and_backend_do_not_change_the_release(data, backend, var
 
 
 @pytest.mark.parametrize(("variant", "epsilon"), thinned(VARIANTS, [0.01, 1.0, 1e4, np.inf]))
-class TestEveryDataSetGetsAFit:
-    def fits(self, X, y, epsilon, variant, n_classes=2):
+def test_every_data_set_gets_a_fit(data, epsilon, variant):
+    X, _ = data
+    x, n = X[:, :1], 6 if variant["combiner"] == "logistic" else 3
+    columns = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
+    one_class = [(X, np.full(N, label), size) for label in (0, 1) for size in (2, 3)]
+    few = np.full((n, 3), 0.5), np.arange(n) % 2, 2
+    for rows, y, n_classes in (*one_class, few, (columns, (x[:, 0] > 0).astype(int), 2)):
         one = model(epsilon, classes=range(n_classes), **variant)
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error")
             warnings.simplefilter("ignore", PublicInputWarning)
             warnings.simplefilter("ignore", PrivacyLeakWarning)
-            one.fit(X, y)
+            one.fit(rows, y)
         assert all(np.isfinite(coef).all() for coef in one.low_level_coef_)
-        p = one.predict_proba(X[:9])
+        p = one.predict_proba(rows[:9])
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
         assert (p >= 0).all()
 
-    @pytest.mark.parametrize("label", [0, 1])
-    @pytest.mark.parametrize("n_classes", [2, 3])
-    def test_one_class_in_y(self, data, label, n_classes, epsilon, variant):
-        self.fits(data[0], np.full(N, label), epsilon, variant, n_classes)
-
-    def test_few_records(self, epsilon, variant):
-        n = 6 if variant["combiner"] == "logistic" else 3
-        self.fits(np.full((n, 3), 0.5), np.arange(n) % 2, epsilon, variant)
-
-    def test_constant_equal_and_tiny_columns(self, data, epsilon, variant):
-        x = data[0][:, :1]
-        X = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
-        self.fits(X, (x[:, 0] > 0).astype(int), epsilon, variant)
-
-
-class Untouchable:
-    """Raises on any access: stands for records that must not be read."""
-
-    def __getattribute__(self, name):
-        raise AssertionError(f"a record was read: {name}")
-
-
-#: Rows of which nothing but their shape can be looked at without a refusal.
-UNREADABLE = np.full((6, 2), np.nan)
 
 GOOD_X, GOOD_Y = make(n=8)
 FRAME = pd.DataFrame(GOOD_X, columns=list("abcdef"))
-#: Refused before any record is read.
-BAD_PARAMETERS = [
-    ({"epsilon": 0.0}, "epsilon"),
-    ({"partition": "rows"}, "partition"),
-    ({"combiner": "mean"}, "combiner"),
-    ({"n_partitions": 0}, "n_partitions"),
-    ({"n_partitions": -1}, "n_partitions"),
-    ({"combiner": "logistic", "holdout": 0.0}, "holdout"),
-    ({"combiner": "logistic", "holdout": 1.0}, "holdout"),
-    ({"combiner": "logistic", "holdout": -0.1}, "holdout"),
-    ({"combiner": "logistic", "holdout": np.nan}, "holdout"),
-    ({"importances": [1, -1, 1, 1, 1, 1]}, "importances"),
-    ({"importances": [0.0] * 6}, "importances"),
-    ({"importances": [1, np.nan, 1, 1, 1, 1]}, "importances"),
-    ({"importances": [1, np.inf, 1, 1, 1, 1]}, "importances"),
-    ({"classes": [0, 0]}, "classes"),
-    ({"max_residual": 0.3}, "max_residual"),
-    ({"alpha": -1.0}, "alpha"),
-    ({"random_state": -1}, "random_state"),
-]
-BAD_TYPES = [
-    ({"importances": "auto"}, "importances"),
-    ({"n_partitions": 3.0}, "n_partitions"),
-    ({"n_partitions": True}, "n_partitions"),
-    ({"combiner": "logistic", "holdout": "half"}, "holdout"),
-    ({"fit_intercept": None}, "fit_intercept"),
-    ({"prior": {"coef": [1.0]}}, "prior"),
-    ({"prior": "{}"}, "prior"),
-]
-#: Refused when the number of rows and columns and their names are known.
-BAD_SHAPES = [
-    ({"n_partitions": 7}, "n_partitions"),
-    ({"n_partitions": 9, "partition": "samples"}, "n_partitions"),
-    ({"n_partitions": 5, "partition": "samples", "combiner": "logistic"}, "n_partitions"),
-    ({"holdout": 0.01, "combiner": "logistic"}, "n_partitions, holdout"),
-    ({"holdout": 0.99, "combiner": "logistic"}, "n_partitions, holdout"),
-    ({"importances": [1.0] * 5}, "importances"),
-    ({"importances": [1.0] * 7}, "importances"),
-    ({"importances": [1, 1, 0, 0, 0, 0]}, "importances"),
-    ({"feature_groups": [[0, 1, 2], [2, 3, 4, 5]]}, "groups"),
-    ({"feature_groups": [[0, 1, 2], [3, 4]]}, "groups"),
-    ({"feature_groups": [[0, 1, 2, 3, 4, 5], []]}, "groups"),
-    ({"feature_groups": []}, "groups"),
-    ({"feature_groups": [["a", "b", "c"], ["d", "e", "z"]]}, "groups"),
-    ({"feature_groups": [[0, 1, 2], [3, 4, 6]]}, "groups"),
-    ({"group_norms": [1.0, 1.0]}, "norms"),
-    ({"group_norms": [1.0, 1.0, 1.1]}, "norms"),
-    ({"group_norms": [1.0, 1.0, 0.0]}, "norms"),
-    ({"group_norms": [1.0, 1.0, np.nan]}, "norms"),
+BAD = {
+    "partition": ["rows", 3],
+    "combiner": ["mean", None],
+    "n_partitions": [0, 3.0, True, 7],
+    "importances": [[1, -1, 1, 1, 1, 1], "auto", [1.0] * 5, [1, 1, 0, 0, 0, 0]],
+    "feature_groups": [[[0, 1, 2], [2, 3, 4, 5]], [["a", "b", "c"], ["d", "e", "z"]], []],
+    "group_norms": [[1.0, 1.0], [1.0, 1.0, 1.1], [1.0, 1.0, 0.0]],
+}
+ROWS, TOP = {"partition": "samples"}, {"combiner": "logistic"}
+EXTREMES = [
+    {"epsilon": 1e-300},
+    {"alpha": 1e300},
+    {"data_norm": 1e-300},
+    {"importances": [1e-300, 1, 1e-300, 1e-300, 1, 1e-300]},
+    {"epsilon": 1e-300, **ROWS},
 ]
 
 
 class TestRefusals:
     """A refused input costs nothing; the message names the parameter."""
 
-    def check(self, X, y, parameters, error, name=""):
+    def check(self, X, y, parameters, name):
         accountant = PrivacyAccountant()
         one = model(**parameters, accountant=accountant)
-        with pytest.raises(error) as caught:
+        with pytest.raises((ValueError, TypeError), match=name):
             one.fit(X, y)
         assert len(accountant.entries()) == 0
         assert not hasattr(one, "release_")
-        assert str(caught.value).startswith(name)
-        return str(caught.value)
 
-    def test_the_good_input_is_good(self):
-        accountant = PrivacyAccountant(rehearsal=True)
-        model(accountant=accountant).fit(FRAME, GOOD_Y)
-        assert accountant.rehearsed() == 1.0
+    def test_parameters(self):
+        for name, values in BAD.items():
+            for value in values:
+                self.check(FRAME, GOOD_Y, {name: value}, f"^{name.split('_')[-1]}|^{name}")
+        for parameters in (
+            {"n_partitions": 9, **ROWS},
+            {"n_partitions": 5, **ROWS, **TOP},
+            *({"holdout": holdout, **TOP} for holdout in (0.01, 0.99, 0.0, 1.0, np.nan)),
+        ):
+            self.check(FRAME, GOOD_Y, parameters, "^n_partitions|^holdout")
+        for n_jobs in (0, "all", 10**30):
+            self.check(FRAME, GOOD_Y, {"n_jobs": n_jobs}, "^n_jobs")
 
-    @pytest.mark.parametrize(("parameters", "name"), BAD_PARAMETERS)
-    def test_values_of_parameters(self, parameters, name):
-        self.check(Untouchable(), Untouchable(), parameters, ValueError, name)
-
-    @pytest.mark.parametrize(("parameters", "name"), BAD_TYPES)
-    def test_types_of_parameters(self, parameters, name):
-        self.check(Untouchable(), Untouchable(), parameters, TypeError, name)
-
-    @pytest.mark.parametrize(("parameters", "name"), BAD_SHAPES)
-    def test_parameters_that_do_not_fit_the_columns(self, parameters, name):
-        self.check(FRAME, GOOD_Y, parameters, ValueError, name)
-
-    @pytest.mark.parametrize(
-        ("word", "rule"), [({"partition": 3}, "partition"), ({"combiner": None}, "combiner")]
-    )
-    def test_neither_words_nor_objects(self, word, rule):
-        text = self.check(Untouchable(), Untouchable(), word, ValueError, f"{rule} must be one of")
-        assert {"partition": "a FeaturePartition", "combiner": "a LogisticCombiner"}[rule] in text
-
-    @pytest.mark.parametrize("parameters", [{"n_jobs": 0}, {"n_jobs": "all"}])
-    def test_what_joblib_would_refuse(self, parameters):
-        (name,) = parameters
-        self.check(FRAME, GOOD_Y, parameters, (ValueError, TypeError), name)
-
-    @pytest.mark.parametrize(
-        ("X", "y"),
-        [
-            (np.full((8, 6), np.nan), GOOD_Y),
-            (GOOD_X, GOOD_Y + 1),
-            (GOOD_X, GOOD_Y[:5]),
-            (GOOD_X, np.linspace(0, 1, 8)),
-        ],
-    )
-    def test_data(self, X, y):
-        self.check(X, y, {}, ValueError)
-
-    @pytest.mark.parametrize(
-        "parameters",
-        [
-            {"epsilon": 1e-300},
-            {"alpha": 1e300},
-            {"data_norm": 1e-300},
-            {"importances": [1e-300, 1, 1e-300, 1e-300, 1, 1e-300]},
-            {"epsilon": 1e-300, "partition": "samples"},
-        ],
-    )
     @pytest.mark.parametrize("calibration", ["tight", "published"])
-    def test_extreme_numbers(self, parameters, calibration):
-        text = self.check(FRAME, GOOD_Y, {**parameters, "calibration": calibration}, ValueError)
-        assert "too extreme" in text
-
-
-def test_a_failure_after_the_charge_stays_charged(data, monkeypatch):
-    accountant = PrivacyAccountant(rehearsal=True)
-
-    def fail(*args, **options):
-        raise MemoryError
-
-    monkeypatch.setattr(stack_plan.ModelsBelow, "run", fail)
-    with pytest.raises(MemoryError):
-        model(accountant=accountant).fit(*data)
-    assert accountant.rehearsed() == 1.0
-
-
-class TestStatus:
-    def test_classes_read_from_y_void_the_guarantee(self, data):
-        with pytest.warns(PrivacyLeakWarning, match="classes were read from y"):
-            one = model(classes=None, random_state=None).fit(*data)
-        assert one.guarantee_.status == "none"
-
-    def test_importances_are_assumed_to_be_public(self, data):
-        told = model(importances=IMPORTANCES).fit(*data).guarantee_
-        assert any("importances" in text for text in told.assumptions)
-        assert not any("importances" in a for a in model().fit(*data).guarantee_.assumptions)
-
-
-VALUES = ("low_level_coef_", "low_level_intercept_", "high_level_coef_", "high_level_intercept_")
+    def test_extreme_numbers(self, calibration):
+        for parameters in EXTREMES:
+            self.check(FRAME, GOOD_Y, {**parameters, "calibration": calibration}, "too extreme")
 
 
 class TestWhatLeaves:
-    @pytest.mark.parametrize("variant", VARIANTS)
-    @pytest.mark.parametrize("classes", [[0, 1], None])
+    @pytest.mark.parametrize(("variant", "classes"), thinned(VARIANTS, [[0, 1], None]))
     def test_nothing_leaves_but_the_minima(self, data, monkeypatch, variant, classes):
         """With minima and noise held fixed two data sets give one model, bit for bit."""
         monkeypatch.setattr(

@@ -47,11 +47,11 @@ def test_all_rounds_cost_what_is_claimed(monkeypatch):
     assert (model.guarantee_.delta, model.guarantee_.status) == (DELTA, "proved")
 
 
-@pytest.mark.parametrize("parameters", [{"d": 3}, {"d": 10}, {"d": 40, "method": "all"}])
-def test_what_has_no_use_for_it_does_not_use_it(parameters):
-    model = fit(**parameters)
-    assert (model.guarantee_.delta, model.guarantee_.rho) == (0.0, None)
-    assert "epsilon_residuals" in model.guarantee_.public_inputs
+def test_what_has_no_use_for_it_does_not_use_it():
+    for parameters in [{"d": 3}, {"d": 10}, {"d": 40, "method": "all"}]:
+        model = fit(**parameters)
+        assert (model.guarantee_.delta, model.guarantee_.rho) == (0.0, None)
+        assert "epsilon_residuals" in model.guarantee_.public_inputs
 
 
 def test_no_noise_at_all_with_an_infinite_epsilon():
@@ -59,6 +59,7 @@ def test_no_noise_at_all_with_an_infinite_epsilon():
     assert (model.guarantee_.delta, model.guarantee_.status) == (0.0, "none")
 
 
+@pytest.mark.slow
 def test_coefficients_are_nearer():
     """The private records' slopes, over six seeds."""
     exact = 0.8 * np.where(np.arange(40) % 3, 1.0, -1.0)
@@ -69,19 +70,11 @@ def test_coefficients_are_nearer():
     assert away[1] < 0.85 * away[0]
 
 
-@pytest.mark.parametrize("price", [0.7, Concentrated(0.7)])
-def test_noise_of_moments_is_what_is_drawn(price):
-    laplace = not isinstance(price, Concentrated)
-    expected = (math.sqrt(12.0) if laplace else 1.0) * 2.0 * 3.0 / (500 * 0.7)
-    assert hybrid_plan.noise_of_moments(500, 10, 3.0, price) == pytest.approx(expected)
-
-
-def test_more_rounds_where_there_is_less_noise():
-    found = [
-        hybrid_plan.rounds_of_residuals(noise, hybrid_plan.GAUSSIAN_ROUNDS)
-        for noise in (1.0, 0.08, 0.02, 1e-3)
-    ]
-    assert found == [1, 2, 4, 5]
+def test_noise_of_moments_is_what_is_drawn():
+    for price in [0.7, Concentrated(0.7)]:
+        laplace = not isinstance(price, Concentrated)
+        expected = (math.sqrt(12.0) if laplace else 1.0) * 2.0 * 3.0 / (500 * 0.7)
+        assert hybrid_plan.noise_of_moments(500, 10, 3.0, price) == pytest.approx(expected)
 
 
 def test_ledgers_and_releases_know_it():
@@ -92,8 +85,3 @@ def test_ledgers_and_releases_know_it():
     built = HybridMEstimator.from_release(model.release_, X=X[public], y=y[public])
     assert built.delta == DELTA
     np.testing.assert_allclose(built.estimator_.coef_, model.estimator_.coef_, rtol=1e-6)
-
-
-def test_of_delta():
-    with pytest.raises(ValueError, match="delta"):
-        fit(40, delta=1.0)

@@ -35,7 +35,7 @@ from skdpsurv.data import PublicInputWarning
 from skdpsurv.dp.privacy_cost import divide_budget, remaining_budget
 from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
 from skdpsurv.published import PerturbedHistogramMEstimator
-from tests.support.searches import search_of
+from tests.support.estimators import search_of
 
 GRID = {"alpha": [1e-3, 1e4]}
 

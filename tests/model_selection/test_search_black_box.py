@@ -23,7 +23,7 @@ from skdpsurv.dp.checks import boolean
 from skdpsurv.dp.plan import Mechanism, Plan
 from skdpsurv.dp.privacy_cost import disjoint_cost
 from skdpsurv.model_selection.strategies import Repeat
-from tests.support.searches import search_of
+from tests.support.estimators import search_of
 
 CONFIDENCE = 1e-7
 #: Fewer where the search spends all of epsilon on each training.

@@ -14,7 +14,7 @@ from skdpsurv.dp.selection import RunCount
 from skdpsurv.mechanisms import sums
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.release import Release
-from tests.support.searches import search_of
+from tests.support.estimators import search_of
 
 DELTA = 1e-7
 ALPHAS = {"alpha": [0.001, 0.1, 10.0]}

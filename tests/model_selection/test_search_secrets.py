@@ -26,7 +26,7 @@ from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.losses import brier_loss, error_loss, summed_losses
 from skdpsurv.model_selection.search_plan import SearchRecords
-from tests.support.searches import search_of
+from tests.support.estimators import search_of
 
 GRID = {"alpha": [1e-3, 1e4]}
 

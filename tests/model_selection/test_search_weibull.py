@@ -13,7 +13,7 @@ from sksurv.util import Surv
 from skdpsurv import DPWeibullFitter, Release
 from skdpsurv.data.shape import Shape
 from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
-from tests.support.searches import search_of
+from tests.support.estimators import search_of
 
 SHAPE, MAX_TIME = 1.5, 2.0
 

@@ -25,7 +25,8 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.priors.prior import sha256
 from skdpsurv.report import html_report, units
-from tests.support.searches import search_of
+from tests.support.estimators import logistic as perturbed
+from tests.support.estimators import search_of
 
 COEF = [1.2, -0.8, 0.5]
 COLUMNS = {"age": {"bounds": [20, 80], "unit": "years"}, "ward": ["north", "east", "west"]}

@@ -29,7 +29,7 @@ from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
 from tests.support import checks
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 from tests.support.registry import PRIVATE, REPRESENTATIVE, Setting, outcomes
 
 #: Whose intervals are simulated for seconds.

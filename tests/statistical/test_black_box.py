@@ -12,8 +12,8 @@ import pytest
 from skdpsurv.audit import audit_epsilon
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
+from tests.support.estimators import logistic as perturbed
 from tests.support.hazard_attacks import PAIRS, audit
-from tests.support.logistic import logistic as perturbed
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 
 CONFIDENCE = 1e-8
 #: Fits of either data set. No bound above some 2.7, 3.6 and 4.5 can be found with so many.

@@ -32,7 +32,7 @@ from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
 from skdpsurv.published import LaplaceWeibullFitter
 from skdpsurv.survival.hazards import posterior as hazard_posterior
-from tests.support.logistic import logistic as perturbed
+from tests.support.estimators import logistic as perturbed
 from tests.support.worst_pairs import pair
 
 

@@ -49,8 +49,8 @@ from skdpsurv.published import (
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
+from tests.support.estimators import with_strategy
 from tests.support.extensions import extension
-from tests.support.searches import with_strategy
 
 #: Numbers that no public quantity has: of records, of those that need protection, a place, and a
 #: count of faulty records.

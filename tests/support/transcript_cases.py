@@ -30,9 +30,9 @@ from skdpsurv.published import (
     PerturbedHistogramMEstimator,
     PublishedWeibullFitter,
 )
+from tests.support.estimators import logistic as perturbed
+from tests.support.estimators import search_of
 from tests.support.extensions import extension
-from tests.support.logistic import logistic as perturbed
-from tests.support.searches import search_of
 from tests.support.worst_pairs import pair
 
 Pair = tuple[Any, Any]

@@ -12,7 +12,7 @@ import pytest
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from skdpsurv.datasets import make_discrete_time_survival
 from tests.support.combinations import thinned
-from tests.support.hazards import hazard
+from tests.support.estimators import hazard
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")

@@ -10,7 +10,7 @@ import pytest
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.dp.privacy_cost import epsilon_at
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from tests.support.hazards import hazard
+from tests.support.estimators import hazard
 from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 4, 1e-7

@@ -34,8 +34,7 @@ from skdpsurv.survival.hazards.model import (
 )
 from skdpsurv.survival.hazards.posterior import BURN_IN, PSGLD_EPOCHS, PosteriorDraw
 from tests.support.combinations import thinned
-from tests.support.hazards import hazard
-from tests.support.searches import search_of
+from tests.support.estimators import hazard, search_of
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 #: The shortest chains: epochs of MALA are single steps, those of pSGLD n of them.
