@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from typer.testing import CliRunner
 
+from skdpsurv import PrivacyAccountant, Release
 from skdpsurv.cli import app
 
 SCHEMA = """
@@ -59,21 +60,47 @@ class Study:
     def path(self, name):
         return str(self.folder / name)
 
-    def run(self, *arguments):
-        """Run a command; names of files in the folder begin with an @."""
+    def run(self, *arguments, code=None, says=""):
+        """Run a command; names of files in the folder begin with an @.
+
+        With ``code`` it must end so, and a failure say what ``says`` is.
+        """
         given = [self.path(a[1:]) if str(a).startswith("@") else str(a) for a in arguments]
-        return CliRunner().invoke(app, given)
+        result = CliRunner().invoke(app, given)
+        if code is not None:
+            assert result.exit_code == code, (given, result.output)
+            assert says in " ".join((result.stderr if code else result.stdout).split()), given
+        return result
 
     def json(self, *arguments):
-        result = self.run(*arguments, "--json")
-        assert result.exit_code == 0, result.output
-        return json.loads(result.stdout)
+        return json.loads(self.run(*arguments, "--json", code=0).stdout)
 
-    def survival(self, *more, out="@model.json", data="@study.csv", schema="@columns.toml"):
+    def release(self, name="model"):
+        return Release.load(self.path(f"{name}.json"))
+
+    def spent(self, ledger="study"):
+        path = self.folder / f"{ledger}.sqlite"
+        return PrivacyAccountant(path=path).spent() if path.exists() else 0.0
+
+    def survival(
+        self, *more, out="@model.json", data="@study.csv", schema="@columns.toml", **expected
+    ):
         return self.run(
             *("fit", "survival", data, *TARGET, *HORIZON, "--schema", schema, "--drop", "id"),
             *("--epsilon", "1", "--out", out, *more),
+            **expected,
         )
 
-    def km(self, *more, out="@km.json", data="@study.csv", target=TARGET):
-        return self.run("fit", "km", data, *target, *HORIZON, "--epsilon", "1", "--out", out, *more)
+    def km(self, *more, out="@km.json", data="@study.csv", target=TARGET, **expected):
+        given = ("fit", "km", data, *target, *HORIZON, "--epsilon", "1", "--out", out)
+        return self.run(*given, *more, **expected)
+
+    def classes(self, *more, data="@small.csv", target=("stage", "I,II,III"), **expected):
+        """Fit a classifier."""
+        given = ("fit", "logistic", data, "--target", target[0], "--classes", target[1])
+        given += ("--schema", "@small.toml", "--epsilon", "1", "--out", "@classes.json")
+        return self.run(*given, *more, **expected)
+
+    def evaluate(self, *more, data="@study.csv", model="@model.json", **expected):
+        given = ("evaluate", model, data, *TARGET, "--drop", "id", "--epsilon", "1")
+        return self.run(*given, "--out", "@e.json", *more, **expected)

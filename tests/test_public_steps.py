@@ -1,0 +1,392 @@
+"""Steps before a model that learn nothing: which they are, and how they read rows."""
+
+from __future__ import annotations
+
+import json
+import re
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+    TargetEncoder,
+)
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    PrivateStackingClassifier,
+    PublicBoundsScaler,
+    PublicColumns,
+    Release,
+    make_release,
+)
+from skdpsurv.data.public_steps import encoded, learned_steps
+from skdpsurv.report import explain, formula
+from tests.support import checks
+from tests.support.registry import MAX_TIME, RAW, frame, labelled, raw_labelled, raw_survival
+
+HAZARD = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
+LOGISTIC = DPLogisticRegression(classes=[0, 1])
+
+
+def quietly(fit, *arguments, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return fit(*arguments, **options)
+
+
+def named(step):
+    return " ".join(learned_steps(step))
+
+
+LEARNED = [
+    StandardScaler(),
+    SimpleImputer(),
+    # Types that one record may decide change what these make of all.
+    SimpleImputer(strategy="constant", fill_value=0.0, keep_empty_features=True),
+    OneHotEncoder(categories=[[0, 1]] * 3, handle_unknown="ignore", sparse_output=False),
+    ColumnTransformer([("scaled", PublicBoundsScaler(), lambda X: [0])]),
+    ColumnTransformer([("n", Normalizer(), [0])], transformer_weights={"n": 2.0}),
+    SelectKBest(k=2),
+    FunctionTransformer(),
+    TargetEncoder(),
+    ColumnTransformer([("half", StandardScaler(), [0])], remainder="passthrough"),
+    make_pipeline(PublicBoundsScaler(), StandardScaler()),
+]
+
+
+@pytest.mark.parametrize("step", LEARNED)
+def test_learned_steps_void_the_guarantee_and_are_named(step):
+    data = labelled()
+    model = quietly(make_pipeline(step, clone(LOGISTIC)).fit, data.X, data.y)
+    found = re.search("StandardScaler|columns of|transformer_weights", repr(step) + named(step))
+    name = found[0] if found else type(step).__name__
+    with pytest.warns(PrivacyLeakWarning, match=name):
+        release = make_release(model)
+    assert release.guarantee.status == "none"
+    assert any(name in part for part in release.guarantee.not_covered)
+    assert name in release.guarantee._repr_html_()
+    assert release.columns is None
+    back = Release.from_json(release.to_json())
+    assert back == release
+    for rows in (data.X, pd.DataFrame(data.X)):
+        with pytest.raises(ValueError, match="learned from records"):
+            back.predict(rows)
+    behind = model[:-1].transform(data.X)
+    np.testing.assert_array_equal(back.to_estimator().predict(behind), model.predict(data.X))
+
+
+# ---- columns=.
+
+
+def test_columns_are_checked_before_any_record_is_looked_at():
+    """Of what is public alone: the rows here could not be read."""
+    X = pd.DataFrame({name: ["no number"] * 9 for name in ("age", "dose", "size")})
+    for columns, message in [
+        (StandardScaler(), "StandardScaler may"),
+        (make_pipeline(PublicBoundsScaler(), StandardScaler()), "StandardScaler may"),
+        (ColumnTransformer([("ages", StandardScaler(), [0])]), "ages \\(StandardScaler\\) may"),
+        (OneHotEncoder(), "OneHotEncoder may"),
+        (OneHotEncoder(categories=[[1]]), "OneHotEncoder may"),
+        (ColumnTransformer([("a", Normalizer(), lambda X: [0])]), "columns of a may"),
+        (SimpleImputer(), "SimpleImputer may"),
+        (Mine(), "learn nothing"),
+        (Pipe([("scaler", PublicBoundsScaler())]), "learn nothing"),
+        (PublicBoundsScaler, "got PublicBoundsScaler"),
+        ({"age": (0, 1)}, "got dict"),
+        (PublicBoundsScaler(1, 0), "lower must be smaller"),
+        (PublicBoundsScaler([0, 0], 1), "one for each of the 3 columns"),
+        (PublicBoundsScaler({"other": 0}, {"other": 1}), "'age'"),
+        (PublicColumns({"age": (1, 0)}), "age"),
+        (PublicColumns({"other": (0, 1)}), "other"),
+        (make_pipeline(PublicBoundsScaler(), PublicColumns({"age": (0, 1)})), "before all other"),
+        (ColumnTransformer([("no", PublicBoundsScaler(), ["other"])]), "other"),
+        (ColumnTransformer([("none", "drop", ["age"])]), "at least one feature"),
+        (PolynomialFeatures(100), "degree"),
+    ]:
+        outcome = checks.fit(clone(HAZARD).set_params(columns=columns), X, None, {})
+        assert isinstance(outcome.error, ValueError | TypeError)
+        with pytest.raises((ValueError, TypeError), match=message):
+            raise outcome.error
+        assert outcome.charges == []
+
+
+class Mine(PublicBoundsScaler):
+    """A subclass may do anything."""
+
+
+class Pipe(Pipeline):
+    pass
+
+
+def test_columns_are_cloned_and_kept_unfitted():
+    data, columns = raw_survival(), PublicColumns(RAW)
+    model = clone(HAZARD).set_params(columns=columns).fit(data.X, data.y)
+    assert model.columns is columns
+    assert not hasattr(columns, "n_features_in_")
+    other = clone(model)
+    assert other.columns is not columns
+    other.set_params(columns__drop=None)
+    assert (other.columns.drop, columns.drop) == (None, "first")
+    # What is asked later is read as it was in fit.
+    before = model.predict(data.X)
+    model.set_params(columns=None)
+    np.testing.assert_array_equal(model.predict(data.X), before)
+
+
+def test_columns_in_a_grid_search():
+    data = raw_survival()
+    grid = {"columns__drop": ["first", None], "columns__missing": ["error", "midpoint"]}
+    model = clone(HAZARD).set_params(columns=PublicColumns(RAW))
+    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(data.X, data.y)
+    assert search.best_estimator_.release_.columns is not None
+
+
+def test_arrays_are_read_in_the_order_of_the_frame_that_was_fitted():
+    data = raw_survival()
+    X = data.X[["seen", "ward", "age", "ill"]]
+    model = clone(HAZARD).set_params(columns=PublicColumns(RAW)).fit(X, data.y)
+    wanted = model.predict(X)
+    np.testing.assert_array_equal(model.predict(X.to_numpy(dtype=object)), wanted)
+    np.testing.assert_array_equal(model.release_.predict(data.X), wanted)
+    np.testing.assert_array_equal(model.release_.predict(X.to_numpy().tolist()), wanted)
+
+
+def test_polars_frames():
+    polars = pytest.importorskip("polars")
+    data = raw_survival()
+    X = polars.DataFrame({name: data.X[name].tolist() for name in data.X})
+    seeded = clone(HAZARD).set_params(columns=PublicColumns(RAW), random_state=3)
+    model = quietly(clone(seeded).fit, X, data.y)
+    same = quietly(clone(seeded).fit, data.X, data.y)
+    assert model.release_ == same.release_
+    wanted = same.predict(data.X)
+    np.testing.assert_array_equal(model.predict(X), wanted)
+    np.testing.assert_array_equal(model.release_.predict(X[X.columns[::-1]]), wanted)
+    with_gaps = X.with_columns(polars.lit(None).alias("ward"), polars.lit(None).alias("seen"))
+    assert np.isfinite(model.predict(with_gaps)).all()
+
+
+def test_a_stack_may_not_be_shrunk_towards_columns_that_were_read_otherwise():
+    data = raw_labelled()
+    stack = PrivateStackingClassifier(classes=[0, 1], n_partitions=2, columns=PublicColumns(RAW))
+    theirs = quietly(stack.fit, data.X, data.y).release_
+    again = clone(stack).set_params(prior=theirs, columns=theirs.transformer())
+    quietly(again.fit, data.X, data.y)
+    other = PublicColumns({**RAW, "age": (-0.5, 0.6)})
+    for columns, X in ((other, data.X), (None, np.zeros((47, theirs.n_features)))):
+        with pytest.raises(ValueError, match=r"columns=prior\.transformer"):
+            clone(stack).set_params(prior=theirs, columns=columns).fit(X, data.y)
+
+
+# ---- Steps in releases.
+
+
+def test_steps_that_were_changed_after_the_fit_are_noticed():
+    data = labelled()
+    model = quietly(make_pipeline(PublicBoundsScaler(), clone(LOGISTIC)).fit, data.X, data.y)
+    model[0].set_params(upper=2.0)
+    make_release(model)  # it learned nothing: that is what the pipeline predicts with, too
+    parts = ColumnTransformer([("imputed", SimpleImputer(), [0, 1, 2])])
+    model = quietly(make_pipeline(parts, clone(LOGISTIC)).fit, data.X, data.y)
+    model[0].set_params(imputed=Normalizer())
+    with pytest.warns(PrivacyLeakWarning, match="imputed"):
+        assert make_release(model).guarantee.status == "none"
+    parts = ColumnTransformer([("scaled", PublicBoundsScaler(), [0, 1, 2])])
+    model = quietly(make_pipeline(parts, clone(LOGISTIC)).fit, data.X, data.y)
+    model[0].set_params(scaled=PublicBoundsScaler(0.0, 9.0))
+    with pytest.raises(ValueError, match="as they were when it was fitted"):
+        make_release(model)
+
+
+@pytest.mark.parametrize("container", ["list", "pandas", "polars", "objects"])
+@pytest.mark.parametrize(
+    "columns",
+    [
+        PublicColumns({"k": {"categories": [1, 2, 2**60], "missing": "category"}}, drop=None),
+        PublicColumns({"k": {"bounds": [0, 3], "missing": "midpoint"}}),
+        Binarizer(threshold=1.5),
+        make_pipeline(PolynomialFeatures(3), Normalizer()),
+        ColumnTransformer([("n", Normalizer(), [0])], remainder="passthrough"),
+    ],
+    ids=lambda columns: type(columns).__name__,
+)
+def test_no_record_decides_how_others_are_read(columns, container):
+    """Whatever one cell holds, rows of others are what they were, or all is refused."""
+    kinds = {"list": lambda c: [[one] for one in c], "pandas": lambda c: pd.DataFrame({"k": c})}
+    kinds["objects"] = lambda c: np.array([[one] for one in c], dtype=object)
+    if container == "polars":
+        polars = pytest.importorskip("polars")
+        kinds["polars"] = lambda c: polars.DataFrame({"k": polars.Series(c, strict=False)})
+
+    def read(last):
+        return encoded(columns, kinds[container]([1, 2, 1, last]), 1, ["k"])
+
+    before, n_read = read(1), 0
+    for other in ("x", None, 2.5, 2**60, True, np.float32(0.1), 10.0**300):
+        try:
+            after = read(other)
+        except (ValueError, TypeError):
+            continue
+        n_read += 1
+        np.testing.assert_array_equal(after[:3], before[:3])
+    assert n_read > 0
+
+
+def nested(depth):
+    step = None
+    for _ in range(depth):
+        step = {"step": "Pipeline", "steps": [["a", step]]}
+    return step
+
+
+def leaf(name, **parameters):
+    return {"step": name, "parameters": parameters}
+
+
+def parts(*those):
+    return {"step": "ColumnTransformer", "verbose_names": True, "parts": list(those)}
+
+
+POWERS = leaf("PolynomialFeatures", degree=[20, 20], interaction_only=False, include_bias=False)
+WIDE = leaf("PolynomialFeatures", degree=20, interaction_only=False, include_bias=True)
+HUGE = 10**400
+CRAFTED = {
+    "no step": {},
+    "another step": leaf("StandardScaler"),
+    "no parameters": {"step": "Normalizer"},
+    "half of the parameters": leaf("PublicBoundsScaler", lower=0.0, upper=1.0),
+    "more parameters": leaf("Normalizer", norm="l2", copy=False),
+    "another norm": leaf("Normalizer", norm="l3"),
+    "a huge bound": leaf("PublicBoundsScaler", lower=-HUGE, upper=HUGE, missing="error"),
+    "a huge threshold": leaf("Binarizer", threshold=HUGE),
+    "no bounds": leaf("PublicBoundsScaler", lower=None, upper=None, missing="error"),
+    "a list as name": {"step": ["Normalizer"], "parameters": {}},
+    "no steps": {"step": "Pipeline", "steps": []},
+    "names alike": {"step": "Pipeline", "steps": [["a", None], ["a", leaf("Binarizer")]]},
+    "deep": nested(30),
+    "very deep": nested(300),
+    "many steps": {"step": "Pipeline", "steps": [["a", None]] * 3000},
+    "a high degree": leaf("PolynomialFeatures", degree=HUGE, interaction_only=0, include_bias=0),
+    "too wide": {"step": "Pipeline", "steps": [[f"{k}", WIDE] for k in range(3)]},
+    "too wide side by side": parts(*([f"{k}", WIDE, [0, 1, 2, 0, 1, 2]] for k in range(50))),
+    "no places": parts(["a", None, []]) | {"verbose_names": 1},
+    "places of no column": parts(["a", None, [7]]),
+    "half a place": parts(["a", None, [0.5]]),
+    "columns of another table": leaf(
+        "PublicColumns", columns=[{"name": "x", "bounds": [0, 1]}], missing="error", drop=None
+    ),
+    "a column twice": leaf(
+        "PublicColumns", columns=[{"name": "age", "bounds": [0, 1]}] * 3, missing="error", drop=None
+    ),
+    "a list": [1],
+    "a word": "Normalizer",
+    "true": True,
+}
+
+
+FIELDS = [
+    {"n_features_in": 10**9},
+    {"n_features_in": 10**7, "feature_names_in": None, "columns": leaf("Normalizer", norm="l2")},
+    {"estimator": []},
+    {"estimator": {}},
+    {"target_names": 3},
+    {"target_names": [3]},
+    {"made_with": None},
+    {"feature_names_in": ["age", "age", "size"], "columns": leaf("Normalizer", norm="l2")},
+    {"feature_names_in": {"age": 1}},
+]
+
+
+def test_crafted_columns_and_fields_are_refused_at_once():
+    data = frame()
+    content = json.loads(quietly(clone(HAZARD).fit, data.X, data.y).release_.to_json())
+    Release.from_json(json.dumps(content))
+    said = r"[Rr]elease|columns|bound|lower|norm|degree|threshold|feature_names_in"
+    for changes in (*({"columns": one} for one in CRAFTED.values()), *FIELDS):
+        with pytest.raises(ValueError, match=said):
+            Release.from_json(json.dumps(content | changes))
+
+
+def test_powers_of_powers_are_no_formula():
+    steps = {"step": "Pipeline", "steps": [[f"{k}", POWERS] for k in range(8)]}
+    values = {"coef": [[1.0]], "intercept": [0.0], "max_residual": 1.0}
+    release = Release(
+        "DPLogisticRegression", PrivacyGuarantee(1.0), {"classes": [0, 1]}, values, 1, columns=steps
+    )
+    with pytest.raises(ValueError, match="too long to be written"):
+        formula(release)
+    assert release.predict(np.array([[1.0]])).tolist() == [1]
+
+
+def second_by_name(name):
+    first = PublicBoundsScaler(-0.5, 0.5)
+    return make_pipeline(first, ColumnTransformer([("kept", "passthrough", [name])]))
+
+
+@pytest.mark.parametrize(
+    ("columns", "kept"),
+    [
+        (ColumnTransformer([("out", "drop", ["0"])], remainder="passthrough"), ["1", "2"]),
+        (ColumnTransformer([("in", PublicBoundsScaler(), ["2"])]), ["2"]),
+        (second_by_name("1"), ["1"]),
+        (second_by_name("0"), ["0"]),
+    ],
+)
+def test_columns_are_found_by_their_own_names_in_fit_and_later(columns, kept):
+    """Names that look like places, and parts that are left out."""
+    data = labelled()
+    X = pd.DataFrame(data.X, columns=["1", "0", "2"])
+    model = DPLogisticRegression(1e4, classes=[0, 1], columns=columns, random_state=0)
+    model = quietly(model.fit, X, data.y)
+    plain = DPLogisticRegression(1e4, classes=[0, 1], random_state=0)
+    rows = X[kept] * (2.0 if "kept" in repr(columns) else 1.0)
+    same = quietly(plain.fit, np.clip(rows, -1, 1).to_numpy(), data.y)
+    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-6)
+    back = Release.from_json(model.release_.to_json())
+    assert all(name in explain(back) for name in X)
+    np.testing.assert_array_equal(back.predict_proba(X), model.predict_proba(X))
+    np.testing.assert_allclose(model.predict_proba(X), same.predict_proba(rows.to_numpy()))
+    assert [name.split("__")[1].strip() for name in back.feature_names] == kept
+
+
+@pytest.mark.parametrize("step", [Binarizer(), PolynomialFeatures(2), PublicBoundsScaler()])
+def test_what_is_no_number_is_not_taken_for_one(step):
+    for cells in (
+        np.array(["2001-01-01", "NaT", "2002-01-01"], dtype="M8[ns]"),
+        np.array([1, 2, 3], dtype="m8[D]"),
+        np.array([1, 2, 3 + 1j]),
+        ["1", "2", "3"],
+        [1.0, 2.0, "3"],
+        [1.0, 2.0, None],
+    ):
+        X = pd.DataFrame({"k": cells})
+        for table in (X, X.to_numpy(), X.to_numpy().tolist()):
+            with pytest.raises((ValueError, TypeError)):
+                encoded(step, table, 1, ["k"])
+
+
+def test_two_columns_of_one_name_are_refused_before_any_charge():
+    """Where they are described; of others, some versions of scikit-learn take them."""
+    data = frame()
+    X = data.X.set_axis(["age", "age", "size"], axis=1)
+    for columns in (None, Normalizer()):
+        outcome = checks.fit(clone(HAZARD).set_params(columns=columns), X, data.y, {})
+        assert isinstance(outcome.error, ValueError) or columns is None
+        assert len(outcome.charges) == (outcome.error is None)
