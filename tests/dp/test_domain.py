@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from skdpsurv.dp import check_finite, clip_rows, clip_times, row_weights
+from skdpsurv.dp import clip_times
+from skdpsurv.dp.checks import clip_rows, row_weights
+from skdpsurv.dp.input_errors import check_finite
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 matrices = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 9)), elements=finite)

@@ -25,6 +25,7 @@ from skdpsurv.dp.noise import (
     round_to_lattice,
     to_lattice,
 )
+from skdpsurv.dp.selection import exponential_mechanism, permute_and_flip
 from tests.support.combinations import thinned
 
 LIMITS = Path(__file__).parents[2] / "docs" / "user_guide" / "limits.md"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.utils import check_array
 
-from skdpsurv.dp import call_without_data
+from skdpsurv.dp.input_errors import call_without_data
 
 
 class Talkative:

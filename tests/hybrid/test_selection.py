@@ -149,7 +149,7 @@ class TestChoice:
         for k in [1, 3, 10]:
             seen = []
 
-            def spy(value, scale, source):
+            def spy(value, scale, source, seen=seen):
                 seen.append(scale / 2**30)
                 return value
 

@@ -98,12 +98,16 @@ def test_a_class_without_weight(data):
         X, y, _ = data
         equal = clone(estimator).fit(X, y)
         weights = np.where(y == 1, -1.0, 1.0)
-        fitted = meta_estimator.fit_weighted(estimator, X, y, weights, signed, lambda: equal)
+        fitted = meta_estimator.fit_weighted(
+            estimator, X, y, weights, signed, lambda equal=equal: equal
+        )
         assert np.isfinite(coef(fitted)).all()
 
 
 def test_what_cannot_be_fitted_falls_back(data):
     X, y, _ = data
     equal = LogisticRegression().fit(X, y)
-    alone = meta_estimator.fit_weighted(equal, X[:1], y[:1], np.ones(1), False, lambda: equal)
+    alone = meta_estimator.fit_weighted(
+        equal, X[:1], y[:1], np.ones(1), False, lambda equal=equal: equal
+    )
     assert alone is equal

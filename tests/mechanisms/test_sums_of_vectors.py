@@ -9,7 +9,8 @@ import pytest
 from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.dp import clip_rows, random_source
+from skdpsurv.dp import random_source
+from skdpsurv.dp.checks import clip_rows
 from skdpsurv.mechanisms import sums as module
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.sums import MeanOfRows, SecondMoments

@@ -25,7 +25,6 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.priors.prior import sha256
 from skdpsurv.report import html_report, units
-from tests.support.estimators import logistic as perturbed
 from tests.support.estimators import search_of
 
 COEF = [1.2, -0.8, 0.5]

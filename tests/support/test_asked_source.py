@@ -7,7 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from skdpsurv.dp import lattice_laplace, noise, random_source
+from skdpsurv.dp import noise, random_source
+from skdpsurv.dp.noise import lattice_laplace
 from skdpsurv.mechanisms import sums
 from tests.support.asked_source import INSTEAD, AskedSource, asked_instead
 

@@ -16,13 +16,12 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import single_column
-from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp import checks
+from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check
 from skdpsurv.dp.plan import Plan
 from skdpsurv.release.raw_rows import headline
-from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.curves import table
+from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.released_curve import DisplayOptions, around, curves_of, times_argument
 from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
 

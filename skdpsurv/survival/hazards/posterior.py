@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.data.blocks import first
-from skdpsurv.dp import RandomSource, round_to_lattice
-from skdpsurv.dp import checks
+from skdpsurv.dp import RandomSource, checks
 from skdpsurv.dp.checks import Check
+from skdpsurv.dp.noise import round_to_lattice
 from skdpsurv.dp.plan import Distances, Known, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Cost, cost_of
 from skdpsurv.dp.references import reference
