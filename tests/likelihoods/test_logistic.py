@@ -10,7 +10,14 @@ from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.likelihoods.linear import LinearBlock, Logistic, margin_threshold, probability
+from skdpsurv.likelihoods.linear import (
+    LinearBlock,
+    Logistic,
+    log_odds,
+    log_odds_slope,
+    margin_threshold,
+    probability,
+)
 from skdpsurv.mechanisms.newton import Certificate, Objective, certificate, minimize
 
 R = 1.7
@@ -151,8 +158,19 @@ class TestConstants:
         assert np.trace(hessian) == pytest.approx(likelihood.constants.hessian_trace)
         assert np.linalg.matrix_rank(hessian) == likelihood.constants.hessian_rank == 1
 
-    def test_number_of_parameters(self):
+    def test_without_bounds_of_ones_own(self):
+        constants = Logistic(7).constants
+        assert (constants.gradient_sensitivity, constants.hessian_trace) == (2.0, 0.25)
         assert Logistic(7).n_params == 7
+
+
+def test_slope_of_log_odds_is_its_mean_derivative():
+    """E Z g(Z) = E g'(Z) of a standard normal Z (Stein), by a fine grid."""
+    z = np.linspace(-9.0, 9.0, 20_001)
+    density = np.exp(-0.5 * z**2) / math.sqrt(2.0 * math.pi) * (z[1] - z[0])
+    for cap in (0.5, 0.8, 1.0):
+        exact = float(density @ (z * log_odds(z, cap)))
+        assert log_odds_slope(cap) == pytest.approx(exact, rel=0.02)
 
 
 @pytest.mark.parametrize("kappa", [0.5, 20.0])

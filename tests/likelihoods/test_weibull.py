@@ -12,6 +12,8 @@ from scipy import stats
 
 from skdpsurv.likelihoods.weibull import (
     SHAPE_RANGE,
+    before_residual,
+    efficient_score,
     maximum_likelihood,
     maximum_likelihood_with_before,
     mean_log_likelihood,
@@ -312,3 +314,19 @@ class TestEventsBefore:
             assert np.all(np.diff(scores, axis=0) <= 0.0)
             falls += np.count_nonzero(np.diff(scores[:5], axis=0))
         assert falls > 1000
+
+    def test_the_least_shape_is_taken_only_where_the_score_is_negative_there(self):
+        x = np.linspace(-2.0, -0.1, 10)
+        shape, _ = maximum_likelihood_with_before(x, np.ones(10), 1, 3.0, MAX_SHAPE)
+        for least in (shape / 1.0005, shape * 1.0005):
+            found, _ = maximum_likelihood_with_before(x, np.ones(10), 1, 3.0, least / SHAPE_RANGE)
+            assert found == pytest.approx(max(shape, least), rel=1e-9)
+
+    def test_the_efficient_score_of_an_event_before(self):
+        x, mean = np.array([-3.0, -1.0, 0.0]), -0.8
+        event, censored = efficient_score(x, 1.5, -0.5, -1.2, 2.0, weighted_mean=mean)
+        hazard = np.minimum(np.exp(1.5 * (x + 0.5)), 2.0)
+        assert event[0] == pytest.approx(before_residual(hazard[0]) * (x[0] - mean))
+        expected = -hazard * (x - mean)
+        assert event[1:] == pytest.approx((x - mean + 1 / 1.5 + expected)[1:])
+        assert censored == pytest.approx(expected * [0.5, 1.0, 1.0])
