@@ -289,16 +289,16 @@ class TestEventsBefore:
         other = maximum_likelihood_with_before(x, event * weights, 7, 3.0, MAX_SHAPE, weights)
         assert one == pytest.approx(other, rel=1e-10)
 
-    @pytest.mark.parametrize("max_shape", [1e-3, 1.0, 1e3])
-    @pytest.mark.parametrize("n_before", [1, 10**6])
     @pytest.mark.parametrize("seed", range(4))
-    def test_awkward_data_end_within_the_bounds(self, seed, n_before, max_shape):
+    def test_awkward_data_end_within_the_bounds(self, seed):
         rng = np.random.default_rng(seed)
         x = rng.choice([-6.0, -1e-9, 0.0, -1.0], size=int(rng.integers(1, 8)))
         event = rng.random(x.size) < 0.4
-        shape, log_scale = maximum_likelihood_with_before(x, event, n_before, 6.0, max_shape)
-        assert SHAPE_RANGE * max_shape * (1 - 1e-12) <= shape <= max_shape
-        assert np.isfinite(log_scale)
+        for n_before in (1, 10**6):
+            for most in (1e-3, 1.0, 1e3):
+                shape, log_scale = maximum_likelihood_with_before(x, event, n_before, 6.0, most)
+                assert SHAPE_RANGE * most * (1 - 1e-12) <= shape <= most
+                assert np.isfinite(log_scale)
 
     def test_the_score_falls_with_the_mean_to_the_last_bit(self):
         rng = np.random.default_rng(19)
