@@ -303,10 +303,15 @@ def test_loss_at_zero_is_that_of_the_worst_record(name):
         baseline = np.array([2.0, -1.0, 0.0, 0.0, 0.0])
         within = float(np.abs(likelihood.basis @ baseline[:N_BASIS]).max())
         assert likelihood.losses(baseline, block).max() <= likelihood.loss_within(within)
+    if LINKS[name].bounded_slope:
+        free, high = hazards(name, None), np.array([20.0, 0.0, 0.0, 0.0, 0.0])
+        within = float(np.abs(free.basis @ high[:N_BASIS]).max())
+        assert free.losses(high, block).max() <= free.loss_within(within)
 
 
 def test_large_blocks_are_cut():
     """And give what their pieces give, so that no sum is longer than the theorem supposes."""
+    assert LARGEST_BLOCK == 2**16
     n = LARGEST_BLOCK + 1000
     rng = np.random.default_rng(0)
     for likelihood, block in (

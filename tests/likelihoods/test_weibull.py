@@ -12,6 +12,8 @@ from scipy import stats
 
 from skdpsurv.likelihoods.weibull import (
     SHAPE_RANGE,
+    before_residual,
+    efficient_score,
     maximum_likelihood,
     maximum_likelihood_with_before,
     mean_log_likelihood,
@@ -287,16 +289,16 @@ class TestEventsBefore:
         other = maximum_likelihood_with_before(x, event * weights, 7, 3.0, MAX_SHAPE, weights)
         assert one == pytest.approx(other, rel=1e-10)
 
-    @pytest.mark.parametrize("max_shape", [1e-3, 1.0, 1e3])
-    @pytest.mark.parametrize("n_before", [1, 10**6])
     @pytest.mark.parametrize("seed", range(4))
-    def test_awkward_data_end_within_the_bounds(self, seed, n_before, max_shape):
+    def test_awkward_data_end_within_the_bounds(self, seed):
         rng = np.random.default_rng(seed)
         x = rng.choice([-6.0, -1e-9, 0.0, -1.0], size=int(rng.integers(1, 8)))
         event = rng.random(x.size) < 0.4
-        shape, log_scale = maximum_likelihood_with_before(x, event, n_before, 6.0, max_shape)
-        assert SHAPE_RANGE * max_shape * (1 - 1e-12) <= shape <= max_shape
-        assert np.isfinite(log_scale)
+        for n_before in (1, 10**6):
+            for most in (1e-3, 1.0, 1e3):
+                shape, log_scale = maximum_likelihood_with_before(x, event, n_before, 6.0, most)
+                assert SHAPE_RANGE * most * (1 - 1e-12) <= shape <= most
+                assert np.isfinite(log_scale)
 
     def test_the_score_falls_with_the_mean_to_the_last_bit(self):
         rng = np.random.default_rng(19)
@@ -312,3 +314,19 @@ class TestEventsBefore:
             assert np.all(np.diff(scores, axis=0) <= 0.0)
             falls += np.count_nonzero(np.diff(scores[:5], axis=0))
         assert falls > 1000
+
+    def test_the_least_shape_is_taken_only_where_the_score_is_negative_there(self):
+        x = np.linspace(-2.0, -0.1, 10)
+        shape, _ = maximum_likelihood_with_before(x, np.ones(10), 1, 3.0, MAX_SHAPE)
+        for least in (shape / 1.0005, shape * 1.0005):
+            found, _ = maximum_likelihood_with_before(x, np.ones(10), 1, 3.0, least / SHAPE_RANGE)
+            assert found == pytest.approx(max(shape, least), rel=1e-9)
+
+    def test_the_efficient_score_of_an_event_before(self):
+        x, mean = np.array([-3.0, -1.0, 0.0]), -0.8
+        event, censored = efficient_score(x, 1.5, -0.5, -1.2, 2.0, weighted_mean=mean)
+        hazard = np.minimum(np.exp(1.5 * (x + 0.5)), 2.0)
+        assert event[0] == pytest.approx(before_residual(hazard[0]) * (x[0] - mean))
+        expected = -hazard * (x - mean)
+        assert event[1:] == pytest.approx((x - mean + 1 / 1.5 + expected)[1:])
+        assert censored == pytest.approx(expected * [0.5, 1.0, 1.0])
