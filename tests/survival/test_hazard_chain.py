@@ -83,7 +83,7 @@ class TestRefusals:
             ({"sampler": "mala"}, "delta must be 0 .* sampler='mala'"),
             ({"n_epochs": 29}, "n_epochs must be at least 30"),
             ({"inference_share": 0.2}, "inference_share must be 0"),
-            ({"pilot_share": 0.5, "recalibration_share": 0.5}, "must leave something"),
+            ({"pilot_share": 0.5, "recalibration_share": 0.5}, "must sum to less than 1"),
             ({"max_cumulative_hazard": None, "link": "cloglog"}, "max_cumulative_hazard must be"),
         ]:
             ledger = PrivacyAccountant(epsilon=5.0, delta=1e-6)

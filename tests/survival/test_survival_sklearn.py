@@ -38,8 +38,8 @@ def test_scores_are_mean_log_likelihoods_of_the_folds(data):
     ):
         scores = cross_val_score(model(), *args, cv=folds, error_score="raise")
         np.testing.assert_allclose(scores, expected)
-    one = model().set_fit_request(event_observed=True).set_score_request(event_observed=True)
     with sklearn.config_context(enable_metadata_routing=True):
+        one = model().set_fit_request(event_observed=True).set_score_request(event_observed=True)
         scores = cross_val_score(one, y["time"], cv=folds, params={"event_observed": y["event"]})
     np.testing.assert_allclose(scores, expected)
 
