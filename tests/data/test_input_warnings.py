@@ -173,11 +173,7 @@ def test_epsilons_that_hardly_limit_anything_are_asked_about(epsilon, number):
 
 @pytest.mark.parametrize(
     ("delta", "said"),
-    [
-        (1e-8, None),
-        (1e-4, "above 1/n^2 = 1.1e-07"),
-        (1.0 / 3000, "at or above 1/n = 0.00033: a program that publishes one whole record"),
-    ],
+    [(1e-8, None), (1e-4, "above 1/n^2 = 1.1e-07"), (1.0 / 3000, "at or above 1/n = 0.00033")],
 )
 def test_deltas_are_measured_by_the_number_of_people(delta, said):
     found = classified(3000, delta=delta, method="noisy_gd")

@@ -140,7 +140,7 @@ def test_longer_vectors_have_no_law():
 
 def test_second_moments_of_as_many_features_as_there_may_be_are_within_the_theorem():
     width = MOST_FEATURES + 1
-    assert 10**5 < SecondMoments(100, width, 1.0).law(1.0).dimension <= MOST_COORDINATES
+    assert 10**5 < SecondMoments(100, width, 1.0).distribution(1.0).dimension <= MOST_COORDINATES
 
 
 @pytest.mark.parametrize(("setting", "most"), thinned(PROTECTED, [1, 4, 9]))

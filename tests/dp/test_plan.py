@@ -237,7 +237,7 @@ class TestRandomlyMany:
         plan = Plan(self.tries(Concentrated(math.sqrt(2.0 * rho) * (1.0 - 1e-9))), 1.0, 1e-6)
         assert plan.cost.rho is None
         assert plan.delta == 1e-6
-        np.testing.assert_allclose(plan.renyi, search_curve(rho, self.COUNT), rtol=1e-6)
+        np.testing.assert_allclose(plan.cost.renyi, search_curve(rho, self.COUNT), rtol=1e-6)
         with pytest.raises(ValueError, match="no more than"):
             Plan(self.tries(Concentrated(math.sqrt(2.0 * rho) * (1.0 + 1e-9))), 1.0, 1e-6)
 
