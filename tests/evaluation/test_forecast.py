@@ -38,7 +38,6 @@ from skdpsurv.evaluation.forecast_records import (
     columns_within,
     plain_columns,
 )
-from skdpsurv.evaluation.forecast_result import AccuracyForecast
 from skdpsurv.published import PublishedLogisticRegression
 from skdpsurv.reference import fit_cox
 from skdpsurv.survival.concordance import concordance_index
@@ -289,21 +288,6 @@ def test_what_comes_out_can_be_read_and_kept():
         forecast.smallest_epsilon(2.0)
 
 
-def test_figures():
-    pytest.importorskip("matplotlib")
-    from matplotlib.figure import Figure
-
-    model = DPDiscreteTimeSurvival(max_time=1.0, inference_share=0.2)
-    forecast = forecast_accuracy(model, 5000, n_columns=3, epsilons=[1.0, 3.0], **QUICK)
-    axes = forecast.plot()
-    assert len(axes) == 3
-    assert "C-index" in axes[0].get_ylabel()
-    assert [tick.get_text() for tick in axes[0].get_xticklabels()] == ["1", "3"]
-    ax = Figure().subplots()
-    assert forecast.plot(ax) is ax
-    assert len(forecast_accuracy("km", 300, **QUICK).plot()) == 2
-
-
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -365,13 +349,6 @@ def test_what_breaks_a_rule_is_refused(options, error, message):
         forecast_accuracy(**{**asked, **options})
 
 
-def test_progress_is_shown_if_asked_for(capsys):
-    forecast_accuracy("km", 100, epsilons=[1.0], n_repeats=2, verbose=1)
-    assert "Simulating studies" in capsys.readouterr().err
-    forecast_accuracy("km", 100, epsilons=[1.0], n_repeats=2)
-    assert capsys.readouterr().err == ""
-
-
 HAZARD, ODDS = DPDiscreteTimeSurvival(max_time=1.0), DPLogisticRegression(classes=[0, 1])
 
 
@@ -400,9 +377,8 @@ class TestGainOfDelta:
         said = gain_of_delta(HAZARD, 5000, 30, [0.3, 1.0, 3.0])
         assert re.search(r"would be 0\.\d\d \(epsilon 0\.3\), 0\.\d\d \(epsilon 1\) of what", said)
 
-    @pytest.mark.parametrize(
-        ("model", "n_features"),
-        [
+    def test_nothing_is_said_where_nothing_is_gained(self):
+        for model, n_features in [
             (HAZARD, 5),
             (ODDS, 5),
             (clone(HAZARD).set_params(delta=1e-9), 60),
@@ -411,18 +387,18 @@ class TestGainOfDelta:
             (PublishedLogisticRegression(classes=[0, 1]), 60),
             (DPLogisticRegression(), 60),
             (DPKaplanMeierFitter(max_time=1.0), 60),
-        ],
-    )
-    def test_nothing_is_said_where_nothing_is_gained(self, model, n_features):
-        before = dict(vars(model))
-        assert gain_of_delta(model, 5000, n_features, [1.0]) == ""
-        assert vars(model) == before
+        ]:
+            before = dict(vars(model))
+            assert gain_of_delta(model, 5000, n_features, [1.0]) == ""
+            assert vars(model) == before
 
-    @pytest.mark.parametrize("n", [20, 99, 100, 999, 1000, 2237, 5000, 54321])
-    def test_a_fit_would_not_ask_about_the_delta(self, n):
-        delta = float(re.search("delta=(.*), which", gain_of_delta(ODDS, n, 1000, [0.5])).group(1))
-        assert delta_warnings(delta, True, n) == []
-        assert delta > 0.4 / n**2
+    def test_a_fit_would_not_ask_about_the_delta(self):
+        for n in [20, 99, 100, 999, 1000, 2237, 5000, 54321]:
+            delta = float(
+                re.search("delta=(.*), which", gain_of_delta(ODDS, n, 1000, [0.5])).group(1)
+            )
+            assert delta_warnings(delta, True, n) == []
+            assert delta > 0.4 / n**2
 
     def test_a_forecast_says_it(self):
         wide = forecast_accuracy(HAZARD, 300, n_columns=50, epsilons=[1.0], **QUICK)
@@ -430,17 +406,3 @@ class TestGainOfDelta:
         assert wide.advice in repr(wide)
         narrow = forecast_accuracy(HAZARD, 300, n_columns=3, epsilons=[1.0], **QUICK)
         assert "delta" not in narrow.advice
-
-
-@pytest.mark.parametrize(
-    ("finite", "said"),
-    [((0.9, 0.0, 0.7), "finite from epsilon 3 on: 70%"), ((0.9, 0.6, 0.2), "20% of them are")],
-)
-def test_advice_is_about_intervals_where_they_are_asked_for(finite, said):
-    table = pd.DataFrame(
-        {"loss": 0.0, "loss_high": 0.0, "finite_intervals": [*finite, 1.0]},
-        index=[0.3, 1.0, 3.0, np.inf],
-    )
-    assert said in AccuracyForecast(table, "c_index", {}).advice
-    without = AccuracyForecast(table.drop(columns="finite_intervals"), "c_index", {})
-    assert "intervals" not in without.advice

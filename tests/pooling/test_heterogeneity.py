@@ -79,9 +79,8 @@ def test_one_round_is_best():
     assert (np.diff(error) > 0).all()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error"),
-    [
+def test_bad_plans():
+    for arguments, error in [
         (([], 1.0, 2), ValueError),
         ((100, 1.0, 2), ValueError),
         (([0], 1.0, 2), ValueError),
@@ -89,13 +88,11 @@ def test_one_round_is_best():
         (([10], 0.0, 2), ValueError),
         (([10], np.inf, 2), ValueError),
         (([10], 1.0, 0), ValueError),
-    ],
-)
-def test_bad_plans(arguments, error):
-    with pytest.raises(error):
-        plan_rounds(*arguments)
-    with pytest.raises(ValueError, match="most_rounds"):
-        plan_rounds([10], 1.0, 1, most_rounds=0)
+    ]:
+        with pytest.raises(error):
+            plan_rounds(*arguments)
+        with pytest.raises(ValueError, match="most_rounds"):
+            plan_rounds([10], 1.0, 1, most_rounds=0)
 
 
 @pytest.fixture

@@ -287,9 +287,8 @@ def test_nobody_counts_twice():
             pool_releases(others)
 
 
-@pytest.mark.parametrize(
-    ("releases", "error", "match"),
-    [
+def test_bad_input():
+    for releases, error, match in [
         (site(), TypeError, "releases must be a list of two or more"),
         ({"a": site()}, TypeError, "releases must be a list"),
         (3, TypeError, "releases must be a list"),
@@ -335,20 +334,16 @@ def test_nobody_counts_twice():
             "releases must have standard errors .* inference_share=0.2",
         ),
         ([site(), site(1, cov=np.ones((4, 4)))], ValueError, "covariance has an inverse"),
-    ],
-)
-def test_bad_input(releases, error, match):
-    with pytest.raises(error, match=match):
-        pool_releases(releases)
+    ]:
+        with pytest.raises(error, match=match):
+            pool_releases(releases)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("max_time", 2.0), ("n_intervals", 10), ("n_knots", 3), ("link", "probit")]
-)
-def test_models_must_be_the_same(name, value):
-    other = site(1, parameters=PARAMETERS | {name: value})
-    with pytest.raises(ValueError, match=f"releases must have the same {name}: state it"):
-        pool_releases([site(), other])
+def test_models_must_be_the_same():
+    for name, value in [("max_time", 2.0), ("n_intervals", 10), ("n_knots", 3), ("link", "probit")]:
+        other = site(1, parameters=PARAMETERS | {name: value})
+        with pytest.raises(ValueError, match=f"releases must have the same {name}: state it"):
+            pool_releases([site(), other])
 
 
 def test_bad_options():
