@@ -278,7 +278,7 @@ class TestRefusals:
     def test_of_estimators_that_need_all_records(self, frame):
         cut = dd.from_pandas(frame, npartitions=2)
         model = PrivateSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [1.0, 2.0]})
-        with pytest.raises(TypeError, match="takes no collections of Dask"):
+        with pytest.raises(TypeError, match="takes no Dask collections"):
             model.fit(cut[NAMES], cut["ill"])
 
 

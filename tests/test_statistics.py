@@ -180,5 +180,5 @@ class TestComparisons:
         nothing = compare_percentiles(late, other)
         assert nothing["estimate"].isna().all()
         assert nothing.loc["ratio"].tolist()[1:] == [0.0, math.inf]
-        with pytest.raises(TypeError, match="distributions of this package"):
+        with pytest.raises(TypeError, match="fitted distributions"):
             compare_percentiles(late, 3.0)

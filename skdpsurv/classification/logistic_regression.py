@@ -22,7 +22,7 @@ from skdpsurv.dp.privacy_cost import Price, as_laplace, remaining_budget, split_
 from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.linear import log_odds_slope
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
-from skdpsurv.priors import Evidence, Prior, Terms
+from skdpsurv.priors import Evidence, Prior, Terms, is_prior
 from skdpsurv.release import Release
 
 #: Least n times epsilon for a table of margins and second moments: below, they are mostly noise.
@@ -217,6 +217,7 @@ class DPLogisticRegression(LogisticModel):
         "delta": number_in(0.0, 1.0, closed="left"),
         "method": word_or(Perturbation, "auto", *NAMES),
         "inference_share": number_in(0.0, 1.0, closed="left"),
+        "prior": is_prior,
     }
 
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {

@@ -34,7 +34,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES
 from skdpsurv.likelihoods.linear import probability
-from skdpsurv.priors import Promises, is_prior
+from skdpsurv.priors import Promises
 from skdpsurv.regression.tabular import LinearEstimator, UnprotectedScore
 from skdpsurv.release import Release, released_array
 
@@ -121,9 +121,7 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
     _rules: ClassVar[dict[str, Check]] = {
         "alpha": auto_or(zero_or(positive())),
         "fit_intercept": boolean,
-        "intercept_scaling": positive(),
         "classes": custom(stated_classes),
-        "prior": is_prior,
     }
 
     classes: ArrayLike | None

@@ -16,13 +16,13 @@ from skdpsurv.classification.logistic_measurements import Coefficients, GroupFit
 from skdpsurv.classification.private_classifier import n_outputs
 from skdpsurv.classification.stack_plan import COMBINERS, FeaturePartition, Groups, LogisticCombiner
 from skdpsurv.data.feature import require_same_units
-from skdpsurv.dp.checks import Check, integer, one_of, optional, word_or
+from skdpsurv.dp.checks import Check, integer, one_of, optional, positive, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import split_gaussian
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms.perturbation import NAMES
-from skdpsurv.priors import Promises, check_same_features
+from skdpsurv.priors import Promises, check_same_features, is_prior
 from skdpsurv.release import Release, released_array
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class StackingModel(private_classifier.PrivateClassifier):
         "partition": word_or(FeaturePartition, "features", "samples"),
         "n_partitions": optional(integer()),
         "combiner": word_or(LogisticCombiner, *COMBINERS),
+        "intercept_scaling": positive(),
+        "prior": is_prior,
     }
     _beyond_constructor = ("feature_groups_", "weights_")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
@@ -13,6 +13,7 @@ from skdpsurv.classification.private_classifier import LabelledShape, LogisticMo
 from skdpsurv.classification.stack_plan import FeaturePartition, LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.checks import Check, positive
 from skdpsurv.dp.plan import Plan
 from skdpsurv.mechanisms.perturbation import NAMES
 from skdpsurv.release import Release
@@ -63,6 +64,8 @@ class PublishedLogisticRegression(LogisticModel):
     max_residual = 1.0
     prior = None
     inference_share = 0.0
+
+    _rules: ClassVar[dict[str, Check]] = {"intercept_scaling": positive()}
 
     def __init__(
         self,

@@ -29,6 +29,12 @@ def test_chacha_is_the_published_cipher():
     )
 
 
+def test_every_bit_of_the_key_matters():
+    key = 0x0123456789ABCDEF << 100
+    streams = {tuple(ChaCha(key=key ^ (1 << bit)).random_raw(2).tolist()) for bit in range(256)}
+    assert len(streams) == 256
+
+
 def test_entropy_sources_differ_and_are_not_seeded():
     first, second = random_source(None), random_source(None)
     assert not first.seeded

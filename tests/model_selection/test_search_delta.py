@@ -90,12 +90,13 @@ class TestPrice:
     def test_a_price_that_is_not_met_is_refused(self, wide, monkeypatch):
         """Should an estimator ever promise less than it was given to spend."""
         from skdpsurv.dp import privacy_cost
-        from skdpsurv.model_selection import strategies
+
+        honest = privacy_cost.spend_of
 
         def generous(rho, delta):
-            return privacy_cost.Spend(2.0 * privacy_cost.spend_of(rho, delta).epsilon, delta)
+            return privacy_cost.Spend(2.0 * honest(rho, delta).epsilon, delta)
 
-        monkeypatch.setattr(strategies, "spend_of", generous)
+        monkeypatch.setattr(privacy_cost, "spend_of", generous)
         with pytest.raises(ValueError, match="at the price that it is given"):
             search().fit(*wide)
 

@@ -21,7 +21,6 @@ from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.hazards import discrete_time
 from skdpsurv.survival.weibull import counts as weibull_counts
-from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
 from tests.support.planted_noise import HALF, NONE, Place, less_noise
 from tests.support.registry import PROTECTED
@@ -183,7 +182,7 @@ def test_what_is_released_as_it_is_does_not_follow(monkeypatch):
 
 
 def test_prices_that_add_up_to_more_than_epsilon_are_refuted(monkeypatch):
-    monkeypatch.setattr(discrete_time, "remaining_budget", lambda whole, *spent: whole)
+    monkeypatch.setattr(discrete_time.cost, "remaining_budget", lambda whole, *spent: whole)
     # A plan that costs too much cannot be made: let it.
     monkeypatch.setattr(Cost, "within", lambda *arguments: True)
     case = CASES["hazard"]
@@ -210,7 +209,7 @@ def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
         def up_to(self, node):
             return 2 * super().up_to(node)
 
-    monkeypatch.setattr(weibull_plan, "ReleasedMeanLevels", Doubled)
+    monkeypatch.setattr(weibull_counts, "ReleasedMeanLevels", Doubled)
     case = CASES["Weibull"]
     results = [audited(case, made) for made in case.made()]
     assert any("ladder" in said for result in results for said in result.refuted)
