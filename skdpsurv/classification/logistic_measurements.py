@@ -39,9 +39,8 @@ from scipy import optimize, special
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
-from skdpsurv.dp import clip_rows, row_weights
+from skdpsurv.dp import clip_rows, privacy_cost, row_weights
 from skdpsurv.dp.plan import GAUSSIAN, Known, NoisySum
-from skdpsurv.dp import privacy_cost
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, log_odds, log_odds_slope

@@ -31,8 +31,7 @@ from skdpsurv.classification.logistic_measurements import (
 )
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.data.shape import column_index
-from skdpsurv.dp import RandomSource
-from skdpsurv.dp import checks
+from skdpsurv.dp import RandomSource, checks
 from skdpsurv.dp.plan import Disjoint, Distances, Known, Node
 from skdpsurv.dp.privacy_cost import Cost, disjoint_cost
 from skdpsurv.dp.references import reference

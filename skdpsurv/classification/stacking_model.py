@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.classification import budgets, stack_plan
+from skdpsurv.classification import budgets, private_classifier, stack_plan
 from skdpsurv.classification.logistic_measurements import Coefficients, GroupFit
-from skdpsurv.classification import private_classifier
 from skdpsurv.classification.private_classifier import n_outputs
 from skdpsurv.classification.stack_plan import COMBINERS, FeaturePartition, Groups, LogisticCombiner
 from skdpsurv.data.feature import require_same_units

@@ -15,8 +15,7 @@ from skdpsurv.base import PrivateEstimator, Published
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
 from skdpsurv.data.target import event_and_time
-from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp import checks
+from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
 from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.plan import Known, Mechanism, Plan, Sequential

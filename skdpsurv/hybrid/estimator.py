@@ -19,10 +19,9 @@ from skdpsurv.dp import PrivacyAccountant, call_without_data, suppressed_float_e
 from skdpsurv.dp.checks import Check, choice, integer, number_in, optional, unchecked, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.hybrid import hybrid_records, meta_estimator
 from skdpsurv.hybrid.hybrid_measurements import Fit, over
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
-from skdpsurv.hybrid import hybrid_records
-from skdpsurv.hybrid import meta_estimator
 from skdpsurv.hybrid.selection import SubsetSelection
 from skdpsurv.release import Release
 

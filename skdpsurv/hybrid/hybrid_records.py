@@ -27,8 +27,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.data.cells import LARGEST_FLOAT
 from skdpsurv.data.shape import column_index
-from skdpsurv.dp import check_finite, refuse_masked
-from skdpsurv.dp import input_errors
+from skdpsurv.dp import check_finite, input_errors, refuse_masked
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 

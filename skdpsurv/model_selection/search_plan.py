@@ -16,9 +16,9 @@ from sklearn.base import clone
 from skdpsurv.data.blocks import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import RandomSource, suppressed_float_errors, suppressed_warnings, uniform_below
+from skdpsurv.dp import plan as plans
 from skdpsurv.dp.guarantee import weakest_status
 from skdpsurv.dp.input_errors import call_or_none
-from skdpsurv.dp import plan as plans
 from skdpsurv.dp.privacy_cost import Concentrated, Price, Spend, epsilon_or_mu
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, IndexArray, IntArray

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from skdpsurv.dp import RandomSource
-from skdpsurv.dp.checks import Check, Parameters, number_in, optional
 from skdpsurv.dp import privacy_cost as cost
-from skdpsurv.dp.privacy_cost import Price, run_rho
+from skdpsurv.dp.checks import Check, Parameters, number_in, optional
+from skdpsurv.dp.privacy_cost import Price, run_rho, spend_of
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.dp.types import IndexArray
 
@@ -121,7 +121,7 @@ class Strategy:
     @property
     def run_spend(self) -> cost.Spend:
         """Privacy parameters of each candidate."""
-        return cost.spend_of(self.rho, self.delta) if self.rho else cost.Spend(self.run_epsilon)
+        return spend_of(self.rho, self.delta) if self.rho else cost.Spend(self.run_epsilon)
 
     @property
     def price(self) -> Price:
@@ -241,9 +241,7 @@ class SearchBudget:
             return None
         if strategy.rho:
             rho = self.refit_rho
-            return Share(
-                cost.spend_of(rho, self.delta), cost.gaussian_price(rho), {"rho_refit": rho}
-            )
+            return Share(spend_of(rho, self.delta), cost.gaussian_price(rho), {"rho_refit": rho})
         epsilon = self.refit_epsilon
         return Share(cost.Spend(epsilon), epsilon, {"epsilon_refit": epsilon})
 

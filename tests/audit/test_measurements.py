@@ -30,7 +30,6 @@ from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.search_plan import LeastLoss
 from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.weibull import counts as weibull_counts
-from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.dp.test_plan import RECORDS, count
 from tests.support.planted_defects import NoisySum
 from tests.support.registry import PROTECTED
@@ -171,7 +170,7 @@ def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
         def up_to(self, node):
             return 2 * super().up_to(node)
 
-    monkeypatch.setattr(weibull_plan, "ReleasedMeanLevels", Doubled)
+    monkeypatch.setattr(weibull_counts, "ReleasedMeanLevels", Doubled)
     assert "ladder, rungs: 2 of 1" in refuted(audited("Weibull"))
 
 

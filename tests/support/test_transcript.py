@@ -23,7 +23,6 @@ from skdpsurv.published import PublishedWeibullFitter
 from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.hazards import discrete_time
 from skdpsurv.survival.weibull import counts as weibull_counts
-from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
 from tests.support.combinations import thinned
 from tests.support.planted_defects import no_lattice_noise, sixth_of_the_lattice_noise
@@ -214,7 +213,7 @@ def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
         def up_to(self, node):
             return 2 * super().up_to(node)
 
-    monkeypatch.setattr(weibull_plan, "ReleasedMeanLevels", Doubled)
+    monkeypatch.setattr(weibull_counts, "ReleasedMeanLevels", Doubled)
     case = CASES["Weibull"]
     results = [audited(case, made) for made in case.made()]
     assert any("ladder" in said for result in results for said in result.refuted)

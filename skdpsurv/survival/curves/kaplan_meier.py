@@ -16,13 +16,11 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import single_column
-from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp import checks
-from skdpsurv.dp.checks import Check
+from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.plan import Plan
 from skdpsurv.release.raw_rows import headline
-from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.curves import table
+from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.released_curve import DisplayOptions, around, curves_of, times_argument
 from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
 
@@ -43,7 +41,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
     groups: Sequence[Any] | None
     max_time: float | None
 
-    _rules: ClassVar[dict[str, Check]] = {
+    _rules: ClassVar[dict[str, checks.Check]] = {
         "epsilon": table.IS_EPSILON,
         "max_time": checks.horizon(checks.number_in(1e-150, 1e150)),
         "n_intervals": checks.auto_or(checks.integer(1, table.LARGEST_TABLE // 2)),

@@ -19,9 +19,7 @@ from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import short_horizon
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import event_and_time, no_events, paired
-from skdpsurv.dp import check_unclipped
-from skdpsurv.dp import checks
-from skdpsurv.dp.checks import Check
+from skdpsurv.dp import check_unclipped, checks
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES, half_width
@@ -249,7 +247,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
     data_norm: float | str
     alpha: float
 
-    _rules: ClassVar[dict[str, Check]] = {
+    _rules: ClassVar[dict[str, checks.Check]] = {
         "max_time": checks.horizon(checks.positive()),
         "n_intervals": checks.integer(at_most=MOST_INTERVALS),
         "n_knots": checks.integer(),

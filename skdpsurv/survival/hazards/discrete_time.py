@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 from skdpsurv.base import Weakness
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
 from skdpsurv.dp.plan import Node, Plan, Sequential
-from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.references import REAL_ARITHMETIC
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta

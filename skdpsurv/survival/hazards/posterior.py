@@ -15,9 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.data.blocks import first
-from skdpsurv.dp import RandomSource, round_to_lattice
-from skdpsurv.dp import checks
-from skdpsurv.dp.checks import Check
+from skdpsurv.dp import RandomSource, checks, round_to_lattice
 from skdpsurv.dp.plan import Distances, Known, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Cost, cost_of
 from skdpsurv.dp.references import reference
@@ -82,7 +80,7 @@ class PosteriorSampling(checks.Parameters):
     PosteriorSampling(n_epochs=1000)
     """
 
-    _rules: ClassVar[dict[str, Check]] = {
+    _rules: ClassVar[dict[str, checks.Check]] = {
         "sampler": checks.choice(*SAMPLERS),
         "n_epochs": checks.auto_or(checks.integer(at_most=MOST_EPOCHS)),
         "batch_size": checks.integer(),
