@@ -17,6 +17,7 @@ from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
 from skdpsurv.dp.plan import Node, Plan, Sequential
+from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import REAL_ARITHMETIC
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
@@ -374,7 +375,7 @@ def fit_of(
         )
     else:
         prices = [share * epsilon for share in shares]
-        own = cost.remaining_budget(epsilon, *prices)
+        own = remaining_budget(epsilon, *prices)
     pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
     fit = kind(
         model, epsilon, method, alpha, own, has_pilot=pilot, has_inference=inference, **options
