@@ -121,7 +121,7 @@ class Strategy:
     @property
     def run_spend(self) -> cost.Spend:
         """Privacy parameters of each candidate."""
-        return cost.spend_of(self.rho, self.delta) if self.rho else cost.Spend(self.run_epsilon)
+        return spend_of(self.rho, self.delta) if self.rho else cost.Spend(self.run_epsilon)
 
     @property
     def price(self) -> Price:
@@ -241,9 +241,7 @@ class SearchBudget:
             return None
         if strategy.rho:
             rho = self.refit_rho
-            return Share(
-                cost.spend_of(rho, self.delta), cost.gaussian_price(rho), {"rho_refit": rho}
-            )
+            return Share(spend_of(rho, self.delta), cost.gaussian_price(rho), {"rho_refit": rho})
         epsilon = self.refit_epsilon
         return Share(cost.Spend(epsilon), epsilon, {"epsilon_refit": epsilon})
 

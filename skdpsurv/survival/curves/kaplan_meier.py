@@ -42,7 +42,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
     groups: Sequence[Any] | None
     max_time: float | None
 
-    _rules: ClassVar[dict[str, Check]] = {
+    _rules: ClassVar[dict[str, checks.Check]] = {
         "epsilon": table.IS_EPSILON,
         "max_time": checks.horizon(checks.number_in(1e-150, 1e150)),
         "n_intervals": checks.auto_or(checks.integer(1, table.LARGEST_TABLE // 2)),

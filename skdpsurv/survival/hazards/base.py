@@ -249,7 +249,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
     data_norm: float | str
     alpha: float
 
-    _rules: ClassVar[dict[str, Check]] = {
+    _rules: ClassVar[dict[str, checks.Check]] = {
         "max_time": checks.horizon(checks.positive()),
         "n_intervals": checks.integer(at_most=MOST_INTERVALS),
         "n_knots": checks.integer(),

@@ -374,7 +374,7 @@ def fit_of(
         )
     else:
         prices = [share * epsilon for share in shares]
-        own = cost.remaining_budget(epsilon, *prices)
+        own = remaining_budget(epsilon, *prices)
     pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
     fit = kind(
         model, epsilon, method, alpha, own, has_pilot=pilot, has_inference=inference, **options

@@ -82,7 +82,7 @@ class PosteriorSampling(checks.Parameters):
     PosteriorSampling(n_epochs=1000)
     """
 
-    _rules: ClassVar[dict[str, Check]] = {
+    _rules: ClassVar[dict[str, checks.Check]] = {
         "sampler": checks.choice(*SAMPLERS),
         "n_epochs": checks.auto_or(checks.integer(at_most=MOST_EPOCHS)),
         "batch_size": checks.integer(),
