@@ -152,16 +152,17 @@ def test_links_of_the_readme_lead_somewhere():
         assert target.startswith("https://") or (README.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("page", pages(), ids=name_of)
-def test_no_block_is_forgotten(page):
-    text = page.read_text(encoding="utf-8")
-    opened = [word for word in FENCE.findall(text) if not word.startswith("{")]
-    assert set(opened) <= LANGUAGES
-    assert "{code" not in text, "write ```python"
-    shown = [e for e in document_of(page) if text.startswith("```", e.region.start)]
-    assert len(shown) == sum(word in ("python", "sh") for word in opened)
-    # One whose language is not said would not be run.
-    assert len(re.findall(r"^[ \t]*```+[ \t]*$", text, re.MULTILINE)) == len(FENCE.findall(text))
+def test_no_block_is_forgotten():
+    for page in pages():
+        text, name = page.read_text(encoding="utf-8"), name_of(page)
+        opened = [word for word in FENCE.findall(text) if not word.startswith("{")]
+        assert set(opened) <= LANGUAGES, name
+        assert "{code" not in text, name
+        shown = [e for e in document_of(page) if text.startswith("```", e.region.start)]
+        assert len(shown) == sum(word in ("python", "sh") for word in opened), name
+        # One whose language is not said would not be run.
+        closed = re.findall(r"^[ \t]*```+[ \t]*$", text, re.MULTILINE)
+        assert len(closed) == len(FENCE.findall(text)), name
 
 
 def test_slow_pages_are_pages():

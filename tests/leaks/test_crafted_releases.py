@@ -162,10 +162,10 @@ def test_more_faults(setting):
     assert failures(setting, 5) == []
 
 
-@pytest.mark.parametrize("n_records", [f for f in FAULTS if f not in (1, 2, 10**6)])
-def test_number_of_records_of_a_weibull_fit(n_records):
+def test_number_of_records_of_a_weibull_fit():
     setting = next(s for s in BUILT if str(s) == "DPWeibullFitter: ladder")
     content, arguments, _ = made(setting)
-    text = with_fault(content, ("guarantee", "public_inputs", "n_records"), n_records)
-    with pytest.raises(ValueError, match="n_records"):
-        setting.kind.from_release(Release.from_json(text), **arguments)
+    for n_records in [f for f in FAULTS if f not in (1, 2, 10**6)]:
+        text = with_fault(content, ("guarantee", "public_inputs", "n_records"), n_records)
+        with pytest.raises(ValueError, match="n_records"):
+            setting.kind.from_release(Release.from_json(text), **arguments)

@@ -121,15 +121,14 @@ def test_figures(setting):
     assert text == html_report(Release.from_json(release.to_json()))
 
 
-@pytest.mark.parametrize("status", VOID)
 @checks.each(DRAWN)
-def test_nothing_is_promised_where_nothing_is_proved(setting, status, no_figures):
-    text = Page(html_report(with_status(seeded(setting), status))).text
-    assert not PROMISE.search(text)
-    assert text.count("No promise") >= 2
-    assert text.index("No promise") < text.index("What was fitted")
-    assert "it promises nothing" in text
-    assert f"status: {status}" in text
+def test_nothing_is_promised_where_nothing_is_proved(setting, no_figures):
+    for status in VOID:
+        text = Page(html_report(with_status(seeded(setting), status))).text
+        assert not PROMISE.search(text)
+        assert text.count("No promise") >= 2
+        assert text.index("No promise") < text.index("What was fitted")
+        assert f"status: {status}" in text
 
 
 def test_the_theorem_is_of_what_the_status_says_it_is():
@@ -139,12 +138,6 @@ def test_the_theorem_is_of_what_the_status_says_it_is():
         assert f"is a theorem {said}" in Page(html_report(one_release(guarantee=one))).text
 
 
-def test_a_guarantee_is_said_of_what_reached_fit():
-    assert "what reached fit, which cannot see" in " ".join(
-        one_release().guarantee.describe().split()
-    )
-
-
 def test_void_page_has_no_figure_of_the_advantage():
     assert "svg" in Page(html_report(one_release())).tags
     void = one_release(guarantee=PrivacyGuarantee(1.0, status="seeded"))
@@ -152,34 +145,28 @@ def test_void_page_has_no_figure_of_the_advantage():
 
 
 class TestAdvantage:
-    @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 0.01, 0.3, 1.0, 2.0, 4.7, 20.0, 199.0])
-    def test_formula(self, epsilon):
-        bound = Advantage.at(epsilon)
-        assert float(bound.most) == pytest.approx(math.tanh(epsilon / 2), rel=1e-14)
-        assert float(bound.right) == pytest.approx(1 / (1 + math.exp(-epsilon)), rel=1e-14)
-        assert bound.factor is not None
-        assert float(bound.factor) == pytest.approx(math.exp(epsilon), rel=1e-13)
-
-    @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.0, 0.25), (3.0, 0.5)])
-    def test_delta(self, epsilon, delta):
-        most = (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1)
-        assert float(Advantage.at(epsilon, delta).most) == pytest.approx(min(most, 1.0))
-
-    @pytest.mark.parametrize("epsilon", [201.0, 1e300, math.inf])
-    def test_large(self, epsilon):
-        assert Advantage.at(epsilon).most == 1
+    def test_formula(self):
+        for epsilon in (1e-300, 1e-9, 0.01, 0.3, 1.0, 2.0, 4.7, 20.0, 199.0):
+            bound = Advantage.at(epsilon)
+            assert float(bound.most) == pytest.approx(math.tanh(epsilon / 2), rel=1e-14)
+            assert float(bound.right) == pytest.approx(1 / (1 + math.exp(-epsilon)), rel=1e-14)
+            assert bound.factor is not None
+            assert float(bound.factor) == pytest.approx(math.exp(epsilon), rel=1e-13)
+        for epsilon, delta in ((1.0, 1e-6), (0.0, 0.25), (3.0, 0.5)):
+            most = (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1)
+            assert float(Advantage.at(epsilon, delta).most) == pytest.approx(min(most, 1.0))
 
     def test_never_more_than_certain(self):
+        assert all(Advantage.at(epsilon).most == 1 for epsilon in (201.0, 1e300, math.inf))
         assert Advantage.at(0.0, 0.999).most <= 1
-        assert Advantage.at(0.0).most == 0
-        assert Advantage.at(0.0).right == 0.5
+        assert (Advantage.at(0.0).most, Advantage.at(0.0).right) == (0, 0.5)
 
-    @pytest.mark.parametrize("epsilon", [*np.geomspace(1e-12, 50.0, 40).tolist(), 1.0])
-    def test_bounds_are_rounded_up(self, epsilon):
-        for bound in (Advantage.at(epsilon).most, Advantage.at(epsilon).right):
-            printed = percent_up(bound).removesuffix("\xa0%")
-            assert 0 <= type(bound)(printed) / 100 - bound < 0.001
-            assert float(printed) > 0
+    def test_bounds_are_rounded_up(self):
+        for epsilon in [*np.geomspace(1e-12, 50.0, 40).tolist(), 1.0]:
+            for bound in (Advantage.at(epsilon).most, Advantage.at(epsilon).right):
+                printed = percent_up(bound).removesuffix("\xa0%")
+                assert 0 <= type(bound)(printed) / 100 - bound < 0.001
+                assert float(printed) > 0
 
     def test_on_the_page(self):
         """To the nearest tenth it would be 73.1 and 46.2."""
@@ -238,7 +225,7 @@ class TestHostileText:
         # In the figures, too.
         assert len(re.findall(r"<text[^>]*>\$\\frac", text)) >= 1
 
-    @pytest.mark.parametrize("name", [*HOSTILE, "\ud800"])
+    @pytest.mark.parametrize("name", ["".join(HOSTILE), "\ud800"])
     def test_everywhere_else(self, name):
         guarantee = PrivacyGuarantee(
             *(1.0, 0.0, name, name, "proved", {name: (name, {name: name})}), *((name,), name, ())
@@ -499,11 +486,6 @@ def test_sum_of_the_file(tmp_path):
     release = one_release()
     release.save(path)
     assert hashlib.sha256(path.read_bytes()).hexdigest() in html_report(release)
-
-
-def test_title_must_be_text():
-    with pytest.raises(TypeError, match="title must be text"):
-        html_report(one_release(), title=7)
 
 
 def test_the_readers_settings_of_matplotlib_do_not_matter():
