@@ -13,7 +13,7 @@ import numpy as np
 from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.checks import Check, Parameters, number_in, optional
 from skdpsurv.dp.noise import RandomSource
-from skdpsurv.dp.privacy_cost import Price, run_rho
+from skdpsurv.dp.privacy_cost import Price, run_rho, spend_of
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.dp.types import IndexArray
 

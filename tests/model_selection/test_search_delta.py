@@ -91,12 +91,14 @@ class TestPrice:
         """Should an estimator ever promise less than it was given to spend."""
         from skdpsurv.dp import privacy_cost
 
+        from skdpsurv.model_selection import strategies
+
         honest = privacy_cost.spend_of
 
         def generous(rho, delta):
             return privacy_cost.Spend(2.0 * honest(rho, delta).epsilon, delta)
 
-        monkeypatch.setattr(privacy_cost, "spend_of", generous)
+        monkeypatch.setattr(strategies, "spend_of", generous)
         with pytest.raises(ValueError, match="at the price that it is given"):
             search().fit(*wide)
 

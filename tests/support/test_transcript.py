@@ -182,7 +182,7 @@ def test_what_is_released_as_it_is_does_not_follow(monkeypatch):
 
 
 def test_prices_that_add_up_to_more_than_epsilon_are_refuted(monkeypatch):
-    monkeypatch.setattr(discrete_time.cost, "remaining_budget", lambda whole, *spent: whole)
+    monkeypatch.setattr(discrete_time, "remaining_budget", lambda whole, *spent: whole)
     # A plan that costs too much cannot be made: let it.
     monkeypatch.setattr(Cost, "within", lambda *arguments: True)
     case = CASES["hazard"]

@@ -17,7 +17,6 @@ from skdpsurv.data.cells import stated_labels
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import single_column
 from skdpsurv.dp import PrivacyAccountant, checks
-from skdpsurv.dp.checks import Check
 from skdpsurv.dp.plan import Plan
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.curves import table

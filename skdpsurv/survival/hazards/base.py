@@ -20,7 +20,6 @@ from skdpsurv.data.feature import short_horizon
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import event_and_time, no_events, paired
 from skdpsurv.dp import checks
-from skdpsurv.dp.checks import Check
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference import Inference, Summarised

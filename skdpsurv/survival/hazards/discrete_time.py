@@ -17,6 +17,7 @@ from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
 from skdpsurv.dp.plan import Node, Plan, Sequential
+from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import REAL_ARITHMETIC
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta

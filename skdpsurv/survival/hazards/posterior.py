@@ -16,7 +16,6 @@ import numpy as np
 
 from skdpsurv.data.blocks import first
 from skdpsurv.dp import RandomSource, checks
-from skdpsurv.dp.checks import Check
 from skdpsurv.dp.noise import round_to_lattice
 from skdpsurv.dp.plan import Distances, Known, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Cost, cost_of
