@@ -90,7 +90,6 @@ class TestPrice:
     def test_a_price_that_is_not_met_is_refused(self, wide, monkeypatch):
         """Should an estimator ever promise less than it was given to spend."""
         from skdpsurv.dp import privacy_cost
-
         from skdpsurv.model_selection import strategies
 
         honest = privacy_cost.spend_of
