@@ -139,8 +139,8 @@ def epsilon_at(rho: float, delta: float) -> float:
     >>> round(epsilon_at(0.02, 1e-6), 2)
     0.9
     """
-    if rho == 0.0:
-        return 0.0
+    if rho == 0.0 or rho > LARGEST_RHO:
+        return 0.0 if rho == 0.0 else math.inf
 
     def at(log_excess: float) -> float:
         order = 1.0 + math.exp(log_excess)
