@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -45,12 +44,6 @@ HAZARD = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
 LOGISTIC = DPLogisticRegression(classes=[0, 1])
 
 
-def quietly(fit, *arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return fit(*arguments, **options)
-
-
 def named(step):
     return " ".join(learned_steps(step))
 
@@ -74,7 +67,7 @@ LEARNED = [
 @pytest.mark.parametrize("step", LEARNED)
 def test_learned_steps_void_the_guarantee_and_are_named(step):
     data = labelled()
-    model = quietly(make_pipeline(step, clone(LOGISTIC)).fit, data.X, data.y)
+    model = checks.quietly(make_pipeline(step, clone(LOGISTIC)).fit, data.X, data.y)
     found = re.search("StandardScaler|columns of|transformer_weights", repr(step) + named(step))
     name = found[0] if found else type(step).__name__
     with pytest.warns(PrivacyLeakWarning, match=name):
@@ -173,8 +166,8 @@ def test_polars_frames():
     data = raw_survival()
     X = polars.DataFrame({name: data.X[name].tolist() for name in data.X})
     seeded = clone(HAZARD).set_params(columns=PublicColumns(RAW), random_state=3)
-    model = quietly(clone(seeded).fit, X, data.y)
-    same = quietly(clone(seeded).fit, data.X, data.y)
+    model = checks.quietly(clone(seeded).fit, X, data.y)
+    same = checks.quietly(clone(seeded).fit, data.X, data.y)
     assert model.release_ == same.release_
     wanted = same.predict(data.X)
     np.testing.assert_array_equal(model.predict(X), wanted)
@@ -186,9 +179,9 @@ def test_polars_frames():
 def test_a_stack_may_not_be_shrunk_towards_columns_that_were_read_otherwise():
     data = raw_labelled()
     stack = PrivateStackingClassifier(classes=[0, 1], n_partitions=2, columns=PublicColumns(RAW))
-    theirs = quietly(stack.fit, data.X, data.y).release_
+    theirs = checks.quietly(stack.fit, data.X, data.y).release_
     again = clone(stack).set_params(prior=theirs, columns=theirs.transformer())
-    quietly(again.fit, data.X, data.y)
+    checks.quietly(again.fit, data.X, data.y)
     other = PublicColumns({**RAW, "age": (-0.5, 0.6)})
     for columns, X in ((other, data.X), (None, np.zeros((47, theirs.n_features)))):
         with pytest.raises(ValueError, match=r"columns=prior\.transformer"):
@@ -200,16 +193,16 @@ def test_a_stack_may_not_be_shrunk_towards_columns_that_were_read_otherwise():
 
 def test_steps_that_were_changed_after_the_fit_are_noticed():
     data = labelled()
-    model = quietly(make_pipeline(PublicBoundsScaler(), clone(LOGISTIC)).fit, data.X, data.y)
+    model = checks.quietly(make_pipeline(PublicBoundsScaler(), clone(LOGISTIC)).fit, data.X, data.y)
     model[0].set_params(upper=2.0)
     make_release(model)  # it learned nothing: that is what the pipeline predicts with, too
     parts = ColumnTransformer([("imputed", SimpleImputer(), [0, 1, 2])])
-    model = quietly(make_pipeline(parts, clone(LOGISTIC)).fit, data.X, data.y)
+    model = checks.quietly(make_pipeline(parts, clone(LOGISTIC)).fit, data.X, data.y)
     model[0].set_params(imputed=Normalizer())
     with pytest.warns(PrivacyLeakWarning, match="imputed"):
         assert make_release(model).guarantee.status == "none"
     parts = ColumnTransformer([("scaled", PublicBoundsScaler(), [0, 1, 2])])
-    model = quietly(make_pipeline(parts, clone(LOGISTIC)).fit, data.X, data.y)
+    model = checks.quietly(make_pipeline(parts, clone(LOGISTIC)).fit, data.X, data.y)
     model[0].set_params(scaled=PublicBoundsScaler(0.0, 9.0))
     with pytest.raises(ValueError, match="as they were when it was fitted"):
         make_release(model)
@@ -316,7 +309,7 @@ FIELDS = [
 
 def test_crafted_columns_and_fields_are_refused_at_once():
     data = frame()
-    content = json.loads(quietly(clone(HAZARD).fit, data.X, data.y).release_.to_json())
+    content = json.loads(checks.quietly(clone(HAZARD).fit, data.X, data.y).release_.to_json())
     Release.from_json(json.dumps(content))
     said = r"[Rr]elease|columns|bound|lower|norm|degree|threshold|feature_names_in"
     for changes in (*({"columns": one} for one in CRAFTED.values()), *FIELDS):
@@ -354,10 +347,10 @@ def test_columns_are_found_by_their_own_names_in_fit_and_later(columns, kept):
     data = labelled()
     X = pd.DataFrame(data.X, columns=["1", "0", "2"])
     model = DPLogisticRegression(1e4, classes=[0, 1], columns=columns, random_state=0)
-    model = quietly(model.fit, X, data.y)
+    model = checks.quietly(model.fit, X, data.y)
     plain = DPLogisticRegression(1e4, classes=[0, 1], random_state=0)
     rows = X[kept] * (2.0 if "kept" in repr(columns) else 1.0)
-    same = quietly(plain.fit, np.clip(rows, -1, 1).to_numpy(), data.y)
+    same = checks.quietly(plain.fit, np.clip(rows, -1, 1).to_numpy(), data.y)
     np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-6)
     back = Release.from_json(model.release_.to_json())
     assert all(name in explain(back) for name in X)

@@ -55,12 +55,6 @@ HAZARD = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
 LOGISTIC = DPLogisticRegression(classes=[0, 1])
 
 
-def quietly(fit, *arguments, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return fit(*arguments, **options)
-
-
 def answers(model: Any, X: Any, kind: Any = None) -> dict[str, Any]:
     """Return all that a model predicts, as bytes."""
     found = {}
@@ -113,11 +107,11 @@ Path("answers.pickle").write_bytes(pickle.dumps(found))
 
 def of_setting(setting: Any) -> dict[str, Any]:
     data = setting.data()
-    model = quietly(setting.make(3).fit, data.X, data.y, **data.options)
+    model = checks.quietly(setting.make(3).fit, data.X, data.y, **data.options)
     arguments, rows = beyond_release(model, data), data.X
     if model.release_.columns is None and isinstance(rows, pd.DataFrame) and not arguments:
         rows = rows.to_numpy()
-    wanted = quietly(answers, model, data.X)
+    wanted = checks.quietly(answers, model, data.X)
     return {"release": model.release_, "rows": rows, "arguments": arguments, "wanted": wanted}
 
 
@@ -161,7 +155,7 @@ def test_round_trip_of_every_setting_to_another_process(tmp_path):
 def test_round_trip_to_another_process(tmp_path):
     jobs = [of_setting(setting) for setting in TABULAR if "columns" in setting.name]
     for model, data in pipelines():
-        fitted = quietly(clone(model).fit, data.X, data.y)
+        fitted = checks.quietly(clone(model).fit, data.X, data.y)
         if isinstance(fitted[-1], DPDiscreteTimeSurvival):
             rows = data.X
             for step in [step for _, step in fitted.steps[:-1]]:
@@ -187,7 +181,9 @@ def test_a_release_of_a_search_stands_alone():
     data = raw_labelled()
     grid = {"dplogisticregression__alpha": [0.01, 1.0]}
     piped = make_pipeline(PublicColumns(RAW), LOGISTIC)
-    search = quietly(PrivateSearchCV(piped, grid, epsilon=4.0, random_state=1).fit, data.X, data.y)
+    search = checks.quietly(
+        PrivateSearchCV(piped, grid, epsilon=4.0, random_state=1).fit, data.X, data.y
+    )
     release = make_release(search)
     assert release.guarantee == search.guarantee_
     assert release.fit_guarantee == search.release_.fit_guarantee
@@ -228,7 +224,7 @@ def test_what_is_no_fitted_private_model_is_refused():
 def release():
     data = raw_survival()
     model = clone(HAZARD).set_params(columns=PublicColumns(RAW), random_state=3)
-    return quietly(model.fit, data.X, data.y).release_
+    return checks.quietly(model.fit, data.X, data.y).release_
 
 
 TABLES = {
@@ -272,7 +268,7 @@ def test_targets_are_ignored_and_bounds_kept(release):
 
 def test_without_columns_frames_are_refused_and_arrays_taken():
     data = frame()
-    model = quietly(clone(HAZARD).fit, data.X, data.y)
+    model = checks.quietly(clone(HAZARD).fit, data.X, data.y)
     with pytest.raises(ValueError, match="does not say what its columns hold"):
         model.release_.predict(data.X)
     wanted = model.predict(data.X)
@@ -332,7 +328,7 @@ def schema():
 @checks.each(PRIVATE)
 def test_releases_keep_to_the_published_schema(setting):
     data, check = setting.data(), schema()
-    model = quietly(setting.make(3).fit, data.X, data.y, **data.options)
+    model = checks.quietly(setting.make(3).fit, data.X, data.y, **data.options)
     content = json.loads(model.release_.to_json())
     check.validate(content)
     for name in content:

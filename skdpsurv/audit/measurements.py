@@ -6,8 +6,7 @@ import functools
 import inspect
 import math
 import random
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,7 +17,7 @@ from skdpsurv.audit.subject import at_most, audited, check_neighbours, verdict
 from skdpsurv.audit.walk import Ready, Visit, plan_and_records, ready, visits
 from skdpsurv.data.blocks import same_records
 from skdpsurv.dp.input_errors import suppressed_float_errors, suppressed_warnings
-from skdpsurv.dp.noise import random_source
+from skdpsurv.dp.noise import random_source, restored_streams
 from skdpsurv.dp.plan import Disjoint, Measurement, Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_or_mu
 from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics
@@ -185,7 +184,7 @@ def measurement_audit(
     make = _evaluation if isinstance(estimator, functools.partial) else _fit
     both = make(estimator, data, neighbour)
     silent: list[str] = []
-    with suppressed_warnings(), suppressed_float_errors(), _same_streams():
+    with suppressed_warnings(), suppressed_float_errors(), restored_streams():
         plan, found = _compared(both, random_state, silent)
     if math.isinf(plan.epsilon):
         raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
@@ -269,14 +268,3 @@ def _price(node: Measurement | Disjoint) -> float:
 def _number(cost: Cost) -> float:
     """Return an epsilon, or a mu."""
     return float(cost.epsilon) if cost.rho is None else math.sqrt(2.0 * cost.rho)
-
-
-@contextmanager
-def _same_streams() -> Iterator[None]:
-    """Restore the global random streams afterwards."""
-    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        random.setstate(python_state)

@@ -11,7 +11,10 @@ import hashlib
 import itertools
 import math
 import os
+import random
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -370,3 +373,14 @@ def _by_rejection(n: int, deviation: float, generator: np.random.Generator) -> l
         keep = generator.random(len(drawn)) < np.exp(-0.5 * away**2)
         kept += itertools.compress(drawn, keep)
     return kept[:n]
+
+
+@contextmanager
+def restored_streams() -> Iterator[None]:
+    """Restore the global random streams, whose state would reveal the number of fits."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)

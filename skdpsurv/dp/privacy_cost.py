@@ -69,7 +69,7 @@ def remaining_budget(budget: float, *spent: float) -> float:
 MARGIN = 1.0 + 2.0**-40
 #: Absolute allowance for the terms of an epsilon, which may be far larger than their sum.
 SLACK = 1e-12
-#: Largest rho that is looked for.
+#: Largest rho that is looked for, and that is worth a finite epsilon.
 LARGEST_RHO = 1e12
 
 
@@ -139,8 +139,10 @@ def epsilon_at(rho: float, delta: float) -> float:
     >>> round(epsilon_at(0.02, 1e-6), 2)
     0.9
     """
-    if rho == 0.0 or rho > LARGEST_RHO:
-        return 0.0 if rho == 0.0 else math.inf
+    if rho == 0.0:
+        return 0.0
+    if rho > LARGEST_RHO:  # beyond any use: the best order would round to 1
+        return math.inf
 
     def at(log_excess: float) -> float:
         order = 1.0 + math.exp(log_excess)

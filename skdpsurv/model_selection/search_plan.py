@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +17,7 @@ from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import plan as plans
 from skdpsurv.dp.guarantee import weakest_status
 from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
-from skdpsurv.dp.noise import RandomSource, uniform_below
+from skdpsurv.dp.noise import RandomSource, restored_streams, uniform_below
 from skdpsurv.dp.privacy_cost import Concentrated, Price, Spend, epsilon_or_mu
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, IndexArray, IntArray
@@ -104,7 +103,7 @@ class Workers:
     def results(self, tasks: Sequence[Any], words: str = "") -> list[Any]:
         """Return the results of joblib's tasks, with words for a progress bar."""
         local = nullcontext() if self.counted else _local_backend()
-        with suppressed_warnings(), _restored_streams(), local:
+        with suppressed_warnings(), restored_streams(), local:
             # A verbose joblib would reveal the number of runs.
             found = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(tasks)
             verbose = self.verbose if self.counted and words else 0
@@ -249,17 +248,6 @@ def _local_backend() -> AbstractContextManager[Any]:
     local = tuple(BACKENDS[name] for name in LOCAL if name in BACKENDS)
     # Exact types, as other backends subclass these.
     return nullcontext() if type(backend) in local else parallel_config(LOCAL[0])
-
-
-@contextmanager
-def _restored_streams() -> Iterator[None]:
-    """Restore the global random streams, whose state would reveal the number of fits."""
-    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
-    try:
-        yield
-    finally:
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        random.setstate(python_state)
 
 
 def new_seed(seeds: RandomSource | None) -> int | None:

@@ -15,7 +15,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
 from skdpsurv import DPWeibullFitter
@@ -32,6 +31,7 @@ from skdpsurv.published.weibull import PublishedLevels
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import ExactLevels, ReleasedMeanLevels, count_table
 from tests.support.combinations import thinned
+from tests.support.hazard_attacks import bound
 
 
 def table_of(time, event, max_time, omega):
@@ -217,15 +217,6 @@ def audit(name, trials):
     train = np.split(forest.oob_decision_function_[:, 1], [len(train[0])])
     test = [forest.predict_proba(part)[:, 1] for part in test]
     thresholds = np.unique(np.quantile(np.concatenate(train), np.linspace(0.02, 0.98, 97)))
-
-    def bound(half, threshold, above, swapped, error):
-        first, second = reversed(half) if swapped else half
-        sign = 1 if above else -1
-        hits = [int(np.sum(sign * part > sign * threshold)) for part in (first, second)]
-        n, m = first.size, second.size
-        lower = stats.beta.ppf(error / 2, hits[0], n - hits[0] + 1) if hits[0] else 0.0
-        upper = stats.beta.ppf(1 - error / 2, hits[1] + 1, m - hits[1]) if hits[1] < m else 1.0
-        return np.log(lower / upper) if lower > 0 else -np.inf
 
     choices = itertools.product(thresholds, (0, 1), (0, 1))
     best = max(choices, key=lambda choice: bound(train, *choice, CONFIDENCE))

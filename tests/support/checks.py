@@ -38,6 +38,13 @@ def each(settings: list[Setting], *, quick: bool = False) -> Any:
     return pytest.mark.parametrize("setting", [parameter(one) for one in settings], ids=str)
 
 
+def quietly(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Return a function's result, without its warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*arguments, **options)
+
+
 # ---- What an object holds.
 
 

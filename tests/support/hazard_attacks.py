@@ -74,6 +74,17 @@ def releases(parameters, data, trials, first_seed):
     return np.array([np.hstack(list(fit.release_.values.values())) for fit in fits])
 
 
+def bound(half, threshold, above, swapped, error):
+    """Return a Clopper-Pearson bound on epsilon from scores beyond a threshold."""
+    first, second = reversed(half) if swapped else half
+    sign = 1 if above else -1
+    hits = [int(np.sum(sign * part > sign * threshold)) for part in (first, second)]
+    n, m = first.size, second.size
+    lower = stats.beta.ppf(error / 2, hits[0], n - hits[0] + 1) if hits[0] else 0.0
+    upper = stats.beta.ppf(1 - error / 2, hits[1] + 1, m - hits[1]) if hits[1] < m else 1.0
+    return np.log(lower / upper) if lower > 0 else -np.inf
+
+
 def audit(parameters, one, other, trials):
     """Return a lower bound on epsilon, and epsilon."""
     samples = [
@@ -89,15 +100,6 @@ def audit(parameters, one, other, trials):
     direction = np.divide(apart, spread**2, out=np.zeros_like(apart), where=told)
     train, test = ([part @ direction for part in half] for half in (train, test))
     thresholds = np.quantile(np.concatenate(train), np.linspace(0.01, 0.99, 99))
-
-    def bound(half, threshold, above, swapped, error):
-        first, second = reversed(half) if swapped else half
-        sign = 1 if above else -1
-        hits = [int(np.sum(sign * part > sign * threshold)) for part in (first, second)]
-        n, m = first.size, second.size
-        lower = stats.beta.ppf(error / 2, hits[0], n - hits[0] + 1) if hits[0] else 0.0
-        upper = stats.beta.ppf(1 - error / 2, hits[1] + 1, m - hits[1]) if hits[1] < m else 1.0
-        return np.log(lower / upper) if lower > 0 else -np.inf
 
     choices = [(t, above, swap) for t in thresholds for above in (0, 1) for swap in (0, 1)]
     best = max(choices, key=lambda choice: bound(train, *choice, 1e-2))

@@ -784,8 +784,6 @@ PRIVATE = [setting for setting in SETTINGS if setting.is_private]
 PROTECTED = [setting for setting in PRIVATE if np.isfinite(setting.epsilon)]
 REPRESENTATIVE = [setting for setting in SETTINGS if setting.representative]
 CHECKED = [s for s in SETTINGS if (s.representative if s.checked is None else s.checked)]
-#: One setting of each plan.
-QUICK = [setting for setting in SETTINGS if setting.one_of_its_plan]
 
 #: Inner estimators for the fuzz, some of which cannot be used.
 INNER = (
