@@ -10,10 +10,11 @@ from typing import Any
 PUBLIC = "skdpsurv"
 #: Names, and the modules in which they are looked for: the first that has one is taken.
 PLACES: dict[str, tuple[str, ...]] = {
-    "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.noise"),
-    "NOISE": ("skdpsurv.privacy.randomness", "skdpsurv.dp.noise"),
-    "exact_spherical_laplace": ("skdpsurv.privacy.exact_vectors", "skdpsurv.dp.exact_vectors"),
-    "exact_spherical_gaussian": ("skdpsurv.privacy.exact_vectors", "skdpsurv.dp.exact_vectors"),
+    "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random", "skdpsurv.dp.noise"),
+    "NOISE": ("skdpsurv.dp.random", "skdpsurv.dp.noise"),
+    "uniform_below": ("skdpsurv.dp.selection", "skdpsurv.dp.noise"),
+    "exact_spherical_laplace": ("skdpsurv.dp.random", "skdpsurv.dp.exact_vectors"),
+    "exact_spherical_gaussian": ("skdpsurv.dp.random", "skdpsurv.dp.exact_vectors"),
     "AskedSource": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "asked_instead": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),

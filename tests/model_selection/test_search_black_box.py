@@ -141,5 +141,5 @@ def test_runs_that_spend_all_of_epsilon_are_caught(monkeypatch):
     loss, part, event = CASES["what was trained"]
     with pytest.raises(ValueError, match="must cost no more"):
         audit(event, strategy="repeat", loss=loss, part=part)
-    monkeypatch.setattr(plan, "at_random", lambda runs, count: disjoint_cost(runs))
+    monkeypatch.setattr(plan, "random_runs_cost", lambda runs, count: disjoint_cost(runs))
     assert audit(event, strategy="repeat", loss=loss, part=part) > 1.0

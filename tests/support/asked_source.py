@@ -18,7 +18,6 @@ import numpy as np
 from skdpsurv.dp import RandomSource, noise, random_source, selection
 from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
-from skdpsurv.dp.noise import uniform_below
 from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
@@ -190,7 +189,7 @@ INSTEAD = {
     Problem.task: _problem,
     find("HazardChain").states: _chain,
     run_count.RunCount.draw: _independent,
-    uniform_below: _independent,
+    find("uniform_below"): _independent,
     weibull.PublishedLadder.place: _independent,
     weibull.NoisyEstimates._estimates: _independent,
 }
