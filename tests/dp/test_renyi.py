@@ -86,6 +86,7 @@ class TestWhatAGuaranteeSays:
         guarantee = PrivacyGuarantee(9.0, 1e-6, renyi=[(2.0, 0.3), (8, 1)])
         assert guarantee.renyi == ((2.0, 0.3), (8.0, 1.0))
         assert PrivacyGuarantee.from_dict(guarantee.to_dict()) == guarantee
+        assert PrivacyGuarantee(9.0, 1e-6, renyi=[(8, 0)]).renyi_at(8.0) == 0.0
         assert "renyi" not in PrivacyGuarantee(1.0).to_dict()
 
     def test_what_is_no_curve(self):

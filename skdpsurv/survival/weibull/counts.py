@@ -342,9 +342,8 @@ class ExactLevels:
         events = self.table.events
         #: Bins below 0 at which an event of each bin counts.
         self._distance = N_BINS - event_bins(self.left_censored)
-        #: Events, and the sum of their distances, up to each bin; events up to each that has some.
+        #: Events, and the sum of their distances, up to each bin.
         self._number, self._total = np.cumsum(events), np.cumsum(events * self._distance)
-        self._ends_of_bins = self._number[events > 0]
 
     def down_to(self, node: int) -> int:
         """Count records to change for a shape at most the node's."""
@@ -368,19 +367,16 @@ class ExactLevels:
     def largest_mean(self, k: int) -> float:
         """Return the largest mean of log event times at k changed records; 0 without events.
 
-        The j smallest leave, and all who changed have an event at the horizon.
+        The k smallest go to the horizon: each is further from it than the mean of the larger ones,
+        so that moving it gains more than an event for a censored record would.
         """
         number, distance = self._number, self._total
-        n_events, total = int(number[-1]), int(distance[-1])
+        n_events = int(number[-1])
         if k >= n_events:
             return 0.0
-        spare = self.table.n_records - n_events
-        # Between ends of bins the mean is monotone in j, unless spare records run out.
-        j = np.clip(np.append(self._ends_of_bins, [0, k - spare, k]), 0, k)
-        bin_ = np.searchsorted(number, j)
-        removed = distance[bin_] - (number[bin_] - j) * self._distance[bin_]
-        means = (total - removed) / (n_events + np.minimum(k - j, spare))
-        return -float(means.min()) * self.table.omega / N_BINS
+        bin_ = int(np.searchsorted(number, k))
+        removed = int(distance[bin_]) - (int(number[bin_]) - k) * int(self._distance[bin_])
+        return -((int(distance[-1]) - removed) / n_events) * self.table.omega / N_BINS
 
     def least_mean(self, k: int) -> float:
         """Return the least mean of log event times at k changed records.
