@@ -31,10 +31,10 @@ def test_bands_end_where_they_are_said_to():
 
 
 def test_more_is_known_in_more_bands():
-    found = [n_bands_for(n, 1.0, 1) for n in (1, 200, 2000, 10**9)]
+    found = [n_bands_for(n, 1.0, 1, 1) for n in (1, 200, 2000, 10**9)]
     assert found == [4, 11, 36, 200]
-    assert n_bands_for(2000, 1.0, 4) < 36
-    assert n_bands_for(10, np.inf, 1) == 200
+    assert n_bands_for(2000, 1.0, 4, 1) < 36
+    assert n_bands_for(10, np.inf, 1, 1) == 200
 
 
 def test_times_are_in_the_first_band_that_does_not_end_before():

@@ -55,7 +55,7 @@ ASSUMED = (
 OutcomeBlock = tuple[IndexArray, FloatArray, IndexArray]
 
 
-def n_bands_for(n_records: int, epsilon: float, n_groups: int, n_causes: int = 1) -> int:
+def n_bands_for(n_records: int, epsilon: float, n_groups: int, n_causes: int) -> int:
     """Return the number of bands for "auto", by public numbers."""
     root = math.sqrt(n_records * min(epsilon, 1e9) / n_groups)
     n_bands = int(np.clip(round(BANDS_PER_ROOT * root), FEWEST_BANDS, MOST_BANDS))
