@@ -44,11 +44,10 @@ def test_links_tests_and_objects_are_there():
         assert imported(name) is not None
 
 
-def test_every_point_is_in_the_overview_and_names_what_it_rests_on():
+def test_every_point_has_an_answer_and_names_what_it_rests_on():
     body, _, _ = TEXT.partition("\n## What you must still check")
     points = re.findall(r"^### (.+)\n\n(.+)", re.sub(r"(?<=\S)\n(?=\S)", " ", body), re.M)
-    listed = re.findall(r"^\| .*\]\(#([\w-]+)\)", TEXT, re.M)
-    assert len(points) == len(listed) == len(set(listed))
+    assert len(points) == len(re.findall(r"^### ", TEXT, re.M)) == 23
     assert all("Rests on" in answer for _, answer in points)
 
 
