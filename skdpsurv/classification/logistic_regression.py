@@ -122,10 +122,10 @@ class DPLogisticRegression(LogisticModel):
         epsilon is below 600. For two classes.
     prior : Release or None, default=None
         Release of another fit, or of a paper (:meth:`Release.from_coefficients`): log odds ratios
-        to start from, mapped between columns and bounds. They are used if these records agree with
-        their direction, and weighed by their errors; that costs nothing. With one that describes
-        its columns, ``columns`` must be given. Its own guarantee covers its people. Not used with
-        an infinite epsilon.
+        to start from, mapped between columns and bounds. They are used if the released
+        estimate agrees with their direction, weighted by both errors; that costs nothing. With one
+        that describes its columns, ``columns`` must be given. Its own guarantee covers its people.
+        Not used with an infinite epsilon.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.

@@ -104,7 +104,10 @@ INTERVALS_NEED, USUAL_SHARE = 100.0, 0.2
 
 
 class PublicInputWarning(UserWarning):
-    """Public numbers of a fit hardly fit each other: it is private, and may be useless."""
+    """The settings of a fit look inconsistent: units, bounds, horizon or epsilon.
+
+    The fit would be private and perhaps useless. Nothing has been spent when it is issued.
+    """
 
 
 def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[str]:

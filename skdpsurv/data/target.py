@@ -150,7 +150,7 @@ def split_target(
     Raises
     ------
     ValueError
-        If a column is not there, or two of them are one.
+        If a column is not there, or one is named twice.
 
     Examples
     --------

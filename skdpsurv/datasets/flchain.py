@@ -125,8 +125,7 @@ def load_flchain() -> Bunch:
         With the fields
 
         X : DataFrame of shape (7874, 7)
-            Numeric covariates, ``creatinine`` with NaN, ready for
-            :class:`~skdpsurv.data.PublicBoundsScaler`.
+            Numbers, named as in ``bounds``; ``creatinine`` has NaN.
         y : structured array of shape (7874,)
             Fields ``death`` (bool) and ``futime`` (days).
         max_time : float

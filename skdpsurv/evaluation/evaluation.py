@@ -99,7 +99,7 @@ def private_survival_metrics(
     Raises
     ------
     ValueError, TypeError
-        If a parameter breaks its rule, the model's survival functions end before ``max_time``, or
+        If a parameter is not allowed, the model's survival functions end before ``max_time``, or
         ``y`` is not a survival target. No budget is spent.
     BudgetExceededError
         If the accountant's budget would be exceeded. No record is read then.

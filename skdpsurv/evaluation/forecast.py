@@ -123,7 +123,7 @@ def forecast_accuracy(
     Raises
     ------
     TypeError, ValueError
-        If a parameter breaks its rule, or no effects of such columns have the concordance.
+        If a parameter is not allowed, or no effects of such columns have the concordance.
 
     Notes
     -----

@@ -157,8 +157,8 @@ class AccuracyForecast:
                 worst = max(private.loc[epsilon, "loss_high"], 0.0)
                 return (
                     f"Epsilon {epsilon:g} is the smallest of {epsilons} at which the {what} is on "
-                    f"average within {tolerance:g} of a fit without privacy; one study in ten "
-                    f"is {worst:.3f} or more {side} it."
+                    f"average within {tolerance:g} of a fit without privacy; in one study of "
+                    f"ten it is at least {worst:.3f} {side} that fit's."
                 )
         return (
             f"At none of {epsilons} is the {what} on average within {TOLERANCES[-1]:g} of a fit "

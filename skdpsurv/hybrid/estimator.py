@@ -1,4 +1,4 @@
-"""HybridMEstimator: an estimator fitted to public records that are weighed by private ones."""
+"""HybridMEstimator: an estimator fitted to public records that are weighted by private ones."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class HybridShape(Shape):
 
 
 class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
-    r"""Any estimator, fitted to openly consented records that are weighed by private ones.
+    r"""Any estimator, fitted to openly consented records that are weighted by private ones.
 
     The release consists of weights of public records, and of a fit with these weights. It is
     epsilon-differentially private under replacement of one private record. Public records are used,
@@ -49,21 +49,21 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
         Classifier or regressor whose ``fit`` takes ``sample_weight``: logistic, linear, Huber,
         quantile, Poisson regression and the like. None: ``LogisticRegression()``.
     epsilon : float, default=1.0
-        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` weighs without noise, for
+        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` makes weights without noise, for
         reference.
     delta : float in [0, 1), default=0.0
         Probability with which the bound by epsilon may fail, at most :math:`1/n^2`. With one,
         moments of residuals have Gaussian noise if that is less, as with twenty to thirty columns
-        or more, and more rounds are worth their price. Else ``guarantee_`` has ``delta=0``.
+        or more, and more rounds of them are asked for. Else ``guarantee_`` has ``delta=0``.
     columns : transformer or None, default=None
         Public transformer of raw rows, such as :class:`~skdpsurv.data.PublicColumns`, which states
-        public bounds and categories of the columns of X. It is cloned, learns nothing, and
-        ``release_`` then stands alone. None: X holds numbers, taken as they are.
+        public bounds and categories of the columns of X. It is cloned and learns nothing, and
+        ``release_`` holds it. None: X holds numbers, taken as they are.
     method : {"auto", "cells", "residuals", "all", "subset"} or SubsetSelection, default="auto"
         "cells": noisy counts of private records in cells of the public ones. "residuals": public
         weights that give public residuals the noisy moments of private residuals. "auto": cells,
         then residuals, for up to four columns, else residuals alone. "all", "subset": Algorithms 1
-        and 2 of the paper, with honest accounting; "subset" is
+        and 2 of the paper, with corrected privacy accounting; "subset" is
         :class:`~skdpsurv.hybrid.SubsetSelection` with its defaults.
     n_cells : int or None, default=None
         Number of cells; None for a public rule, and for a method without cells.
@@ -71,13 +71,13 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
         Shares of epsilon, added up to 1: for "auto", of cells and residuals, (1/2, 1/2); for
         "subset", of the order, the candidates and the choice, (0.1, 0.8, 0.1).
     weights : {"auto", "signed", "nonnegative"}, default="auto"
-        Noisy counts may be negative. "signed" keeps them, which is unbiased, and sound for
-        LogisticRegression (two classes) and PoissonRegressor only: for each fit it is checked that
-        a minimum was found, else counts are clipped at 0 after all. "auto" keeps them in "all"
+        Noisy counts may be negative. "signed" keeps them, which is unbiased, and
+        allowed for LogisticRegression (two classes) and PoissonRegressor only: if a fit finds no
+        minimum, counts are clipped at 0 after all. "auto" keeps them in "all"
         where the noise is small. The choice is post-processing.
     categorical_features : collection of int or str, or None, default=None
         Columns of categories. None: columns of a categorical type, and columns with a public value
-        that is not a number, even as text. Name columns of codes like "1", "2". Categories that no
+        that cannot be read as a number. Name columns of codes like "1", "2". Categories that no
         public record has count as one, "other".
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
@@ -111,7 +111,7 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
     Raises
     ------
     ValueError, TypeError
-        If a parameter breaks its rule, there is no public or no private record, or the estimator
+        If a parameter is not allowed, there is no public or no private record, or the estimator
         cannot be fitted to the public records. No budget is spent.
     BudgetExceededError
         If the accountant's budget would be exceeded; no record has been read then.
@@ -124,8 +124,9 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
     Notes
     -----
     Neighbours: replace-one among the private records. Proof: docs/proofs/hybrid. The outcome of a
-    private record that the public ones do not have ("other" label) is near no public outcome in
-    particular. Numbers beyond the public range are clipped to it.
+    private record that the public ones do not have ("other" label) counts as equally far from all
+    public outcomes. Numbers beyond the range of the public records are clipped to it. The guarantee
+    assumes that the estimator predicts each row from that row alone.
 
     References
     ----------

@@ -191,7 +191,7 @@ def plan_rounds(
     Raises
     ------
     TypeError, ValueError
-        If an argument breaks its rule.
+        If an argument is not allowed.
 
     Notes
     -----

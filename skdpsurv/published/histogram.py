@@ -83,8 +83,9 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         public bounds and categories of the columns of X. It is cloned, learns nothing, and
         ``release_`` then stands alone. None: X holds numbers, taken as they are.
     bounds : sequence of (float, float)
-        Public range of each column (of each feature, if ``columns`` makes these), as (lowest,
-        highest). Required; values beyond are clipped.
+        Public range of each column, as (lowest, highest); with ``columns``, of each feature that it
+        makes, where numbers of ``PublicColumns`` are from -1 to 1. Required; values beyond are
+        clipped.
     n_bins : int or sequence of int, default=10
         Cells of equal width in each column (and in the outcome of a regression).
     outcome : (float, float) or array-like of labels
@@ -110,7 +111,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     Raises
     ------
     ValueError, TypeError
-        If a parameter breaks its rule, the grid has more than 2,000,000 cells, or y holds a label
+        If a parameter is not allowed, the grid has more than 2,000,000 cells, or y holds a label
         that is not among the classes. No budget is spent.
     BudgetExceededError
         If the accountant's budget would be exceeded.

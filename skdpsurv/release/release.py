@@ -63,7 +63,7 @@ class Release(ReleasedModel):
         Names of the columns, if the data had them.
     fit_guarantee : PrivacyGuarantee or None, default=None
         Guarantee of the fit that made the values, if ``guarantee`` covers more: a search that the
-        fit was a part of. It says how the values were made, and not what they cost.
+        fit was a part of. It describes the fit that was chosen; ``guarantee`` has the total cost.
     schema_version : int, default=2
         Version of the JSON layout.
     columns : mapping or None, default=None
@@ -238,7 +238,7 @@ class Release(ReleasedModel):
         return [feature.name for feature in self.features]
 
     def has_columns(self, features: Sequence[Feature] | None) -> bool:
-        """Say whether raw columns were read into these features; None if nobody describes them."""
+        """Return True if raw columns are described as these features; None: if they are not."""
         if features is None or self.columns is None:
             return features is None and self.columns is None
         return same_features(self.features, features)

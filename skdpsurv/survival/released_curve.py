@@ -272,7 +272,7 @@ class CurveFrames(PrivateEstimator):
 
     @available_if(has("hazard"))
     def hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        """Return the hazard, the derivative of the cumulative hazard; it may be infinite at 0.
+        """Return the hazard, the derivative of the cumulative hazard, in events per unit of time.
 
         Parameters
         ----------
@@ -351,7 +351,7 @@ class CurveFrames(PrivateEstimator):
 
     @property
     def confidence_interval_(self) -> pd.DataFrame:
-        """Pointwise intervals of the curve that the estimator is named after."""
+        """Pointwise intervals of the estimator's main curve: of survival, mostly."""
         frame: pd.DataFrame = getattr(self, f"confidence_interval_{self._curve_type.main}_")
         return frame
 

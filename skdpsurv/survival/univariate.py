@@ -88,8 +88,8 @@ class UnivariateFitter(released_curve.CurveFrames):
             One-dimensional, or alone and of one column: durations. Otherwise not used.
         y : array-like of shape (n_samples,) or None
             Structured array of event indicator and time, as in scikit-survival. Otherwise events
-            if X is one-dimensional, and times, all observed, if X is two-dimensional or None. With
-            a frame of one column, names must say that y holds times and that column does not.
+            if X is one-dimensional, and times, all observed, if X is two-dimensional or None. If
+            X is a frame of one column, name y after times, such as "time", or leave X out.
         durations : array-like of shape (n_samples,) or None
             Times of event or censoring, in the unit of ``max_time``. Private.
         event_observed : array-like of shape (n_samples,) or None
@@ -136,7 +136,7 @@ class UnivariateFitter(released_curve.CurveFrames):
         Returns
         -------
         float
-            In the unit of ``max_time``; higher is better.
+            It depends on the unit of time; higher is better.
         """
         curve = self._curve
         require_in_memory(X, y, durations, event_observed)
@@ -192,13 +192,13 @@ class UnivariateFitter(released_curve.CurveFrames):
         self.median_survival_time_ = self.percentile(0.5)
 
     def predict(self, times: ArrayLike) -> Any:
-        """Return the curve that the estimator is named after, such as the probability of survival.
+        """Return the estimator's main curve at some times: the probability of survival, mostly.
 
         Parameters
         ----------
         times : array-like of shape (n_times,), or float
             Not negative, in the unit of ``max_time``. After a fit on a two-dimensional X, rows of
-            as many columns are allowed, for scikit-learn's tools: their risk score is 0.
+            as many columns are allowed, for scikit-learn's tools: each gets the risk score 0.
 
         Returns
         -------
@@ -361,7 +361,7 @@ class UnivariateFitter(released_curve.CurveFrames):
         print(summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the survival function, of each group if there are some, with a 95 % band.
+        """Draw the survival function, for each group if there are groups, with a 95 % band.
 
         Parameters
         ----------

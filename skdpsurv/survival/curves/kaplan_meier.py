@@ -207,7 +207,9 @@ class LifeTableFitter(UnivariateFitter, released=False):
         return view
 
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
-        """Return intervals of the cumulative hazards at the ends of the bands.
+        """Return intervals of the cumulative hazard, not of survival, at the ends of the bands.
+
+        Those of survival are in ``confidence_interval_``.
 
         Parameters
         ----------
@@ -361,7 +363,7 @@ class DPKaplanMeierFitter(LifeTableFitter):
     Attributes
     ----------
     survival_function_, cumulative_density_, cumulative_hazard_ : pandas.DataFrame
-        Curves at the times of ``timeline``. The cumulative hazard is Nelson and Aalen's curve.
+        Curves at the times of ``timeline``. The cumulative hazard is minus the log of survival.
     confidence_interval_ : pandas.DataFrame
         Pointwise intervals of ``survival_function_``, for sampling and privacy noise.
     median_survival_time_ : float
@@ -395,7 +397,7 @@ class DPKaplanMeierFitter(LifeTableFitter):
     -----
     Neighbours: replace-one; the number of records is public. Theorem and sensitivity:
     docs/proofs/curves. The cumulative hazard is linear within bands, as times of events are
-    private. Estimates are smooth where noise hides the counts. Intervals are of the population's
+    private. Estimates are smoothed where noise hides the counts. Intervals are of the population's
     curve, pointwise, and not smoothed; docs/benchmarks/curves has their measured coverage. Times
     beyond ``max_time`` are clipped silently by design, as their number is private.
 

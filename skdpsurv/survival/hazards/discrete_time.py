@@ -124,9 +124,9 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         if ``n * epsilon`` is below 200.
     prior : Release or None, default=None
         Release of another fit, or of a paper (:meth:`Release.from_coefficients`). Its log hazard
-        ratios are mapped between columns, bounds, grids and links. They are used if these
-        records agree with their direction, weighted by both standard errors, at no cost. A prior
-        that describes its columns needs ``columns``. The prior's people have its own
+        ratios are mapped between columns, bounds, grids and links. They are used if the
+        released estimate agrees with their direction, weighted by both standard errors, at no
+        cost. A prior that describes its columns needs ``columns``. The prior's people have its own
         guarantee. Not used with an infinite epsilon.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
@@ -169,7 +169,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
     Raises
     ------
     ValueError
-        If a parameter breaks its rule, or the data are not finite or not of the right shape. No
+        If a parameter is not allowed, or the data are not finite or not of the right shape. No
         budget is spent.
     BudgetExceededError
         If the accountant's budget would be exceeded, before any record is read.

@@ -233,8 +233,8 @@ class DPWeibullFitter(WeibullCurve):
     max_shape : float, default=10.0
         Largest shape. Public.
     shape_fraction : float or "auto", default="auto"
-        Share of epsilon that is spent on the shape. "auto" is 0.45 to 0.75, by the released number
-        of events per follow-up time.
+        Share of epsilon that is spent on the shape and on the sum of log times that it needs.
+        "auto" is 0.45 to 0.75, by the released number of events per follow-up time.
     alpha : float, default=0.05
         Intervals of tables such as ``confidence_interval_`` cover 1 - alpha.
     random_state : None or int, default=None
@@ -263,7 +263,7 @@ class DPWeibullFitter(WeibullCurve):
     Raises
     ------
     ValueError
-        If a parameter breaks its rule, or times are negative or not finite, or events are not
+        If a parameter is not allowed, or times are negative or not finite, or events are not
         0 and 1, or lengths differ. No budget is spent.
     BudgetExceededError
         If the accountant's budget would be exceeded, before any record is read.
@@ -283,11 +283,10 @@ class DPWeibullFitter(WeibullCurve):
     ladder then draws the shape. Events before ``max_time * exp(-omega)`` are left-censored. Records
     censored before it count as having been at risk for half of their expected time until then.
 
-    Intervals simulate records from Weibull distributions around the released one, and hold the
-    shapes for which the released one is not extreme. They assume that times are Weibull, and always
-    hold the estimate. Censoring is known from the number of events alone. docs/benchmarks/weibull
-    has the measured coverage. A simulated fit takes a few milliseconds, whatever the number of
-    records.
+    Intervals invert a test: they contain the shapes from which simulated records give the released
+    one not too rarely. They assume that times are Weibull, and always contain the estimate.
+    Censoring is known from the number of events alone. docs/benchmarks/weibull has the measured
+    coverage. A simulated fit takes a few milliseconds, whatever the number of records.
 
     Times beyond ``max_time`` or below the least are clipped silently by design, as their number is
     private. Releases of version 1 took small times as exact; they load, and their intervals are
