@@ -34,24 +34,18 @@ SINGLE = replace(
 )
 
 
-class TestSetting:
-    def test_outputs_share_epsilon(self):
-        for n_outputs in [1, 3, 7, 10]:
-            share = of_each(1.0, n_outputs)
-            assert n_outputs * Fraction(share) <= 1
-            assert share == pytest.approx(1.0 / n_outputs)
-
-    def test_columns_are_in_units_of_the_norm(self):
-        first, second, _ = SETTING.unit_columns()
-        assert first.bound == math.hypot(1.0, 0.1)
-        assert second.bound == pytest.approx(math.hypot(0.75, 0.1))
-        assert [g.n_params for g in SETTING.unit_columns()] == [3, 2, 3]
-        assert SETTING.n_features == 5
-
-    def test_cap_is_stated_or_public(self):
-        assert replace(SETTING, max_residual=0.7).capped() == 0.7
-        for n in (1, 100, 10**4, 10**8):
-            assert 0.5 <= replace(SETTING, n_records=n).capped() <= 1.0
+def test_settings():
+    for n_outputs in [1, 3, 7, 10]:
+        share = of_each(1.0, n_outputs)
+        assert n_outputs * Fraction(share) <= 1
+        assert share == pytest.approx(1.0 / n_outputs)
+    # Columns are in units of the norm.
+    columns = SETTING.unit_columns()
+    assert [g.bound for g in columns] == pytest.approx([math.hypot(b, 0.1) for b in (1, 0.75, 0.5)])
+    assert [g.n_params for g in columns] == [3, 2, 3]
+    assert replace(SETTING, max_residual=0.7).capped() == 0.7
+    for n in (1, 100, 10**4, 10**8):
+        assert 0.5 <= replace(SETTING, n_records=n).capped() <= 1.0
 
 
 class TestTight:
@@ -60,16 +54,10 @@ class TestTight:
         for cap, constant, epsilon, n_outputs in product(
             [0.5, 0.8, 1.0], [0.0, 0.1, 1.0], [0.05, 1.0, 20.0], [1, 3]
         ):
-            setting = replace(
-                SETTING,
-                max_residual=cap,
-                constant=constant,
-                price=of_each(epsilon, n_outputs),
-                n_outputs=n_outputs,
-            )
-            plan = budgets.tight(setting)
+            changes = {"max_residual": cap, "constant": constant, "n_outputs": n_outputs}
+            plan = budgets.tight(replace(SETTING, price=of_each(epsilon, n_outputs), **changes))
             # The most that one record does: t_k at most S_k and, together, at most the whole's.
-            parts = [2 * cap * math.hypot(norm / 2.0, constant) for norm in setting.group_norms]
+            parts = [2 * cap * math.hypot(norm / 2.0, constant) for norm in SETTING.group_norms]
             whole = 2 * cap * math.sqrt(1.0 + 3 * constant**2)
             levels = np.geomspace(1e-3, 1e3, 20001)[:, None] * whole
             t = np.minimum(levels * np.array(WEIGHTS), parts)
@@ -94,7 +82,6 @@ class TestTight:
         assert found.noise_scale == pytest.approx(alone.noise_scale, rel=1e-6)
 
     def test_ridge_is_on_the_scale_of_the_columns(self):
-        """n alpha / norm^2, where the plan's rows are in units of the norm."""
         for norm in (1.0, 2.0, 5.0):
             setting = replace(SINGLE, alpha=0.3, data_norm=norm, group_norms=(norm,))
             assert budgets.tight(setting).calibrations[0].kappa == pytest.approx(120.0 / norm**2)
@@ -139,9 +126,7 @@ class TestPublished:
             [1e-2, 1e-4],
             [(400, 1.0), (50, 0.05), (3, 0.5), (10, 8.0)],
         ):
-            setting = replace(
-                SETTING, n_records=n, price=epsilon, alpha=alpha, group_norms=norms, data_norm=2.0
-            )
+            setting = replace(SETTING, n_records=n, price=epsilon, alpha=alpha, group_norms=norms)
             left, ridges = by_hand(WEIGHTS, n, alpha, norms, epsilon)
             plan = budgets.published(setting)
             assert plan.max_residual == 1.0
@@ -156,7 +141,6 @@ class TestPublished:
         assert min(ridges) > 50 * 1e-4
 
     def test_groups_are_scaled_to_their_weight(self):
-        """The intercept's column included."""
         for constant, setting in product([0.0, 0.1, 1.0], [SETTING, SINGLE]):
             plan = budgets.published(replace(setting, constant=constant))
             for group, q in zip(plan.groups, setting.weights, strict=True):
@@ -165,29 +149,19 @@ class TestPublished:
 
     def test_spends_no_more_than_epsilon_by_the_papers_count(self):
         for epsilon, n, n_outputs in product([0.01, 0.3, 1.0, 20.0], [1, 30, 10**5], [1, 3]):
-            plan = budgets.published(
-                replace(
-                    SETTING, price=of_each(epsilon, n_outputs), n_records=n, n_outputs=n_outputs
-                )
-            )
-            noise = sum(
-                2 * Fraction(g.bound) / Fraction(c.noise_scale)
-                for g, c in zip(plan.groups, plan.calibrations, strict=True)
-            )
-            logs = math.fsum(
-                2 * math.log1p(g.bound**2 / (4 * c.kappa))
-                for g, c in zip(plan.groups, plan.calibrations, strict=True)
-            )
+            price, changes = of_each(epsilon, n_outputs), {"n_records": n, "n_outputs": n_outputs}
+            plan = budgets.published(replace(SETTING, price=price, **changes))
+            pairs = list(zip(plan.groups, plan.calibrations, strict=True))
+            noise = sum(2 * Fraction(g.bound) / Fraction(c.noise_scale) for g, c in pairs)
+            logs = math.fsum(2 * math.log1p(g.bound**2 / (4 * c.kappa)) for g, c in pairs)
             assert n_outputs * (noise + Fraction(logs) + solver_cost(plan)) <= Fraction(epsilon)
 
 
 class TestOutput:
     def test_scale_is_sensitivity_over_ridge_and_epsilon(self):
         for cap in [0.5, 1.0]:
-            setting = replace(
-                SINGLE, max_residual=cap, alpha=0.1, price=of_each(3.0, 3), n_outputs=3
-            )
-            (c,) = budgets.output(setting).calibrations
+            changes = {"max_residual": cap, "alpha": 0.1, "price": of_each(3.0, 3), "n_outputs": 3}
+            (c,) = budgets.output(replace(SINGLE, **changes)).calibrations
             S = 2 * cap * math.hypot(1.0, 0.1)
             assert c.kappa == pytest.approx(40.0)
             assert c.output.scale == pytest.approx((S + 2 * c.certificate.tolerance) / (40.0 * 1.0))

@@ -20,47 +20,36 @@ CASES = [
 ]
 
 
-class TestRows:
-    def test_are_within_the_bound(self):
-        """Exactly: squares are summed as fractions."""
-        for group in CASES:
-            seen = group.rows(clip_rows(X, 3.0), 3.0)
-            assert seen.shape == (200, group.n_params)
-            limit = Fraction(group.bound) ** 2 * (1 + Fraction(1, 2**45))
-            for row in seen[:50]:
-                assert sum(Fraction(v) ** 2 for v in row) <= limit
-            # Some rows are at the bound.
-            assert np.linalg.norm(seen, axis=1).max() == pytest.approx(group.bound, rel=1e-9)
-
-    def test_are_columns_clipped_scaled_and_a_constant(self):
-        for group in CASES:
-            rows = clip_rows(X, 3.0)
-            seen = group.rows(rows, 3.0)
-            part = rows[:, group.indices]
-            shrink = np.minimum(1.0, group.norm / np.linalg.norm(part, axis=1))
-            expected = group.factor * part * shrink[:, None]
-            np.testing.assert_allclose(seen[:, : len(group.indices)], expected, rtol=1e-12)
-            assert (seen[:, len(group.indices) :] == group.constant).all()
-
-    def test_coefficients_go_there_and_back(self):
-        for group in CASES:
-            rng = np.random.default_rng(1)
-            coef = rng.normal(size=len(group.indices))
-            intercept = 0.7 if group.constant else 0.0
-            parameters = group.to_model(coef, intercept)
-            back, constant = group.from_model(parameters)
-            np.testing.assert_allclose(back, coef)
-            assert constant == pytest.approx(intercept)
-            assert isinstance(constant, float)
-            # A row that is not clipped has the same predictor on either scale.
-            small = 1e-4 * X
-            np.testing.assert_allclose(
-                group.rows(small, 3.0) @ parameters, small[:, group.indices] @ coef + intercept
-            )
+def test_rows_are_clipped_scaled_and_within_the_bound():
+    """Exactly: squares are summed as fractions."""
+    rows = clip_rows(X, 3.0)
+    for group in CASES:
+        seen, part = group.rows(rows, 3.0), rows[:, group.indices]
+        n_columns = len(group.indices)
+        shrink = np.minimum(1.0, group.norm / np.linalg.norm(part, axis=1))
+        expected = group.factor * part * shrink[:, None]
+        np.testing.assert_allclose(seen[:, :n_columns], expected, rtol=1e-12)
+        assert (seen[:, n_columns:] == group.constant).all()
+        assert seen.shape == (200, group.n_params)
+        assert group.n_params == n_columns + (group.constant > 0)
+        assert group.bound == math.hypot(group.norm * group.factor, group.constant)
+        limit = Fraction(group.bound) ** 2 * (1 + Fraction(1, 2**45))
+        for row in seen[:50]:
+            assert sum(Fraction(v) ** 2 for v in row) <= limit
+        # Some rows are at the bound.
+        assert np.linalg.norm(seen, axis=1).max() == pytest.approx(group.bound, rel=1e-9)
 
 
-def test_bound_counts_the_constant():
-    assert ColumnGroup((0, 1), 2.0, 0.5, 0.75).bound == math.hypot(1.0, 0.75) == 1.25
-    assert ColumnGroup((0, 1), 2.0, 0.5, 0.0).bound == 1.0
-    assert ColumnGroup((0, 1), 2.0, 0.5, 0.75).n_params == 3
-    assert ColumnGroup((0, 1), 2.0, 0.5, 0.0).n_params == 2
+def test_coefficients_go_there_and_back():
+    for group in CASES:
+        coef = np.random.default_rng(1).normal(size=len(group.indices))
+        intercept = 0.7 if group.constant else 0.0
+        parameters = group.to_model(coef, intercept)
+        back, constant = group.from_model(parameters)
+        np.testing.assert_allclose(back, coef)
+        assert constant == pytest.approx(intercept)
+        assert isinstance(constant, float)
+        # A row that is not clipped has the same predictor on either scale.
+        small = 1e-4 * X
+        expected = small[:, group.indices] @ coef + intercept
+        np.testing.assert_allclose(group.rows(small, 3.0) @ parameters, expected)

@@ -20,28 +20,23 @@ from skdpsurv.classification.stack_plan import (
 NAMES = np.array(["age", "bmi", "dose", "sex"], dtype=object)
 
 
-class TestImportances:
-    def test_are_relative_to_the_largest(self):
-        assert relative_importances(None) is None
-        assert relative_importances([2, 0, 4]).tolist() == [0.5, 0.0, 1.0]
-        assert relative_importances(pd.Series([1.0, 2.0])).tolist() == [0.5, 1.0]
-        assert relative_importances([1e308, 1e308]).tolist() == [1.0, 1.0]
-
-    def test_refused(self):
-        negative, several = [[1, -1], [0, 0], [1, np.nan], [1, np.inf]], [[[1, 2]], [[1], [1, 2]]]
-        words = [[], 3.0, "auto", ["a", "b"], [1, None, "x"], {"age": 1.0}]
-        for importances in (*negative, *several, *words):
-            with pytest.raises((ValueError, TypeError), match=r"^importances must"):
-                relative_importances(importances)
+def test_importances_are_relative_to_the_largest():
+    assert relative_importances(None) is None
+    assert relative_importances([2, 0, 4]).tolist() == [0.5, 0.0, 1.0]
+    assert relative_importances(pd.Series([1.0, 2.0])).tolist() == [0.5, 1.0]
+    assert relative_importances([1e308, 1e308]).tolist() == [1.0, 1.0]
+    negative, several = [[1, -1], [0, 0], [1, np.nan], [1, np.inf]], [[[1, 2]], [[1], [1, 2]]]
+    words = [[], 3.0, "auto", ["a", "b"], [1, None, "x"], {"age": 1.0}]
+    for importances in (*negative, *several, *words):
+        with pytest.raises((ValueError, TypeError), match=r"^importances must"):
+            relative_importances(importances)
 
 
 class TestGroupsThatAreMade:
-    def test_column_j_in_group_j_mod_k(self):
-        assert feature_groups(None, 3, None, 7, None) == ((0, 3, 6), (1, 4), (2, 5))
-        assert feature_groups(None, 1, None, 2, None) == ((0, 1),)
-
-    def test_sorted_by_importance(self):
+    def test_by_hand(self):
+        """Column j in group j mod k, or by importance."""
         importances = np.array([0.1, 0.9, 0.4, 0.4, 0.0])
+        assert feature_groups(None, 3, None, 7, None) == ((0, 3, 6), (1, 4), (2, 5))
         assert feature_groups(None, 2, importances, 5, None) == ((1, 2, 3), (0, 4))
         assert feature_groups(None, 5, importances, 5, None) == ((1,), (2,), (3,), (0,), (4,))
 
@@ -52,11 +47,6 @@ class TestGroupsThatAreMade:
             assert sorted(c for group in groups for c in group) == list(range(7))
             assert {len(group) for group in groups} <= {7 // k, -(-7 // k)}
             assert all(type(c) is int for group in groups for c in group)
-
-    def test_importances_of_another_length(self):
-        for groups in [None, [[0, 1, 2, 3]]]:
-            with pytest.raises(ValueError, match=r"^importances must have 4 numbers, got 3"):
-                feature_groups(groups, 1, np.ones(3), 4, None)
 
 
 class TestGroupsThatAreStated:
@@ -86,6 +76,9 @@ class TestGroupsThatAreStated:
             feature_groups([["age"], [1, 2, 3]], 2, None, 4, None)
         with pytest.raises(ValueError, match=r"^n_partitions must be at most 4"):
             feature_groups(None, 5, None, 4, None)
+        for groups in [None, [[0, 1, 2, 3]]]:
+            with pytest.raises(ValueError, match=r"^importances must have 4 numbers, got 3"):
+                feature_groups(groups, 1, np.ones(3), 4, None)
 
 
 class TestWeights:
@@ -93,15 +86,11 @@ class TestWeights:
         groups = ((0, 3), (1,), (2,))
         assert group_weights(groups, None) == (1 / 3, 1 / 3, 1 / 3)
         assert group_weights(groups, np.array([1.0, 4.0, 2.0, 1.0])) == (0.25, 0.5, 0.25)
-
-    def test_add_up_to_one(self):
-        groups = tuple((k,) for k in range(50))
+        each = tuple((k,) for k in range(50))
         for seed in range(20):
-            weights = group_weights(groups, np.random.default_rng(seed).random(50))
+            weights = group_weights(each, np.random.default_rng(seed).random(50))
             assert float(sum(map(Fraction, weights))) == pytest.approx(1.0, rel=1e-14)
-
-    def test_a_group_without_importance(self):
-        """Its noise would be infinite."""
+        # Of a group without importance the noise would be infinite.
         with pytest.raises(ValueError, match=r"^importances must give each group"):
             group_weights(((0,), (1,)), np.array([1.0, 0.0]))
 
