@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import pickle
 import warnings
@@ -66,7 +65,7 @@ def three():
     return make(3)
 
 
-def plan_of(one, n_records=N, n_features=D):
+def plan_of(one):
     """Return the plan that a fit makes, from the fit of a clone to nothing but zeros."""
     plans, honest = [], stack_plan.plan_stack
 
@@ -76,14 +75,17 @@ def plan_of(one, n_records=N, n_features=D):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stack_plan, "plan_stack", spy)
-        clone(one).fit(np.zeros((n_records, n_features)), np.zeros(n_records, dtype=int))
+        clone(one).fit(np.zeros((N, D)), np.zeros(N, dtype=int))
     return plans[0]
 
 
 class TestRows:
     def test_sets_are_disjoint_and_cover_all_rows(self):
+        """In parts of the rows, which differ by a row, one cap: votes are of one loss."""
         for combiner, partition, seed in product(COMBINERS, ["features", "samples"], [0, None]):
-            plan = plan_of(model(partition=partition, combiner=combiner, holdout=0.3))
+            plan = plan_of(model(43.0, partition=partition, combiner=combiner, holdout=0.3))
+            (cap,) = {low.max_residual for low in plan.low}
+            assert partition == "features" or 0.5 < cap < 1.0
             parts, top = plan.deal(random_source(seed))
             assert len(parts) == (3 if partition == "samples" else 1)
             assert top.size == (plan.high.n_records if plan.high else 0)
@@ -107,17 +109,15 @@ class TestRows:
         dealt, honest = [], stack_plan.Stack.deal
 
         def spy(self, source):
-            dealt.append(honest(self, source))
-            return dealt[-1]
+            parts, top = honest(self, source)
+            dealt.append([rows.tolist() for rows in (*parts, top)])
+            return parts, top
 
         monkeypatch.setattr(stack_plan.Stack, "deal", spy)
         one = model(partition=partition, combiner="logistic")
         for X, y in (data, (-data[0], 1 - data[1]), (data[0], np.zeros(N))):
             one.fit(X, y)
-        for parts, top in dealt[1:]:
-            np.testing.assert_array_equal(top, dealt[0][1])
-            for part, expected in zip(parts, dealt[0][0], strict=True):
-                np.testing.assert_array_equal(part, expected)
+        assert dealt[1:] == dealt[:1] * 2
 
     def test_a_record_reaches_its_own_set_only(self, data):
         """One row changed far: the models of the other parts stay as they are, bit for bit."""
@@ -138,11 +138,8 @@ class TestRows:
         y = data[1].copy()
         y[top] = 1 - y[top]
         after = one.fit(data[0], y).release_.values
-        for k in range(3):
-            np.testing.assert_array_equal(
-                before[f"low_level_coef_{k}"], after[f"low_level_coef_{k}"]
-            )
-        assert (before["high_level_coef"] != after["high_level_coef"]).any()
+        differ = {name for name in before if np.any(before[name] != after[name])}
+        assert differ == {"high_level_coef", "high_level_intercept"}
 
     def test_meta_rows_are_within_the_unit_ball(self):
         cast = np.random.default_rng(0).choice([-1.0, 1.0, 0.3], size=(7, 50, 2))
@@ -165,8 +162,8 @@ class TestCombiners:
         return cast
 
     def test_weighted_vote(self, data):
+        X, y = data
         for epsilon in [2.0, np.inf]:
-            X, y = data
             one = model(epsilon, importances=IMPORTANCES).fit(X, y)
             assert one.feature_groups_ == ((1, 3), (0, 4), (2, 5))
             np.testing.assert_allclose(one.weights_, (0.7, 0.2, 0.1))
@@ -194,11 +191,9 @@ class TestCombiners:
         X, y = three
         labels = np.array(["x", "y", "z"])
         one = model(60.0, classes=labels, combiner=combiner).fit(X, labels[y])
-        assert one.low_level_coef_[0].shape == (3, 2)
         cast = np.array(self.votes(one, X))
         expected = cast.mean(axis=0)
         if combiner == "logistic":
-            assert one.high_level_coef_.shape == (3, 3)
             weighed = np.einsum("kno,ok->no", cast, one.high_level_coef_) / math.sqrt(3)
             expected = weighed + one.high_level_intercept_
         np.testing.assert_allclose(one.decision_function(X), expected, atol=1e-14)
@@ -236,32 +231,14 @@ class TestWithoutPrivacy:
             np.testing.assert_allclose(one.high_level_intercept_, high.intercept_, atol=1e-6)
 
 
-class TestObjects:
-    def test_their_parameters_are_those_of_the_stack(self, data):
-        one = model(partition=FeaturePartition(), combiner=LogisticCombiner())
-        other = clone(one).set_params(partition__importances=IMPORTANCES, combiner__holdout=0.25)
-        assert one.partition.importances is None
-        assert other.get_params()["partition__importances"] == IMPORTANCES
-        inputs = other.fit(*data).guarantee_.public_inputs
-        assert inputs["n_high_level"] == round(0.25 * N)
-        assert inputs["weights"] == pytest.approx((0.7, 0.2, 0.1))
-
-    def test_a_release_states_groups_and_weights(self, data):
-        for partition in ["features", "samples"]:
-            weights = {"importances": IMPORTANCES} if partition == "features" else {}
-            one = model(partition=partition, **weights).fit(*data)
-            stated = one.release_.parameters
-            assert (
-                ("weights_" in stated) == ("feature_groups_" in stated) == (partition == "features")
-            )
-            rebuilt = one.from_release(one.release_)
-            assert (rebuilt.feature_groups_, rebuilt.weights_) == (
-                one.feature_groups_,
-                one.weights_,
-            )
-            np.testing.assert_array_equal(
-                rebuilt.predict_proba(data[0]), one.predict_proba(data[0])
-            )
+def test_parameters_of_objects_are_those_of_the_stack(data):
+    one = model(partition=FeaturePartition(), combiner=LogisticCombiner())
+    other = clone(one).set_params(partition__importances=IMPORTANCES, combiner__holdout=0.25)
+    assert one.partition.importances is None
+    assert other.get_params()["partition__importances"] == IMPORTANCES
+    inputs = other.fit(*data).guarantee_.public_inputs
+    assert inputs["n_high_level"] == round(0.25 * N)
+    assert inputs["weights"] == pytest.approx((0.7, 0.2, 0.1))
 
 
 class TestColumns:
@@ -272,51 +249,36 @@ class TestColumns:
         assert by_name.release_ == by_index.release_
         assert by_name.feature_groups_ == ((5, 0), (1, 2, 3, 4))
 
-    def test_iterators_are_refused_or_read_once(self, data):
-        """Not exhausted by a first reading, to fail after the charge."""
-        accountant = PrivacyAccountant(rehearsal=True)
-        one = model(feature_groups=[iter([0, 1, 2]), iter([3, 4, 5])], accountant=accountant)
-        with contextlib.suppress(TypeError, ValueError):
-            one.fit(*data)
-        assert hasattr(one, "release_") or accountant.rehearsed() == 0
-
     def test_group_norms_bound_the_columns(self, data):
         """Longer parts are scaled down, row by row; shorter ones are not."""
-        X, y = data
-        norms, part = [0.05, 1.0, 1.0], [0, 3]
-        one = model(group_norms=norms).fit(X, y)
+        (X, y), part, bounded = data, [0, 3], {"group_norms": [0.05, 1.0, 1.0]}
         shorter = X.copy()
         shorter[:, part] *= 0.05 / np.maximum(0.05, np.linalg.norm(X[:, part], axis=1))[:, None]
-        other = model(group_norms=norms).fit(shorter, y)
-        np.testing.assert_allclose(one.low_level_coef_[0], other.low_level_coef_[0], atol=1e-5)
-        plain = model().fit(X, y)
-        assert np.abs(one.low_level_coef_[0] - plain.low_level_coef_[0]).max() > 1e-3
+        one, other, plain = (
+            model(**options).fit(rows, y).low_level_coef_[0]
+            for options, rows in ((bounded, X), (bounded, shorter), ({}, X))
+        )
+        np.testing.assert_allclose(one, other, atol=1e-5)
+        assert np.abs(one - plain).max() > 1e-3
 
     def test_long_rows_are_scaled_to_the_public_norm(self, data):
+        X, y = data
         for variant in VARIANTS:
-            X, y = data
-            long, longer = X.copy(), X.copy()
-            long[7] *= 8.0
-            longer[7] *= 80.0
-            one, other = (model(**variant).fit(rows, y) for rows in (long, longer))
-            for k in range(3):
-                np.testing.assert_allclose(
-                    one.low_level_coef_[k], other.low_level_coef_[k], atol=1e-5
-                )
+            one, other = (
+                model(**variant).fit(np.where(np.arange(N)[:, None] == 7, times * X, X), y)
+                for times in (8.0, 80.0)
+            )
+            found, expected = map(np.hstack, (one.low_level_coef_, other.low_level_coef_))
+            np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 class TestEpsilon:
     def test_levels_and_parts_of_rows_have_all_of_epsilon(self, data):
         """Groups of columns and classes share it. Seen from the noise at a strong ridge."""
+        options = {"combiner": "logistic", "alpha": 1e3, "fit_intercept": False}
         for partition, n_classes in product(["features", "samples"], [2, 3]):
             one = model(
-                3.0,
-                partition=partition,
-                combiner="logistic",
-                classes=range(n_classes),
-                alpha=1e3,
-                fit_intercept=False,
-                max_residual=1.0,
+                3.0, partition=partition, classes=range(n_classes), max_residual=1.0, **options
             )
             inputs = one.fit(*data).guarantee_.public_inputs
             share = 3.0 if n_classes == 2 else 1.0
@@ -368,7 +330,12 @@ BAD = {
     "combiner": ["mean", None],
     "n_partitions": [0, 3.0, True, 7],
     "importances": [[1, -1, 1, 1, 1, 1], "auto", [1.0] * 5, [1, 1, 0, 0, 0, 0]],
-    "feature_groups": [[[0, 1, 2], [2, 3, 4, 5]], [["a", "b", "c"], ["d", "e", "z"]], []],
+    "feature_groups": [
+        [[0, 1, 2], [2, 3, 4, 5]],
+        [["a", "b", "c"], ["d", "e", "z"]],
+        [],
+        [iter([0, 1, 2]), iter([3, 4, 5])],
+    ],
     "group_norms": [[1.0, 1.0], [1.0, 1.0, 1.1], [1.0, 1.0, 0.0]],
 }
 ROWS, TOP = {"partition": "samples"}, {"combiner": "logistic"}
@@ -390,7 +357,6 @@ class TestRefusals:
         with pytest.raises((ValueError, TypeError), match=name):
             one.fit(X, y)
         assert len(accountant.entries()) == 0
-        assert not hasattr(one, "release_")
 
     def test_parameters(self):
         for name, values in BAD.items():
@@ -405,9 +371,8 @@ class TestRefusals:
         for n_jobs in (0, "all", 10**30):
             self.check(FRAME, GOOD_Y, {"n_jobs": n_jobs}, "^n_jobs")
 
-    @pytest.mark.parametrize("calibration", ["tight", "published"])
-    def test_extreme_numbers(self, calibration):
-        for parameters in EXTREMES:
+    def test_extreme_numbers(self):
+        for parameters, calibration in product(EXTREMES, ["tight", "published"]):
             self.check(FRAME, GOOD_Y, {**parameters, "calibration": calibration}, "too extreme")
 
 
@@ -425,14 +390,6 @@ class TestWhatLeaves:
         assert texts[0] == texts[1]
 
     def test_refitting_with_votes_forgets_the_model_on_top(self, data):
-        one = model(combiner="logistic").fit(*data)
-        one.set_params(combiner="vote").fit(*data)
+        one = model(combiner="logistic").fit(*data).set_params(combiner="vote").fit(*data)
         assert not hasattr(one, "high_level_coef_")
         assert not hasattr(one, "high_level_intercept_")
-
-
-def test_parts_of_the_rows_have_one_cap():
-    """Their sizes differ by one row, and their votes are probabilities under one loss."""
-    for n in (1001, 1403):
-        plan = plan_of(model(partition="samples", n_partitions=2), n, 1)
-        assert len({low.max_residual for low in plan.low}) == 1
