@@ -16,7 +16,7 @@ from skdpsurv import (
     pool_releases,
 )
 from skdpsurv.pooling import heterogeneity, kinds
-from skdpsurv.report import explain, html_report, predictions
+from skdpsurv.report import explain, html_report
 from skdpsurv.survival.curves.table import cell_variance, table_variance
 
 
@@ -54,8 +54,7 @@ def test_tables_without_noise_add_up_to_that_of_all(groups):
         assert 0.0 < curve.of_group(1).predict(3.0) < 10.0
 
 
-def test_noise_adds_up(monkeypatch):
-    monkeypatch.setattr(predictions, "N_RESAMPLES", 20)
+def test_noise_adds_up():
     north, south = *curves(epsilon=1.0, seeds=(0,)), *curves(epsilon=0.5, seeds=(1,))
     pooled = pool_releases([north, south])
     variance = cell_variance(1.0) + cell_variance(0.5)
