@@ -1,25 +1,12 @@
 """What a fit says by itself, when it agrees with a prior, and what both say."""
 
-from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from skdpsurv import PrivacyGuarantee, Release
 from skdpsurv.priors import Evidence
-
-
-@dataclass
-class Law:
-    deviation: float
-
-
-@dataclass
-class Calibration:
-    kappa: float
-    linear: Any
-    output: Any
 
 
 def evidence(coef, error=1.0):
@@ -36,18 +23,12 @@ def test_estimate_and_error_are_those_of_a_quadratic_loss(linear, output):
     b = rng.normal(size=n) * (linear or 0.0)
     e = rng.normal(size=n) * (output or 0.0)
     minimiser = (h * z + b) / (h + kappa) + e
-    laws = [None if one is None else Law(one) for one in (linear, output)]
-    found = Evidence.of_minimiser(minimiser, h, Calibration(kappa, *laws))
+    laws = [None if one is None else SimpleNamespace(deviation=one) for one in (linear, output)]
+    calibration = SimpleNamespace(kappa=kappa, linear=laws[0], output=laws[1])
+    found = Evidence.of_minimiser(minimiser, h, calibration)
     # The mean of 200,000 is off by more than 6 standard errors with probability 2e-9.
     assert abs(found.coef.mean() - theta) < 6.0 * found.error[0] / np.sqrt(n)
     assert found.coef.std() == pytest.approx(found.error[0], rel=6.0 / np.sqrt(2.0 * n))
-
-
-def test_both_are_weighed_by_their_precisions():
-    own, prior = evidence([2.0, 2.0], 0.5), evidence([3.0, 3.0], 1.0)
-    np.testing.assert_allclose(own.with_prior(prior), [(4 * 2 + 3) / 5] * 2)
-    nothing = Evidence(np.zeros(2), np.full(2, np.inf))
-    np.testing.assert_array_equal(own.with_prior(nothing), own.coef)
 
 
 def test_agreement_is_of_directions():
@@ -66,8 +47,10 @@ def test_agreement_is_of_directions():
         assert evidence([0.8, 1.1], 0.01).agrees(evidence([3.0, 4.0])) is True
 
 
-def test_what_differs_by_more_than_errors_have_it_weighs_less():
+def test_both_are_weighed_by_their_precisions():
     """The rest has a mean square of 4, where the errors' is 1; lengths alone make no rest."""
+    own, prior = evidence([2.0, 2.0], 0.5), evidence([3.0, 3.0], 1.0)
+    np.testing.assert_allclose(own.with_prior(prior), [(4 * 2 + 3) / 5] * 2)
     own, prior = evidence([5.0, 1.0], 0.6), evidence([3.0, 3.0], 0.8)
     variance = 0.8**2 + 3.0  # y - c = (2, -2), as rho = 1
     means = [(y / 0.36 + 3.0 / variance) / (1.0 / 0.36 + 1.0 / variance) for y in (5.0, 1.0)]
@@ -82,8 +65,9 @@ def test_what_a_prior_does_not_know_decides_nothing():
     assert own.agrees(prior)
     found = own.posterior_mean(np.array([0.2, 0.3]), prior)
     assert found[1] == -9.0
-    nothing = Evidence(np.zeros(2), np.full(2, np.inf))
+    nothing = evidence([0.0, 0.0], np.inf)
     assert not own.agrees(nothing)
+    np.testing.assert_array_equal(own.with_prior(nothing), own.coef)
     fitted = np.array([0.2, 0.3])
     assert own.posterior_mean(fitted, nothing) is fitted
     assert own.posterior_mean(fitted, None) is fitted

@@ -13,13 +13,20 @@ AGE = {"bounds": [20, 80], "unit": "years"}
 WARD = ["north", "east", "west"]
 
 
-def features(step):
-    return features_in(step, len(step.columns), list(step.columns))
+def mapped(ours, theirs, coef, error=None, columns=None):
+    """Return a prior's evidence on coefficients of its columns, mapped to other ones."""
+    error = np.full(len(coef), 0.1) if error is None else np.array(error)
+    one, two = (
+        Terms.of(features_in(step, len(names), names), step)
+        for step, names in ((s, columns or list(s.columns)) for s in (ours, theirs))
+    )
+    return one.mapped(two, Evidence(np.array(coef, dtype=float), error))
 
 
-def evidence(coef, error=None):
-    coef = np.asarray(coef, dtype=float)
-    return Evidence(coef, np.asarray(error, dtype=float) if error is not None else coef * 0 + 0.1)
+def known(*args, columns=("a", "f")):
+    """Return mapped coefficients, NaN where nothing is known."""
+    found = mapped(*args, columns=list(columns))
+    return np.where(np.isfinite(found.error), found.coef, np.nan)
 
 
 def linear(step, coef, rows):
@@ -40,18 +47,16 @@ def test_predictors_are_the_same_but_for_a_constant():
     ]:
         one, two = PublicColumns({"age": AGE, "ward": WARD}), PublicColumns(other)
         coef = [0.7, -0.4, 1.1]
-        mapped = Terms.of(features(two), two).mapped(Terms.of(features(one), one), evidence(coef))
-        gap = linear(one, coef, ROWS) - linear(two, mapped.coef, ROWS)
+        found = mapped(two, one, coef)
+        gap = linear(one, coef, ROWS) - linear(two, found.coef, ROWS)
         np.testing.assert_allclose(gap, gap[0])
-        assert np.isfinite(mapped.error).all()
+        assert np.isfinite(found.error).all()
 
 
 def test_errors_are_mapped_too():
     one = PublicColumns({"age": AGE, "ward": WARD})
     two = PublicColumns({"age": {"bounds": [0, 120]}, "ward": ["west", "north", "east"]})
-    found = Terms.of(features(two), two).mapped(
-        Terms.of(features(one), one), evidence([1.0, 2.0, 3.0], [0.3, 0.5, 1.2])
-    )
+    found = mapped(two, one, [1.0, 2.0, 3.0], [0.3, 0.5, 1.2])
     # Half-widths of 30 and 60; against west: north is -3, of error 1.2, and east 2 - 3, of 1.3.
     np.testing.assert_allclose(found.coef, [2.0, -3.0, -1.0])
     np.testing.assert_allclose(found.error, [0.6, 1.2, 1.3])
@@ -60,54 +65,40 @@ def test_errors_are_mapped_too():
 def test_of_what_the_other_lacks_nothing_is_known():
     one = PublicColumns({"age": AGE})
     two = PublicColumns({"age": AGE, "ward": WARD, "ill": {"boolean": True}})
-    found = Terms.of(features(two), two).mapped(Terms.of(features(one), one), evidence([1.0]))
+    found = mapped(two, one, [1.0])
     np.testing.assert_array_equal(np.isfinite(found.error), [True, False, False, False])
     assert not found.coef[1:].any()
-
-
-def test_a_label_that_is_not_known_to_both():
-    one = PublicColumns({"ward": WARD})
-    two = PublicColumns({"ward": ["north", "west", "south"]})
-    found = Terms.of(features(two), two).mapped(Terms.of(features(one), one), evidence([1.0, 2.0]))
     # Against north in both: west is 2, south is not known.
-    assert found.coef[0] == 2.0
-    assert np.isinf(found.error[1])
-    three = PublicColumns({"ward": ["south", "north", "west"]})
+    one, two = (PublicColumns({"ward": w}) for w in (WARD, ["north", "west", "south"]))
+    np.testing.assert_array_equal(known(two, one, [1.0, 2.0], columns=["ward"]), [2.0, np.nan])
+
+
+def test_nothing_in_common_or_another_unit_is_refused():
+    """A date is no number."""
+    span = {"bounds": [0, 100]}
+    date = {"dates": ["2001-01-01", "2010-12-31"]}
+    for theirs, ours, says in (
+        (WARD, ["south", "north", "west"], "column in common"),
+        (AGE, {"bounds": [240, 960], "unit": "months"}, "in the same unit, months, got years"),
+        (span, date, "in the same unit"),
+        (date, span, "in the same unit"),
+    ):
+        one, two = (PublicColumns({"age": column}) for column in (theirs, ours))
+        with pytest.raises(ValueError, match=says):
+            mapped(two, one, [1.0, 2.0] if theirs is WARD else [1.0])
     with pytest.raises(ValueError, match="column in common"):
-        Terms.of(features(three), three).mapped(Terms.of(features(one), one), evidence([1.0, 2.0]))
-
-
-def test_another_unit_is_refused_and_other_columns_are():
-    one = PublicColumns({"age": AGE})
-    months = PublicColumns({"age": {"bounds": [240, 960], "unit": "months"}})
-    with pytest.raises(ValueError, match="in the same unit, months, got years"):
-        Terms.of(features(months), months).mapped(Terms.of(features(one), one), evidence([1.0]))
-    weight = PublicColumns({"weight": {"bounds": [40, 160]}})
-    with pytest.raises(ValueError, match="column in common"):
-        Terms.of(features(weight), weight).mapped(Terms.of(features(one), one), evidence([1.0]))
-
-
-SPAN = {"bounds": [0, 100]}
-
-
-def mapped(ours, theirs, coef, columns=("a", "f")):
-    made = [features_in(step, len(columns), list(columns)) for step in (ours, theirs)]
-    one, two = (Terms.of(f, s) for f, s in zip(made, (ours, theirs), strict=True))
-    found = one.mapped(two, evidence(coef))
-    return np.where(np.isfinite(found.error), found.coef, np.nan)
+        mapped(PublicColumns({"weight": span}), PublicColumns({"age": AGE}), [1.0])
 
 
 def test_a_missing_number_is_relative_to_the_middle():
     """Of other bounds that is another number: nothing is known of the indicator."""
-    other = {"a": {"bounds": [0, 50]}}
-    steps = [PublicColumns(c, missing="category") for c in ({"a": SPAN}, other)]
-    np.testing.assert_array_equal(mapped(*steps, [1.25, 0.3], ["a"]), [2.5, np.nan])
-    one, two = (
-        PublicColumns({"a": SPAN, "f": labels}, missing="category")
-        for labels in (["x", "y"], ["y", "x"])
+    one, two, other = (
+        PublicColumns({"a": {"bounds": [0, high]}, "f": labels}, missing="category")
+        for high, labels in ((100, ["x", "y"]), (100, ["y", "x"]), (50, ["x", "y"]))
     )
-    found = mapped(two, one, [1.25, 0.3, 1.0, 0.5])
-    np.testing.assert_array_equal(found, [1.25, 0.3, -1.0, -0.5])
+    coef = [1.25, 0.3, 1.0, 0.5]
+    np.testing.assert_array_equal(known(two, one, coef), [1.25, 0.3, -1.0, -0.5])
+    np.testing.assert_array_equal(known(one, other, coef), [2.5, np.nan, 1.0, 0.5])
 
 
 def test_several_features_of_one_number_are_taken_as_they_are_or_not_at_all():
@@ -116,21 +107,10 @@ def test_several_features_of_one_number_are_taken_as_they_are_or_not_at_all():
         return ColumnTransformer([*parts, ("f", PublicColumns({"f": bool}), ["f"])])
 
     one, two = pieces((0, 40), (40, 100)), pieces((0, 50), (50, 100))
-    np.testing.assert_array_equal(mapped(two, one, [1.25, -3.0, 1.0]), [np.nan, np.nan, 1.0])
-    more = ColumnTransformer(
-        [*one.transformers[:2], ("f", PublicColumns({"f": ["n", "y"]}), ["f"])]
-    )
-    np.testing.assert_array_equal(mapped(more, one, [1.25, -3.0, 1.0]), [1.25, -3.0, np.nan])
-
-
-def test_a_date_is_no_number():
-    date, number = (
-        PublicColumns({"a": how})
-        for how in ({"dates": ["2001-01-01", "2010-12-31"]}, {"bounds": [0, 100]})
-    )
-    for one, two in ((date, number), (number, date)):
-        with pytest.raises(ValueError, match="in the same unit"):
-            mapped(one, two, [1.0], ["a"])
+    np.testing.assert_array_equal(known(two, one, [1.25, -3.0, 1.0]), [np.nan, np.nan, 1.0])
+    label = ("f", PublicColumns({"f": ["n", "y"]}), ["f"])
+    more = ColumnTransformer([*one.transformers[:2], label])
+    np.testing.assert_array_equal(known(more, one, [1.25, -3.0, 1.0]), [1.25, -3.0, np.nan])
 
 
 def test_other_references_are_others_though_formulas_are_alike():
@@ -138,6 +118,6 @@ def test_other_references_are_others_though_formulas_are_alike():
     one, two = (
         PublicColumns({"s": [first, "y", "z"], "a": {"bounds": [0, 1]}}) for first in ("x", "w")
     )
-    found = mapped(one, two, [1.0, 2.0, 3.0], ["s", "a"])
-    np.testing.assert_array_equal(found, [np.nan, np.nan, 3.0])
-    np.testing.assert_array_equal(mapped(one, one, [1.0, 2.0, 3.0], ["s", "a"]), [1.0, 2.0, 3.0])
+    coef, columns = [1.0, 2.0, 3.0], ["s", "a"]
+    np.testing.assert_array_equal(known(one, two, coef, columns=columns), [np.nan, np.nan, 3.0])
+    np.testing.assert_array_equal(known(one, one, coef, columns=columns), coef)
