@@ -19,7 +19,7 @@ from sklearn.linear_model import (
     QuantileRegressor,
     Ridge,
 )
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -70,10 +70,12 @@ def mixed(data):
     return frame, y, mask
 
 
-BAD_MASKS = [
-    (ValueError, [None, np.zeros(N, dtype=bool), np.ones(N, dtype=bool), np.arange(N - 1) < 9]),
-    (TypeError, [np.arange(N) % 2, np.full(N, "yes"), (np.arange(N) < 9)[:, None], "public"]),
-    (TypeError, [np.array([True] * 9 + [None] * (N - 9))]),
+#: Others are refused in test_hybrid_blocks.
+BAD_MASKS = [np.full(N, "yes"), (np.arange(N) < 9)[:, None], "public", [True, None] * (N // 2)]
+    np.full(N, "yes"),
+    (np.arange(N) < 9)[:, None],
+    "public",
+    [True] * 9 + [None] * (N - 9),
 ]
 BAD = [
     ("estimator", {"estimator": KNeighborsClassifier()}),
@@ -93,9 +95,7 @@ BAD = [
 
 def test_refusals_cost_nothing(data):
     X, y, mask = data
-    cases = [
-        (model(), y, public, error, "public") for error, masks in BAD_MASKS for public in masks
-    ]
+    cases = [(model(), y, public, TypeError, "public") for public in BAD_MASKS]
     cases += [(model(**changes), y, mask, (ValueError, TypeError), name) for name, changes in BAD]
     # An estimator that cannot be fitted to public records, which are of one class.
     cases.append((model(), np.where(mask, 1, y), mask, ValueError, "class"))
@@ -133,14 +133,6 @@ class TestEstimators:
         for X, y in ((theirs[0], None), (None, theirs[1]), (theirs[0][:9], theirs[1][:9])):
             with pytest.raises(ValueError, match="public records"):
                 HybridMEstimator.from_release(release, X=X, y=y, estimator=estimator)
-
-    def test_three_classes(self, data):
-        X, _, mask = data
-        y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0], [-0.6, 0.6])]
-        for method in METHODS:
-            one = model(20.0, method=method).fit(X, y, public=mask)
-            assert one.decision_function(X).shape == (N, 3)
-            assert one.score(X, y, public=mask) > 0.7
 
     def test_without_noise_private_records_are_heard(self, data):
         X, y, mask = data
@@ -233,25 +225,18 @@ def test_nothing_but_the_release_depends_on_a_private_record(mixed, monkeypatch,
         assert other == seen[0]
 
 
-class TestRouting:
-    """The mask is cut like the rows, inside pipelines and searches."""
+def test_a_mask_is_cut_as_rows_are(data, monkeypatch):
+    """Inside pipelines and searches; the first column says whether a record is public."""
+    X, y, mask = data
+    X = np.column_stack([mask, X])
+    seen, honest = [], HybridMEstimator.fit
 
-    @pytest.fixture(autouse=True)
-    def routing(self):
-        with config_context(enable_metadata_routing=True):
-            yield
+    def spy(self, X, y, public=None):
+        seen.append((np.asarray(X)[:, 0] > X[:, 0].mean(), np.asarray(public)))
+        return honest(self, X, y, public=public)
 
-    def test_mask_is_sliced_as_rows_are(self, data, monkeypatch):
-        """The first column says whether a record is public, whatever the fold."""
-        X, y, mask = data
-        X = np.column_stack([mask, X])
-        seen, honest = [], HybridMEstimator.fit
-
-        def spy(self, X, y, public=None):
-            seen.append((np.asarray(X)[:, 0] > X[:, 0].mean(), np.asarray(public)))
-            return honest(self, X, y, public=public)
-
-        monkeypatch.setattr(HybridMEstimator, "fit", spy)
+    monkeypatch.setattr(HybridMEstimator, "fit", spy)
+    with config_context(enable_metadata_routing=True):
         one = model(5.0).set_fit_request(public=True).set_score_request(public=True)
         search = GridSearchCV(
             make_pipeline(StandardScaler(), one),
@@ -260,26 +245,9 @@ class TestRouting:
             error_score="raise",
         )
         search.fit(X, y, public=mask)
-        assert [public.size for _, public in seen] == [N // 2] * 4 + [N]
-        for truth, public in seen:
-            np.testing.assert_array_equal(truth, public)
-
-    @pytest.mark.parametrize("asked", [True, False])
-    def test_what_is_scored(self, data, monkeypatch, asked):
-        """Private rows if scores ask for the mask, else all rows."""
-        X, y, mask = data
-        sizes, honest = [], LogisticRegression.score
-
-        def spy(self, X, y, sample_weight=None):
-            sizes.append(len(y))
-            return honest(self, X, np.asarray(y, dtype=int), sample_weight)
-
-        monkeypatch.setattr(LogisticRegression, "score", spy)
-        one = model(5.0).set_fit_request(public=True).set_score_request(public=asked)
-        folds = KFold(3)
-        cross_validate(one, X, y, params={"public": mask}, cv=folds, error_score="raise")
-        tests = [test for _, test in folds.split(X)]
-        assert sizes == [np.sum(~mask[test]) if asked else test.size for test in tests]
+    assert [public.size for _, public in seen] == [N // 2] * 4 + [N]
+    for truth, public in seen:
+        np.testing.assert_array_equal(truth, public)
 
 
 def test_score_of_private_rows(data):
