@@ -72,11 +72,6 @@ def mixed(data):
 
 #: Others are refused in test_hybrid_blocks.
 BAD_MASKS = [np.full(N, "yes"), (np.arange(N) < 9)[:, None], "public", [True, None] * (N // 2)]
-    np.full(N, "yes"),
-    (np.arange(N) < 9)[:, None],
-    "public",
-    [True] * 9 + [None] * (N - 9),
-]
 BAD = [
     ("estimator", {"estimator": KNeighborsClassifier()}),
     ("weights", {"estimator": LinearRegression(), "weights": "signed"}),
