@@ -134,7 +134,8 @@ class TestSlope:
     def test_nothing_else_changes_with_it(self, data):
         X, y = data
         one = model(0.5).fit(X, y)
-        values = {k: v for k, v in one.release_.values.items() if k != "recalibration_slope"}
+        values = dict(one.release_.values)
+        del values["recalibration_slope"]
         old = DPLogisticRegression.from_release(replace(one.release_, values=values))
         assert one.recalibration_slope_ > 1.01
         assert old.recalibration_slope_ == 1
@@ -142,13 +143,10 @@ class TestSlope:
         np.testing.assert_array_equal(old.predict(X), one.predict(X))
         odds, plain = (np.diff(each.predict_log_proba(X))[:, 0] for each in (one, old))
         np.testing.assert_allclose(odds, one.recalibration_slope_ * plain, rtol=1e-9, atol=1e-12)
-
-    def test_a_release_with_another_one_is_refused(self, data):
-        release = model().fit(*data).release_
         for slope in [0.009, -1.0, 101.0, [2.0]]:
-            values = {**release.values, "recalibration_slope": slope}
+            crafted = replace(one.release_, values={**values, "recalibration_slope": slope})
             with pytest.raises(ValueError, match="recalibration_slope"):
-                DPLogisticRegression.from_release(replace(release, values=values))
+                DPLogisticRegression.from_release(crafted)
 
 
 def test_long_rows_are_scaled_to_the_public_norm(data):
@@ -226,11 +224,8 @@ class TestRefusals:
 
     def check(self, X, y, parameters, message):
         accountant = PrivacyAccountant()
-        one = model(**parameters, accountant=accountant)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with pytest.raises((ValueError, TypeError), match=message) as caught:
-                one.fit(X, y)
+        with pytest.raises((ValueError, TypeError), match=message) as caught:
+            model(**parameters, accountant=accountant).fit(X, y)
         assert len(accountant.entries()) == 0
         return str(caught.value)
 
@@ -244,20 +239,16 @@ class TestRefusals:
 
     def test_extreme_numbers_are_refused_whatever_the_records(self):
         for parameters in EXTREMES:
-            texts = {
-                self.check(X, y, parameters, "too extreme")
-                for X, y in ((GOOD_X, GOOD_Y), (1e200 * GOOD_X, np.zeros(6)))
-            }
-            assert len(texts) == 1
+            text = self.check(GOOD_X, GOOD_Y, parameters, "too extreme")
+            assert self.check(1e200 * GOOD_X, np.zeros(6), parameters, "too extreme") == text
 
 
 class TestBudget:
     def test_classes_share_epsilon(self, three):
         """Each model of three has the noise of a model with a third of epsilon."""
-        X, y = three
+        (X, y), common = three, {"alpha": 5.0, "max_residual": 0.5, "recalibration_share": 0.0}
         for method in METHODS:
-            parameters = {"alpha": 5.0, "max_residual": 0.5, "method": method}
-            parameters["recalibration_share"] = 0.0
+            parameters = {**common, "method": method}
             shared = model(3.0, classes=range(3), **parameters).fit(X, y).guarantee_
             alone = model(1.0, **parameters).fit(X, (y == 1).astype(int)).guarantee_
             assert shared.epsilon == 3.0
