@@ -18,8 +18,6 @@ from skdpsurv.hybrid.hybrid_records import (
     read_table,
 )
 
-SECRET = "secret-value"
-
 
 def labels(*values):
     column = np.empty(len(values), dtype=object)
@@ -87,7 +85,7 @@ class TestArrays:
 
     def test_private_values_do_not_make_categories(self):
         """One private value that is no number is refused, rather than change the model's shape."""
-        X = np.array([[1, 5], [2, 6], [3, SECRET]], dtype=object)
+        X = np.array([[1, 5], [2, 6], [3, "none"]], dtype=object)
         assert categorical_columns(X[:2], None) == ()
         assert categorical_columns(X[[0, 2]], None) == (1,)
         with pytest.raises(ValueError, match="X"):
@@ -102,26 +100,11 @@ class TestRefusals:
                     read(pd.DataFrame({"a": [1.0], "b": [2.0]}), [chosen])
 
     def test_what_is_no_table_of_numbers(self):
-        """No message, of the error or of what is behind it, shows a value."""
-        for X in [
-            [[1.0, SECRET], [2.0, 3.0]],
-            np.array([[1.0, SECRET], [2.0, 3.0]], dtype=object),
-            pd.DataFrame({"a": [1.0, 2.0], "b": [SECRET, 3.0]}, dtype=object),
-            np.array([[1.0, np.nan], [2.0, 3.0]]),
-            np.array([[1.0, np.inf], [2.0, 3.0]]),
-            [[1.0, 2.0], [1.0]],
-            [1.0, 2.0],
-            np.array([[1j, 2.0]]),
-            np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]]),
-            sparse.csr_array(np.eye(3)),
-        ]:
-            with pytest.raises((ValueError, TypeError)) as caught:
+        """What is said is looked at by the tests of leaks."""
+        masked = np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]])
+        for X in ([["a", 1j]], [["a", np.inf]], [[1.0, 2.0], [1.0]], masked, sparse.eye_array(3)):
+            with pytest.raises((ValueError, TypeError)):
                 read(X, [0])
-            error = caught.value
-            while error is not None:
-                assert SECRET not in str(error)
-                assert "nan" not in str(error)
-                error = error.__cause__ or error.__context__
 
     def test_labels_that_are_doubles_stand_for_one_whole_number_each(self):
         """One record's gap makes doubles of a column, in which 2^53 + 1 is 2^53."""
