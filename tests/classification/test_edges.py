@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skdpsurv import DPLogisticRegression, PrivateStackingClassifier, Release
+from skdpsurv import DPLogisticRegression, PrivacyLeakWarning, PrivateStackingClassifier, Release
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.published import PublishedLogisticRegression
+from tests.support.combinations import thinned
 from tests.support.estimators import logistic as perturbed
 from tests.support.estimators import stack_of
 
@@ -125,3 +126,70 @@ def test_numpy_numbers_are_numbers(make, given):
     )
     assert one.release_ == other.release_
     assert one.from_release(Release.from_json(one.release_.to_json())).release_ == one.release_
+
+
+N = 301
+STACKED = [
+    {"partition": partition, "combiner": combiner, "calibration": calibration, "n_partitions": 3}
+    for partition in ("features", "samples")
+    for combiner in ("weighted_vote", "vote", "logistic")
+    for calibration in ("tight", "published")
+]
+VARIANTS = [{}, {"method": "out_pert"}, {"published": True}, {"max_residual": 1.0}, *STACKED]
+
+
+def made(epsilon, published=False, **parameters):
+    make = PublishedLogisticRegression if published else perturbed
+    make = stack_of if "partition" in parameters else make
+    return make(epsilon, **{"classes": [0, 1], "random_state": 0, **parameters})
+
+
+def coefficients(one):
+    return np.hstack([np.ravel(c) for c in getattr(one, "low_level_coef_", None) or [one.coef_]])
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Rows in the unit ball and labels that follow them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 6))
+    X /= 1.1 * np.linalg.norm(X, axis=1)[:, None]
+    return X, (4.0 * X[:, 0] + rng.logistic(size=N) > 0.0).astype(int)
+
+
+@pytest.mark.parametrize(("epsilon", "parameters"), thinned([0.01, 1.0, 1e4, np.inf], VARIANTS))
+def test_every_data_set_gets_a_fit(data, epsilon, parameters):
+    """What depends on records must not raise or warn: it would tell about them."""
+    X, labels = data
+    x, fewest = X[:, :1], {"logistic": 6}.get(parameters.get("combiner"), 3)
+    columns = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
+    numbers = [fewest] if "partition" in parameters else [1, 2]
+    cases = [(np.full((n, 3), 0.5), np.arange(n) % 2, 2) for n in numbers]
+    cases += [(X, np.full(N, label), size) for label in (0, 1) for size in (2, 3)]
+    cases.append((columns, (x[:, 0] > 0).astype(int), 2))
+    if np.isfinite(epsilon):  # the fit without privacy takes columns as they are
+        cases.append((1e300 * X, labels, 2))
+    for rows, y, n_classes in cases:
+        one = made(epsilon, **parameters).set_params(classes=list(range(n_classes)))
+        with warnings.catch_warnings(), np.errstate(all="raise"):
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            one.fit(rows, y)
+        assert np.isfinite(coefficients(one)).all()
+        p = one.predict_proba(rows[:5])
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        assert (p >= 0).all()
+        assert p.shape[1] == n_classes
+
+
+def test_long_rows_are_scaled_to_the_public_norm(data):
+    """Not so short ones."""
+    X, y = data
+    for parameters in VARIANTS:
+        short, long, longer = (
+            coefficients(made(1.0, **parameters).fit(np.where(y[:, None] < place, times * X, X), y))
+            for place, times in ((0, 1.0), (1, 8.0), (1, 80.0))
+        )
+        np.testing.assert_allclose(long, longer, atol=1e-5)
+        assert np.abs(long - short).max() > 1e-4

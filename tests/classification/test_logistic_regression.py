@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from dataclasses import replace
 from itertools import product
 
@@ -13,15 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant, PrivacyLeakWarning
-from skdpsurv.data import PublicInputWarning
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.published import PublishedLogisticRegression
-from tests.support.combinations import thinned
 from tests.support.estimators import logistic as perturbed
 
 N = 300
 METHODS = ("obj_pert", "out_pert")
-VARIANTS = [{}, {"method": "out_pert"}, {"published": True}, {"max_residual": 1.0}]
 
 
 def model(epsilon=1.0, **parameters):
@@ -147,43 +143,6 @@ class TestSlope:
             crafted = replace(one.release_, values={**values, "recalibration_slope": slope})
             with pytest.raises(ValueError, match="recalibration_slope"):
                 DPLogisticRegression.from_release(crafted)
-
-
-def test_long_rows_are_scaled_to_the_public_norm(data):
-    """Not so short ones."""
-    X, y = data
-    for parameters in VARIANTS:
-        short, long, longer = (
-            model(**parameters).fit(np.where(np.arange(N)[:, None] == 7, times * X, X), y).coef_
-            for times in (1.0, 8.0, 80.0)
-        )
-        np.testing.assert_allclose(long, longer, atol=1e-6)
-        assert np.abs(long - short).max() > 1e-5
-
-
-@pytest.mark.parametrize(("epsilon", "parameters"), thinned([0.01, 1.0, 1e4, np.inf], VARIANTS))
-def test_every_data_set_gets_a_fit(data, epsilon, parameters):
-    """What depends on records must not raise or warn: it would tell about them."""
-    X, _ = data
-    x = X[:, :1]
-    columns = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
-    few = [(np.full((n, 3), 0.5), np.arange(n), 2) for n in (1, 2)]
-    one_class = [(X, np.full(N, label), size) for label in (0, 1) for size in (2, 3)]
-    cases = [*few, *one_class, (columns, (x[:, 0] > 0).astype(int), 2)]
-    if math.isfinite(epsilon):  # the fit without privacy takes columns as they are
-        cases.append((1e300 * X, data[1], 2))
-    for rows, y, n_classes in cases:
-        one = model(epsilon, **parameters).set_params(classes=list(range(n_classes)))
-        with warnings.catch_warnings(), np.errstate(all="raise"):
-            warnings.simplefilter("error")
-            warnings.simplefilter("ignore", PublicInputWarning)
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            one.fit(rows, y)
-        assert np.isfinite(one.coef_).all()
-        assert np.isfinite(one.intercept_).all()
-        p = one.predict_proba(rows[:5])
-        np.testing.assert_allclose(p.sum(axis=1), 1.0)
-        assert p.shape[1] == n_classes
 
 
 GOOD_X, GOOD_Y = np.full((6, 2), 0.5), np.array([0, 1] * 3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import pickle
-import warnings
 from itertools import product
 
 import numpy as np
@@ -13,16 +12,9 @@ import pytest
 from joblib import parallel_config
 from sklearn.base import clone
 
-from skdpsurv import (
-    DPLogisticRegression,
-    FeaturePartition,
-    LogisticCombiner,
-    PrivacyAccountant,
-    PrivacyLeakWarning,
-)
+from skdpsurv import DPLogisticRegression, FeaturePartition, LogisticCombiner, PrivacyAccountant
 from skdpsurv.classification import stack_plan
 from skdpsurv.classification.stack_plan import meta_rows
-from skdpsurv.data import PublicInputWarning
 from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms import perturbation
@@ -253,16 +245,6 @@ class TestColumns:
         np.testing.assert_allclose(one, other, atol=1e-5)
         assert np.abs(one - plain).max() > 1e-3
 
-    def test_long_rows_are_scaled_to_the_public_norm(self, data):
-        X, y = data
-        for variant in VARIANTS:
-            one, other = (
-                model(**variant).fit(np.where(np.arange(N)[:, None] == 7, times * X, X), y)
-                for times in (8.0, 80.0)
-            )
-            found, expected = map(np.hstack, (one.low_level_coef_, other.low_level_coef_))
-            np.testing.assert_allclose(found, expected, atol=1e-5)
-
 
 class TestEpsilon:
     def test_levels_and_parts_of_rows_have_all_of_epsilon(self, data):
@@ -293,26 +275,6 @@ def test_number_of_jobs_and_backend_do_not_change_the_release(data, backend, var
     expected = model(**variant).fit(*data).release_
     with parallel_config(backend=backend):
         assert model(n_jobs=2, **variant).fit(*data).release_ == expected
-
-
-@pytest.mark.parametrize(("variant", "epsilon"), thinned(VARIANTS, [0.01, 1.0, 1e4, np.inf]))
-def test_every_data_set_gets_a_fit(data, epsilon, variant):
-    X, _ = data
-    x, n = X[:, :1], 6 if variant["combiner"] == "logistic" else 3
-    columns = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
-    one_class = [(X, np.full(N, label), size) for label in (0, 1) for size in (2, 3)]
-    few = np.full((n, 3), 0.5), np.arange(n) % 2, 2
-    for rows, y, n_classes in (*one_class, few, (columns, (x[:, 0] > 0).astype(int), 2)):
-        one = model(epsilon, classes=range(n_classes), **variant)
-        with warnings.catch_warnings(), np.errstate(all="raise"):
-            warnings.simplefilter("error")
-            warnings.simplefilter("ignore", PublicInputWarning)
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            one.fit(rows, y)
-        assert all(np.isfinite(coef).all() for coef in one.low_level_coef_)
-        p = one.predict_proba(rows[:9])
-        np.testing.assert_allclose(p.sum(axis=1), 1.0)
-        assert (p >= 0).all()
 
 
 GOOD_X, GOOD_Y = make(n=8)
