@@ -181,7 +181,7 @@ EXTREMES = [
 class TestRefusals:
     """A refused input costs nothing."""
 
-    def check(self, X, y, parameters, message):
+    def check(self, message, X=GOOD_X, y=GOOD_Y, **parameters):
         accountant = PrivacyAccountant()
         with pytest.raises((ValueError, TypeError), match=message) as caught:
             model(**parameters, accountant=accountant).fit(X, y)
@@ -190,16 +190,16 @@ class TestRefusals:
 
     def test_data_and_parameters(self):
         for X, y, message in BAD_DATA:
-            self.check(X, y, {}, message)
+            self.check(message, X, y)
         for name, values in BAD_PARAMETERS.items():
             for value in values:
-                self.check(GOOD_X, GOOD_Y, {name: value}, f"^{name}")
-        self.check(GOOD_X, GOOD_Y, {"alpha": 0.0, "method": "out_pert"}, "^alpha")
+                self.check(f"^{name}", **{name: value})
+        self.check("^alpha", alpha=0.0, method="out_pert")
 
     def test_extreme_numbers_are_refused_whatever_the_records(self):
         for parameters in EXTREMES:
-            text = self.check(GOOD_X, GOOD_Y, parameters, "too extreme")
-            assert self.check(1e200 * GOOD_X, np.zeros(6), parameters, "too extreme") == text
+            text = self.check("too extreme", **parameters)
+            assert self.check("too extreme", 1e200 * GOOD_X, np.zeros(6), **parameters) == text
 
 
 class TestBudget:

@@ -52,11 +52,6 @@ def data():
     return make()
 
 
-@pytest.fixture(scope="module")
-def three():
-    return make(3)
-
-
 def plan_of(one):
     """Return the plan that a fit makes, from the fit of a clone to nothing but zeros."""
     plans, honest = [], stack_plan.plan_stack
@@ -175,9 +170,8 @@ class TestCombiners:
         np.testing.assert_allclose(one.predict_proba(X)[:, 1], probability(expected, 0.8))
 
     @pytest.mark.parametrize("combiner", COMBINERS)
-    def test_three_classes(self, three, combiner):
-        X, y = three
-        labels = np.array(["x", "y", "z"])
+    def test_three_classes(self, combiner):
+        (X, y), labels = make(3), np.array(["x", "y", "z"])
         one = model(60.0, classes=labels, combiner=combiner).fit(X, labels[y])
         cast = np.array(self.votes(one, X))
         expected = cast.mean(axis=0)
@@ -203,12 +197,11 @@ class TestWithoutPrivacy:
             alone.fit(X[rows][:, group], y[rows])
             np.testing.assert_allclose(one.low_level_coef_[k], alone.coef_, atol=1e-6)
             np.testing.assert_allclose(one.low_level_intercept_[k], alone.intercept_, atol=1e-6)
-        if variant["combiner"] == "logistic":
-            cast = np.array(TestCombiners().votes(one, X[top]))
-            high = DPLogisticRegression(np.inf, alpha=0.01, classes=[0, 1])
-            high.fit(meta_rows(cast)[0], y[top])
-            np.testing.assert_allclose(one.high_level_coef_, high.coef_, atol=1e-6)
-            np.testing.assert_allclose(one.high_level_intercept_, high.intercept_, atol=1e-6)
+        cast = np.array(TestCombiners().votes(one, X[top]))
+        high = DPLogisticRegression(np.inf, alpha=0.01, classes=[0, 1])
+        high.fit(meta_rows(cast)[0], y[top])
+        np.testing.assert_allclose(one.high_level_coef_, high.coef_, atol=1e-6)
+        np.testing.assert_allclose(one.high_level_intercept_, high.intercept_, atol=1e-6)
 
 
 def test_parameters_of_objects_are_those_of_the_stack(data):
@@ -224,10 +217,10 @@ def test_parameters_of_objects_are_those_of_the_stack(data):
 class TestColumns:
     def test_groups_by_name(self, data):
         frame = pd.DataFrame(data[0], columns=list("abcdef"))
-        by_name = model(feature_groups=[["f", "a"], ["b", "c", "d", "e"]]).fit(frame, data[1])
-        by_index = model(feature_groups=[[5, 0], [1, 2, 3, 4]]).fit(frame, data[1])
-        assert by_name.release_ == by_index.release_
-        assert by_name.feature_groups_ == ((5, 0), (1, 2, 3, 4))
+        names, places = [["f", "a"], ["b", "c", "d", "e"]], ((5, 0), (1, 2, 3, 4))
+        one, other = (model(feature_groups=g).fit(frame, data[1]) for g in (names, places))
+        assert one.release_ == other.release_
+        assert one.feature_groups_ == places
 
     def test_group_norms_bound_the_columns(self, data):
         """Longer parts are scaled down, row by row; shorter ones are not."""
@@ -287,6 +280,7 @@ BAD = {
         [iter([0, 1, 2]), iter([3, 4, 5])],
     ],
     "group_norms": [[1.0, 1.0], [1.0, 1.0, 1.1], [1.0, 1.0, 0.0]],
+    "n_jobs": [0, "all", 10**30],
 }
 ROWS, TOP = {"partition": "samples"}, {"combiner": "logistic"}
 EXTREMES = [
@@ -301,29 +295,24 @@ EXTREMES = [
 class TestRefusals:
     """A refused input costs nothing; the message names the parameter."""
 
-    def check(self, X, y, parameters, name):
+    def check(self, name, **parameters):
         accountant = PrivacyAccountant()
-        one = model(**parameters, accountant=accountant)
         with pytest.raises((ValueError, TypeError), match=name):
-            one.fit(X, y)
+            model(**parameters, accountant=accountant).fit(FRAME, GOOD_Y)
         assert len(accountant.entries()) == 0
 
     def test_parameters(self):
         for name, values in BAD.items():
             for value in values:
-                self.check(FRAME, GOOD_Y, {name: value}, f"^{name.split('_')[-1]}|^{name}")
-        for parameters in (
-            {"n_partitions": 9, **ROWS},
-            {"n_partitions": 5, **ROWS, **TOP},
-            *({"holdout": holdout, **TOP} for holdout in (0.01, 0.99, 0.0, 1.0, np.nan)),
-        ):
-            self.check(FRAME, GOOD_Y, parameters, "^n_partitions|^holdout")
-        for n_jobs in (0, "all", 10**30):
-            self.check(FRAME, GOOD_Y, {"n_jobs": n_jobs}, "^n_jobs")
+                self.check(f"^{name.split('_')[-1]}|^{name}", **{name: value})
+        for n_partitions, more in ((9, {}), (5, TOP)):
+            self.check("^n_partitions", n_partitions=n_partitions, **ROWS, **more)
+        for holdout in (0.01, 0.99, 0.0, 1.0, np.nan):
+            self.check("^holdout|^n_partitions, holdout", holdout=holdout, **TOP)
 
     def test_extreme_numbers(self):
         for parameters, calibration in product(EXTREMES, ["tight", "published"]):
-            self.check(FRAME, GOOD_Y, {**parameters, "calibration": calibration}, "too extreme")
+            self.check("too extreme", **parameters, calibration=calibration)
 
 
 class TestWhatLeaves:

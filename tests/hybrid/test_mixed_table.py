@@ -142,8 +142,10 @@ RARE = np.eye(100)[:, :1]
     ],
 )  # fmt: skip
 def test_coordinates_of_numbers(public, margin, values, expected):
-    found = NumericAxes.of(np.array(public), margin).coordinates(np.array(values))
-    np.testing.assert_allclose(found, expected)
+    axes, values = NumericAxes.of(np.array(public), margin), np.array(values)
+    np.testing.assert_allclose(axes.coordinates(values), expected)
+    inside = axes.clipped(values)
+    assert ((np.min(public, axis=0) <= inside) & (inside <= np.max(public, axis=0))).all()
 
 
 def test_categories_are_one_over_root_two_apart():
