@@ -268,20 +268,3 @@ def test_only_public_records_make_cells(data, monkeypatch):
     monkeypatch.setattr(KMeans, "fit", spy)
     model(method="cells").fit(*data)
     assert shapes == [(N_PUBLIC, 5)]
-
-
-def test_a_tenth_of_the_error_of_public_records_alone():
-    """Ten thousand of each, two columns: mean square distance of predicted probabilities."""
-    rng = np.random.default_rng(0)
-    n = 10_000
-    beta = [rng.uniform(-1, 1, 2), rng.uniform(0, 0.5, 2)]
-    X = rng.normal(size=(2 * n, 2))
-    mask = np.arange(2 * n) >= n
-    X[mask, 0] *= np.sqrt(0.5)
-    likely = np.where(mask, special.expit(X @ beta[1]), special.expit(X @ beta[0]))
-    y = (rng.random(2 * n) < likely).astype(int)
-    one = model(1.0).fit(X, y, public=mask)
-    alone = LogisticRegression().fit(X[mask], y[mask])
-    oracle = LogisticRegression().fit(X[~mask], y[~mask]).predict_proba(X[~mask])[:, 1]
-    found, naive = (np.linalg.norm(m.predict_proba(X[~mask])[:, 1] - oracle) for m in (one, alone))
-    assert found < 0.1 * naive

@@ -60,16 +60,6 @@ def test_what_has_no_use_for_it_does_not_use_it():
         assert (model.guarantee_.status == "none") == ("epsilon" in parameters)
 
 
-@pytest.mark.slow
-def test_coefficients_are_nearer():
-    exact = 0.8 * np.where(np.arange(40) % 3, 1.0, -1.0)
-    away = []
-    for delta in (0.0, DELTA):
-        fits = [fit(40, seed, delta=delta).estimator_.coef_ for seed in range(6)]
-        away.append(np.mean([np.linalg.norm(coef - exact) for coef in fits]))
-    assert away[1] < 0.85 * away[0]
-
-
 def test_noise_of_moments_is_what_is_drawn():
     for price in [0.7, Concentrated(0.7)]:
         laplace = not isinstance(price, Concentrated)

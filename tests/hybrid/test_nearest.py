@@ -70,21 +70,3 @@ def test_a_record_has_the_same_cell_whoever_else_is_there(random_points):
     other[17] = 1.0 - other[17]
     same = nearest(points, centers) == nearest(other, centers)
     assert np.delete(same, 17).all()
-
-
-def test_no_array_of_all_pairs(monkeypatch, random_points):
-    """Every matrix product of a pass has at most a block of pairs."""
-    seen = []
-
-    class Watched(np.ndarray):
-        def __matmul__(self, other):
-            product = np.asarray(self) @ np.asarray(other)
-            seen.append(product.size)
-            return product
-
-    points, centers = random_points
-    small_blocks(monkeypatch, 20, 200)
-    found = nearest(points.view(Watched), centers)
-    assert max(seen) <= 200
-    assert sum(seen) == len(points) * len(centers)  # one pass
-    np.testing.assert_array_equal(found, brute_force(points, centers))
