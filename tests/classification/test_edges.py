@@ -99,31 +99,18 @@ def test_a_tampered_release_is_refused_at_once():
             PrivateStackingClassifier.from_release(Release.from_json(text.replace(old, new)))
 
 
-OF_BOTH = {
-    "alpha": (np.float32(0.5), 0.5),
-    "data_norm": (np.int64(2), 2),
-    "fit_intercept": (np.True_, True),
-    "intercept_scaling": (np.float64(0.25), 0.25),
-    "classes": (np.array([0, 1]), [0, 1]),
-    "max_residual": (np.float64(0.75), 0.75),
-    "random_state": (np.int64(0), 0),
-}
-OF_STACKS = {
-    "n_partitions": (np.int32(2), 2),
-    "holdout": (np.float64(0.25), 0.25),
-    "combiner": ("logistic", "logistic"),
-    "group_norms": (np.array([1, 2]), [1, 2]),
-    "importances": (np.array([1, 2, 3, 4]), [1, 2, 3, 4]),
-}
+OF_BOTH = {"data_norm": np.int64(2), "fit_intercept": np.True_, "random_state": np.int64(0)}
+OF_BOTH |= {name: np.float64(0.75) for name in ("max_residual", "intercept_scaling")}
+OF_BOTH |= {"alpha": np.float32(0.5), "classes": np.array([0, 1]), "epsilon": np.float64(1.0)}
+OF_STACKS = {"n_partitions": np.int32(2), "holdout": np.float64(0.25), "combiner": "logistic"}
+OF_STACKS |= {"group_norms": np.array([1, 2]), "importances": np.array([1, 2, 3, 4])}
 
 
 @pytest.mark.parametrize(("make", "given"), [(perturbed, OF_BOTH), (stack_of, OF_BOTH | OF_STACKS)])
 def test_numpy_numbers_are_numbers(make, given):
     X = 2.0 * np.random.default_rng(0).normal(size=(100, 4))
-    one, other = (
-        make(epsilon, **{name: pair[k] for name, pair in given.items()}).fit(X, X[:, 0] > 0.0)
-        for k, epsilon in enumerate((np.float64(1.0), 1.0))
-    )
+    plain = {n: value if isinstance(value, str) else value.tolist() for n, value in given.items()}
+    one, other = (make(**parameters).fit(X, X[:, 0] > 0.0) for parameters in (given, plain))
     assert one.release_ == other.release_
     assert one.from_release(Release.from_json(one.release_.to_json())).release_ == one.release_
 
