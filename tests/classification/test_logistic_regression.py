@@ -169,12 +169,9 @@ BAD_DATA = [
     (GOOD_X, np.ma.array(GOOD_Y), "y"),
 ]
 EXTREMES = [
-    *({"epsilon": epsilon} for epsilon in (1e-300, 1e300)),
-    {"alpha": 1e300},
-    *({"data_norm": norm} for norm in (1e-300, 1e300)),
-    {"intercept_scaling": 1e300},
-    {"epsilon": 1e-300, "published": True},
-    {"epsilon": 1e-300, "method": "out_pert"},
+    *({name: number} for name in ("epsilon", "data_norm") for number in (1e-300, 1e300)),
+    *({name: 1e300} for name in ("alpha", "intercept_scaling")),
+    *({"epsilon": 1e-300, **method} for method in ({"published": True}, {"method": "out_pert"})),
 ]
 
 
