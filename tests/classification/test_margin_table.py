@@ -106,12 +106,13 @@ class TestFit:
         assert 1.0 < one.recalibration_slope_ <= LARGEST_SLOPE
         assert DPLogisticRegression.from_release(one.release_).coef_.shape == (1, 5)
 
-    def fit(self, n=3000, epsilon=2.0, **parameters):
+    def fit(self, n=3000, epsilon=2.0, ends=(0.0,), **parameters):
         rng = np.random.default_rng(1)
         X = normalize(rng.normal(size=(n, 8)))
-        y = (X[:, 0] > 0.5 * rng.normal(size=n)).astype(int)
+        y = np.digitize(X[:, 0] - 0.5 * rng.normal(size=n), ends)
         make = PublishedLogisticRegression if parameters.pop("published", False) else perturbed
-        return make(epsilon, classes=[0, 1], random_state=0, **parameters).fit(X, y), X, y
+        classes = range(len(ends) + 1)
+        return make(epsilon, classes=classes, random_state=0, **parameters).fit(X, y), X, y
 
     def test_epsilon_is_shared_and_never_more(self):
         for share in (0.1, 1 / 3, 0.77):
@@ -129,6 +130,10 @@ class TestFit:
         assert (sensitivity, epsilon) == (2, pytest.approx(0.2))
         right = np.sum(one.predict(X) == y)
         assert counts.sum(axis=1).tolist() == [right, 3000 - right]
+        seen.clear()
+        self.fit(ends=(-0.5, 0.5))  # one of three classes is a count for each of three models
+        ((sensitivity, counts, _),) = seen
+        assert (sensitivity, counts.sum()) == (6, 9000)
 
     def test_blocks_do_not_matter(self):
         one, X, y = self.fit()
