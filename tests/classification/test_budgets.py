@@ -1,7 +1,5 @@
 """How groups share epsilon: published formulas by hand, and what the tight plan promises."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction

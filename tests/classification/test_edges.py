@@ -1,7 +1,5 @@
 """Settings at the edge of what a fit can work with, and what arithmetic was told to raise."""
 
-from __future__ import annotations
-
 import warnings
 from itertools import product
 

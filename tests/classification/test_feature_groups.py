@@ -1,7 +1,5 @@
 """Groups of columns, their weights, and what a model sees of a record: bounded in norm."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """Standard errors of DPLogisticRegression: what they cost, what they cover, what they refuse."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """DPLogisticRegression: predictions, degenerate data, and what a fit may read, keep and say."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product

@@ -1,7 +1,5 @@
 """The table of margins: what a record moves, and which slope comes of it."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

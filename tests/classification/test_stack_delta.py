@@ -1,7 +1,5 @@
 """Stacks with a delta: descents on groups of columns or rows, for one price together."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

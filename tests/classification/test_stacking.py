@@ -1,7 +1,5 @@
 """PrivateStackingClassifier: who trains on what, how votes are combined, and what leaves a fit."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from itertools import product

@@ -1,7 +1,5 @@
 """What a target learns from a source's release, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """HybridMEstimator: what it refuses, what it charges, what leaves a fit, and how well it does."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 

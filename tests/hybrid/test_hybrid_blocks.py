@@ -1,7 +1,5 @@
 """Hybrid fits over blocks, in memory and of Dask: the same release, whatever the cut."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Hybrid fits with a delta: Gaussian noise on moments of residuals, where it is less."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

@@ -1,7 +1,5 @@
 """Hybrid estimators at the edge of what they accept."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

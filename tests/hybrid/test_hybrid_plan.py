@@ -1,7 +1,5 @@
 """How epsilon is spent: never more than all of it, and by public things only."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 

@@ -1,7 +1,5 @@
 """Columns of numbers and categories of arrays and frames, and the map of records to points."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

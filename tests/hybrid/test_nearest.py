@@ -1,7 +1,5 @@
 """Nearest public points, against brute force."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

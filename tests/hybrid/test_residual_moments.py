@@ -1,7 +1,5 @@
 """Moments of residuals: bounded whatever the record; and the weights that balance them."""
 
-from __future__ import annotations
-
 from itertools import product
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """The choice among candidates: losses of single records, and what is released of their sums."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin

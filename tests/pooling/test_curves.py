@@ -1,7 +1,5 @@
 """Curves and Weibull distributions of several sites."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

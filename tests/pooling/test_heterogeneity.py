@@ -1,7 +1,5 @@
 """How far sites differ and what they say together, against plain formulas; and forest plots."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

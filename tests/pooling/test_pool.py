@@ -1,7 +1,5 @@
 """Pooled releases: what they hold and promise, and what is refused."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 
