@@ -256,8 +256,14 @@ class TestEpsilon:
         assert len({float(coef[0, 0]) for coef in one.low_level_coef_}) == 3
 
 
-@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("variant", [VARIANTS[4], VARIANTS[10]])
+@pytest.mark.parametrize(
+    ("variant", "backend"),
+    [
+        (VARIANTS[4], "threading"),
+        (VARIANTS[10], "threading"),
+        pytest.param(VARIANTS[4], "loky", marks=pytest.mark.slow),
+    ],
+)
 def test_number_of_jobs_and_backend_do_not_change_the_release(data, backend, variant):
     expected = model(**variant).fit(*data).release_
     with parallel_config(backend=backend):
