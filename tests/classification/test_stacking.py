@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -152,6 +153,9 @@ class TestCombiners:
             np.testing.assert_allclose(one.decision_function(X), expected)
             np.testing.assert_allclose(one.predict_proba(X)[:, 1], (1 + expected) / 2)
             np.testing.assert_array_equal(one.predict(X), (expected > 0).astype(int))
+        stated = {**one.release_.parameters, "weights_": [0.7, 0.2, 0.2]}
+        with pytest.raises(ValueError, match="weights_ of the release must"):
+            one.from_release(replace(one.release_, parameters=stated))
 
     @pytest.mark.parametrize("partition", ["features", "samples"])
     def test_votes(self, data, partition):
