@@ -1,7 +1,5 @@
 """How groups share epsilon: published formulas by hand, and what the tight plan promises."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from fractions import Fraction
@@ -34,24 +32,18 @@ SINGLE = replace(
 )
 
 
-class TestSetting:
-    def test_outputs_share_epsilon(self):
-        for n_outputs in [1, 3, 7, 10]:
-            share = of_each(1.0, n_outputs)
-            assert n_outputs * Fraction(share) <= 1
-            assert share == pytest.approx(1.0 / n_outputs)
-
-    def test_columns_are_in_units_of_the_norm(self):
-        first, second, _ = SETTING.unit_columns()
-        assert first.bound == math.hypot(1.0, 0.1)
-        assert second.bound == pytest.approx(math.hypot(0.75, 0.1))
-        assert [g.n_params for g in SETTING.unit_columns()] == [3, 2, 3]
-        assert SETTING.n_features == 5
-
-    def test_cap_is_stated_or_public(self):
-        assert replace(SETTING, max_residual=0.7).capped() == 0.7
-        for n in (1, 100, 10**4, 10**8):
-            assert 0.5 <= replace(SETTING, n_records=n).capped() <= 1.0
+def test_settings():
+    for n_outputs in [1, 3, 7, 10]:
+        share = of_each(1.0, n_outputs)
+        assert n_outputs * Fraction(share) <= 1
+        assert share == pytest.approx(1.0 / n_outputs)
+    # Columns are in units of the norm.
+    columns = SETTING.unit_columns()
+    assert [g.bound for g in columns] == pytest.approx([math.hypot(b, 0.1) for b in (1, 0.75, 0.5)])
+    assert [g.n_params for g in columns] == [3, 2, 3]
+    assert replace(SETTING, max_residual=0.7).capped() == 0.7
+    for n in (1, 100, 10**4, 10**8):
+        assert 0.5 <= replace(SETTING, n_records=n).capped() <= 1.0
 
 
 class TestTight:
@@ -60,16 +52,10 @@ class TestTight:
         for cap, constant, epsilon, n_outputs in product(
             [0.5, 0.8, 1.0], [0.0, 0.1, 1.0], [0.05, 1.0, 20.0], [1, 3]
         ):
-            setting = replace(
-                SETTING,
-                max_residual=cap,
-                constant=constant,
-                price=of_each(epsilon, n_outputs),
-                n_outputs=n_outputs,
-            )
-            plan = budgets.tight(setting)
+            changes = {"max_residual": cap, "constant": constant, "n_outputs": n_outputs}
+            plan = budgets.tight(replace(SETTING, price=of_each(epsilon, n_outputs), **changes))
             # The most that one record does: t_k at most S_k and, together, at most the whole's.
-            parts = [2 * cap * math.hypot(norm / 2.0, constant) for norm in setting.group_norms]
+            parts = [2 * cap * math.hypot(norm / 2.0, constant) for norm in SETTING.group_norms]
             whole = 2 * cap * math.sqrt(1.0 + 3 * constant**2)
             levels = np.geomspace(1e-3, 1e3, 20001)[:, None] * whole
             t = np.minimum(levels * np.array(WEIGHTS), parts)
@@ -94,7 +80,6 @@ class TestTight:
         assert found.noise_scale == pytest.approx(alone.noise_scale, rel=1e-6)
 
     def test_ridge_is_on_the_scale_of_the_columns(self):
-        """n alpha / norm^2, where the plan's rows are in units of the norm."""
         for norm in (1.0, 2.0, 5.0):
             setting = replace(SINGLE, alpha=0.3, data_norm=norm, group_norms=(norm,))
             assert budgets.tight(setting).calibrations[0].kappa == pytest.approx(120.0 / norm**2)
@@ -134,29 +119,24 @@ def solver_cost(plan):
 
 class TestPublished:
     def test_formulas(self):
+        """In both branches of the rule."""
+        alone = set()
         for norms, alpha, (n, epsilon) in product(
             [(1.0, 1.0, 1.0), (2.0, 1.5, 0.5)],
             [1e-2, 1e-4],
             [(400, 1.0), (50, 0.05), (3, 0.5), (10, 8.0)],
         ):
-            setting = replace(
-                SETTING, n_records=n, price=epsilon, alpha=alpha, group_norms=norms, data_norm=2.0
-            )
+            setting = replace(SETTING, n_records=n, price=epsilon, alpha=alpha, group_norms=norms)
             left, ridges = by_hand(WEIGHTS, n, alpha, norms, epsilon)
+            alone.add(left == epsilon * (1 - 1e-3) / 2)
             plan = budgets.published(setting)
             assert plan.max_residual == 1.0
             for c, kappa, q in zip(plan.calibrations, ridges, WEIGHTS, strict=True):
                 assert c.noise_scale == pytest.approx(2.0 / left, rel=1e-9)
                 assert c.kappa == pytest.approx(max(kappa, 0.01 * q**2 / 4), rel=1e-9)
-
-    def test_both_branches_are_tested(self):
-        assert by_hand(WEIGHTS, 400, 1e-2, (1, 1, 1), 1.0)[0] > 0.95
-        left, ridges = by_hand(WEIGHTS, 50, 1e-4, (1, 1, 1), 0.05)
-        assert left == 0.05 * (1 - 1e-3) / 2
-        assert min(ridges) > 50 * 1e-4
+        assert alone == {True, False}
 
     def test_groups_are_scaled_to_their_weight(self):
-        """The intercept's column included."""
         for constant, setting in product([0.0, 0.1, 1.0], [SETTING, SINGLE]):
             plan = budgets.published(replace(setting, constant=constant))
             for group, q in zip(plan.groups, setting.weights, strict=True):
@@ -165,29 +145,19 @@ class TestPublished:
 
     def test_spends_no_more_than_epsilon_by_the_papers_count(self):
         for epsilon, n, n_outputs in product([0.01, 0.3, 1.0, 20.0], [1, 30, 10**5], [1, 3]):
-            plan = budgets.published(
-                replace(
-                    SETTING, price=of_each(epsilon, n_outputs), n_records=n, n_outputs=n_outputs
-                )
-            )
-            noise = sum(
-                2 * Fraction(g.bound) / Fraction(c.noise_scale)
-                for g, c in zip(plan.groups, plan.calibrations, strict=True)
-            )
-            logs = math.fsum(
-                2 * math.log1p(g.bound**2 / (4 * c.kappa))
-                for g, c in zip(plan.groups, plan.calibrations, strict=True)
-            )
+            price, changes = of_each(epsilon, n_outputs), {"n_records": n, "n_outputs": n_outputs}
+            plan = budgets.published(replace(SETTING, price=price, **changes))
+            pairs = list(zip(plan.groups, plan.calibrations, strict=True))
+            noise = sum(2 * Fraction(g.bound) / Fraction(c.noise_scale) for g, c in pairs)
+            logs = math.fsum(2 * math.log1p(g.bound**2 / (4 * c.kappa)) for g, c in pairs)
             assert n_outputs * (noise + Fraction(logs) + solver_cost(plan)) <= Fraction(epsilon)
 
 
 class TestOutput:
     def test_scale_is_sensitivity_over_ridge_and_epsilon(self):
         for cap in [0.5, 1.0]:
-            setting = replace(
-                SINGLE, max_residual=cap, alpha=0.1, price=of_each(3.0, 3), n_outputs=3
-            )
-            (c,) = budgets.output(setting).calibrations
+            changes = {"max_residual": cap, "alpha": 0.1, "price": of_each(3.0, 3), "n_outputs": 3}
+            (c,) = budgets.output(replace(SINGLE, **changes)).calibrations
             S = 2 * cap * math.hypot(1.0, 0.1)
             assert c.kappa == pytest.approx(40.0)
             assert c.output.scale == pytest.approx((S + 2 * c.certificate.tolerance) / (40.0 * 1.0))
@@ -202,23 +172,12 @@ class TestOutput:
             assert few > 0.04 * math.sqrt(10**3 * 2.0 * math.sqrt(n_params))
 
 
-class TestUnperturbed:
-    def test_by_default_little_for_each_column_whatever_their_unit(self):
-        for norm in (1.0, 100.0):
-            plan = budgets.unperturbed(replace(SETTING, alpha=None, data_norm=norm))
-            kappas = [calibration.kappa for calibration in plan.calibrations]
-            sizes = [len(group) for group in SETTING.groups]
-            assert kappas == pytest.approx([1e-3 * norm**2 * size for size in sizes])
-            assert [group.constant for group in plan.groups] == [10.0 * norm] * 3
-        plan = budgets.unperturbed(replace(SETTING, alpha=None, constant=0.0))
-        assert [group.constant for group in plan.groups] == [0.0] * 3
-
-    def test_nothing_is_clipped_or_capped(self):
-        setting = replace(SETTING, alpha=0.01, max_residual=0.5, price=math.inf)
+def test_without_noise_there_is_by_default_little_ridge_whatever_the_unit():
+    """And nothing is capped; that nothing is clipped is seen in test_logistic_regression."""
+    for norm, constant in product((1.0, 100.0), (0.0, 0.1)):
+        setting = replace(SETTING, alpha=None, data_norm=norm, constant=constant, max_residual=0.5)
         plan = budgets.unperturbed(setting)
+        kappas = [1e-3 * norm**2 * len(group) for group in SETTING.groups]
+        assert [calibration.kappa for calibration in plan.calibrations] == pytest.approx(kappas)
+        assert [g.constant for g in plan.groups] == [10.0 * norm if constant else 0.0] * 3
         assert plan.max_residual == 1.0
-        X = 1e6 * np.random.default_rng(0).normal(size=(5, 5))
-        for group, columns in zip(plan.groups, SETTING.groups, strict=True):
-            seen = group.rows(X, plan.data_norm)
-            np.testing.assert_array_equal(seen[:, :-1], X[:, columns])
-            np.testing.assert_array_equal(seen[:, -1], 0.2)

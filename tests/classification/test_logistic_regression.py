@@ -1,28 +1,21 @@
 """DPLogisticRegression: predictions, degenerate data, and what a fit may read, keep and say."""
 
-from __future__ import annotations
-
 import math
-import warnings
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant, PrivacyLeakWarning
-from skdpsurv.data import PublicInputWarning
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.published import PublishedLogisticRegression
-from tests.support.combinations import thinned
 from tests.support.estimators import logistic as perturbed
 
 N = 300
 METHODS = ("obj_pert", "out_pert")
-VARIANTS = [{}, {"method": "out_pert"}, {"published": True}, {"max_residual": 1.0}]
 
 
 def model(epsilon=1.0, **parameters):
@@ -53,14 +46,10 @@ class TestPredictions:
     def test_binary(self, data):
         X, y = data
         one = model(5.0).fit(X, y)
-        assert one.coef_.shape == (1, 3)
-        assert one.intercept_.shape == (1,)
-        scores = one.decision_function(X)
+        scores, p = one.decision_function(X), one.predict_proba(X)
         np.testing.assert_allclose(scores, X @ one.coef_[0] + one.intercept_[0])
-        p = one.predict_proba(X)
         likely = probability(scores, one.max_residual_, one.recalibration_slope_)
         np.testing.assert_allclose(p[:, 1], likely)
-        np.testing.assert_allclose(p.sum(axis=1), 1.0)
         np.testing.assert_array_equal(one.predict(X), p.argmax(axis=1))
         np.testing.assert_allclose(one.predict_log_proba(X), np.log(p))
         assert one.score(X, y) > 0.7
@@ -71,12 +60,10 @@ class TestPredictions:
         parameters = {"max_residual": 0.5, "recalibration_share": 0.0}
         one = model(30.0, classes=labels[[2, 0, 1]], **parameters).fit(X, labels[y])
         assert one.classes_.tolist() == labels.tolist()
-        assert one.coef_.shape == (3, 3)
-        assert one.decision_function(X).shape == (N, 3)
-        p = one.predict_proba(X)
-        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        scores, p = X @ one.coef_.T + one.intercept_, one.predict_proba(X)
+        np.testing.assert_allclose(one.decision_function(X), scores)
         assert one.recalibration_slope_ > 1
-        likely = probability(one.decision_function(X), 0.5, one.recalibration_slope_)
+        likely = probability(scores, 0.5, one.recalibration_slope_)
         np.testing.assert_allclose(p, likely / likely.sum(axis=1, keepdims=True))
         np.testing.assert_array_equal(one.predict(X), labels[p.argmax(axis=1)])
         assert one.score(X, labels[y]) > 0.5
@@ -112,15 +99,12 @@ class TestWithoutPrivacy:
             np.testing.assert_allclose(one.intercept_, plain.intercept_, rtol=0.01)
 
     def test_three_classes_without_intercept(self, three):
+        X, y = three
+        one_class = LogisticRegression(C=1e3 / X.shape[1], fit_intercept=False, tol=1e-10)
+        reference = OneVsRestClassifier(one_class).fit(X, y)
+        expected = np.vstack([e.coef_ for e in reference.estimators_])
         for method in METHODS:
-            X, y = three
             one = model(np.inf, classes=range(3), method=method, fit_intercept=False).fit(X, y)
-            one_class = LogisticRegression(
-                C=1e3 / three[0].shape[1], fit_intercept=False, tol=1e-10
-            )
-            reference = OneVsRestClassifier(one_class)
-            reference.fit(X, y)
-            expected = np.vstack([e.coef_ for e in reference.estimators_])
             np.testing.assert_allclose(one.coef_, expected, atol=1e-5)
             np.testing.assert_allclose(one.predict_proba(X), reference.predict_proba(X), atol=1e-5)
 
@@ -144,7 +128,8 @@ class TestSlope:
     def test_nothing_else_changes_with_it(self, data):
         X, y = data
         one = model(0.5).fit(X, y)
-        values = {k: v for k, v in one.release_.values.items() if k != "recalibration_slope"}
+        values = dict(one.release_.values)
+        del values["recalibration_slope"]
         old = DPLogisticRegression.from_release(replace(one.release_, values=values))
         assert one.recalibration_slope_ > 1.01
         assert old.recalibration_slope_ == 1
@@ -152,50 +137,10 @@ class TestSlope:
         np.testing.assert_array_equal(old.predict(X), one.predict(X))
         odds, plain = (np.diff(each.predict_log_proba(X))[:, 0] for each in (one, old))
         np.testing.assert_allclose(odds, one.recalibration_slope_ * plain, rtol=1e-9, atol=1e-12)
-
-    def test_a_release_with_another_one_is_refused(self, data):
         for slope in [0.009, -1.0, 101.0, [2.0]]:
-            release = model().fit(*data).release_
-            values = {**release.values, "recalibration_slope": slope}
+            crafted = replace(one.release_, values={**values, "recalibration_slope": slope})
             with pytest.raises(ValueError, match="recalibration_slope"):
-                DPLogisticRegression.from_release(replace(release, values=values))
-
-
-class TestDomain:
-    def test_long_rows_are_scaled_to_the_public_norm(self, data):
-        for parameters in VARIANTS:
-            X, y = data
-            long, longer = X.copy(), X.copy()
-            long[7] *= 8.0
-            longer[7] *= 80.0
-            one, other = (model(**parameters).fit(rows, y) for rows in (long, longer))
-            np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
-            # Not so short ones.
-            assert np.abs(one.coef_ - model(**parameters).fit(X, y).coef_).max() > 1e-5
-
-
-@pytest.mark.parametrize(("epsilon", "parameters"), thinned([0.01, 1.0, 1e4, np.inf], VARIANTS))
-def test_every_data_set_gets_a_fit(data, epsilon, parameters):
-    """What depends on records must not raise or warn: it would tell about them."""
-    X, _ = data
-    x = X[:, :1]
-    columns = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
-    few = [(np.full((n, 3), 0.5), np.arange(n), 2) for n in (1, 2)]
-    one_class = [(X, np.full(N, label), size) for label in (0, 1) for size in (2, 3)]
-    cases = [*few, *one_class, (columns, (x[:, 0] > 0).astype(int), 2)]
-    if math.isfinite(epsilon):  # the fit without privacy takes columns as they are
-        cases.append((1e300 * X, data[1], 2))
-    for rows, y, n_classes in cases:
-        one = model(epsilon, **parameters).set_params(classes=list(range(n_classes)))
-        with warnings.catch_warnings(), np.errstate(all="raise"):
-            warnings.simplefilter("error")
-            warnings.simplefilter("ignore", PublicInputWarning)
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            one.fit(rows, y)
-        assert np.isfinite(one.coef_).all()
-        assert np.isfinite(one.intercept_).all()
-        np.testing.assert_allclose(one.predict_proba(rows[:5]).sum(axis=1), 1.0)
-        assert one.classes_.size == n_classes
+                DPLogisticRegression.from_release(crafted)
 
 
 GOOD_X, GOOD_Y = np.full((6, 2), 0.5), np.array([0, 1] * 3)
@@ -209,94 +154,55 @@ BAD_PARAMETERS = {
     "classes": [[], [0, 0, 1], [0, np.nan]],
     "max_residual": [0.49, 1.01, "best", None, True],
 }
-
-
-def with_value(value):
-    X = GOOD_X.copy()
-    X[2, 1] = value
-    return X
-
-
 BAD_DATA = [
-    (with_value(np.nan), GOOD_Y, "X"),
-    (with_value(np.inf), GOOD_Y, "X"),
+    (np.where(np.eye(6, 2) > 0, np.nan, GOOD_X), GOOD_Y, "X"),
+    (np.where(np.eye(6, 2) > 0, np.inf, GOOD_X), GOOD_Y, "X"),
     (GOOD_X[:5], GOOD_Y, "X and y"),
-    (GOOD_X[:0], GOOD_Y[:0], "sample"),
-    (GOOD_X[:, :0], GOOD_Y, "feature"),
-    (GOOD_X[0], GOOD_Y, "X"),
-    (GOOD_X.astype(complex), GOOD_Y, "X"),
     (np.full((6, 2), "a"), GOOD_Y, "X"),
     (np.ma.MaskedArray(GOOD_X, mask=GOOD_X > 0), GOOD_Y, "X"),
     (GOOD_X, None, "y"),
     (GOOD_X, np.array([0, 1, 2] * 2), "y"),
     (GOOD_X, np.array(["0", "1"] * 3), "y"),
     (GOOD_X, np.array([0.0, np.nan] * 3), "y"),
-    (GOOD_X, np.linspace(0, 1, 6), "y"),
     (GOOD_X, np.ma.array(GOOD_Y), "y"),
-    (GOOD_X, np.eye(6), "y"),
 ]
 EXTREMES = [
-    *({"epsilon": epsilon} for epsilon in (1e-300, 1e300)),
-    {"alpha": 1e300},
-    *({"data_norm": norm} for norm in (1e-300, 1e300)),
-    {"intercept_scaling": 1e300},
-    {"epsilon": 1e-300, "published": True},
-    {"epsilon": 1e-300, "method": "out_pert"},
+    *({name: number} for name in ("epsilon", "data_norm") for number in (1e-300, 1e300)),
+    *({name: 1e300} for name in ("alpha", "intercept_scaling")),
+    *({"epsilon": 1e-300, **method} for method in ({"published": True}, {"method": "out_pert"})),
 ]
 
 
 class TestRefusals:
-    """A refused input costs nothing, and the message shows no value of a record."""
+    """A refused input costs nothing."""
 
-    def check(self, X, y, parameters, message):
+    def check(self, message, X=GOOD_X, y=GOOD_Y, **parameters):
         accountant = PrivacyAccountant()
-        one = model(**parameters, accountant=accountant)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with pytest.raises((ValueError, TypeError), match=message) as caught:
-                one.fit(X, y)
+        with pytest.raises((ValueError, TypeError), match=message) as caught:
+            model(**parameters, accountant=accountant).fit(X, y)
         assert len(accountant.entries()) == 0
-        assert not hasattr(one, "release_")
         return str(caught.value)
 
     def test_data_and_parameters(self):
         for X, y, message in BAD_DATA:
-            self.check(X, y, {}, message)
+            self.check(message, X, y)
         for name, values in BAD_PARAMETERS.items():
             for value in values:
-                self.check(GOOD_X, GOOD_Y, {name: value}, f"^{name}")
-        self.check(GOOD_X, GOOD_Y, {"alpha": 0.0, "method": "out_pert"}, "^alpha")
+                self.check(f"^{name}", **{name: value})
+        self.check("^alpha", alpha=0.0, method="out_pert")
 
     def test_extreme_numbers_are_refused_whatever_the_records(self):
         for parameters in EXTREMES:
-            texts = {
-                self.check(X, y, parameters, "too extreme")
-                for X, y in ((GOOD_X, GOOD_Y), (1e200 * GOOD_X, np.zeros(6)))
-            }
-            assert len(texts) == 1
-
-    def test_messages_show_no_value_of_a_record(self):
-        secret = 0.73123456
-        for X, y in (
-            (np.full((6, 2), secret), np.full(6, secret)),
-            (np.full(6, secret), GOOD_Y),
-            (GOOD_X + secret * 1j, GOOD_Y),
-            (np.full((6, 2), "0.73123456x"), GOOD_Y),
-            (pd.DataFrame({"a": ["0.73123456x"] * 6}), GOOD_Y),
-            (GOOD_X, np.array(["0.73123456x"] * 6)),
-            (GOOD_X, np.array([secret] * 5 + ["a"], dtype=object)),
-            (GOOD_X, np.array([731234561] * 6)),
-        ):
-            assert "7312345" not in self.check(X, y, {}, "")
+            text = self.check("too extreme", **parameters)
+            assert self.check("too extreme", 1e200 * GOOD_X, np.zeros(6), **parameters) == text
 
 
 class TestBudget:
     def test_classes_share_epsilon(self, three):
         """Each model of three has the noise of a model with a third of epsilon."""
+        (X, y), common = three, {"alpha": 5.0, "max_residual": 0.5, "recalibration_share": 0.0}
         for method in METHODS:
-            X, y = three
-            parameters = {"alpha": 5.0, "max_residual": 0.5, "method": method}
-            parameters["recalibration_share"] = 0.0
+            parameters = {**common, "method": method}
             shared = model(3.0, classes=range(3), **parameters).fit(X, y).guarantee_
             alone = model(1.0, **parameters).fit(X, (y == 1).astype(int)).guarantee_
             assert shared.epsilon == 3.0
@@ -306,22 +212,20 @@ class TestBudget:
                 )
 
 
-class TestStatus:
-    def test_classes_read_from_y_void_the_guarantee(self, data):
-        one = model(classes=None, random_state=None)
-        with pytest.warns(PrivacyLeakWarning, match="classes were read from y"):
-            one.fit(*data)
-        assert (one.guarantee_.status, one.guarantee_.epsilon) == ("none", 1.0)
-        assert one.classes_.tolist() == [0, 1]
-
-    def test_one_class_read_from_y(self, data):
-        one = model(classes=None).fit(data[0], np.full(N, "only"))
-        np.testing.assert_array_equal(one.predict(data[0]), "only")
-        np.testing.assert_array_equal(one.predict_proba(data[0]), 1.0)
+def test_classes_read_from_y_void_the_guarantee(data):
+    X, y = data
+    one = model(classes=None, random_state=None)
+    with pytest.warns(PrivacyLeakWarning, match="classes were read from y"):
+        one.fit(X, y)
+    assert (one.guarantee_.status, one.guarantee_.epsilon) == ("none", 1.0)
+    assert one.classes_.tolist() == [0, 1]
+    one.fit(X, np.full(N, "only"))
+    np.testing.assert_array_equal(one.predict(X), "only")
+    np.testing.assert_array_equal(one.predict_proba(X), 1.0)
 
 
 def test_refitting_forgets_the_first_fit(data, three):
-    one = model(classes=range(3)).fit(*three)
-    one.set_params(classes=[0, 1]).fit(data[0][:, :2], data[1])
+    X, y = data[0][:, :2], data[1]
+    one = model(classes=range(3)).fit(*three).set_params(classes=[0, 1]).fit(X, y)
     assert one.n_features_in_ == 2
-    assert one.release_ == model().fit(data[0][:, :2], data[1]).release_
+    assert one.release_ == model().fit(X, y).release_

@@ -1,13 +1,9 @@
 """The table of margins: what a record moves, and which slope comes of it."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
-from sklearn.metrics import log_loss
 from sklearn.preprocessing import normalize
 
 from skdpsurv import DPLogisticRegression
@@ -20,14 +16,14 @@ from skdpsurv.classification.logistic_measurements import (
 )
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import RandomSource, random_source
+from skdpsurv.dp import random_source
 from skdpsurv.published import PublishedLogisticRegression
 from tests.support.estimators import logistic as perturbed
 from tests.support.spies import queries_without_noise
 
 
 def people(n, slope=1.0, seed=0, scale=1.5):
-    """Log odds, and signs of labels for which they should be multiplied with a slope."""
+    """Return log odds, and signs of labels for which they should be multiplied with a slope."""
     rng = np.random.default_rng(seed)
     odds = rng.normal(size=(n, 1)) * scale
     return odds, np.where(rng.random((n, 1)) < 1 / (1 + np.exp(-slope * odds)), 1.0, -1.0)
@@ -66,31 +62,24 @@ class TestSlope:
             assert found == pytest.approx(slope, rel=0.08)
 
     def test_is_the_prior_where_nothing_is_known(self):
+        table = MarginTable(6.0, 1, 100)
+        counts, none = table.counts(*people(100)).astype(float), np.zeros((2, N_GROUPS))
         for prior in [1.0, 2.5]:
-            odds, signs = people(100)
-            table = MarginTable(6.0, 1, len(odds))
-            counts = table.counts(odds, signs).astype(float)
             assert table.slope(counts, 1e-4, prior) == pytest.approx(prior, rel=0.01)
-            assert table.slope(np.zeros((2, N_GROUPS)), 1.0, prior) == pytest.approx(
-                prior, rel=1e-4
-            )
+            assert table.slope(none, 1.0, prior) == pytest.approx(prior, rel=1e-4)
 
     def test_nothing_fails_by_what_the_table_holds(self):
-        for largest in [0.0, 1e-12, 5.0, 1e3]:
-            rng = np.random.default_rng(0)
-            for scale in (1.0, 1e4, 1e12):
-                for _ in range(20):
-                    counts = np.rint(rng.laplace(size=(2, N_GROUPS)) * scale)
-                    found = MarginTable(largest, 1, 1000).slope(counts, 2.0 / scale, 1.3)
-                    assert LEAST_SLOPE <= found <= LARGEST_SLOPE
-
-    def test_the_ends_are_slopes_that_a_release_may_hold(self):
-        for wrong in [0, 1]:
-            counts = np.zeros((2, N_GROUPS))
-            counts[wrong] = 1e9
-            found = MarginTable(6.0, 1, 10**9).slope(counts, 1.0, 1.0)
+        rng = np.random.default_rng(0)
+        for largest, scale in itertools.product([0.0, 1e-12, 5.0, 1e3], [1.0, 1e4, 1e12]):
+            for _ in range(10):
+                counts = np.rint(rng.laplace(size=(2, N_GROUPS)) * scale)
+                found = MarginTable(largest, 1, 1000).slope(counts, 2.0 / scale, 1.3)
+                assert LEAST_SLOPE <= found <= LARGEST_SLOPE
+        for counts, end in ((np.eye(2)[:1], LARGEST_SLOPE), (np.eye(2)[1:], LEAST_SLOPE)):
+            wide = 1e9 * np.repeat(counts.T, N_GROUPS, axis=1)
+            found = MarginTable(6.0, 1, 10**9).slope(wide, 1.0, 1.0)
             assert LEAST_SLOPE <= found <= LARGEST_SLOPE
-            assert found == pytest.approx(LEAST_SLOPE if wrong else LARGEST_SLOPE)
+            assert found == pytest.approx(end)
 
     def test_all_records_in_one_group(self):
         """Log odds of -1 and 1: what is known of them is known, whatever the others' noise is."""
@@ -115,28 +104,13 @@ class TestFit:
         assert 1.0 < one.recalibration_slope_ <= LARGEST_SLOPE
         assert DPLogisticRegression.from_release(one.release_).coef_.shape == (1, 5)
 
-    def fit(self, n=3000, epsilon=2.0, **parameters):
+    def fit(self, n=3000, epsilon=2.0, ends=(0.0,), **parameters):
         rng = np.random.default_rng(1)
         X = normalize(rng.normal(size=(n, 8)))
-        y = (X[:, 0] > 0.5 * rng.normal(size=n)).astype(int)
-        parameters = {"classes": [0, 1], "random_state": 0, **parameters}
-        make = perturbed
-        if parameters.pop("published", False):
-            make = PublishedLogisticRegression
-        return make(epsilon, **parameters).fit(X, y), X, y
-
-    def test_the_table_knows_what_public_numbers_do_not(self):
-        """Zeros and ones, which a plane separates: a slope far above the public one."""
-        X, y = load_digits(n_class=2, return_X_y=True)
-        X = normalize(X)
-        one, plain = (
-            perturbed(3.0, classes=[0, 1], random_state=0, recalibration_share=share).fit(X, y)
-            for share in (0.1, 0.0)
-        )
-        assert one.recalibration_slope_ > 1.5 * plain.recalibration_slope_
-        losses = [log_loss(y, model.predict_proba(X)) for model in (one, plain)]
-        assert losses[0] < 0.8 * losses[1]
-        np.testing.assert_array_equal(one.predict(X), one.predict_proba(X).argmax(axis=1))
+        y = np.digitize(X[:, 0] - 0.5 * rng.normal(size=n), ends)
+        make = PublishedLogisticRegression if parameters.pop("published", False) else perturbed
+        classes = range(len(ends) + 1)
+        return make(epsilon, classes=classes, random_state=0, **parameters).fit(X, y), X, y
 
     def test_epsilon_is_shared_and_never_more(self):
         for share in (0.1, 1 / 3, 0.77):
@@ -152,9 +126,12 @@ class TestFit:
         one, X, y = self.fit()
         ((sensitivity, counts, epsilon),) = seen
         assert (sensitivity, epsilon) == (2, pytest.approx(0.2))
-        assert counts.sum() == 3000
-        right = one.predict(X) == y
-        assert counts[0].sum() == right.sum()
+        right = np.sum(one.predict(X) == y)
+        assert counts.sum(axis=1).tolist() == [right, 3000 - right]
+        seen.clear()
+        self.fit(ends=(-0.5, 0.5))  # one of three classes is a count for each of three models
+        ((sensitivity, counts, _),) = seen
+        assert (sensitivity, counts.sum()) == (6, 9000)
 
     def test_blocks_do_not_matter(self):
         one, X, y = self.fit()
@@ -162,14 +139,12 @@ class TestFit:
         signs = np.where(y == 1, 1.0, -1.0)[None, :]
         (model,) = minimisers.fit.coefficients([np.append(np.arange(8.0), 3.0)])
         known = {"_model": model, "recalibration_slope": minimisers.slope}
-        slopes = {
-            margins.run(known, InMemory(blocks), source())["recalibration_slope"]
-            for blocks in (
-                [SignedRows(X, signs)],
-                [SignedRows(X[i::7], signs[:, i::7]) for i in range(7)],
-            )
-        }
-        assert len(slopes) == 1
+        whole, parts = (
+            InMemory([SignedRows(X[i::k], signs[:, i::k]) for i in range(k)]) for k in (1, 7)
+        )
+        assert margins.run(known, whole, random_source(3)) == margins.run(
+            known, parts, random_source(3)
+        )
 
     def test_it_is_skipped_by_public_numbers(self):
         for parameters in ({"n": 290}, {"published": True}, {"epsilon": np.inf}):
@@ -184,7 +159,3 @@ class Labelled(Shape):
 
     n_outputs = 1
     classes = np.array([0, 1])
-
-
-def source() -> RandomSource:
-    return random_source(3)

@@ -1,7 +1,5 @@
 """Stacks with a delta: descents on groups of columns or rows, for one price together."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 
@@ -27,10 +25,8 @@ def records(d=D, n_classes=2):
 
 
 def fit(d=D, n_classes=2, **parameters):
-    model = stack_of(
-        **{"delta": DELTA, "n_partitions": 3, "classes": list(range(n_classes)), **parameters}
-    )
-    return model.fit(*records(d, n_classes))
+    usual = {"delta": DELTA, "n_partitions": 3, "classes": list(range(n_classes))}
+    return stack_of(**{**usual, **parameters}).fit(*records(d, n_classes))
 
 
 class TestJointDistance:
@@ -54,8 +50,9 @@ class TestPrice:
     )
     def test_all_draws_together_cost_mu(self, monkeypatch, importances, n_classes):
         """For the worst pair of rows, counted from the draws; weights do not matter."""
-        laws = laws_drawn(monkeypatch, SphericalGaussian)
-        model = fit(n_classes=n_classes, importances=importances)
+        laws, accountant = laws_drawn(monkeypatch, SphericalGaussian), PrivacyAccountant(1.0, DELTA)
+        model = fit(n_classes=n_classes, importances=importances, accountant=accountant)
+        assert (accountant.spent(), accountant.spent_delta()) == (1.0, DELTA)
         guarantee, stated = model.guarantee_, model.guarantee_.public_inputs
         steps = stated["n_steps"]
         outputs = n_classes if n_classes > 2 else 1
@@ -71,10 +68,12 @@ class TestPrice:
         assert epsilon_at(guarantee.rho, DELTA) <= guarantee.epsilon == 1.0
         if importances is None:  # then a row in one group is the worst there is
             assert max(prices) / 2.0 == pytest.approx(guarantee.rho, rel=0.05)
+        built, X = PrivateStackingClassifier.from_release(model.release_), records()[0]
+        np.testing.assert_array_equal(built.predict_proba(X), model.predict_proba(X))
+        assert built.delta == DELTA
 
     def test_parts_of_the_rows_have_the_whole_price_each(self):
-        model = fit(partition="samples")
-        one = fit(n_partitions=1)
+        model, one = fit(partition="samples"), fit(n_partitions=1)
         assert model.guarantee_.rho == pytest.approx(one.guarantee_.rho, rel=1e-9)
 
     def test_levels_may_have_laws_of_their_own(self):
@@ -85,31 +84,9 @@ class TestPrice:
         assert (model.guarantee_.delta, model.guarantee_.rho) == (DELTA, None)
 
 
-class TestChoice:
-    def test_few_columns_have_no_use_for_it(self):
-        for partition in ["features", "samples"]:
-            model = fit(d=4, partition=partition, n_partitions=2)
-            assert (model.guarantee_.delta, model.guarantee_.rho) == (0.0, None)
-            assert "objective perturbation" in model.guarantee_.mechanism
-
-    @pytest.mark.slow
-    def test_more_accurate(self):
-        """Ten fits of either kind, by so much that noise cannot turn it round."""
-        data = records()
-        found = [
-            np.mean([fit(delta=delta).score(*data) for _ in range(10)]) for delta in (0.0, DELTA)
-        ]
-        assert found[1] > found[0] + 0.01
-
-    def test_without_privacy_there_is_no_delta(self):
-        assert fit(epsilon=math.inf).guarantee_.delta == 0.0
-
-
-def test_ledgers_and_releases_know_it():
-    accountant = PrivacyAccountant(epsilon=1.0, delta=DELTA)
-    model = fit(accountant=accountant)
-    assert (accountant.spent(), accountant.spent_delta()) == (1.0, DELTA)
-    built = PrivateStackingClassifier.from_release(model.release_)
-    X, _ = records()
-    np.testing.assert_array_equal(built.predict_proba(X), model.predict_proba(X))
-    assert built.delta == DELTA
+def test_few_columns_and_fits_without_privacy_have_no_use_for_it():
+    for partition in ["features", "samples"]:
+        model = fit(d=4, partition=partition, n_partitions=2)
+        assert (model.guarantee_.delta, model.guarantee_.rho) == (0.0, None)
+        assert "objective perturbation" in model.guarantee_.mechanism
+    assert fit(epsilon=math.inf).guarantee_.delta == 0.0

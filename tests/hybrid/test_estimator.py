@@ -1,7 +1,5 @@
 """HybridMEstimator: what it refuses, what it charges, what leaves a fit, and how well it does."""
 
-from __future__ import annotations
-
 import pickle
 import warnings
 
@@ -19,19 +17,13 @@ from sklearn.linear_model import (
     QuantileRegressor,
     Ridge,
 )
-from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from skdpsurv import (
-    HybridMEstimator,
-    PrivacyAccountant,
-    PrivacyLeakWarning,
-    PublicInputWarning,
-    Release,
-)
+from skdpsurv import HybridMEstimator, PrivacyAccountant, Release
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.hybrid.hybrid_plan import METHODS
 from skdpsurv.mechanisms import sums
@@ -45,7 +37,7 @@ REGRESSORS = [
     QuantileRegressor(alpha=0.0),
     PoissonRegressor(),
 ]
-methods = pytest.mark.parametrize("method", METHODS)
+CLASSIFIERS = [None, LogisticRegression(C=0.1), DecisionTreeClassifier(max_depth=3, random_state=0)]
 
 
 def model(epsilon=1.0, estimator=None, **parameters):
@@ -57,40 +49,27 @@ def model(epsilon=1.0, estimator=None, **parameters):
     return HybridMEstimator(estimator, epsilon, **{"random_state": 0, **parameters})
 
 
-def make(n=N, n_public=N_PUBLIC, d=2, seed=0):
-    """Public records have another slope than the private ones."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, d))
-    mask = rng.permutation(n) < n_public
-    score = np.where(mask, 0.3, 2.0) * X[:, 0]
-    return X, (rng.random(n) < special.expit(score)).astype(int), mask
-
-
 @pytest.fixture(scope="module")
 def data():
-    return make()
+    """Public records have another slope than the private ones."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2))
+    mask = rng.permutation(N) < N_PUBLIC
+    score = np.where(mask, 0.3, 2.0) * X[:, 0]
+    return X, (rng.random(N) < special.expit(score)).astype(int), mask
 
 
 @pytest.fixture(scope="module")
-def mixed():
-    X, y, mask = make()
+def mixed(data):
+    X, y, mask = data
     frame = pd.DataFrame({"age": X[:, 0], "bmi": X[:, 1]})
     frame["site"] = pd.Categorical(np.where(X[:, 1] > 0.5, "north", "south"))
     frame["drug"] = np.where(X[:, 0] > 0.0, "a", "b")
     return frame, y, mask
 
 
-def regression(data):
-    X, _, mask = data
-    noise = np.random.default_rng(1).normal(size=len(X))
-    return X, np.exp(0.5 * X[:, 0] + 0.2 * noise), mask
-
-
-BAD_MASKS = [
-    (ValueError, [None, np.zeros(N, dtype=bool), np.ones(N, dtype=bool), np.arange(N - 1) < 9]),
-    (TypeError, [np.arange(N) % 2, np.full(N, "yes"), (np.arange(N) < 9)[:, None], "public"]),
-    (TypeError, [np.array([True] * 9 + [None] * (N - 9))]),
-]
+#: Others are refused in test_hybrid_blocks.
+BAD_MASKS = [np.full(N, "yes"), (np.arange(N) < 9)[:, None], "public", [True, None] * (N // 2)]
 BAD = [
     ("estimator", {"estimator": KNeighborsClassifier()}),
     ("weights", {"estimator": LinearRegression(), "weights": "signed"}),
@@ -107,91 +86,67 @@ BAD = [
 ]
 
 
-class TestRefusals:
-    def refuse(self, one, X, y, mask, error, message):
+def test_refusals_cost_nothing(data):
+    X, y, mask = data
+    cases = [(model(), y, public, TypeError, "public") for public in BAD_MASKS]
+    cases += [(model(**changes), y, mask, (ValueError, TypeError), name) for name, changes in BAD]
+    # An estimator that cannot be fitted to public records, which are of one class.
+    cases.append((model(), np.where(mask, 1, y), mask, ValueError, "class"))
+    for one, outcome, public, error, message in cases:
         accountant = PrivacyAccountant()
-        one.set_params(accountant=accountant)
         with pytest.raises(error, match=message):
-            one.fit(X, y, public=mask)
+            one.set_params(accountant=accountant).fit(X, outcome, public=public)
         assert len(accountant.entries()) == 0
-
-    def test_masks_and_parameters(self, data):
-        for error, masks in BAD_MASKS:
-            for mask in masks:
-                self.refuse(model(), *data[:2], mask, error, "public")
-        for name, parameters in BAD:
-            self.refuse(model(**parameters), *data, (ValueError, TypeError), name)
-
-    @methods
-    def test_records(self, data, method):
-        place = np.flatnonzero(~data[2])[3]
-        for bad in (np.nan, np.inf, "secret", None):
-            X, y, mask = data[0].astype(object), data[1].astype(object), data[2]
-            (y if bad is None else X[:, 1])[place] = bad
-            self.refuse(model(method=method), X, y, mask, ValueError, "(?s)^(?!.*secret).*$")
-        self.refuse(model(method=method), data[0], data[1][:-1], mask, ValueError, "")
-
-    def test_public_records_of_one_class(self, data):
-        """An estimator that cannot be fitted to public records costs nothing."""
-        X, y, mask = data
-        self.refuse(model(), X, np.where(mask, 1, y), mask, ValueError, "class")
-
-    def test_release_without_all_public_records(self, data):
-        X, y, mask = data
-        release = model().fit(X, y, public=mask).release_
-        for public in ((X[mask], None), (None, y[mask]), (X[mask][:9], y[mask][:9])):
-            with pytest.raises(ValueError, match="public records"):
-                HybridMEstimator.from_release(release, X=public[0], y=public[1])
 
 
 class TestEstimators:
     @pytest.mark.parametrize(("estimator", "method"), thinned(REGRESSORS, METHODS))
     def test_regression(self, data, estimator, method):
-        X, y, mask = regression(data)
+        X, _, mask = data
+        y = np.exp(0.5 * X[:, 0] + 0.2 * np.random.default_rng(1).normal(size=N))
         one = model(50.0, estimator, method=method).fit(X, y, public=mask)
         assert type(one.estimator_) is type(estimator)
         assert np.corrcoef(one.predict(X), X[:, 0])[0, 1] > 0.8
         assert one.score(X, y) == one.estimator_.score(X, y)
         assert not hasattr(one, "predict_proba")
 
-    @pytest.mark.parametrize(
-        ("estimator", "method"),
-        thinned([None, LogisticRegression(C=0.1), DecisionTreeClassifier(max_depth=3)], METHODS),
-    )
-    def test_classes(self, data, estimator, method):
-        X, y, mask = data
+    @pytest.mark.parametrize(("estimator", "method"), thinned(CLASSIFIERS, METHODS))
+    def test_classes_here_and_rebuilt(self, mixed, estimator, method):
+        X, y, mask = mixed
         words = np.array(["well", "ill"])[y]
         one = model(20.0, estimator, method=method).fit(X, words, public=mask)
         assert list(one.classes_) == ["ill", "well"]
-        assert one.predict_proba(X).shape == (N, 2)
         assert one.score(X, words) > 0.6
-
-    @methods
-    def test_three_classes(self, data, method):
-        X, _, mask = data
-        y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0], [-0.6, 0.6])]
-        one = model(20.0, method=method).fit(X, y, public=mask)
-        assert one.decision_function(X).shape == (N, 3)
-        assert one.score(X, y, public=mask) > 0.7
+        release = Release.from_json(one.release_.to_json())
+        theirs = X[mask], words[mask]
+        other = HybridMEstimator.from_release(
+            release, X=theirs[0], y=theirs[1], estimator=estimator
+        )
+        np.testing.assert_array_equal(other.predict_proba(X), one.predict_proba(X))
+        for X, y in ((theirs[0], None), (None, theirs[1]), (theirs[0][:9], theirs[1][:9])):
+            with pytest.raises(ValueError, match="public records"):
+                HybridMEstimator.from_release(release, X=X, y=y, estimator=estimator)
 
     def test_without_noise_private_records_are_heard(self, data):
+        X, y, mask = data
+        alone = LogisticRegression().fit(X[mask], y[mask])
         for method in ["cells", "all", "auto", "residuals"]:
-            X, y, mask = data
             one = model(np.inf, method=method).fit(X, y, public=mask)
-            alone = LogisticRegression().fit(X[mask], y[mask])
             assert one.guarantee_.status == "none"
             assert one.estimator_.coef_[0, 0] > alone.coef_[0, 0] + 0.3
 
     def test_all_without_noise_is_a_fit_on_nearest_points(self, data):
-        """Algorithm 1 by hand."""
+        """Algorithm 1 by hand; a public record that is there twice is one point, the first."""
         X, y, mask = data
-        one = model(np.inf, method="all").fit(X, y, public=mask)
         low, high = X[mask].min(axis=0), X[mask].max(axis=0)
         rows = np.column_stack([np.clip((X - low) / (high - low), 0.0, 1.0), y / np.sqrt(2)])
         squares = ((rows[~mask][:, None] - rows[mask][None]) ** 2).sum(axis=2)
         weights = np.bincount(squares.argmin(axis=1), minlength=N_PUBLIC)
-        np.testing.assert_array_equal(one.public_index_, np.arange(N_PUBLIC))
-        np.testing.assert_array_equal(one.weights_, weights)
+        for records in (data, [np.concatenate([part, part[mask]]) for part in data]):
+            one = model(np.inf, method="all").fit(*records)
+            np.testing.assert_array_equal(one.public_index_, np.arange(N_PUBLIC))
+            np.testing.assert_array_equal(one.weights_, weights)
+        one = model(np.inf, method="all").fit(*data)
         expected = LogisticRegression().fit(X[mask], y[mask], sample_weight=weights)
         np.testing.assert_allclose(one.estimator_.coef_, expected.coef_)
 
@@ -210,127 +165,71 @@ class TestEstimators:
         assert not hasattr(one.fit(*data), "curve_")
 
 
-class TestRecords:
-    def test_duplicates_in_public_are_one_point(self, data):
-        X, y, mask = data
-        twice = [np.concatenate([part, part[mask]]) for part in (X, y, mask)]
-        one = model(method="all").fit(*data)
-        other = model(method="all").fit(*twice)
-        np.testing.assert_array_equal(one.weights_, other.weights_)
-        assert other.public_index_.max() < N_PUBLIC + N  # the first of each
-
-    @methods
-    def test_private_categories_and_labels_unseen_in_public(self, mixed, method):
-        frame, y, mask = mixed
-        frame, labels = frame.copy(), y.astype(object)
-        private = np.flatnonzero(~mask)
-        frame["site"] = frame["site"].astype(object)
-        frame.loc[private[:5], "site"] = "secret"
-        frame.loc[private[5:9], "drug"] = None
-        labels[private[:7]] = "secret"
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            warnings.simplefilter("ignore", PublicInputWarning)
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            one = model(10.0, method=method).fit(frame, labels, public=mask)
-        assert one.classes_.tolist() == [0, 1]
-        assert one.predict(frame).shape == (N,)
-        assert "secret" not in one.release_.to_json()
-
-    def test_categories_by_name_in_an_array_or_a_frame(self, mixed):
-        frame, y, mask = mixed
-        weights = [
-            model(categorical_features=chosen).fit(X, y, public=mask).weights_
-            for X, chosen in [
-                (frame, None),
-                (frame, ["site", "drug"]),
-                (frame.to_numpy(dtype=object), [3, 2]),
-                (frame.to_numpy(dtype=object).tolist(), None),
-            ]
+def test_categories_by_name_in_an_array_or_a_frame(mixed):
+    frame, y, mask = mixed
+    array = frame.to_numpy(dtype=object)
+    weights = [
+        model(categorical_features=chosen).fit(X, y, public=mask).weights_
+        for X, chosen in [
+            (frame, None),
+            (frame, ["site", "drug"]),
+            (array, [3, 2]),
+            (array.tolist(), None),
         ]
-        for other in weights[1:]:
-            np.testing.assert_array_equal(weights[0], other)
+    ]
+    for other in weights[1:]:
+        np.testing.assert_array_equal(weights[0], other)
 
 
-class TestRelease:
-    @pytest.mark.parametrize(("method", "estimator"), thinned(METHODS, [None, LinearRegression()]))
-    def test_round_trip_predicts_the_same(self, mixed, method, estimator):
-        frame, y, mask = mixed
-        one = model(method=method, estimator=estimator).fit(frame, y, public=mask)
-        release = Release.from_json(one.release_.to_json())
-        other = HybridMEstimator.from_release(
-            release, X=frame[mask], y=y[mask], estimator=estimator
-        )
-        np.testing.assert_array_equal(other.predict(frame), one.predict(frame))
-        if estimator is None:
-            np.testing.assert_array_equal(other.predict_proba(frame), one.predict_proba(frame))
-        assert other.release_ == one.release_
-        np.testing.assert_array_equal(other.public_index_, one.public_index_)
-
-    def neighbours(self, mixed):
-        """Yield data sets that differ in one private record, far."""
-        frame, y, mask = mixed
-        frame = frame.astype({"site": object})
-        i = np.flatnonzero(~mask)[11]
-        for numbers, site, drug, label in [
-            ((0.0, 0.0), "north", "a", 0),
-            ((1e9, -1e300), "elsewhere-and-far-away", None, "a label as long as this"),
-            ((-3.25, 7.5), 3, "b", 0.5),
-        ]:
-            other, labels = frame.copy(), y.astype(object)
-            other.loc[i, ["age", "bmi"]] = numbers
-            other.loc[i, ["site", "drug"]] = [site, drug]
-            labels[i] = label
-            yield other, labels, mask
-
-    @pytest.mark.parametrize(
-        ("method", "estimator"), thinned(METHODS, [None, DecisionTreeClassifier(random_state=0)])
-    )
-    def test_nothing_but_the_release_depends_on_a_private_record(
-        self, mixed, monkeypatch, method, estimator
-    ):
-        """With mechanisms that answer the same whatever they are asked."""
-        monkeypatch.setattr(sums, "lattice_laplace", lambda v, scale, source: 0 * v + 3)
-        monkeypatch.setattr(sums, "permute_and_flip", lambda *args: 1)
-        monkeypatch.setattr(sums, "add_noise", lambda v, scale, source: 0.0 * v + 0.01)
-        seen = []
-        for frame, y, mask in self.neighbours(mixed):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                one = model(method=method, estimator=estimator).fit(frame, y, public=mask)
-            attributes = {k: repr(v) for k, v in vars(one).items() if k != "estimator_"}
-            seen.append(
-                (
-                    pickle.dumps(one.estimator_),
-                    one.release_.to_json(),
-                    attributes,
-                    repr(one.classes_.dtype),
-                    [str(w.message) for w in caught],
-                )
-            )
-        for other in seen[1:]:
-            assert other == seen[0]
+def neighbours(mixed):
+    """Yield data sets that differ in one private record, far."""
+    frame, y, mask = mixed
+    i = np.flatnonzero(~mask)[11]
+    for numbers, site, drug, label in [
+        ((0.0, 0.0), "north", "a", 0),
+        ((1e9, -1e300), "elsewhere-and-far-away", None, "a label as long as this"),
+        ((-3.25, 7.5), 3, "b", 0.5),
+    ]:
+        other, labels = frame.astype({"site": object}), y.astype(object)
+        other.loc[i, ["age", "bmi"]] = numbers
+        other.loc[i, ["site", "drug"]] = [site, drug]
+        labels[i] = label
+        yield other, labels, mask
 
 
-class TestRouting:
-    """The mask is cut like the rows, inside pipelines and searches."""
+@pytest.mark.parametrize(("method", "estimator"), thinned(METHODS, CLASSIFIERS[::2]))
+def test_nothing_but_the_release_depends_on_a_private_record(mixed, monkeypatch, method, estimator):
+    """With mechanisms that answer the same whatever they are asked."""
+    monkeypatch.setattr(sums, "lattice_laplace", lambda v, scale, source: 0 * v + 3)
+    monkeypatch.setattr(sums, "permute_and_flip", lambda *args: 1)
+    monkeypatch.setattr(sums, "add_noise", lambda v, scale, source: 0.0 * v + 0.01)
+    seen = []
+    for frame, y, mask in neighbours(mixed):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            one = model(method=method, estimator=estimator).fit(frame, y, public=mask)
+        assert one.classes_.tolist() == [0, 1]
+        assert one.predict(frame.assign(age=0.0, bmi=0.0)).shape == (N,)  # unseen categories
+        attributes = {k: repr(v) for k, v in vars(one).items() if k != "estimator_"}
+        said = [str(w.message) for w in caught]
+        released = one.release_.to_json(), repr(one.classes_.dtype)
+        seen.append((pickle.dumps(one.estimator_), attributes, said, released))
+    for other in seen[1:]:
+        assert other == seen[0]
 
-    @pytest.fixture(autouse=True)
-    def routing(self):
-        with config_context(enable_metadata_routing=True):
-            yield
 
-    def test_mask_is_sliced_as_rows_are(self, data, monkeypatch):
-        """The first column says whether a record is public, whatever the fold."""
-        X, y, mask = data
-        X = np.column_stack([mask, X])
-        seen, honest = [], HybridMEstimator.fit
+def test_a_mask_is_cut_as_rows_are(data, monkeypatch):
+    """Inside pipelines and searches; the first column says whether a record is public."""
+    X, y, mask = data
+    X = np.column_stack([mask, X])
+    seen, honest = [], HybridMEstimator.fit
 
-        def spy(self, X, y, public=None):
-            seen.append((np.asarray(X)[:, 0] > X[:, 0].mean(), np.asarray(public)))
-            return honest(self, X, y, public=public)
+    def spy(self, X, y, public=None):
+        seen.append((np.asarray(X)[:, 0] > X[:, 0].mean(), np.asarray(public)))
+        return honest(self, X, y, public=public)
 
-        monkeypatch.setattr(HybridMEstimator, "fit", spy)
+    monkeypatch.setattr(HybridMEstimator, "fit", spy)
+    with config_context(enable_metadata_routing=True):
         one = model(5.0).set_fit_request(public=True).set_score_request(public=True)
         search = GridSearchCV(
             make_pipeline(StandardScaler(), one),
@@ -339,29 +238,9 @@ class TestRouting:
             error_score="raise",
         )
         search.fit(X, y, public=mask)
-        assert len(seen) == 5
-        for truth, public in seen:
-            np.testing.assert_array_equal(truth, public)
-        assert [public.size for _, public in seen] == [N // 2] * 4 + [N]
-
-    @pytest.mark.parametrize("asked", [True, False])
-    def test_what_is_scored(self, data, monkeypatch, asked):
-        """Private rows if scores ask for the mask, else all rows."""
-        X, y, mask = data
-        sizes, honest = [], LogisticRegression.score
-
-        def spy(self, X, y, sample_weight=None):
-            sizes.append(len(y))
-            return honest(self, X, np.asarray(y, dtype=int), sample_weight)
-
-        monkeypatch.setattr(LogisticRegression, "score", spy)
-        one = model(5.0).set_fit_request(public=True).set_score_request(public=asked)
-        folds = KFold(3)
-        cross_validate(one, X, y, params={"public": mask}, cv=folds, error_score="raise")
-        tests = [test for _, test in folds.split(X)]
-        expected = [np.sum(~mask[test]) if asked else test.size for test in tests]
-        assert sizes == expected
-        assert np.sum(sizes) == (N - N_PUBLIC if asked else N)
+    assert [public.size for _, public in seen] == [N // 2] * 4 + [N]
+    for truth, public in seen:
+        np.testing.assert_array_equal(truth, public)
 
 
 def test_score_of_private_rows(data):
@@ -373,6 +252,8 @@ def test_score_of_private_rows(data):
     weights = np.arange(N) % 3
     found = one.score(X, y, sample_weight=weights, public=mask)
     assert found == pytest.approx(np.average(words[~mask], weights=weights[~mask]))
+    # A fold without public rows.
+    assert one.score(X, y, public=np.zeros(N, dtype=bool)) == one.score(X, y)
 
 
 def test_only_public_records_make_cells(data, monkeypatch):
@@ -385,21 +266,3 @@ def test_only_public_records_make_cells(data, monkeypatch):
     monkeypatch.setattr(KMeans, "fit", spy)
     model(method="cells").fit(*data)
     assert shapes == [(N_PUBLIC, 5)]
-
-
-def test_a_tenth_of_the_error_of_public_records_alone():
-    """Ten thousand of each, two columns: mean square distance of predicted probabilities."""
-    rng = np.random.default_rng(0)
-    n = 10_000
-    beta = [rng.uniform(-1, 1, 2), rng.uniform(0, 0.5, 2)]
-    X = rng.normal(size=(2 * n, 2))
-    mask = np.arange(2 * n) >= n
-    X[mask, 0] *= np.sqrt(0.5)
-    truth = special.expit(X @ beta[0])
-    likely = np.where(mask, special.expit(X @ beta[1]), truth)
-    y = (rng.random(2 * n) < likely).astype(int)
-    one = model(1.0).fit(X, y, public=mask)
-    alone = LogisticRegression().fit(X[mask], y[mask])
-    oracle = LogisticRegression().fit(X[~mask], y[~mask]).predict_proba(X[~mask])[:, 1]
-    found, naive = (np.linalg.norm(m.predict_proba(X[~mask])[:, 1] - oracle) for m in (one, alone))
-    assert found < 0.1 * naive

@@ -1,8 +1,5 @@
 """Hybrid estimators at the edge of what they accept."""
 
-from __future__ import annotations
-
-import copy
 import warnings
 from dataclasses import replace
 
@@ -13,20 +10,14 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, RegressorMixin, is_regressor
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from skdpsurv import HybridMEstimator, PrivacyAccountant
-from skdpsurv.hybrid import SubsetSelection
+from skdpsurv.hybrid import SubsetSelection, meta_estimator
 from skdpsurv.hybrid.hybrid_plan import METHODS
-from skdpsurv.hybrid.meta_estimator import (
-    fit_weighted,
-    is_minimum,
-    predicted_numbers,
-    predicted_probabilities,
-    row_wise,
-)
+from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities, row_wise
 from skdpsurv.published import PerturbedHistogramMEstimator
 
 N = 200
@@ -39,110 +30,40 @@ def data():
     return X, (X[:, 0] + rng.normal(size=N) > 0).astype(int), np.arange(N) < 100
 
 
-def spent_by(one, X, y, mask=None):
-    """Fit, and return what was spent, and whether it failed."""
-    options = {} if mask is None else {"public": mask}
-    accountant = PrivacyAccountant(rehearsal=True)
-    one.set_params(accountant=accountant, random_state=0)
-    try:
-        one.fit(X, y, **options)
-    except (ValueError, TypeError, OverflowError, ZeroDivisionError):
-        return accountant.rehearsed(), True
-    return accountant.rehearsed(), False
+#: One record has one class, and no classifier can be fitted to it.
+ONE_CLASS = SubsetSelection(candidate_sizes=[1, 60])
 
 
-class TestNothingFailsAfterTheCharge:
+@pytest.mark.parametrize("method", [*METHODS, ONE_CLASS])
+def test_nothing_fails_after_the_charge(data, method):
     """Either all is well or nothing is spent: a failure by the data would show a record."""
-
-    @pytest.mark.parametrize("strange", [[1, 2], {1}, {"a": 1}], ids=["list", "set", "dict"])
-    @pytest.mark.parametrize("where", ["label", "category"])
-    def test_private_values_that_cannot_be_hashed(self, data, where, strange):
-        X, y, mask = data[0].astype(object), data[1].astype(object), data[2]
-        X[:, 1] = np.where(data[0][:, 1] > 0, "a", "b")
-        if where == "label":
-            y[-1] = strange
-        else:
-            X[-1, 1] = strange
-        one = HybridMEstimator(categorical_features=[1])
-        spent, failed = spent_by(one, X, y, mask)
-        assert spent == (0.0 if failed else 1.0)
-
-    @pytest.mark.parametrize("method", ["cells", "residuals", "auto", "all", "subset"])
-    @pytest.mark.parametrize("epsilon", [5e-324, 1e-300, 1e-9, 1e300])
-    def test_epsilon_from_least_to_largest(self, data, method, epsilon):
-        spent, failed = spent_by(HybridMEstimator(None, epsilon, method=method), *data)
-        assert spent == (0.0 if failed else epsilon)
-
-    def test_candidates_of_one_class(self, data):
-        """One record has one class, and no classifier can be fitted to it."""
-        one = HybridMEstimator(method=SubsetSelection(candidate_sizes=[1, 60]))
-        spent, failed = spent_by(one, *data)
-        assert spent == (0.0 if failed else 1.0)
-
-    def test_bounds_whose_width_is_beyond_the_largest_double(self, data):
-        X, y, _ = data
-        one = PerturbedHistogramMEstimator(bounds=[(-1.7e308, 1.7e308)] * 2, outcome=[0, 1])
-        for far in (0.0, 1e308):
-            X = X.copy()
-            X[0, 0] = far
-            spent, failed = spent_by(one, X, y)
-            assert spent == (0.0 if failed else 1.0)
-
-
-def test_bounds_as_an_array(data):
-    X, y, _ = data
-    options = {"outcome": [0, 1], "random_state": 0}
-    weights = [
-        PerturbedHistogramMEstimator(bounds=bounds, **options).fit(X, y).weights_
-        for bounds in ([(-3, 3), (-3, 3)], np.array([[-3, 3], [-3, 3]]))
-    ]
-    np.testing.assert_array_equal(*weights)
-
-
-def test_a_fold_without_public_rows_is_scored(data):
-    """All of its rows are private."""
     X, y, mask = data
-    one = HybridMEstimator(random_state=0).fit(X, y, public=mask)
-    assert one.score(X, y, public=np.zeros(N, dtype=bool)) == one.score(X, y)
+    for epsilon in [5e-324, 1e-300, 1e-9, 1.0, 1e300]:
+        accountant, failed = PrivacyAccountant(rehearsal=True), False
+        one = HybridMEstimator(None, epsilon, method=method, accountant=accountant, random_state=0)
+        try:
+            one.fit(X, y, public=mask)
+        except (ValueError, TypeError, OverflowError, ZeroDivisionError):
+            failed = True
+        assert accountant.rehearsed() == (0.0 if failed else epsilon)
 
 
-@pytest.mark.parametrize("labels", [int, bool, float, str, object], ids=lambda kind: kind.__name__)
-def test_scores_of_labels_of_any_type(data, labels):
+def test_scores_of_labels_of_any_type(data):
     X, y, mask = data
-    y = y.astype(labels)
-    one = HybridMEstimator(epsilon=10.0, random_state=0)
-    one.fit(X, y, public=mask)
-    right = np.mean(one.predict(X).astype(str) == y.astype(str))
-    assert one.score(X, y) == pytest.approx(right)
+    for labels in (int, bool, float, str, object):
+        typed = y.astype(labels)
+        one = HybridMEstimator(epsilon=10.0, random_state=0).fit(X, typed, public=mask)
+        right = np.mean(one.predict(X).astype(str) == typed.astype(str))
+        assert one.score(X, typed) == pytest.approx(right)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_classes_of_a_subset_are_those_of_public_records(data, seed):
+def test_classes_of_a_subset_are_those_of_public_records(data):
     """Whatever subset is chosen, as the documentation says of classes_."""
     X, _, mask = data
     y = np.where(np.arange(N) % 50 == 7, 2, (X[:, 0] > 0).astype(int))
-    one = HybridMEstimator(method=SubsetSelection(candidate_sizes=[12]), random_state=seed)
-    assert one.fit(X, y, public=mask).classes_.tolist() == [0, 1, 2]
-
-
-class TestSignedWeights:
-    def test_a_negative_total_is_not_turned_around(self, data):
-        """Poisson regression divides by the total, which must not swap more for less."""
-        X, _, _ = data
-        y = np.where(np.arange(N) < 100, 1.0, 5.0)
-        weights = np.where(np.arange(N) < 100, 0.5, -3.0)
-        found = fit_weighted(PoissonRegressor(), X, y, weights, True, lambda: None)
-        expected = fit_weighted(PoissonRegressor(), X, y, weights, False, lambda: None)
-        np.testing.assert_allclose(found.coef_, expected.coef_)
-        np.testing.assert_allclose(found.intercept_, expected.intercept_)
-
-    def test_unpenalised_fits_have_no_ridge(self):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            fitted = LogisticRegression(penalty=None, fit_intercept=False)
-            fitted.fit(np.array([[1.0], [-1.0], [1.0]]), [0, 1, 1])
-        fitted.coef_ = np.zeros((1, 1))
-        assert not is_minimum(fitted, np.array([[1.0], [1.0]]), np.array([1.0, -2.0]))
+    for seed in range(3):
+        one = HybridMEstimator(method=SubsetSelection(candidate_sizes=[12]), random_state=seed)
+        assert one.fit(X, y, public=mask).classes_.tolist() == [0, 1, 2]
 
 
 def test_several_outcomes_at_once_are_not_claimed():
@@ -155,28 +76,21 @@ def test_several_outcomes_at_once_are_not_claimed():
 class Remembers(RegressorMixin, BaseEstimator):
     """Keeps what it was asked about; fits equal weights only, so that it is its own fallback."""
 
+    memory = list
+
     def fit(self, X, y, sample_weight=None):
         if np.ptp(sample_weight) > 0:
             raise ValueError("equal weights only")
-        self.n_features_in_ = X.shape[1]
+        self.n_features_in_, self.seen_ = X.shape[1], self.memory()
         return self
 
     def predict(self, X):
-        self.last_ = X
+        self.seen_ += X.tolist()
         return np.zeros(len(X))
 
 
 class KeepsItself(Remembers):
     """A copy of it is the same object."""
-
-    def fit(self, X, y, sample_weight=None):
-        self.seen_ = []
-        return super().fit(X, y, sample_weight)
-
-    def predict(self, X):
-        # All rows at once are public; private ones are shown one by one.
-        self.seen_ += X.tolist()
-        return np.zeros(len(X))
 
     def __deepcopy__(self, memo):
         return self
@@ -187,22 +101,10 @@ class Memory(list):
         return self
 
 
-class SharesItsMemory(KeepsItself):
+class SharesItsMemory(Remembers):
     """Copies of it are others, which hold the same list."""
 
-    def fit(self, X, y, sample_weight=None):
-        super().fit(X, y, sample_weight)
-        self.seen_ = Memory()
-        return self
-
-    def __deepcopy__(self, memo):
-        other = copy.copy(self)
-        other.seen_ = copy.deepcopy(self.seen_, memo)
-        return other
-
-
-class Mine(LogisticRegression):
-    """Of which nothing is known."""
+    memory = Memory
 
 
 class SameAgain(LogisticRegression):
@@ -223,62 +125,37 @@ class LooksAround(RegressorMixin, BaseEstimator):
 
 class TestEstimatorsThatAreNotToBeTrusted:
     @pytest.mark.parametrize("method", ["residuals", "subset", "auto"])
-    def test_what_one_remembers_is_not_released(self, data, method):
-        X, _, mask = data
-        one = HybridMEstimator(Remembers(), method=method).fit(X, X[:, 0], public=mask)
-        assert not hasattr(one.estimator_, "last_")
-
-    @pytest.mark.parametrize("method", ["residuals", "subset", "auto"])
-    @pytest.mark.parametrize("kind", [KeepsItself, SharesItsMemory])
-    def test_what_copies_share_is_not_released(self, data, kind, method):
+    @pytest.mark.parametrize("kind", [Remembers, KeepsItself, SharesItsMemory])
+    def test_what_one_remembers_is_not_released(self, data, kind, method):
         X, _, mask = data
         one = HybridMEstimator(kind(), method=method).fit(X, X[:, 0], public=mask)
         assert one.estimator_.seen_ == []
 
-    @pytest.mark.parametrize("method", METHODS)
-    def test_what_is_asked_of_one_is_said(self, data, method):
+    def test_one_that_cannot_be_cloned_is_refused(self, data):
         X, y, mask = data
-        predicts = method not in ("cells", "all")
-        for inner, unknown in ((LogisticRegression(), False), (Mine(), True)):
-            how = SubsetSelection(candidate_sizes=[50, 90]) if method == "subset" else method
-            one = HybridMEstimator(inner, method=how, epsilon=100.0)
-            said = one.fit(X, y, public=mask).guarantee_.assumptions
-            found = [text for text in said if "depends on that record alone" in text]
-            assert len(found) == (predicts and unknown)
-            assert all("Mine" in text and "state" in text for text in found)
-
-    @pytest.mark.parametrize("kind", [HybridMEstimator, PerturbedHistogramMEstimator])
-    def test_one_that_cannot_be_cloned_is_refused(self, data, kind):
-        X, y, mask = data
-        bounds = {"bounds": [(-3, 3)] * 2, "outcome": [0, 1]}
-        accountant = PrivacyAccountant()
-        inner = SameAgain().fit(X, y)
-        if kind is HybridMEstimator:
-            one, options = kind(inner, accountant=accountant), {"public": mask}
-        else:
-            one, options = kind(inner, accountant=accountant, **bounds), {}
-        with pytest.raises(TypeError, match=r"estimator must .* SameAgain returns itself"):
-            one.fit(X, y, **options)
+        inner, accountant = SameAgain().fit(X, y), PrivacyAccountant()
+        hybrid = HybridMEstimator(inner, accountant=accountant)
+        histogram = PerturbedHistogramMEstimator(
+            inner, bounds=[(-3, 3)] * 2, outcome=[0, 1], accountant=accountant
+        )
+        for one, options in ((hybrid, {"public": mask}), (histogram, {})):
+            with pytest.raises(TypeError, match=r"estimator must .* SameAgain returns itself"):
+                one.fit(X, y, **options)
         assert accountant.spent() == 0.0
 
     def test_one_that_looks_around_sees_one_record(self, data):
         X, y, _ = data
         alone = predicted_numbers(LooksAround().fit(X, y), X)
         np.testing.assert_array_equal(alone, X[:, 0])
-
-    def test_boosting_may_hide_one_that_looks_around(self, data):
-        X, _y, _ = data
+        # Boosting may hide such a one.
         boosted = GradientBoostingRegressor(init=LooksAround(), n_estimators=1, learning_rate=1e-9)
         found = predicted_numbers(boosted.fit(X, X[:, 0]), X[:20])
         np.testing.assert_allclose(found, X[:20, 0], atol=1e-6)
 
     def test_a_failure_is_of_one_record(self, data):
-        X, y, mask = data
-        X = np.abs(X)
-        X[~mask, 0] = np.minimum(X[~mask, 0], 1.0)
-        fitted = IsotonicRegression(out_of_bounds="raise").fit(X[~mask, :1], y[~mask])
-        rows = np.array([[0.5], [100.0], [0.5]])
-        found = predicted_numbers(fitted, rows)
+        x, y = np.clip(data[0][:, :1], 0.0, 1.0), data[1]
+        fitted = IsotonicRegression(out_of_bounds="raise").fit(x, y)
+        found = predicted_numbers(fitted, np.array([[0.5], [100.0], [0.5]]))
         assert np.isnan(found).tolist() == [False, True, False]
 
 
@@ -289,7 +166,6 @@ class TestTables:
     def test_no_row_moves_another_one(self, data, kind):
         """To the last bit, with rows at the ends of a wide public range."""
         X, y, _ = data
-        X = X.copy()
         X[:2] = [[1e3, -1e3], [-1e3, 1e3]]
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -328,59 +204,131 @@ class TestTables:
         assert workers == [1]
 
 
-class TestTypesOfColumns:
-    """What a column is, is decided by public values."""
-
-    def table(self, last):
-        X = pd.DataFrame({"a": np.arange(N, dtype=float), "b": np.arange(N) % 7}).astype(str)
-        X.loc[N - 1, "a"] = last
-        return X
-
-    def test_numbers_written_as_text_are_numbers(self, data):
-        one = HybridMEstimator().fit(self.table("3"), data[1], public=data[2])
-        assert one.estimator_.coef_.shape == (1, 2)
-
-    def test_a_private_text_among_numbers_is_refused(self, data):
-        accountant = PrivacyAccountant()
-        with pytest.raises(ValueError, match="X contains NaN"):
-            HybridMEstimator(accountant=accountant).fit(
-                self.table("unknown"), data[1], public=data[2]
-            )
-        assert len(accountant.entries()) == 0
-
-    def test_a_public_text_makes_categories(self, data):
-        X = self.table("3")
-        X.loc[0, "b"] = "none"
-        one = HybridMEstimator().fit(X, data[1], public=data[2])
-        assert one.estimator_.coef_.shape == (1, 1 + 7)
+def test_what_a_column_is_is_decided_by_public_values(data):
+    _, y, mask = data
+    X = pd.DataFrame({"a": np.arange(N, dtype=float), "b": np.arange(N) % 7}).astype(str)
+    one = HybridMEstimator().fit(X, y, public=mask)
+    assert one.estimator_.coef_.shape == (1, 2)  # numbers, although they are text
+    refused, accountant = X.copy(), PrivacyAccountant()
+    refused.loc[N - 1, "a"] = "unknown"
+    with pytest.raises(ValueError, match="X contains NaN"):
+        HybridMEstimator(accountant=accountant).fit(refused, y, public=mask)
+    assert len(accountant.entries()) == 0
+    X.loc[0, "b"] = "none"
+    one = HybridMEstimator().fit(X, y, public=mask)
+    assert one.estimator_.coef_.shape == (1, 1 + 7)
 
 
-@pytest.mark.parametrize("kind", ["X", "estimator"])
-def test_what_a_histogram_cannot_be_fitted_with_costs_nothing(data, kind):
-    accountant = PrivacyAccountant()
-    bounds = [(-1e308, 1e308)] * 2 if kind == "X" else [(-3, 3)] * 2
-    inner = LogisticRegression(C=-1.0) if kind == "estimator" else None
-    one = PerturbedHistogramMEstimator(inner, bounds=bounds, outcome=[0, 1], accountant=accountant)
-    with pytest.raises(
-        ValueError, match=r"bounds must|InvalidParameterError|parameter of Logistic"
+def test_what_a_histogram_cannot_be_fitted_with_costs_nothing(data):
+    accountant, far = PrivacyAccountant(), [(-1e308, 1e308)] * 2
+    options = {"outcome": [0, 1], "accountant": accountant}
+    for inner, bounds, said in (
+        (None, far, "bounds must"),
+        (LogisticRegression(C=-1.0), np.full((2, 2), [-3.0, 3.0]), "parameter of Logistic"),
     ):
-        one.fit(data[0], data[1])
+        with pytest.raises(ValueError, match=said):
+            PerturbedHistogramMEstimator(inner, bounds=bounds, **options).fit(*data[:2])
     assert len(accountant.entries()) == 0
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
+def test_crafted_releases_are_refused(data):
+    X, y, mask = data
+    release = HybridMEstimator().fit(X, y, public=mask).release_
+    for change in (
         {"public_index": [0.0] * 100},
         {"public_index": [1e300] * 100},
         {"n_cells": -1.0},
         {"signed": 2.0},
         {"weights": [1.0]},
-    ],
-)
-def test_crafted_releases_are_refused(data, change):
-    X, y, mask = data
-    release = HybridMEstimator().fit(X, y, public=mask).release_
-    crafted = replace(release, values={**release.values, **change})
-    with pytest.raises(ValueError, match="release"):
-        HybridMEstimator.from_release(crafted, X=X[mask], y=y[mask])
+    ):
+        crafted = replace(release, values={**release.values, **change})
+        with pytest.raises(ValueError, match="release"):
+            HybridMEstimator.from_release(crafted, X=X[mask], y=y[mask])
+
+
+# ---- Fits with released weights.
+
+
+def fit_weighted(estimator, X, y, weights, signed):
+    return meta_estimator.fit_weighted(estimator, X, y, weights, signed, lambda: None)
+
+
+def coef(fitted):
+    return np.r_[np.ravel(fitted.coef_), np.ravel(fitted.intercept_)]
+
+
+class Mine(LogisticRegression):
+    """Of which nothing is known."""
+
+
+def test_stated_list():
+    sound = [LogisticRegression(), LogisticRegression(solver="newton-cholesky"), PoissonRegressor()]
+    solvers = [LogisticRegression(solver=name) for name in ("liblinear", "saga")]
+    balanced = LogisticRegression(class_weight="balanced")
+    assert all(map(meta_estimator.takes_signed_weights, sound))
+    assert not any(map(meta_estimator.takes_signed_weights, [*solvers, balanced, Mine(), Ridge()]))
+
+
+@pytest.mark.parametrize("estimator", [LogisticRegression(tol=1e-10), PoissonRegressor(tol=1e-10)])
+class TestSigned:
+    """Negative weights are kept only where a minimum was found."""
+
+    def test_a_record_and_its_negative_cancel(self, data, estimator):
+        """Weights 1 and -1 of the same record are as if it were not there."""
+        X, y, _ = data
+        more = np.vstack([X, X[:40], X[:40]])
+        outcomes = np.r_[y, y[:40], y[:40]]
+        weights = np.r_[np.ones(N), np.ones(40), -np.ones(40)]
+        signed = fit_weighted(estimator, more, outcomes, weights, True)
+        plain = fit_weighted(estimator, X, y, np.ones(N), True)
+        np.testing.assert_allclose(coef(signed), coef(plain), atol=1e-4)
+        clipped = fit_weighted(estimator, more, outcomes, weights, False)
+        assert np.abs(coef(clipped) - coef(plain)).max() > 1e-3
+
+    def test_what_is_not_convex_is_clipped(self, data, estimator):
+        X, y, _ = data
+        weights = 30.0 * np.random.default_rng(2).normal(size=N)
+        weights += 1.0 - weights.mean()
+        signed = fit_weighted(estimator, X, y, weights, True)
+        clipped = fit_weighted(estimator, X, y, np.maximum(weights, 0.0), False)
+        np.testing.assert_array_equal(coef(signed), coef(clipped))
+
+    def test_all_negative_is_equal(self, data, estimator):
+        X, y, _ = data
+        equal = fit_weighted(estimator, X, y, np.ones(N), False)
+        for signed in (True, False):
+            found = fit_weighted(estimator, X, y, np.full(N, -3.0), signed)
+            np.testing.assert_allclose(coef(found), coef(equal), atol=1e-5)
+
+
+def test_three_classes_and_a_negative_total_are_clipped(data):
+    """Poisson regression divides by the total, which must not swap more for less."""
+    X, _, _ = data
+    three = np.digitize(X[:, 0], [-0.5, 0.5]), np.random.default_rng(2).normal(size=N) + 2.0
+    assert (three[1] < 0).any()
+    half = np.arange(N) < 100
+    negative = np.where(half, 1.0, 5.0), np.where(half, 0.5, -3.0)
+    for estimator, case in ((LogisticRegression(), three), (PoissonRegressor(), negative)):
+        signed, clipped = (fit_weighted(estimator, X, *case, kept) for kept in (True, False))
+        np.testing.assert_array_equal(coef(signed), coef(clipped))
+
+
+def test_unpenalised_fits_have_no_ridge():
+    X = np.array([[1.0], [-1.0], [1.0]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = LogisticRegression(penalty=None, fit_intercept=False).fit(X, [0, 1, 1])
+    fitted.coef_ = np.zeros((1, 1))
+    assert not meta_estimator.is_minimum(fitted, X[[0, 2]], np.array([1.0, -2.0]))
+
+
+def test_a_class_without_weight_and_what_cannot_be_fitted(data):
+    X, y, _ = data
+    weights = np.where(y == 1, -1.0, 1.0)
+    for estimator in (LogisticRegression(), LogisticRegression(solver="liblinear"), Ridge()):
+        for signed in (True, False):
+            fitted = fit_weighted(estimator, X, y, weights, signed) or estimator.fit(X, y)
+            assert np.isfinite(coef(fitted)).all()
+    equal = LogisticRegression().fit(X, y)
+    one = meta_estimator.fit_weighted(equal, X[:1], y[:1], np.ones(1), False, lambda: equal)
+    assert one is equal

@@ -1,7 +1,5 @@
 """How epsilon is spent: never more than all of it, and by public things only."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations, pairwise, product
 
@@ -13,9 +11,17 @@ from skdpsurv.audit.walk import visits
 from skdpsurv.dp import random_source
 from skdpsurv.hybrid import HybridMEstimator, SubsetSelection
 from skdpsurv.hybrid.hybrid_measurements import CellCounts, ResidualMoments
-from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, cell_number, hybrid_plan, shares
+from skdpsurv.hybrid.hybrid_plan import (
+    METHODS,
+    SPLITS,
+    candidates,
+    cell_number,
+    hybrid_plan,
+    shares,
+)
 from skdpsurv.hybrid.hybrid_records import distinct
 from skdpsurv.hybrid.meta_estimator import fit_weighted
+from skdpsurv.hybrid.selection import SELECTIONS
 from skdpsurv.mechanisms import sums
 from tests.support.hybrid_records import hybrid_records
 
@@ -23,7 +29,7 @@ EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
 
 
 def make_records(n=400, n_public=150, d=2, seed=0, classifies=True, last=None):
-    """Return public records, and blocks of private ones, of whom the last may be stated."""
+    """Return public records, and a block of private ones, of whom the last may be stated."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = X[:, 0] + rng.normal(size=n)
@@ -39,14 +45,8 @@ def public_fit(records):
 
 
 def plan_of(records, fitted=None, **options):
-    defaults = {
-        "epsilon": 1.0,
-        "method": "auto",
-        "n_cells": None,
-        "split": None,
-        "weights": "auto",
-        "subset": SubsetSelection(),
-    }
+    defaults = {"epsilon": 1.0, "method": "auto", "weights": "auto", "subset": SubsetSelection()}
+    defaults |= {"n_cells": None, "split": None}
     fitted = fitted or public_fit(records)
 
     def fit_with(signed):
@@ -56,9 +56,8 @@ def plan_of(records, fitted=None, **options):
     return hybrid_plan(records, fitted, fit_with, **{**defaults, **options})
 
 
-(SMALL, FEW), (WIDE, SOME), (MANY, MOST) = (
-    make_records(), make_records(d=6), make_records(20_000, 300)
-)  # fmt: skip
+(SMALL, FEW), (WIDE, SOME) = make_records(), make_records(d=6)
+MANY, MOST = make_records(20_000, 300)
 FITS = [public_fit(records) for records in (SMALL, WIDE, MANY)]
 
 
@@ -66,13 +65,10 @@ class TestBudget:
     def test_parts_add_up_to_at_most_epsilon(self):
         """In exact arithmetic, for any shares that are accepted; and to little less."""
         for method, epsilon in product(METHODS, EPSILONS):
-            rng = np.random.default_rng(0)
             splits = [None]
             if method in ("auto", "subset"):
-                parts = rng.dirichlet(np.ones(2 if method == "auto" else 3), 10)
-                splits += [tuple(part) for part in np.maximum(parts, 1e-3) / parts.sum(1)[:, None]]
-                splits = [s for s in splits if s is None or abs(sum(s) - 1) < 1e-9]
-                assert len(splits) > 5
+                parts = np.random.default_rng(0).dirichlet(np.full(len(SPLITS[method]), 3.0), 6)
+                splits += [tuple(part) for part in parts]
             for records, fitted in zip((SMALL, WIDE, MANY), FITS, strict=True):
                 for split in splits:
                     plan = plan_of(records, fitted, epsilon=epsilon, method=method, split=split)
@@ -81,15 +77,7 @@ class TestBudget:
                     assert spent >= Fraction(epsilon) * Fraction(1 - 1e-9)
 
     @pytest.mark.parametrize("method", METHODS)
-    @pytest.mark.parametrize("noisy_curve", [False, True])
-    @pytest.mark.parametrize("epsilon", [1 / 3, 50.0])
-    @pytest.mark.parametrize(
-        ("records", "private"), [(SMALL, FEW), (WIDE, SOME), (MANY, MOST)],
-        ids=["small", "wide", "many"],
-    )  # fmt: skip
-    def test_mechanisms_are_called_with_no_more(
-        self, monkeypatch, records, private, method, noisy_curve, epsilon
-    ):
+    def test_mechanisms_are_called_with_no_more(self, monkeypatch, method):
         """Epsilon from the scales of the noise itself, added up over all calls."""
         spent = []
 
@@ -114,84 +102,57 @@ class TestBudget:
         monkeypatch.setattr(sums, "permute_and_flip", choice)
         monkeypatch.setattr(sums.MeanOfRows, "deviation", lambda mean, price: 0.1)
         monkeypatch.setattr(sums, "calibrated_noise", calibrated_noise)
-        kind = "noisy_curve" if noisy_curve else "permute_and_flip"
-        subset = SubsetSelection(kind, candidate_sizes=(20, 40, 100))
-        plan = plan_of(records, epsilon=epsilon, method=method, subset=subset)
-
-        plan.run(private, random_source(0))
-        assert spent
-        assert sum(spent) <= Fraction(epsilon)
-        assert sum(spent) >= Fraction(epsilon) * Fraction(1 - 1e-9)
+        for (records, private), kind, epsilon in product(
+            ((SMALL, FEW), (WIDE, SOME), (MANY, MOST)), SELECTIONS, (1 / 3, 50.0)
+        ):
+            subset = SubsetSelection(kind, candidate_sizes=(20, 40, 100))
+            plan = plan_of(records, epsilon=epsilon, method=method, subset=subset)
+            spent.clear()
+            plan.run(private, random_source(0))
+            assert Fraction(epsilon) * Fraction(1 - 1e-9) <= sum(spent) <= Fraction(epsilon)
 
     def test_infinite(self):
         for method in METHODS:
             plan = plan_of(SMALL, FITS[0], epsilon=np.inf, method=method)
             assert {leaf.price for leaf in plan.leaves} == {np.inf}
 
-
-class TestShares:
-    def test_defaults(self):
-        for method in METHODS:
-            assert sum(map(Fraction, shares(None, method))) == pytest.approx(1)
-
-    def test_refusals(self):
-        for split, method, message in [
-            ((0.5, 0.5), "subset", "budget_split"),
-            ((0.1, 0.8, 0.1), "auto", "budget_split"),
-            ((0.5, 0.5), "cells", "budget_split"),
-            ((), "all", "budget_split"),
-            ((0.5, 0.6), "auto", "budget_split"),
-            ((0.5, 0.4), "auto", "budget_split"),
-            ((1.5, -0.5), "auto", "budget_split"),
-            ((1.0, 0.0), "auto", "budget_split"),
-            ((np.nan, 1.0), "auto", "budget_split"),
-            ((np.inf, 1.0), "auto", "budget_split"),
-        ]:
-            with pytest.raises(ValueError, match=message):
+    def test_shares_that_are_refused(self):
+        bad = [(0.5, 0.6), (0.5, 0.4), (1.5, -0.5), (1.0, 0.0), (np.nan, 1.0), (np.inf, 1.0)]
+        others = [((0.5, 0.5), "subset"), ((0.5, 0.5), "cells"), ((), "all"), ((1.0,), "auto")]
+        for split, method in [*((one, "auto") for one in bad), *others]:
+            with pytest.raises(ValueError, match="budget_split"):
                 shares(split, method)
-
-    def test_text_is_no_number(self):
         with pytest.raises(TypeError, match="budget_split"):
             shares(("0.5", "0.5"), "auto")
 
 
-class TestCandidates:
-    def test_default_is_geometric_and_ends_with_all(self):
-        for n_points in [1, 5, 20, 21, 400, 10_000]:
-            sizes = candidates(None, n_points)
-            assert sizes[-1] == n_points
-            assert sizes[0] == min(20, n_points)
-            assert all(a < b for a, b in pairwise(sizes))
-            if n_points == 10_000:
-                ratios = np.array(sizes[1:]) / sizes[:-1]
-                assert ratios.max() / ratios.min() < 1.05
-
-    def test_as_stated(self):
-        assert candidates([3, np.int64(9), 40], 40) == (3, 9, 40)
-
-    def test_refusals(self):
-        for sizes in [[], [3, 3], [9, 3], [0, 3], [3, 41]]:
-            with pytest.raises(ValueError, match=r"must rise from at least 1 to at most 40"):
-                candidates(sizes, 40)
+def test_candidates():
+    """By default geometric, up to all."""
+    for n_points in [1, 5, 20, 21, 400, 10_000]:
+        sizes = candidates(None, n_points)
+        assert (sizes[0], sizes[-1]) == (min(20, n_points), n_points)
+        assert all(a < b for a, b in pairwise(sizes))
+    ratios = np.array(sizes[1:]) / sizes[:-1]
+    assert ratios.max() / ratios.min() < 1.05
+    assert candidates([3, np.int64(9), 40], 40) == (3, 9, 40)
+    for sizes in [[], [3, 3], [9, 3], [0, 3], [3, 41]]:
+        with pytest.raises(ValueError, match=r"must rise from at least 1 to at most 40"):
+            candidates(sizes, 40)
 
 
-class TestCells:
-    def test_more_than_public_records(self):
-        with pytest.raises(ValueError, match="at most the 150 public records, got 151"):
-            plan_of(SMALL, FITS[0], method="cells", n_cells=151)
-        assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).inputs["n_cells"] == 150
-
-    def test_more_cells_for_more_records_and_more_epsilon(self):
-        numbers = [cell_number(n, 10_000, 2, 1.0) for n in (100, 1000, 10_000, 1_000_000)]
+def test_cells():
+    """More for more records and more epsilon; never more than public records."""
+    with pytest.raises(ValueError, match="at most the 150 public records, got 151"):
+        plan_of(SMALL, FITS[0], method="cells", n_cells=151)
+    assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).inputs["n_cells"] == 150
+    for numbers in (
+        [cell_number(n, 10_000, 2, 1.0) for n in (100, 1000, 10_000, 1_000_000)],
+        [cell_number(10_000, 10_000, 2, e) for e in (0.01, 0.5, 2.0, np.inf)],
+    ):
         assert numbers == sorted(numbers)
         assert len(set(numbers)) > 2
-        numbers = [cell_number(10_000, 10_000, 2, e) for e in (0.01, 0.5, 2.0, np.inf)]
-        assert numbers == sorted(numbers)
-        assert len(set(numbers)) > 2
-
-    def test_never_more_than_public_records(self):
-        for n_public, epsilon, n_columns in product([1, 2, 7, 100], [1e-9, 1.0, np.inf], [0, 1, 4]):
-            assert 1 <= cell_number(1000, n_public, n_columns, epsilon) <= n_public
+    for n_public, epsilon, n_columns in product([1, 2, 7, 100], [1e-9, 1.0, np.inf], [0, 1, 4]):
+        assert 1 <= cell_number(1000, n_public, n_columns, epsilon) <= n_public
 
 
 class TestPublicRules:
@@ -219,18 +180,15 @@ class TestPublicRules:
         assert {type(leaf) for leaf in plan_of(WIDE, FITS[1]).leaves} == {ResidualMoments}
 
     def test_signs_are_kept_where_noise_is_small(self):
-        signed = [
-            plan_of(SMALL, FITS[0], method="all", epsilon=epsilon).known["signed"]
-            for epsilon in (0.1, 1.0, 100.0)
-        ]
-        assert signed == sorted(signed)
-        assert signed[0] is False
-        assert signed[-1] is True
-        options = {"method": "all", "epsilon": 100.0}
         other = LogisticRegression(solver="liblinear").fit(SMALL.design_public, SMALL.y_public)
-        assert not plan_of(SMALL, other, **options).known["signed"]
-        assert not plan_of(SMALL, FITS[0], weights="nonnegative", **options).known["signed"]
-        assert plan_of(SMALL, FITS[0], method="all", epsilon=0.1, weights="signed").known["signed"]
+        for expected, fitted, options in (
+            (False, FITS[0], {"epsilon": 0.1}),
+            (True, FITS[0], {"epsilon": 100.0}),
+            (False, other, {"epsilon": 100.0}),
+            (False, FITS[0], {"epsilon": 100.0, "weights": "nonnegative"}),
+            (True, FITS[0], {"epsilon": 0.1, "weights": "signed"}),
+        ):
+            assert plan_of(SMALL, fitted, method="all", **options).known["signed"] is expected
 
 
 def test_distinct_keeps_the_first_of_each():
@@ -268,7 +226,8 @@ def test_the_estimator_is_assumed_where_it_is_asked():
         pass
 
     fitted = Other().fit(SMALL.design_public, SMALL.y_public)
-    for method, asked in (("cells", 0), ("all", 0), ("subset", 1), ("residuals", 1)):
-        plan = plan_of(SMALL, fitted, method=method)
+    for method, asked in (("cells", 0), ("all", 0), ("subset", 1), ("residuals", 1), ("auto", 1)):
+        plan = plan_of(SMALL, fitted, method=method, epsilon=100.0)
         assert sum("Other predicts" in said for said in plan.assumptions) == asked
         assert len(plan.assumptions) == 3 + asked
+        assert len(plan_of(SMALL, FITS[0], method=method).assumptions) == 3

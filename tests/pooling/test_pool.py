@@ -1,7 +1,5 @@
 """Pooled releases: what they hold and promise, and what is refused."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 
@@ -72,13 +70,13 @@ def test_hazards(fitted, effects):
         parts = [Inference.of(one, 5) for one in fitted]
         assert model.coef_ == pytest.approx(weighted_mean(parts).estimate[3:])
     assert f"pooled by inverse variance from 3 releases ({effects} effects)" in explain(pooled)
-    assert "Hazard ratio" in html_report(pooled) or "Odds ratio" in html_report(pooled)
+    assert "ratio" in html_report(pooled)
+    assert pool_releases(fitted[::-1], effects=effects) == pooled  # in any order
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_log_odds(fit_intercept):
-    found = list(odds(fit_intercept=fit_intercept))
-    pooled = pool_releases(found)
+    pooled = pool_releases(list(odds(fit_intercept=fit_intercept)))
     assert Release.from_json(pooled.to_json()) == pooled
     model = pooled.to_estimator()
     assert model.max_residual_ == 1.0
@@ -92,36 +90,33 @@ def test_log_odds(fit_intercept):
     assert html_report(pooled)
 
 
-def test_order_does_not_matter(fitted):
-    for effects in ("fixed", "random"):
-        assert pool_releases(fitted, effects=effects) == pool_releases(
-            fitted[::-1], effects=effects
-        )
-
-
 def test_what_is_promised(fitted):
-    pooled = pool_releases(
-        [site(0, promised=guarantee(100, 1.0)), site(1, promised=guarantee(50, 3.0, delta=1e-6))]
-    )
+    sites = [
+        site(0, promised=guarantee(100, 1.0)),
+        # Of a search the promise counts, not that of its last fit.
+        site(1, promised=guarantee(50, 3.0, delta=1e-6), fit_guarantee=guarantee(50, 1.0)),
+    ]
+    pooled = pool_releases(sites)
     made = pooled.guarantee
     assert (made.epsilon, made.delta, made.status) == (3.0, 1e-6, "proved")
     assert made.public_inputs["n_records"] == 150
     assert "no person is in two of the pooled data sets" in made.assumptions
     assert "docs/proofs/pooling.md" in made.source
     assert pooled.fit_guarantee is None
-    entries = made.public_inputs["pooled"]
-    assert sorted(entry["n_records"] for entry in entries) == [50, 100]
-    assert {
-        entry["sha256"] for entry in pool_releases(fitted).guarantee.public_inputs["pooled"]
-    } == set(map(sha256, fitted))
+    entries = {entry["sha256"]: entry["n_records"] for entry in made.public_inputs["pooled"]}
+    assert entries == {sha256(sites[0]): 100, sha256(sites[1]): 50}
     assert pool_releases(fitted).guarantee.status == "seeded"
+    prior = pool_releases(fitted)
+    data = make_discrete_time_survival(400, 2, random_state=7)
+    model = DPDiscreteTimeSurvival(1.0, max_time=1.0, prior=prior, random_state=0)
+    said = model.fit(data.X, data.y).guarantee_.public_inputs["prior"]
+    assert said[0]["sha256"] == sha256(prior)
 
 
 def test_who_may_be_in_several():
     promised = [guarantee(10, 0.1, delta=1e-6), guarantee(10, 0.2, delta=2e-6)]
-    made = pool_releases(
-        [site(k, promised=one) for k, one in enumerate(promised)], disjoint=False
-    ).guarantee
+    sites = [site(k, promised=one) for k, one in enumerate(promised)]
+    made = pool_releases(sites, disjoint=False).guarantee
     assert made.epsilon >= 0.3 - 1e-15
     assert made.epsilon == pytest.approx(0.3)
     assert made.delta == pytest.approx(3e-6)
@@ -198,39 +193,29 @@ def test_members_without_a_proof_are_counted_and_warned_of():
     assert "without" not in proved.guarantee.mechanism
 
 
-@pytest.mark.parametrize("disjoint", [True, False])
-def test_an_infinite_epsilon_promises_nothing(disjoint):
-    pooled = pool_releases([site(0), site(1, promised=guarantee(5, np.inf))], disjoint=disjoint)
-    assert pooled.guarantee.epsilon == np.inf
-    assert pooled.guarantee.status == "none"
-    assert Release.from_json(pooled.to_json()) == pooled
+def test_an_infinite_epsilon_promises_nothing():
+    for disjoint in (True, False):
+        pooled = pool_releases([site(0), site(1, promised=guarantee(5, np.inf))], disjoint=disjoint)
+        assert (pooled.guarantee.epsilon, pooled.guarantee.status) == (np.inf, "none")
+        assert Release.from_json(pooled.to_json()) == pooled
 
 
-def test_what_reached_members_past_their_mechanism_is_said():
-    made = guarantee(not_covered=("a scaler",), assumptions=("one", "two"), status="none")
+def test_promises_behind_priors_are_kept():
+    """And what reached members past their mechanism."""
+    prior = {"epsilon": 2.0, "delta": 0.0, "status": "none", "sha256": "ab"}
+    inputs = {"n_records": 3, "prior": [prior]}
+    said = {"not_covered": ("a scaler",), "assumptions": ("one", "two"), "status": "none"}
+    made = guarantee(public_inputs=inputs, **said)
     again = pool_releases([site(0, promised=made), site(1, promised=made)]).guarantee
+    assert [dict(entry) for entry in again.public_inputs["prior"]] == [prior]
     assert again.not_covered == ("a scaler",)
     assert again.assumptions[:2] == ("one", "two")
     assert again.status == "none"
 
 
-def test_promises_behind_priors_are_kept():
-    prior = {"epsilon": 2.0, "delta": 0.0, "status": "none", "sha256": "ab"}
-    made = guarantee(public_inputs={"n_records": 3, "prior": [prior]})
-    pooled = pool_releases([site(0, promised=made), site(1, promised=made)])
-    assert [dict(entry) for entry in pooled.guarantee.public_inputs["prior"]] == [prior]
-
-
-def test_of_a_search_the_promise_counts():
-    one = site(0, promised=guarantee(10, 4.0), fit_guarantee=guarantee(10, 1.0))
-    assert pool_releases([one, site(1)]).guarantee.epsilon == 4.0
-
-
 def test_what_nobody_knows_is_predicted_by_what_was_released():
-    sites = [
-        site(0, known=[1, 1, 0, 1], promised=guarantee(100)),
-        site(1, known=[1, 1, 0, 1], promised=guarantee(300)),
-    ]
+    unknown = {"known": [1, 1, 0, 1]}
+    sites = [site(k, promised=guarantee(n), **unknown) for k, n in enumerate((100, 300))]
     pooled = pool_releases(sites)
     coef = [one.values["coef"][0] for one in sites]
     assert pooled.values["coef"][0] == pytest.approx(0.25 * coef[0] + 0.75 * coef[1])
@@ -241,10 +226,7 @@ def test_what_nobody_knows_is_predicted_by_what_was_released():
 @pytest.mark.parametrize("effects", ["fixed", "random"])
 def test_who_has_no_standard_errors_counts_with_weight_0_and_is_named(effects):
     a, b, hidden = site(0), site(1), site(2, known=[1, 1, 0, 1])
-    none = site(3)
-    none = replace(
-        none, values={n: v for n, v in none.values.items() if not n.startswith("inference_")}
-    )
+    none = site(3, values={"coef": [0.0, 3.0], "baseline_coef": [0.0, 0.0]})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         pooled = pool_releases([none, a, hidden, b], effects=effects)
@@ -268,13 +250,10 @@ def test_a_pool_of_pools():
     a, b, c, d = (site(k) for k in range(4))
     whole = pool_releases([a, b, c, d])
     nested = pool_releases([pool_releases([a, b]), pool_releases([c, d])])
-    assert nested.values["coef"] == pytest.approx(whole.values["coef"])
-    assert nested.values["inference_covariance"] == pytest.approx(
-        whole.values["inference_covariance"]
-    )
+    for name in ("coef", "inference_covariance"):
+        assert nested.values[name] == pytest.approx(whole.values[name])
+    assert nested.guarantee == whole.guarantee
     assert nested.guarantee.public_inputs["n_records"] == 4000
-    assert nested.guarantee.public_inputs["pooled"] == whole.guarantee.public_inputs["pooled"]
-    assert "from 4 releases" in nested.guarantee.mechanism
 
 
 def test_nobody_counts_twice():
@@ -288,134 +267,76 @@ def test_nobody_counts_twice():
 
 
 def test_bad_input():
-    for releases, error, match in [
-        (site(), TypeError, "releases must be a list of two or more"),
-        ({"a": site()}, TypeError, "releases must be a list"),
-        (3, TypeError, "releases must be a list"),
-        ([site()], ValueError, "releases must be two or more, got 1"),
-        ([site(), None], TypeError, r"releases\[1\] must be a Release, got NoneType"),
-        (
-            [site(), site(1, estimator="PrivateStackingClassifier")],
-            ValueError,
-            r"releases\[1\] must come from one of DPDiscreteTimeSurvival, .* which can be pooled",
-        ),
-        (
-            [site(), site(1, estimator="DPWeibullFitter")],
-            ValueError,
-            "releases must come from one estimator",
-        ),
-        (
-            [site(), site(1, promised=guarantee(neighbours="replace-one-person"))],
-            ValueError,
-            "releases must have guarantees about the same neighbours",
-        ),
-        (
-            [site(), site(1, promised=guarantee(public_inputs={}))],
-            ValueError,
-            "releases must say n_records",
-        ),
-        (
-            [site(), site(1, promised=guarantee(public_inputs={"n_records": 1, "pooled": 1}))],
-            ValueError,
-            "releases must say what they were pooled from",
-        ),
-        ([site(), site(1, n_features_in=3)], ValueError, "releases must have the same columns"),
-        (
-            [site(), site(1, feature_names_in=("a", "b"))],
-            ValueError,
-            "releases must have the same columns",
-        ),
-        (
-            [
-                site(k, values={"coef": [0.0, float(k)], "baseline_coef": [0.0, 0.0]})
-                for k in (0, 1)
-            ],
-            ValueError,
-            "releases must have standard errors .* inference_share=0.2",
-        ),
-        ([site(), site(1, cov=np.ones((4, 4)))], ValueError, "covariance has an inverse"),
+    for releases, match in [
+        (site(), "must be a list of two or more"),
+        ({"a": site()}, "must be a list"),
+        (3, "must be a list"),
+        ([site()], "must be two or more, got 1"),
+        ([site(), None], "must be a Release, got NoneType"),
     ]:
-        with pytest.raises(error, match=match):
+        with pytest.raises((TypeError, ValueError), match=f"^releases.* {match}"):
             pool_releases(releases)
-
-
-def test_models_must_be_the_same():
-    for name, value in [("max_time", 2.0), ("n_intervals", 10), ("n_knots", 3), ("link", "probit")]:
-        other = site(1, parameters=PARAMETERS | {name: value})
-        with pytest.raises(ValueError, match=f"releases must have the same {name}: state it"):
-            pool_releases([site(), other])
-
-
-def test_bad_options():
-    with pytest.raises(ValueError, match="effects must be"):
-        pool_releases([site(), site(1)], effects="mixed")
-    with pytest.raises(TypeError, match="disjoint must be"):
-        pool_releases([site(), site(1)], disjoint=1)
-    deltas = [site(k, promised=guarantee(delta=0.6)) for k in range(2)]
-    with pytest.raises(ValueError, match="deltas whose sum is below 1"):
-        pool_releases(deltas, disjoint=False)
-
-
-def test_three_classes_and_other_classes_are_refused():
-    found = list(odds())
-    three = [replace(one, parameters={**one.parameters, "classes": [0, 1, 2]}) for one in found]
-    with pytest.raises(ValueError, match="releases must be of two classes"):
-        pool_releases(three)
+    two = guarantee(public_inputs={"n_records": 1, "pooled": 1})
+    for changes, match in [
+        ({"estimator": "PrivateStackingClassifier"}, "must come from one of .* can be pooled"),
+        ({"estimator": "DPWeibullFitter"}, "must come from one estimator"),
+        ({"promised": guarantee(neighbours="replace-one-person")}, "about the same neighbours"),
+        ({"promised": guarantee(public_inputs={})}, "must say n_records"),
+        ({"promised": two}, "must say what they were pooled from"),
+        ({"n_features_in": 3}, "must have the same columns"),
+        ({"feature_names_in": ("a", "b")}, "must have the same columns"),
+        ({"cov": np.ones((4, 4))}, "covariance has an inverse"),
+        ({"parameters": PARAMETERS | {"max_time": 2.0}}, "must have the same max_time: state it"),
+        ({"parameters": PARAMETERS | {"n_intervals": 10}}, "must have the same n_intervals"),
+        ({"parameters": PARAMETERS | {"n_knots": 3}}, "must have the same n_knots: state it"),
+        ({"parameters": PARAMETERS | {"link": "probit"}}, "must have the same link: state it"),
+    ]:
+        with pytest.raises(ValueError, match=f"^releases.* {match}"):
+            pool_releases([site(), site(1, **changes)])
+    three, (one, other) = {"classes": [0, 1, 2]}, odds(epsilon=1.0)
+    with pytest.raises(ValueError, match="n_records times epsilon of 600 or more"):
+        pool_releases([one, other])
+    other = replace(other, parameters={**other.parameters, **three})
     with pytest.raises(ValueError, match="releases must have the same classes"):
-        pool_releases([found[0], three[1]])
+        pool_releases([one, other])
+    with pytest.raises(ValueError, match="releases must be of two classes"):
+        pool_releases([replace(one, parameters={**one.parameters, **three}), other])
+    deltas = [site(k, promised=guarantee(delta=0.6)) for k in range(2)]
+    for options, match in [
+        ({"effects": "mixed"}, "effects must be"),
+        ({"disjoint": 1}, "disjoint must be"),
+        ({"disjoint": False}, "deltas whose sum is below 1"),
+    ]:
+        with pytest.raises((ValueError, TypeError), match=match):
+            pool_releases(deltas, **options)
 
 
 def test_columns_must_be_read_alike():
-    def made(low, seed):
-        columns = PublicColumns({"age": (low, 90.0), "dose": (0.0, 1.0)})
-        rng = np.random.default_rng(seed)
-        X = np.column_stack([rng.uniform(20, 90, 400), rng.uniform(0, 1, 400)])
-        frame = pd.DataFrame(X, columns=["age", "dose"])
-        model = DPDiscreteTimeSurvival(
-            5.0, columns=columns, max_time=1.0, n_intervals=20, inference_share=0.2, random_state=0
-        )
-        y = make_discrete_time_survival(400, 2, random_state=seed).y
-        return make_release(model.fit(frame, y)), frame
+    """In bounds, and in units where they are stated: formulas are the same in every unit."""
+    data = make_discrete_time_survival(400, 1, random_state=0)
+    frame = pd.DataFrame({"age": np.random.default_rng(0).uniform(40, 90, 400)})
 
-    (a, frame), (b, _), (c, _) = made(20.0, 0), made(20.0, 1), made(0.0, 2)
-    pooled = pool_releases([a, b])
+    def made(seed, low=40, **unit):
+        columns = PublicColumns({"age": {"bounds": [low, 90], **unit}})
+        options = {"n_intervals": 20, "inference_share": 0.2, "random_state": seed}
+        model = DPDiscreteTimeSurvival(5.0, columns=columns, max_time=1.0, **options)
+        return make_release(model.fit(frame, data.y))
+
+    years, others = made(0, unit="years"), made(1)
+    pooled = pool_releases([others, years])
+    assert [f.unit for f in pooled.features] == ["years"]
     assert pooled.predict(frame).shape == (400,)
-    assert list(pooled.to_estimator().summary.index) == ["age", "dose"]
+    assert list(pooled.to_estimator().summary.index) == ["age"]
     assert "age" in html_report(pooled)
-    with pytest.raises(ValueError, match="releases must have the same columns"):
-        pool_releases([a, c])
-    with pytest.raises(ValueError, match="releases must have the same columns"):
-        pool_releases([a, replace(b, columns=None)])
-
-
-def in_units(unit, seed=0):
-    """A site whose formulas are the same in every unit."""
-    columns = PublicColumns({"age": {"bounds": [40, 90], **({"unit": unit} if unit else {})}})
-    rng = np.random.default_rng(seed)
-    model = DPDiscreteTimeSurvival(
-        5.0, columns=columns, max_time=1.0, n_intervals=20, inference_share=0.2, random_state=0
-    )
-    frame = pd.DataFrame({"age": rng.uniform(40, 90, 400)})
-    return model.fit(frame, make_discrete_time_survival(400, 1, random_state=seed).y).release_
-
-
-def test_too_few_records_of_a_classifier_are_said_to_be_too_few():
-    with pytest.raises(ValueError, match="n_records times epsilon of 600 or more"):
-        pool_releases(list(odds(epsilon=1.0)))
-
-
-def test_units_must_be_the_same_where_they_are_stated():
-    years, others, months = in_units("years"), in_units(None, 1), in_units("months", 2)
-    for members in ([years, months], [others, years, months], [pool_releases([others, years])]):
+    for other in (made(2, low=0, unit="years"), replace(others, columns=None)):
+        with pytest.raises(ValueError, match="releases must have the same columns"):
+            pool_releases([years, other])
+    months = made(2, unit="months")
+    for function, members in (
+        (pool_releases, [years, months]),
+        (pool_releases, [others, years, months]),
+        (pool_releases, [pooled, months]),
+        (heterogeneity, [years, months]),
+    ):
         with pytest.raises(ValueError, match="releases must measure column 'age' in the same unit"):
-            pool_releases([*members, months] if len(members) == 1 else members)
-    with pytest.raises(ValueError, match="releases must measure column 'age' in the same unit"):
-        heterogeneity([years, months])
-    assert [f.unit for f in pool_releases([others, years]).features] == ["years"]
-
-
-def test_a_pool_can_be_a_prior(fitted):
-    data = make_discrete_time_survival(400, 2, random_state=7)
-    model = DPDiscreteTimeSurvival(1.0, max_time=1.0, prior=pool_releases(fitted), random_state=0)
-    said = model.fit(data.X, data.y).guarantee_.public_inputs["prior"]
-    assert said[0]["sha256"] == sha256(pool_releases(fitted))
+            function(members)

@@ -1,25 +1,128 @@
-"""What a fit says by itself, when it agrees with a prior, and what both say."""
+"""Evidence on coefficients: of a fit, of other columns and codings, and what both say."""
 
-from dataclasses import dataclass
-from typing import Any
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 
-from skdpsurv import PrivacyGuarantee, Release
-from skdpsurv.priors import Evidence
+from skdpsurv import PrivacyGuarantee, PublicBoundsScaler, PublicColumns, Release
+from skdpsurv.data.public_steps import features_in
+from skdpsurv.priors import Evidence, Terms
+
+AGE = {"bounds": [20, 80], "unit": "years"}
+WARD = ["north", "east", "west"]
 
 
-@dataclass
-class Law:
-    deviation: float
+def mapped(ours, theirs, coef, error=None, columns=None):
+    """Return a prior's evidence on coefficients of its columns, mapped to other ones."""
+    error = np.full(len(coef), 0.1) if error is None else np.array(error)
+    one, two = (
+        Terms.of(features_in(step, len(names), names), step)
+        for step, names in ((s, columns or list(s.columns)) for s in (ours, theirs))
+    )
+    return one.mapped(two, Evidence(np.array(coef, dtype=float), error))
 
 
-@dataclass
-class Calibration:
-    kappa: float
-    linear: Any
-    output: Any
+def known(*args, columns=("a", "f")):
+    """Return mapped coefficients, NaN where nothing is known."""
+    found = mapped(*args, columns=list(columns))
+    return np.where(np.isfinite(found.error), found.coef, np.nan)
+
+
+def linear(step, coef, rows):
+    """What a model adds to the predictor, but for a constant."""
+    return step.fit_transform(pd.DataFrame(rows)) @ np.asarray(coef)
+
+
+ROWS = {"age": [30.0, 50.0, 70.0, 40.0], "ward": ["north", "east", "west", "east"]}
+
+
+def test_predictors_are_the_same_but_for_a_constant():
+    """Whatever the bounds, the order of columns, and the reference."""
+    for other in [
+        {"age": {"bounds": [0, 100], "unit": "years"}, "ward": WARD},
+        {"ward": WARD, "age": AGE},
+        {"age": AGE, "ward": ["west", "north", "east"]},
+        {"age": {"bounds": [25, 75]}, "ward": WARD},
+    ]:
+        one, two = PublicColumns({"age": AGE, "ward": WARD}), PublicColumns(other)
+        coef = [0.7, -0.4, 1.1]
+        found = mapped(two, one, coef)
+        gap = linear(one, coef, ROWS) - linear(two, found.coef, ROWS)
+        np.testing.assert_allclose(gap, gap[0])
+        assert np.isfinite(found.error).all()
+
+
+def test_errors_are_mapped_too():
+    one = PublicColumns({"age": AGE, "ward": WARD})
+    two = PublicColumns({"age": {"bounds": [0, 120]}, "ward": ["west", "north", "east"]})
+    found = mapped(two, one, [1.0, 2.0, 3.0], [0.3, 0.5, 1.2])
+    # Half-widths of 30 and 60; against west: north is -3, of error 1.2, and east 2 - 3, of 1.3.
+    np.testing.assert_allclose(found.coef, [2.0, -3.0, -1.0])
+    np.testing.assert_allclose(found.error, [0.6, 1.2, 1.3])
+
+
+def test_of_what_the_other_lacks_nothing_is_known():
+    one = PublicColumns({"age": AGE})
+    two = PublicColumns({"age": AGE, "ward": WARD, "ill": {"boolean": True}})
+    found = mapped(two, one, [1.0])
+    np.testing.assert_array_equal(np.isfinite(found.error), [True, False, False, False])
+    assert not found.coef[1:].any()
+    # Against north in both: west is 2, south is not known.
+    one, two = (PublicColumns({"ward": w}) for w in (WARD, ["north", "west", "south"]))
+    np.testing.assert_array_equal(known(two, one, [1.0, 2.0], columns=["ward"]), [2.0, np.nan])
+
+
+def test_nothing_in_common_or_another_unit_is_refused():
+    """A date is no number."""
+    span = {"bounds": [0, 100]}
+    date = {"dates": ["2001-01-01", "2010-12-31"]}
+    for theirs, ours, says in (
+        (WARD, ["south", "north", "west"], "column in common"),
+        (AGE, {"bounds": [240, 960], "unit": "months"}, "in the same unit, months, got years"),
+        (span, date, "in the same unit"),
+        (date, span, "in the same unit"),
+    ):
+        one, two = (PublicColumns({"age": column}) for column in (theirs, ours))
+        with pytest.raises(ValueError, match=says):
+            mapped(two, one, [1.0, 2.0] if theirs is WARD else [1.0])
+    with pytest.raises(ValueError, match="column in common"):
+        mapped(PublicColumns({"weight": span}), PublicColumns({"age": AGE}), [1.0])
+
+
+def test_a_missing_number_is_relative_to_the_middle():
+    """Of other bounds that is another number: nothing is known of the indicator."""
+    one, two, other = (
+        PublicColumns({"a": {"bounds": [0, high]}, "f": labels}, missing="category")
+        for high, labels in ((100, ["x", "y"]), (100, ["y", "x"]), (50, ["x", "y"]))
+    )
+    coef = [1.25, 0.3, 1.0, 0.5]
+    np.testing.assert_array_equal(known(two, one, coef), [1.25, 0.3, -1.0, -0.5])
+    np.testing.assert_array_equal(known(one, other, coef), [2.5, np.nan, 1.0, 0.5])
+
+
+def test_several_features_of_one_number_are_taken_as_they_are_or_not_at_all():
+    def pieces(*bounds):
+        parts = [(f"p{k}", PublicBoundsScaler(*b), ["a"]) for k, b in enumerate(bounds)]
+        return ColumnTransformer([*parts, ("f", PublicColumns({"f": bool}), ["f"])])
+
+    one, two = pieces((0, 40), (40, 100)), pieces((0, 50), (50, 100))
+    np.testing.assert_array_equal(known(two, one, [1.25, -3.0, 1.0]), [np.nan, np.nan, 1.0])
+    label = ("f", PublicColumns({"f": ["n", "y"]}), ["f"])
+    more = ColumnTransformer([*one.transformers[:2], label])
+    np.testing.assert_array_equal(known(more, one, [1.25, -3.0, 1.0]), [1.25, -3.0, np.nan])
+
+
+def test_other_references_are_others_though_formulas_are_alike():
+    """Indicators of y and z, against x and against w."""
+    one, two = (
+        PublicColumns({"s": [first, "y", "z"], "a": {"bounds": [0, 1]}}) for first in ("x", "w")
+    )
+    coef, columns = [1.0, 2.0, 3.0], ["s", "a"]
+    np.testing.assert_array_equal(known(one, two, coef, columns=columns), [np.nan, np.nan, 3.0])
+    np.testing.assert_array_equal(known(one, one, coef, columns=columns), coef)
 
 
 def evidence(coef, error=1.0):
@@ -36,18 +139,12 @@ def test_estimate_and_error_are_those_of_a_quadratic_loss(linear, output):
     b = rng.normal(size=n) * (linear or 0.0)
     e = rng.normal(size=n) * (output or 0.0)
     minimiser = (h * z + b) / (h + kappa) + e
-    laws = [None if one is None else Law(one) for one in (linear, output)]
-    found = Evidence.of_minimiser(minimiser, h, Calibration(kappa, *laws))
+    laws = [None if one is None else SimpleNamespace(deviation=one) for one in (linear, output)]
+    calibration = SimpleNamespace(kappa=kappa, linear=laws[0], output=laws[1])
+    found = Evidence.of_minimiser(minimiser, h, calibration)
     # The mean of 200,000 is off by more than 6 standard errors with probability 2e-9.
     assert abs(found.coef.mean() - theta) < 6.0 * found.error[0] / np.sqrt(n)
     assert found.coef.std() == pytest.approx(found.error[0], rel=6.0 / np.sqrt(2.0 * n))
-
-
-def test_both_are_weighed_by_their_precisions():
-    own, prior = evidence([2.0, 2.0], 0.5), evidence([3.0, 3.0], 1.0)
-    np.testing.assert_allclose(own.with_prior(prior), [(4 * 2 + 3) / 5] * 2)
-    nothing = Evidence(np.zeros(2), np.full(2, np.inf))
-    np.testing.assert_array_equal(own.with_prior(nothing), own.coef)
 
 
 def test_agreement_is_of_directions():
@@ -66,8 +163,10 @@ def test_agreement_is_of_directions():
         assert evidence([0.8, 1.1], 0.01).agrees(evidence([3.0, 4.0])) is True
 
 
-def test_what_differs_by_more_than_errors_have_it_weighs_less():
+def test_both_are_weighed_by_their_precisions():
     """The rest has a mean square of 4, where the errors' is 1; lengths alone make no rest."""
+    own, prior = evidence([2.0, 2.0], 0.5), evidence([3.0, 3.0], 1.0)
+    np.testing.assert_allclose(own.with_prior(prior), [(4 * 2 + 3) / 5] * 2)
     own, prior = evidence([5.0, 1.0], 0.6), evidence([3.0, 3.0], 0.8)
     variance = 0.8**2 + 3.0  # y - c = (2, -2), as rho = 1
     means = [(y / 0.36 + 3.0 / variance) / (1.0 / 0.36 + 1.0 / variance) for y in (5.0, 1.0)]
@@ -82,8 +181,9 @@ def test_what_a_prior_does_not_know_decides_nothing():
     assert own.agrees(prior)
     found = own.posterior_mean(np.array([0.2, 0.3]), prior)
     assert found[1] == -9.0
-    nothing = Evidence(np.zeros(2), np.full(2, np.inf))
+    nothing = evidence([0.0, 0.0], np.inf)
     assert not own.agrees(nothing)
+    np.testing.assert_array_equal(own.with_prior(nothing), own.coef)
     fitted = np.array([0.2, 0.3])
     assert own.posterior_mean(fitted, nothing) is fitted
     assert own.posterior_mean(fitted, None) is fitted
