@@ -72,7 +72,9 @@ class TestPercentiles:
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestLifelinesHabits:
-    def test_tables_have_the_timeline_label_and_alpha_of_the_fit(self, kind):
+    def test_tables_have_the_timeline_label_and_alpha_of_the_fit(self, kind, monkeypatch):
+        draws = kind._draws
+        monkeypatch.setattr(kind, "_draws", lambda fit, n: draws(fit, min(n, 40)))
         fit = fitted(kind, timeline=[5.0, 1.0, 3], label="all", alpha=0.2)
         assert fit.confidence_interval_.columns.tolist() == ["all_lower_0.8", "all_upper_0.8"]
         for name in ("survival_function", "cumulative_density", "cumulative_hazard"):
