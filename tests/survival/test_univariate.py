@@ -1,7 +1,5 @@
 """The base of private curves, by one that is written here: how to add a curve of your own."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -68,16 +66,15 @@ def test_curves_are_those_of_lifelines(records, bare):
     theirs = ExponentialFitter().fit(*records)
     # So much epsilon that the noise moves neither sum by 1e-6 of it; the seed is fixed.
     ours = fitter(WithIntervals, epsilon=1e8).fit(*records)
-    assert ours.lambda_ == pytest.approx(theirs.lambda_, rel=1e-6)
     for name in ("survival_function", "cumulative_density", "cumulative_hazard"):
         one, other = (
             getattr(model, f"{name}_at_times")([0.5, 2.0, 9.0]) for model in (ours, theirs)
         )
         pd.testing.assert_series_equal(one, other, rtol=1e-5, check_names=False)
     assert (ours.hazard_at_times([0.0, 9.0]) == 1.0 / ours.lambda_).all()
-    assert ours.percentile(0.2) == pytest.approx(theirs.percentile(0.2), rel=1e-6)
-    assert ours.median_survival_time_ == pytest.approx(theirs.median_survival_time_, rel=1e-6)
-    assert ours.score(*records) == pytest.approx(theirs.log_likelihood_ / 500, rel=1e-6)
+    found = ours.lambda_, ours.percentile(0.2), ours.median_survival_time_, ours.score(*records)
+    expected = theirs.lambda_, theirs.percentile(0.2), theirs.median_survival_time_
+    assert found == pytest.approx((*expected, theirs.log_likelihood_ / 500), rel=1e-6)
     assert bare.survival_function_at_times(1.0).name == "Exponential_estimate"
     # Later times are censored at the horizon.
     later = np.where(records[1], records[0], 77.0)
@@ -106,6 +103,9 @@ def test_a_percentile_is_the_first_time(bare):
 
 class Falling(Exponential):
     """Falls at 1 and 2 lambda only, and no further."""
+
+    def plausible(self, n_resamples):
+        return self.estimates * np.linspace(0.9, 1.1, n_resamples)[:, None]
 
     @property
     def fitted(self):
