@@ -107,6 +107,16 @@ def test_every_data_set_gets_a_fit(case, way, epsilon):
     assert ((survival >= 0) & (survival <= 1)).all()
 
 
+def test_no_finite_record_makes_a_fit_fail():
+    """Not even in the first look, where rows are divided by data_norm."""
+    largest = np.finfo(float).max
+    for d, extreme in itertools.product([1, 2, 4], [largest, -largest]):
+        X = np.pad(np.full((1, d), extreme), ((3, 996), (0, 0)))
+        fit = strictly(model().fit, X, np.full(1000, 0.5))
+        assert np.isfinite(fit.coef_).all()
+        assert fit.guarantee_.public_inputs["epsilon_center"] > 0
+
+
 BAD_PARAMETERS = {
     "max_time": (None, 0.0, np.inf),
     "method": ("sgld",),
