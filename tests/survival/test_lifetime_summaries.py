@@ -10,14 +10,13 @@ from lifelines import KaplanMeierFitter, WeibullFitter
 from lifelines.utils import restricted_mean_survival_time
 
 from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
+from tests.support.weibull import records as weibull_records
 
 KINDS = [DPKaplanMeierFitter, DPAalenJohansenFitter, DPWeibullFitter]
 
 
-def records(n=1000, seed=0):
-    rng = np.random.default_rng(seed)
-    time, end = 4.0 * rng.weibull(1.5, n), rng.uniform(1.0, 10.0, n)
-    return np.minimum(time, end), time <= end
+def records(n=1000):
+    return weibull_records(n, 1.5, 0.5, horizon=8.0)
 
 
 def fitter(kind=DPKaplanMeierFitter, epsilon=np.inf, **options):

@@ -105,34 +105,22 @@ class TestConventions:
 
     def test_lifelines_style(self, data):
         time, event = data
-        for args, options in (
-            ((), {"durations": time, "event_observed": event}),
-            ((time,), {"event_observed": event}),
-            ((), {"X": time, "y": event}),
-            ((np.repeat(time, 2)[::2], pd.Series(event, dtype="boolean")), {}),
-            ((None, target(event, time).view(np.recarray)), {}),
-        ):
-            self.same(data, *args, **options)
-        for args, options in (
-            ((time,), {}),
-            ((), {"durations": time}),
-            ((np.zeros((300, 2)), time), {}),
-        ):
-            self.same((time, np.ones(300, dtype=bool)), *args, **options)
+        self.same(data, durations=time, event_observed=event)
+        self.same(data, time, event_observed=event)
+        self.same(data, X=time, y=event)
+        self.same(data, np.repeat(time, 2)[::2], pd.Series(event, dtype="boolean"))
+        self.same(data, None, target(event, time).view(np.recarray))
+        seen = time, np.ones(300, dtype=bool)
+        self.same(seen, time)
+        self.same(seen, durations=time)
+        self.same(seen, np.zeros((300, 2)), time)
 
     def test_x_is_not_used_beside_a_structured_y(self, data):
         """Whatever is in it, and whatever its dimension; the next fit forgets its columns."""
         frame = pd.DataFrame({"age": ["x"] * 300, "dose": 1})
-        for X in (
-            np.full((300, 3), np.nan),
-            [["a", 1.0]] * 300,
-            sparse.coo_array(np.eye(300)),
-            np.ma.masked_all((300, 2)),
-            np.linspace(0, 1, 300),
-            ["s"] * 300,
-            None,
-            frame,
-        ):
+        words = [["a", 1.0]] * 300, ["s"] * 300
+        odd = sparse.coo_array(np.eye(300)), np.ma.masked_all((300, 2)), None, frame
+        for X in (np.full((300, 3), np.nan), np.linspace(0, 1, 300), *words, *odd):
             one = self.same(data, X, target(data[1], data[0]))
             wide = X is not None and np.ndim(X) == 2
             assert one.n_features_in_ == (np.shape(X)[1] if wide else 0)
@@ -255,20 +243,3 @@ def test_every_data_set_gets_a_release(parameters, kind):
         assert (interval["lower"] <= interval["upper"]).all()
         band = strictly(one.survival_band, times, n_resamples=2)
         assert ((band >= 0) & (band <= 1)).all(axis=None)
-
-
-def test_guarantees_list_what_they_take_as_public(data):
-    public = {"n_records": 300, "max_time": 1.0, "omega": 5.0, "max_shape": 10.0}
-    mechanisms = set()
-    for kind in KINDS:
-        levels = {"n_rungs": 7} if kind in ("exact", "published") else {}
-        before = {"left_censored": True} if kind in ("tight", "exact") else {}
-        guarantee = model(kind, **levels).fit(*data).guarantee_
-        mechanisms.add(guarantee.mechanism)
-        if kind != "no privacy":
-            found = guarantee.epsilon, guarantee.delta, guarantee.neighbours
-            assert found == (1.0, 0.0, "replace-one")
-            expected = {**public, "shape_fraction": "auto", **levels, **before}
-            assert dict(guarantee.public_inputs) == expected
-            assert any("max_time" in assumption for assumption in guarantee.assumptions)
-    assert len(mechanisms) == len(KINDS)
