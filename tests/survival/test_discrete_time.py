@@ -73,6 +73,12 @@ class TestPredictions:
         late, cut = target(event, time), target(event & (time <= 1), np.minimum(time, 1.0))
         assert model().fit(data.X, late).release_ == model().fit(data.X, cut).release_
 
+    def test_weights_of_a_score(self, data, fitted):
+        weight = (np.arange(400) < 100).astype(float)
+        expected = fitted.score(data.X[:100], data.y[:100])
+        assert fitted.score(data.X, data.y, sample_weight=weight) == pytest.approx(expected)
+        assert fitted.score(data.X, target(np.zeros(400), np.ones(400))) == 0.5
+
 
 X400 = np.random.default_rng(0).uniform(-1, 1, (400, 1))
 #: Covariates, events and times.

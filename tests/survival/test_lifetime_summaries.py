@@ -4,7 +4,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from lifelines import KaplanMeierFitter, WeibullFitter
 from lifelines.utils import restricted_mean_survival_time
@@ -88,18 +87,6 @@ class TestLifelinesHabits:
         assert again.label.endswith("_estimate")
         assert again.confidence_interval_.columns[0].endswith("0.95")
         assert np.diff(again.confidence_interval_).item() > narrow
-
-    def test_what_a_duration_may_be(self, kind):
-        time, event = records(40)
-        times = np.round(time, 3)
-        one, alone = fitter(kind).fit(times, event), fitter(kind).fit(times)
-        days = pd.to_timedelta(times, unit="D")
-        for value in (times.tolist(), tuple(times), pd.Series(times), days):
-            two = fitter(kind).fit(value, event.astype(object))
-            np.testing.assert_allclose(two.predict([1.0, 4.0]), one.predict([1.0, 4.0]))
-        for value in (times[:, None], pd.DataFrame(times)):
-            two = fitter(kind).fit(value)
-            pd.testing.assert_frame_equal(alone.survival_function_, two.survival_function_)
 
     def test_what_is_left_of_a_life(self, kind):
         fit = fitted(kind, timeline=[0.0, 1.0, 2.0])

@@ -1,19 +1,12 @@
-"""Survival estimators inside scikit-learn's tools."""
+"""Weibull fits inside scikit-learn's tools."""
 
 import numpy as np
 import pytest
 import sklearn
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from skdpsurv import (
-    BudgetExceededError,
-    DPDiscreteTimeSurvival,
-    PrivacyAccountant,
-    PublicBoundsScaler,
-)
-from skdpsurv.datasets import make_discrete_time_survival
 from tests.support.weibull import model, records, target
 
 TIME, EVENT = records(240)
@@ -49,36 +42,3 @@ def test_columns_are_counted_where_there_were_some_in_fit():
             call(*args)
     one = model().fit(TIME, EVENT)
     assert one.score(X, Y) == one.score(TIME, EVENT)
-
-
-@pytest.fixture(scope="module")
-def data():
-    return make_discrete_time_survival(240, 2, event_rate=0.6, random_state=0)
-
-
-def test_weights_of_a_score(data):
-    fitted = DPDiscreteTimeSurvival(max_time=1.0, random_state=0).fit(data.X, data.y)
-    weight = (np.arange(240) < 100).astype(float)
-    expected = fitted.score(data.X[:100], data.y[:100])
-    assert fitted.score(data.X, data.y, sample_weight=weight) == pytest.approx(expected)
-    assert fitted.score(data.X, target(np.zeros(240), np.ones(240))) == 0.5
-
-
-@pytest.mark.parametrize("budget", [100.0, 2.0])
-def test_every_fit_of_a_grid_search_is_charged(tmp_path, budget, data):
-    """Until the budget does not suffice."""
-    path = tmp_path / "ledger.db"
-    accountant = PrivacyAccountant(budget, path=path, rehearsal=True)
-    one = DPDiscreteTimeSurvival(0.5, max_time=1.0, n_intervals=20, accountant=accountant)
-    pipeline = make_pipeline(PublicBoundsScaler(lower=-1, upper=1), one)
-    step = "dpdiscretetimesurvival"
-    grid = {f"{step}__alpha": [0.0, 0.01], f"{step}__n_knots": [1, 3]}
-    search = GridSearchCV(pipeline, grid, cv=3, error_score="raise")
-    if budget == 100.0:
-        search.fit(data.X, data.y)
-        assert accountant.spent() == pytest.approx((3 * 4 + 1) * 0.5)
-        assert search.predict(data.X).shape == (240,)
-    else:
-        with pytest.raises(BudgetExceededError):
-            search.fit(data.X, data.y)
-        assert PrivacyAccountant(path=path).rehearsed() <= 2.0

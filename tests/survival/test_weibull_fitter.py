@@ -108,11 +108,16 @@ class TestConventions:
         self.same(data, durations=time, event_observed=event)
         self.same(data, time, event_observed=event)
         self.same(data, X=time, y=event)
+        self.same(data, time.tolist(), tuple(event.tolist()))
+        days = np.round(time, 3)
+        self.same((days, event), pd.to_timedelta(days, unit="D"), event)
         self.same(data, np.repeat(time, 2)[::2], pd.Series(event, dtype="boolean"))
         self.same(data, None, target(event, time).view(np.recarray))
         seen = time, np.ones(300, dtype=bool)
         self.same(seen, time)
         self.same(seen, durations=time)
+        self.same(seen, pd.DataFrame(time))
+        self.same(seen, time[:, None])
         self.same(seen, np.zeros((300, 2)), time)
 
     def test_x_is_not_used_beside_a_structured_y(self, data):
