@@ -162,15 +162,11 @@ class TestExtremesOfTheMean:
             each = [
                 ExactLevels(make_table(d, 6.0), 10.0, 100, left_censored) for d in star(size, rng)
             ]
-            ks = sorted({*range(min(size, 12) + 1), size - 1, size})
-            largest, least = (
-                np.array([[getattr(one, f"{end}_mean")(k) for k in ks] for one in each])
-                for end in ("largest", "least")
-            )
-            further = [[one.largest_mean(k + 1) for k in ks] for one in each]
-            assert np.all(np.min(further, axis=0) >= largest.max(axis=0))
-            further = [[one.least_mean(k + 1) for k in ks] for one in each]
-            assert np.all(np.max(further, axis=0) <= least.min(axis=0))
+            for k in {*range(min(size, 12) + 1), size - 1, size}:
+                largest = [[one.largest_mean(at) for one in each] for at in (k, k + 1)]
+                assert min(largest[1]) >= max(largest[0])
+                least = [[one.least_mean(at) for one in each] for at in (k, k + 1)]
+                assert max(least[1]) <= min(least[0])
 
 
 def test_published_bounds_are_ordered_where_all_powers_round_to_zero(monkeypatch):

@@ -132,8 +132,7 @@ class TestWhatIsSpent:
             assert first == weibull_plan.EVENTS_SHARE + weibull_plan.FOLLOW_UP_SHARE
         for n_events, rate in itertools.product((1, 30, n), np.geomspace(1e-3, 1e3, 40)):
             shares = fit.later_shares(n_events, rate)
-            assert min(shares) > 0.0
-            assert first + sum(shares) < 1.0
+            assert min(*shares, 1.0 - first - sum(shares)) > 0.0
             if shape_fraction is not None:
                 assert sum(shares) == pytest.approx(shape_fraction, rel=1e-12)
 
@@ -158,18 +157,16 @@ class TestWhatIsSpent:
     )
     def test_noisy_estimates(self, monkeypatch, sample, shape_fraction):
         kind, n = sample
-        ledger = Ledger(monkeypatch)
-        epsilon = 0.7
+        ledger, epsilon = Ledger(monkeypatch), 0.7
         fit = make_fit(kind, n, epsilon, shape_fraction)
         time, event = simulate(n)
         values = []
-        for last in (0.0, 0.1, 3.0, 5.0):
-            for seen in (False, True):
-                time[-1], event[-1] = last, seen
-                estimate(fit, time, event)
-                values.append(ledger.values)
-                scales = ledger.scales
-                ledger.forget()
+        for last, seen in itertools.product((0.0, 0.1, 3.0, 5.0), (False, True)):
+            time[-1], event[-1] = last, seen
+            estimate(fit, time, event)
+            values.append(ledger.values)
+            scales = ledger.scales
+            ledger.forget()
         # Each estimate is clamped to [0, max_shape], so a sum over blocks moves by that at most.
         sensitivity = MAX_SHAPE * 2**30
         share = 0.5 if shape_fraction is None else shape_fraction
@@ -177,8 +174,7 @@ class TestWhatIsSpent:
             [share * epsilon, (1 - share) * epsilon], rel=1e-12
         )
         moves = np.ptp(values, axis=0)
-        assert np.all(moves > 0)
-        assert np.all(moves <= sensitivity)
+        assert np.all((moves > 0) & (moves <= sensitivity))
 
     def test_estimates_are_in_the_range_that_the_noise_is_for(self, monkeypatch):
         """Sums of rounded estimates from 0 to their largest, whose scale is public."""
