@@ -173,6 +173,14 @@ def test_extreme_numbers_are_refused_in_the_same_words_whatever_the_records_are(
         assert text == refused(one, "too extreme", 1e200 * X, target(True, np.full(6, 1e9)))
         others = () if "published" in parameters else ("max_cumulative_hazard", "pilot_share")
         assert all(name in text for name in ("epsilon", "alpha", "data_norm", *others))
+    for parameters in [
+        {"max_cumulative_hazard": 1e-306},
+        {"max_cumulative_hazard": 1e300},
+        {"pilot_share": 5e-324, "epsilon": 100.0},
+        {"data_norm": 1e6, "epsilon": 1e11},
+    ]:
+        one = model(n_intervals=200, **parameters)
+        refused(one, "too extreme", np.zeros((1000, 1)), np.full(1000, 0.5))
 
 
 @pytest.mark.parametrize(("epsilon", "link", "method"), thinned([500.0, 3e4, 1e6], LINKS, METHODS))

@@ -121,7 +121,7 @@ class TestWorth:
         """95 % are to, one by one; errors of three independent columns are taken as independent.
 
         By ``miss_rarely``: over seeds, false alarms below 1e-6 where 92 % do, and 80 % is found
-        with a probability above 0.99.
+        with a probability above 0.98.
         """
         found = {}
 

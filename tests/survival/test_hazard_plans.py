@@ -17,7 +17,6 @@ from skdpsurv.survival.hazards import fit as hazard_fit
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import HIGHEST_RISE, TABLE_PART, LifeTable, RowMean
 from skdpsurv.survival.hazards.model import CAP_RANGE, HazardModel, HazardRecords
-from tests.support.refusing import refused
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
 
@@ -193,15 +192,3 @@ def test_every_scale_of_noise_is_among_those_that_a_fit_is_refused_for():
         # The mean's own scale, up to the share of its part.
         mean_scale = 2 * 1.5 / (1000 * (1.0 - TABLE_PART) * center)
         assert ((mean_scale / 2 <= scales) & (scales <= mean_scale * 2)).any()
-
-
-def test_public_numbers_beyond_doubles_are_refused():
-    for parameters in [
-        {"max_cumulative_hazard": 1e-306},
-        {"max_cumulative_hazard": 1e300},
-        {"pilot_share": 5e-324, "epsilon": 100.0},
-        {"data_norm": 1e6, "epsilon": 1e11},
-    ]:
-        model = DPDiscreteTimeSurvival(max_time=1.0).set_params(**parameters)
-        message = "too extreme for double precision"
-        refused(model, message, np.zeros((1000, 1)), np.full(1000, 0.5))

@@ -171,7 +171,7 @@ def test_coverage(case):
     """epsilon = 1; 95 % asked for, from the least to the largest of 39 draws.
 
     By ``miss_rarely``: over seeds, false alarms below 1e-6 where both parameters are covered by
-    88 % or more; 80 % is found with a probability above 0.99, after about 100 data sets.
+    90 % or more; 80 % is found with a probability above 0.98. About 60 data sets decide.
     """
 
     def missed(seed):
@@ -180,11 +180,11 @@ def test_coverage(case):
         interval = model(random_state=seed).fit(*data).confidence_interval(1 - 1e-9, 39)
         return (interval["lower"] > [scale, shape]) | (interval["upper"] < [scale, shape])
 
-    assert miss_rarely(missed, allowed=0.12, wrong=0.2)
+    assert miss_rarely(missed, allowed=0.1, wrong=0.2)
 
 
 def test_a_coverage_that_is_too_low_is_found():
-    """Of made up intervals, so that it is known; 30 times, of which 3 may be wrong by luck."""
+    """Of made up intervals, so that it is known; 30 times, of which 3 may pass by luck."""
     rng = np.random.default_rng(0)
     for rates, rarely in (([0.05, 0.1], True), ([0.05, 0.22], False), ([0.5, 0.01], False)):
         found = [miss_rarely(lambda _, r=rates: rng.random(2) < r, 0.12, 0.2) for _ in range(30)]
@@ -214,16 +214,6 @@ class TestSmallShapes:
             # plausible is all below the estimate, to which the interval is made to reach.
             old = type(fit).from_release(of_version_1(fit.release_))
             assert old.confidence_interval(1 - 1e-9, 39).loc["rho_", "upper"] == fit.rho_
-
-    @pytest.mark.parametrize("kind", ["tight", "exact", "no privacy"])
-    def test_a_release_of_version_1_has_the_intervals_of_its_mechanism(self, kind):
-        time, event = records(500, seed=9)
-        time[:100] = 0.0
-        fit = model(kind).fit(time, event)
-        old = type(fit).from_release(of_version_1(fit.release_))
-        assert old.rho_ == fit.rho_
-        assert not few(fit).equals(few(old))
-        assert fit.score(time, event) != old.score(time, event)
 
 
 def test_bands_are_between_0_and_1_and_fall(fitted):
