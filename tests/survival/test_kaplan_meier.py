@@ -132,6 +132,14 @@ class TestRelease:
             with pytest.raises((TypeError, ValueError), match="must"):
                 DPKaplanMeierFitter.from_release(crafted)
 
+    def test_a_summary_is_of_the_curve_and_its_band(self, fitted):
+        shown = fitted.summary
+        times = shown.index.to_numpy()
+        np.testing.assert_array_equal(shown["survival"], fitted.predict(times))
+        np.testing.assert_array_equal(shown["at risk"], fitted.number_at_risk(times))
+        ends = shown[["survival lower 95%", "survival upper 95%"]]
+        np.testing.assert_array_equal(ends, fitted.survival_band(times))
+
     def test_views_are_fitted_estimators(self, fitted):
         old = fitted.of_group("old")
         again = pickle.loads(pickle.dumps(old))
