@@ -1,7 +1,5 @@
 """The actuarial estimate of a noisy table: counts, rates, and their errors."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -9,26 +7,21 @@ import pytest
 
 from skdpsurv.dp import random_source
 from skdpsurv.dp.noise import lattice_laplace
-from skdpsurv.survival.curves.life_table import (
-    NoisyTable,
-    actuarial_estimate,
-    masses_of,
-    outcome_probabilities,
-)
+from skdpsurv.survival.curves import life_table
+from skdpsurv.survival.curves.life_table import NoisyTable, outcome_probabilities
 from tests.support.combinations import thinned
 
 EVEN = np.full(8, 1.0 / 8)
 
 
-def probabilities(events=0.1, censored=0.05, n_bands=8):
-    return outcome_probabilities(np.array([np.full(n_bands, events), np.full(n_bands, censored)]))[
-        0
-    ]
+def actuarial_estimate(table):
+    return life_table.actuarial_estimate(table, EVEN)
 
 
-def noisy(n=2000, epsilon=1.0, seed=0, **rates):
+def noisy(n=2000, epsilon=1.0, seed=0):
     rng = np.random.default_rng(seed)
-    exact = rng.multinomial(n, probabilities(**rates))
+    chance, _ = outcome_probabilities(np.array([np.full(8, 0.1), np.full(8, 0.05)]))
+    exact = rng.multinomial(n, chance)
     noise = lattice_laplace(exact, 2.0 / epsilon, random_source(seed))
     return exact, NoisyTable(noise.astype(float), 2, 8.0 / epsilon**2, n)
 
@@ -52,16 +45,16 @@ class TestOutcomeProbabilities:
         masses = np.random.default_rng(0).random((3, 6)) * 0.4
         expected = 1e6 * outcome_probabilities(masses)[0][:-1].reshape(3, 6)
         at_risk = 1e6 - np.append(0.0, np.cumsum(expected.sum(axis=0))[:-1])
-        np.testing.assert_allclose(masses_of(expected, at_risk), masses[:-1], rtol=1e-9)
+        np.testing.assert_allclose(life_table.masses_of(expected, at_risk), masses[:-1], rtol=1e-9)
 
 
 def test_without_noise_counts_are_counts_and_hazards_product_limits():
     exact, _ = noisy(200)
-    fit = actuarial_estimate(NoisyTable(exact.astype(float), 2, 0.0, 200), EVEN)
+    fit = actuarial_estimate(NoisyTable(exact.astype(float), 2, 0.0, 200))
     np.testing.assert_allclose(np.append(fit.counts.ravel(), fit.stayed), exact, atol=1e-9)
     events = np.append(exact[:8], 0)
     alone = np.concatenate([exact[:8], np.zeros(8, int), [exact[8:].sum()]])
-    fit = actuarial_estimate(NoisyTable(alone.astype(float), 2, 0.0, 200), EVEN)
+    fit = actuarial_estimate(NoisyTable(alone.astype(float), 2, 0.0, 200))
     survival = np.exp(-np.cumsum(fit.hazards[0]))
     np.testing.assert_allclose(survival, 1.0 - np.cumsum(events)[:8] / 200, rtol=1e-9)
 
@@ -75,7 +68,7 @@ def test_noise_is_smoothed_and_is_less_than_that_of_the_cells():
         cells = np.maximum(table.cells, 0.0)
         at_risk = np.maximum(300 - np.append(0.0, np.cumsum(cells[:8] + cells[8:16])[:-1]), 1.0)
         plain = np.cumprod(1.0 - np.minimum(cells[:8] / at_risk, 1.0))
-        fit = actuarial_estimate(table, EVEN)
+        fit = actuarial_estimate(table)
         smooth = np.exp(-np.cumsum(fit.hazards[0]))
         errors.append([np.abs(curve - truth).max() for curve in (plain, smooth)])
     plain, smooth = np.mean(errors, axis=0)
@@ -89,7 +82,7 @@ def test_errors_are_as_large_as_they_are_said_to_be(n, epsilon):
     low = np.tril(np.ones((8, 8)))
     scores = []
     for seed in range(400):
-        fit = actuarial_estimate(noisy(n, epsilon, seed)[1], EVEN)
+        fit = actuarial_estimate(noisy(n, epsilon, seed)[1])
         error = np.sqrt(np.diag(low @ fit.covariance[:8, :8] @ low.T))
         scores.append((np.cumsum(fit.free[0]) - truth) / error)
     scores = np.array(scores)[:, [1, 3, 5]]
@@ -107,21 +100,18 @@ def test_no_table_is_too_strange(variance, n):
     with np.errstate(all="raise", under="ignore"):
         for cells in tables:
             for elsewhere in (None, (n / 2, 17 * variance)):
-                fit = actuarial_estimate(NoisyTable(cells, 2, variance, n, elsewhere), EVEN)
+                fit = actuarial_estimate(NoisyTable(cells, 2, variance, n, elsewhere))
                 for found in (fit.counts, fit.masses, fit.free, fit.covariance, fit.hazards):
                     assert np.isfinite(found).all()
                 assert (np.diag(fit.covariance) > 0).all()
 
 
 def test_a_group_knows_how_many_are_elsewhere():
-    table = noisy(500, 1.0, 3)[1]
-    alone = actuarial_estimate(NoisyTable(table.cells, 2, 8.0, 2000, (1500.0, 0.1)), EVEN)
+    cells = noisy(500, 1.0, 3)[1].cells
+    alone = actuarial_estimate(NoisyTable(cells, 2, 8.0, 2000, (1500.0, 0.1)))
     assert alone.n_people == pytest.approx(500, abs=5)
-    unsure = actuarial_estimate(NoisyTable(table.cells, 2, 8.0, 2000, (1500.0, 1e6)), EVEN)
-    assert unsure.n_people == pytest.approx(table.cells.sum(), abs=30)
-
-
-def test_nobody_is_known_of_by_nothing():
-    fit = actuarial_estimate(NoisyTable(np.zeros(17), 2, 8.0, 1000, (1000.0, 136.0)), EVEN)
-    assert fit.n_people < 30
-    assert np.sqrt(fit.covariance[0, 0]) > 0.2
+    unsure = actuarial_estimate(NoisyTable(cells, 2, 8.0, 2000, (1500.0, 1e6)))
+    assert unsure.n_people == pytest.approx(cells.sum(), abs=30)
+    nobody = actuarial_estimate(NoisyTable(np.zeros(17), 2, 8.0, 1000, (1000.0, 136.0)))
+    assert nobody.n_people < 30
+    assert np.sqrt(nobody.covariance[0, 0]) > 0.2

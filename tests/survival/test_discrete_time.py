@@ -1,32 +1,23 @@
 """DPDiscreteTimeSurvival: predictions, degenerate data, and what a fit may read, keep and say."""
 
-from __future__ import annotations
-
 import itertools
 import math
-import warnings
 
 import numpy as np
 import pytest
 
-from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from skdpsurv.datasets import make_discrete_time_survival
 from tests.support.combinations import thinned
 from tests.support.estimators import hazard
+from tests.support.refusing import refused
+from tests.support.weibull import strictly, target
 
-Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")
 METHODS = ("obj_pert", "out_pert")
 
 
 def model(epsilon=1.0, **parameters):
     return hazard(epsilon, **{"max_time": 1.0, "n_intervals": 20, "random_state": 0, **parameters})
-
-
-def target(event, time):
-    y = np.empty(len(time), dtype=Y)
-    y["event"], y["time"] = event, time
-    return y
 
 
 @pytest.fixture(scope="module")
@@ -40,26 +31,21 @@ def fitted(data):
 
 
 class TestPredictions:
-    def test_arrays_are_over_the_public_grid(self, data, fitted):
+    def test_arrays_and_step_functions_are_over_the_public_grid(self, data, fitted):
         np.testing.assert_allclose(fitted.predict(data.X), data.X @ fitted.coef_)
         np.testing.assert_allclose(fitted.unique_times_, np.arange(1, 21) / 20)
         survival = fitted.predict_survival_function(data.X, return_array=True)
-        hazard = fitted.predict_cumulative_hazard_function(data.X, return_array=True)
-        assert survival.shape == hazard.shape == (400, 20)
-        np.testing.assert_allclose(hazard, -np.log(survival), atol=1e-10)
+        hazards = fitted.predict_cumulative_hazard_function(data.X, return_array=True)
+        np.testing.assert_allclose(hazards, -np.log(survival), atol=1e-10)
         assert (np.diff(survival, axis=1) <= 0).all()
-        assert ((survival > 0) & (survival <= 1)).all()
-
-    def test_step_functions_agree_with_arrays(self, data, fitted):
-        """And start at zero, and end at the horizon."""
-        for name, first in (("survival", 1.0), ("cumulative_hazard", 0.0)):
-            predict = getattr(fitted, f"predict_{name}_function")
-            array, functions = predict(data.X[:7], return_array=True), predict(data.X[:7])
-            assert functions.shape == (7,)
-            for row, function in zip(array, functions, strict=True):
-                np.testing.assert_array_equal(function(fitted.unique_times_), row)
-                assert [function(t) for t in (0.0, 0.0499)] == [first, first]
-                assert function(0.05) != first
+        for name, arrays, first in (
+            ("survival", survival, 1.0),
+            ("cumulative_hazard", hazards, 0.0),
+        ):
+            functions = getattr(fitted, f"predict_{name}_function")(data.X[:7])
+            for row, function in zip(arrays[:7], functions, strict=True):
+                np.testing.assert_allclose(function(fitted.unique_times_), row, rtol=1e-12)
+                assert function(0.0) == function(0.0499) == first != function(0.05)
                 assert function.domain == (0, 1.0)
                 with pytest.raises(ValueError, match="within"):
                     function(1.01)
@@ -76,20 +62,22 @@ class TestPredictions:
             survival = one.predict_survival_function(data.X, return_array=True)[:, 0]
             np.testing.assert_allclose(survival, 1 - inverse(eta), rtol=1e-9)
 
-
-class TestTargets:
-    def test_the_unit_of_time_is_free(self, data, fitted):
+    def test_the_unit_of_time_is_free_and_what_is_beyond_the_horizon_is_censored_at_it(
+        self, data, fitted
+    ):
         days = target(data.y["event"], 365.25 * data.y["time"])
         scaled = model(max_time=365.25).fit(data.X, days)
         np.testing.assert_allclose(scaled.coef_, fitted.coef_, atol=1e-6)
         np.testing.assert_allclose(scaled.unique_times_, 365.25 * fitted.unique_times_)
+        event, time = data.y["event"], 3.0 * data.y["time"]
+        late, cut = target(event, time), target(event & (time <= 1), np.minimum(time, 1.0))
+        assert model().fit(data.X, late).release_ == model().fit(data.X, cut).release_
 
-    def test_beyond_the_horizon_is_censored_at_it(self, data):
-        late = data.y.copy()
-        late["time"] *= 3.0
-        cut = target(late["event"] & (late["time"] <= 1), np.minimum(late["time"], 1.0))
-        one, other = model().fit(data.X, late), model().fit(data.X, cut)
-        assert one.release_ == other.release_
+    def test_weights_of_a_score(self, data, fitted):
+        weight = (np.arange(400) < 100).astype(float)
+        expected = fitted.score(data.X[:100], data.y[:100])
+        assert fitted.score(data.X, data.y, sample_weight=weight) == pytest.approx(expected)
+        assert fitted.score(data.X, target(np.zeros(400), np.ones(400))) == 0.5
 
 
 X400 = np.random.default_rng(0).uniform(-1, 1, (400, 1))
@@ -118,121 +106,101 @@ def test_every_data_set_gets_a_fit(case, way, epsilon):
     if case == "enormous" and math.isinf(epsilon):
         return  # maximum likelihood takes columns as they are
     (X, event, time), (method, link) = AWKWARD[case], way
-    one = model(epsilon, link=link, method=method)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", PublicInputWarning)
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
-        one.fit(X, target(event, time))
+    one = strictly(model(epsilon, link=link, method=method).fit, X, target(event, time))
     with np.errstate(over="ignore"):
         survival = one.predict_survival_function(X[:5], return_array=True)
-    assert np.isfinite(one.coef_).all()
-    assert np.isfinite(one.baseline_coef_).all()
+    assert np.isfinite([*one.coef_, *one.baseline_coef_]).all()
     assert ((survival >= 0) & (survival <= 1)).all()
 
 
-GOOD_X, GOOD_Y = np.full((6, 2), 0.5), target([True, False] * 3, np.linspace(0.1, 0.9, 6))
+def test_no_finite_record_makes_a_fit_fail():
+    """Not even in the first look, where rows are divided by data_norm."""
+    largest = np.finfo(float).max
+    for d, extreme in itertools.product([1, 2, 4], [largest, -largest]):
+        X = np.pad(np.full((1, d), extreme), ((3, 996), (0, 0)))
+        fit = strictly(model().fit, X, np.full(1000, 0.5))
+        assert np.isfinite(fit.coef_).all()
+        assert fit.guarantee_.public_inputs["epsilon_center"] > 0
 
 
-BAD_PARAMETERS = [
-    ("epsilon", [{"epsilon": value} for value in (0.0, -1.0, np.nan, "1", True)]),
-    ("max_time", [{"max_time": value} for value in (None, 0.0, np.inf)]),
-    ("method", [{"method": "sgld"}]),
-    ("link", [{"link": "log"}, {"published": True, "link": "probit"}]),
-    ("n_intervals", [{"n_intervals": value} for value in (0, 20.0)]),
-    ("n_knots", [{"n_knots": value} for value in (0, 21, "3")]),
-    ("n_knots", [{"published": True, "n_knots": 60, "n_intervals": 60, "epsilon": 0.1}]),
-    ("data_norm", [{"data_norm": value} for value in (0.0, np.inf, "max")]),
-    ("alpha", [{"alpha": value} for value in (-0.1, np.inf)]),
-    ("max_cumulative_hazard", [{"max_cumulative_hazard": value} for value in (0.0, "max")]),
-    ("max_cumulative_hazard", [{"max_cumulative_hazard": None, "link": "cloglog"}]),
-    ("prior_event_rate", [{"prior_event_rate": value} for value in (0.0, 1.0)]),
-    ("pilot_share", [{"pilot_share": value} for value in (1.0, -0.1)]),
-    ("recalibration_share", [{"recalibration_share": value} for value in (1.0, -0.1)]),
-    ("pilot_share, recal", [{"recalibration_share": 0.5, "pilot_share": 0.5}]),
-    ("random_state", [{"random_state": value} for value in (-1, np.random.RandomState(0))]),
+BAD_PARAMETERS = {
+    "max_time": (None, 0.0, np.inf),
+    "method": ("sgld",),
+    "link": ("log",),
+    "n_intervals": (0, 20.0),
+    "n_knots": (0, 21, "3"),
+    "data_norm": (0.0, np.inf, "max"),
+    "alpha": (-0.1, np.inf),
+    "max_cumulative_hazard": (0.0, "max"),
+    "prior_event_rate": (0.0, 1.0),
+    "pilot_share": (1.0, -0.1),
+    "recalibration_share": (1.0, -0.1),
+}
+BAD_TOGETHER = [
+    {"link": "probit", "published": True},
+    {"n_knots": 60, "published": True, "n_intervals": 60, "epsilon": 0.1},
+    {"max_cumulative_hazard": None, "link": "cloglog"},
+    {"pilot_share": 0.5, "recalibration_share": 0.5},
 ]
+
+
+def test_parameters_are_refused_before_any_record_is_read():
+    alone = [{name: value} for name, values in BAD_PARAMETERS.items() for value in values]
+    for parameters in alone + BAD_TOGETHER:
+        name = next(iter(parameters))
+        refused(model(**parameters), f"^{name}", np.full((6, 2), np.nan), None)
+
+
 #: Public numbers that doubles cannot work with, whatever the records are. n times epsilon allows a
 #: first look where its share of epsilon is tiny.
 EXTREMES = [
-    {"epsilon": 1e-300},
-    {"epsilon": 5e-324},
-    {"epsilon": 1e300},
-    {"alpha": 1e300},
-    {"alpha": 1e308},
-    {"data_norm": 1e-320},
-    {"data_norm": 1e-300},
-    {"data_norm": 1e300},
-    {"max_cumulative_hazard": 1e300, "link": "cloglog"},
-    {"max_cumulative_hazard": 1e300, "link": "probit"},
-    {"pilot_share": 1e-300, "epsilon": 1e3},
-    {"pilot_share": 1e-17, "epsilon": 1e3},
+    *({"epsilon": value} for value in (1e-300, 5e-324, 1e300)),
+    *({"alpha": value} for value in (1e300, 1e308)),
+    *({"data_norm": value} for value in (1e-320, 1e-300, 1e300)),
+    *({"max_cumulative_hazard": 1e300, "link": link} for link in LINKS[1:]),
+    *({"pilot_share": value, "epsilon": 1e3} for value in (1e-300, 1e-17)),
     {"epsilon": 1e-300, "published": True},
     {"alpha": 1e300, "published": True},
 ]
 
 
-class TestRefusals:
-    def check(self, X, y, parameters, message, budget=10.0):
-        accountant = PrivacyAccountant(budget, rehearsal=True)
-        one = model(**parameters, accountant=accountant)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            with pytest.raises((ValueError, TypeError), match=message) as caught:
-                one.fit(X, y)
-        assert len(accountant.entries()) == 0
-        assert not hasattr(one, "release_")
-        return str(caught.value)
-
-    @pytest.mark.parametrize(("name", "cases"), BAD_PARAMETERS)
-    def test_parameters(self, name, cases):
-        """Before any record is read."""
-        for parameters in cases:
-            self.check(np.full((6, 2), np.nan), None, parameters, f"^{name}")
-
-    @pytest.mark.parametrize("parameters", EXTREMES)
-    def test_extreme_numbers(self, parameters):
-        """Before the charge, not as an overflow somewhere, and the same whatever the records."""
-        worst = 1e200 * GOOD_X, target(True, np.full(6, 1e9))
-        for method in METHODS:
-            given = {**parameters, "method": method}
-            text = self.check(GOOD_X, GOOD_Y, given, "too extreme", math.inf)
-            assert text == self.check(*worst, given, "", math.inf)
-            others = () if "published" in parameters else ("max_cumulative_hazard", "pilot_share")
-            for name in ("epsilon", "alpha", "data_norm", *others):
-                assert name in text
+def test_extreme_numbers_are_refused_in_the_same_words_whatever_the_records_are():
+    """Before the charge, not as an overflow somewhere."""
+    X, y = np.full((6, 2), 0.5), target([True, False] * 3, np.linspace(0.1, 0.9, 6))
+    for parameters, method in itertools.product(EXTREMES, METHODS):
+        one = model(**parameters, method=method)
+        text = refused(one, "too extreme", X, y)
+        assert text == refused(one, "too extreme", 1e200 * X, target(True, np.full(6, 1e9)))
+        others = () if "published" in parameters else ("max_cumulative_hazard", "pilot_share")
+        assert all(name in text for name in ("epsilon", "alpha", "data_norm", *others))
+    for parameters in [
+        {"max_cumulative_hazard": 1e-306},
+        {"max_cumulative_hazard": 1e300},
+        {"pilot_share": 5e-324, "epsilon": 100.0},
+        {"data_norm": 1e6, "epsilon": 1e11},
+    ]:
+        one = model(n_intervals=200, **parameters)
+        refused(one, "too extreme", np.zeros((1000, 1)), np.full(1000, 0.5))
 
 
-class TestMuchEpsilon:
-    """Little noise, not a division by a ridge that has vanished."""
-
-    @pytest.mark.parametrize(
-        ("epsilon", "link", "method"), thinned([500.0, 3e4, 1e6], LINKS, METHODS)
-    )
-    def test_fit_is_finite_and_near_the_one_without_privacy(self, data, epsilon, link, method):
-        accountant = PrivacyAccountant(rehearsal=True)
-        parameters = {"link": link, "method": method, "data_norm": 1.5}
-        one = model(epsilon, accountant=accountant, **parameters)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            warnings.simplefilter("ignore", PublicInputWarning)
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
-            one.fit(data.X, data.y)
-        assert np.isfinite(one.baseline_coef_).all()
-        exact = model(np.inf, **parameters).fit(data.X, data.y)
-        # The ridge of output perturbation falls with the root of epsilon only.
-        atol = 0.25 if method == "out_pert" and epsilon < 1e3 else 0.05
-        np.testing.assert_allclose(one.coef_, exact.coef_, atol=atol)
-        assert accountant.rehearsed() == epsilon
+@pytest.mark.parametrize(("epsilon", "link", "method"), thinned([500.0, 3e4, 1e6], LINKS, METHODS))
+def test_much_epsilon_is_little_noise(data, epsilon, link, method):
+    """And not a division by a ridge that has vanished."""
+    parameters = {"link": link, "method": method, "data_norm": 1.5}
+    one = strictly(model(epsilon, **parameters).fit, data.X, data.y)
+    assert np.isfinite(one.baseline_coef_).all()
+    exact = model(np.inf, **parameters).fit(data.X, data.y)
+    # The ridge of output perturbation falls with the root of epsilon only.
+    atol = 0.25 if method == "out_pert" and epsilon < 1e3 else 0.05
+    np.testing.assert_allclose(one.coef_, exact.coef_, atol=atol)
 
 
 class TestStatus:
     def test_the_parts_of_epsilon_add_up(self):
         """Whether there was a first look or not."""
         for n, method in itertools.product([50, 5000], METHODS):
-            X, time = np.zeros((n, 2)), np.full(n, 0.5)
             one = model(2.0, method=method, pilot_share=0.15)
-            inputs = one.fit(X, time).guarantee_.public_inputs
+            inputs = one.fit(np.zeros((n, 2)), np.full(n, 0.5)).guarantee_.public_inputs
             parts = [inputs[f"epsilon_{part}"] for part in ("center", "fit", "recalibration")]
             assert sum(parts) == pytest.approx(2.0, rel=1e-12)
             looks = n * 2.0 >= 200

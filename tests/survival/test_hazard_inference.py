@@ -1,7 +1,5 @@
 """Standard errors of a private hazard model: what they cost, and what they are worth."""
 
-from __future__ import annotations
-
 import itertools
 from fractions import Fraction
 
@@ -10,25 +8,26 @@ import pandas as pd
 import pytest
 from lifelines import CoxPHFitter
 
-from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, Release
+from skdpsurv import DPDiscreteTimeSurvival, Release
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import OUTCOME_PART
 from skdpsurv.survival.hazards.inference import HazardMoments
 from skdpsurv.survival.hazards.model import HazardModel
+from tests.support.coverage import miss_rarely
+from tests.support.refusing import refused
+from tests.support.weibull import target
 
 MAX_TIME = 10.0
 COEF = np.array([0.8, -0.5, 0.0])
 
 
-def people(n, seed, d=3):
+def people(n, seed):
     rng = np.random.default_rng(seed)
-    X = rng.uniform(-1.0, 1.0, (n, d))
-    time = MAX_TIME * rng.exponential(size=n) / (0.8 * np.exp(X[:, :3] @ COEF))
+    X = rng.uniform(-1.0, 1.0, (n, 3))
+    time = MAX_TIME * rng.exponential(size=n) / (0.8 * np.exp(X @ COEF))
     last = np.minimum(rng.exponential(15.0, n), MAX_TIME)
-    y = np.empty(n, dtype=[("event", "?"), ("time", "f8")])
-    y["event"], y["time"] = time <= last, np.minimum(time, last)
-    return X, y
+    return X, target(time <= last, np.minimum(time, last))
 
 
 def estimator(epsilon=3.0, **changes):
@@ -36,27 +35,18 @@ def estimator(epsilon=3.0, **changes):
     return DPDiscreteTimeSurvival(epsilon, **options)
 
 
+def planned(n, n_features, epsilon, share=0.2):
+    model = HazardModel("cloglog", 200, 3, n, n_features, 1.0, "auto", 0.5)
+    return fit_of(model, epsilon, "obj_pert", 0.0, (0.1, 0.1, share))
+
+
 @pytest.fixture(scope="module")
 def fitted():
     return estimator(random_state=0).fit(*people(5000, 0))
 
 
-pytestmark = pytest.mark.filterwarnings("ignore::skdpsurv.PrivacyLeakWarning")
-
-
 class TestEstimand:
     """Where effects change over time, a capped fit has a limit of its own."""
-
-    @staticmethod
-    def crossing(n):
-        rng = np.random.default_rng(5)
-        X = rng.uniform(-1.0, 1.0, (n, 1))
-        time = rng.exponential(size=n) * 2.0 / np.exp(2.0 * X[:, 0])
-        late = time > 1.0  # then the effect is turned round
-        time[late] = 1.0 + rng.exponential(size=late.sum()) * 4.0 / np.exp(-2.0 * X[late, 0])
-        y = np.empty(n, dtype=[("event", "?"), ("time", "f8")])
-        y["event"], y["time"] = time <= MAX_TIME, np.minimum(time, MAX_TIME)
-        return X, y
 
     def test_a_release_says_which_cap_was_used(self, fitted):
         cap = fitted.max_cumulative_hazard_
@@ -69,8 +59,13 @@ class TestEstimand:
 
     def test_intervals_are_about_the_capped_fit(self):
         """With hardly any noise: the truth that the model has for this release is elsewhere."""
+        rng = np.random.default_rng(5)
+        X = rng.uniform(-1.0, 1.0, (4000, 1))
+        time = rng.exponential(size=4000) * 2.0 / np.exp(2.0 * X[:, 0])
+        late = time > 1.0  # then the effect is turned round
+        time[late] = 1.0 + rng.exponential(size=late.sum()) * 4.0 / np.exp(-2.0 * X[late, 0])
+        y = target(time <= MAX_TIME, np.minimum(time, MAX_TIME))
         for cap in [1.0, 2.0]:
-            X, y = self.crossing(4000)
             exact = estimator(np.inf, max_cumulative_hazard=cap).fit(X, y).coef_[0]
             model = estimator(1e5, max_cumulative_hazard=cap, random_state=0).fit(X, y)
             found = model.summary.iloc[0]
@@ -81,8 +76,7 @@ class TestEstimand:
 class TestCost:
     def test_parts_never_add_up_to_more_than_epsilon(self):
         for epsilon, share in itertools.product([0.1, 1.0 / 3.0, 1.0, 7.7], [0.05, 0.2, 1.0 / 3.0]):
-            model = HazardModel("cloglog", 200, 3, 50_000, 4, 1.0, "auto", 0.5)
-            fit, prices = fit_of(model, epsilon, "obj_pert", 0.0, (0.1, 0.1, share))
+            fit, prices = planned(50_000, 4, epsilon, share)
             assert sum(map(Fraction, (fit.price, *prices))) <= Fraction(epsilon)
             assert prices[2] == share * epsilon
             *_, exits, moments = perturbed_plan(fit, prices).leaves
@@ -90,11 +84,9 @@ class TestCost:
             assert exits.price == pytest.approx(OUTCOME_PART * share * epsilon)
 
     def test_rows_have_a_norm_that_the_query_knows(self):
-        model = HazardModel("cloglog", 200, 3, 100, 3, 1.0, "auto", 0.5)
-        fit, _ = fit_of(model, 3.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
+        fit, _ = planned(100, 3, 3.0)
         asked = HazardMoments(price=1.0, n_records=100, n_features=3, fit=fit)
-        assert asked.query({}).width == 4
-        assert asked.query({}).norm == 1.0
+        assert (asked.query({}).width, asked.query({}).norm) == (4, 1.0)
         assert asked.longest**2 == pytest.approx(1.25)
 
     def test_the_guarantee_says_what_was_spent(self, fitted):
@@ -114,24 +106,34 @@ class TestCost:
             assert not any(name.startswith("inference") for name in model.release_.values)
             assert model.summary["coef"].tolist() == pytest.approx(model.coef_.tolist())
             assert model.summary["se(coef)"].isna().all()
-            for ask in (
-                model.confidence_interval,
-                lambda m=model: m.survival_band(np.zeros((1, 3))),
-            ):
+            for ask, args in ((model.confidence_interval, ()), (model.survival_band, ([[0] * 3],))):
                 with pytest.raises(ValueError, match="inference_share"):
-                    ask()
+                    ask(*args)
+
+    def test_with_them_the_cap_may_rise_to_where_changing_effects_bend_little(self):
+        plan, _ = planned(12_000, 7, 1.0)  # information 12
+        assert 3.0 < plan.highest_cap < 4.0
 
 
 class TestWorth:
     @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
     def test_intervals_hold_the_truth(self, method):
-        """180 intervals, of which 95 % should: fewer than 155 have a probability below 1e-7."""
-        inside = 0
-        for seed in range(60):
-            model = estimator(method=method, random_state=seed, n_intervals=100)
-            found = model.fit(*people(3000, 100 + seed)).confidence_interval()
-            inside += ((found["lower"] <= COEF) & (found["upper"] >= COEF)).sum()
-        assert inside >= 155
+        """95 % are to, one by one; errors of three independent columns are taken as independent.
+
+        By ``miss_rarely``: over seeds, false alarms below 1e-6 where 92 % do, and 80 % is found
+        with a probability above 0.98.
+        """
+        found = {}
+
+        def missed(number):
+            seed, column = divmod(number, 3)
+            if column == 0:
+                model = estimator(method=method, random_state=seed, n_intervals=100)
+                ends = model.fit(*people(3000, 100 + seed)).confidence_interval()
+                found[seed] = (ends["lower"] > COEF) | (ends["upper"] < COEF)
+            return found[seed].iloc[column]
+
+        assert miss_rarely(missed, allowed=0.08, wrong=0.2)
 
     def test_with_hardly_any_noise_they_are_those_of_cox(self):
         X, y = people(20_000, 3)
@@ -147,54 +149,38 @@ class TestWorth:
         X, y = people(3000, 4)
         X[:, 2] = 0.01 * X[:, 2]
         model = estimator(epsilon=1.0, random_state=0).fit(X, y)
-        summary = model.summary
-        assert np.isfinite(summary["se(coef)"]).tolist() == [True, True, False]
-        assert summary["coef"].isna().tolist() == [False, False, True]
+        assert np.isfinite(model.summary["se(coef)"]).tolist() == [True, True, False]
+        assert model.summary["coef"].isna().tolist() == [False, False, True]
         lower, upper = model.survival_band(X[:2])
         assert (lower == 0.0).all()
         assert (upper == 1.0).all()
 
-    def test_bands_hold_the_baseline(self, fitted):
+    def test_bands_hold_the_baseline_fall_and_are_wider_at_a_higher_level(self, fitted):
         """The survival of people of the mean, from its own formula."""
         lower, upper = fitted.survival_band(np.zeros((1, 3)), level=0.999)
         truth = np.exp(-0.8 * fitted.unique_times_ / MAX_TIME)
         assert ((lower[0] <= truth) & (truth <= upper[0])).all()
         assert (upper - lower).max() < 0.3
-
-
-class TestUse:
-    def test_bands_are_wider_at_a_higher_level_and_fall(self, fitted):
-        X = people(4, 9)[0]
-        narrow, wide = (fitted.survival_band(X, level) for level in (0.5, 0.99))
-        assert (wide[0] < narrow[0]).all()
-        assert (narrow[0] < narrow[1]).all()
-        assert (narrow[1] < wide[1]).all()
+        narrow, wide = (fitted.survival_band(people(4, 9)[0], level) for level in (0.5, 0.99))
+        assert (np.diff([wide[0], narrow[0], narrow[1], wide[1]], axis=0) > 0).all()
         assert (np.diff(wide[0]) <= 0).all()
 
-    def test_refusals_before_any_budget_is_spent(self):
-        accountant = PrivacyAccountant(10.0)
-        few, wide = people(300, 0), (np.zeros((300, 501)), people(300, 0)[1])
-        for changes, records, words in (
-            ({"inference_share": 1.0}, few, "inference_share"),
-            ({"inference_share": -0.1}, few, "inference_share"),
-            ({"inference_share": 0.85}, few, "must sum to less than 1"),
-            ({"method": "psgld"}, few, "inference_share must be 0"),
-            ({}, wide, "inference_share must be 0 with more than 500"),
-        ):
-            with pytest.raises(ValueError, match=words):
-                estimator(accountant=accountant, **changes).fit(*records)
-        assert accountant.spent() == 0.0
 
-    def test_coarse_grids(self):
-        for q in [1, 2, 9]:
-            data = make_discrete_time_survival(500, 1, random_state=0)
-            for link in ("logit", "cloglog", "probit"):
-                options = {"n_intervals": q, "n_knots": 1, "link": link, "random_state": 1}
-                model = estimator(max_time=data.max_time, **options).fit(data.X, data.y)
-                assert not model.summary["se(coef)"].isna().any()
+def test_refusals():
+    X, y = people(300, 0)
+    for changes, words in (
+        ({"inference_share": 1.0}, "inference_share"),
+        ({"inference_share": -0.1}, "inference_share"),
+        ({"inference_share": 0.85}, "must sum to less than 1"),
+        ({"method": "psgld"}, "inference_share must be 0"),
+    ):
+        refused(estimator(**changes), words, X, y)
+    refused(estimator(), "inference_share must be 0 with more than 500", np.zeros((300, 501)), y)
 
 
-def test_with_standard_errors_the_cap_may_rise_to_where_changing_effects_bend_little():
-    model = HazardModel("cloglog", 200, 3, 12_000, 7, 1.0, "auto", 0.5)  # information 12
-    plan, _ = fit_of(model, 1.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
-    assert 3.0 < plan.highest_cap < 4.0
+def test_coarse_grids():
+    data = make_discrete_time_survival(500, 1, random_state=0)
+    for q, link in itertools.product([1, 2, 9], ["logit", "cloglog", "probit"]):
+        options = {"n_intervals": q, "n_knots": 1, "link": link, "random_state": 1}
+        model = estimator(max_time=data.max_time, **options).fit(data.X, data.y)
+        assert not model.summary["se(coef)"].isna().any()

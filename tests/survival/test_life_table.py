@@ -1,7 +1,5 @@
 """The private life table, and the baseline that it suggests."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -12,42 +10,28 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import sums
-from skdpsurv.survival.hazards.model import (
-    N_BANDS,
-    HazardRecords,
-    baseline_from_life_table,
-    orthogonal_basis,
-    outcome_counts,
-)
+from skdpsurv.survival.hazards import model as hazard_model
+from skdpsurv.survival.hazards.model import N_BANDS, HazardRecords, orthogonal_basis
 
 
 @pytest.fixture
 def scales(monkeypatch):
     """Record the scale of the noise, and add none."""
     seen = []
-
-    def no_noise(counts, scale, source):
-        seen.append(scale)
-        return counts
-
-    monkeypatch.setattr(sums, "lattice_laplace", no_noise)
+    monkeypatch.setattr(sums, "lattice_laplace", lambda n, scale, _: seen.append(scale) or n)
     return seen
 
 
 def table(interval, event, q=40, epsilon=1.0, seed=0):
     interval, event = np.asarray(interval), np.asarray(event, dtype=bool)
-    exact = outcome_counts(
-        InMemory([HazardRecords(np.zeros((interval.size, 0)), interval, event)]), q, N_BANDS
-    )
+    records = InMemory([HazardRecords(np.zeros((interval.size, 0)), interval, event)])
+    exact = hazard_model.outcome_counts(records, q, N_BANDS)
     return sums.HISTOGRAM.release(exact, epsilon, random_source(seed)).reshape(-1, 2)
 
 
 def test_counts_by_band_and_status(scales):
     interval, event = [1, 10, 11, 40, 40, 31], [0, 1, 1, 0, 1, 1]
     np.testing.assert_array_equal(table(interval, event), [[1, 1], [0, 1], [0, 0], [1, 2]])
-
-
-def test_every_interval_has_a_band(scales):
     for q in [1, 2, 3, 4, 7, 200]:
         counts = table(np.arange(1, q + 1), np.zeros(q), q)
         assert counts.shape == (min(N_BANDS, q), 2)
@@ -67,60 +51,47 @@ def test_neighbours_move_two_cells_by_one_and_the_scale_knows_it(scales):
     assert set(scales) == {math.nextafter(worst / 0.5, math.inf)}
 
 
+def baseline(counts, epsilon, link="logit", prior_level=-4.0):
+    prior = np.array([prior_level, 0.0, 0.0])
+    basis = orthogonal_basis(40, 3)
+    return hazard_model.baseline_from_life_table(counts, epsilon, basis, LINKS[link], prior)
+
+
+def hazards(coef, link):
+    return -np.expm1(-LINKS[link].survival(orthogonal_basis(40, 3) @ coef).value)
+
+
 def test_noise_is_discrete_and_negative_counts_are_cut():
     draws = np.array([table([1], [False], epsilon=0.1, seed=i) for i in range(200)])
     assert draws.dtype == np.int64
     # Of discrete Laplace noise of scale 20, what is positive has a mean of about 20.
     assert 16 < draws[:, 1:][draws[:, 1:] > 0].mean() < 25
-    basis, prior = orthogonal_basis(40, 3), np.array([-4.0, 0.0, 0.0])
     for noisy in draws[:20]:
-        found, cut = (
-            baseline_from_life_table(counts, 0.1, basis, LINKS["logit"], prior)
-            for counts in (noisy, np.maximum(noisy, 0))
-        )
+        found, cut = (baseline(counts, 0.1) for counts in (noisy, np.maximum(noisy, 0)))
         np.testing.assert_array_equal(found, cut)
 
 
-class TestBaseline:
-    Q = 40
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_a_large_exact_table_decides(link):
+    """Constant hazard 0.02: the table has it in every band, and so has the fit, nearly.
 
-    def fitted_hazards(self, counts, epsilon, link, prior_level=-4.0, n_basis=3):
-        basis = orthogonal_basis(self.Q, n_basis)
-        prior = np.zeros(n_basis)
-        prior[0] = prior_level
-        coef = baseline_from_life_table(counts, epsilon, basis, link, prior)
-        return -np.expm1(-link.survival(basis @ coef).value), prior, coef
+    A band's events are put in its middle, which costs some per cent at the ends.
+    """
+    at_risk = 1e6 * 0.98 ** (10 * np.arange(5))
+    counts = np.column_stack([np.zeros(4), -np.diff(at_risk)])
+    counts[-1, 0] = at_risk[-1]
+    np.testing.assert_allclose(hazards(baseline(counts, 10.0, link), link), 0.02, rtol=0.2)
 
-    @pytest.mark.parametrize("name", sorted(LINKS))
-    def test_a_large_exact_table_decides(self, name):
-        """Constant hazard 0.02: the table has it in every band, and so has the fit, nearly.
 
-        A band's events are put in its middle, which costs some per cent at the ends.
-        """
-        hazard, at_risk = 0.02, 1e6
-        counts = []
-        for _ in range(4):
-            left = at_risk * (1 - hazard) ** 10
-            counts.append([0.0, at_risk - left])
-            at_risk = left
-        counts[-1][0] = at_risk
-        found, _, _ = self.fitted_hazards(np.array(counts), 10.0, LINKS[name])
-        np.testing.assert_allclose(found, hazard, rtol=0.2)
+def test_any_table_gives_a_finite_baseline():
+    """Post-processing never fails, whatever the noise did to the counts."""
+    tables = [np.zeros((4, 2)), np.eye(4, 2), np.full((4, 2), 1e9), [[0, 1e6]] * 4, [[1e6, 0]] * 4]
+    for link, counts, epsilon in itertools.product(sorted(LINKS), tables, (1e-4, 0.1, 50.0)):
+        coef = baseline(np.array(counts, dtype=float), epsilon, link)
+        assert np.isfinite(coef).all()
+        assert ((hazards(coef, link) >= 0) & (hazards(coef, link) <= 1)).all()
 
-    def test_any_table_gives_a_finite_baseline(self):
-        """Post-processing never fails, whatever the noise did to the counts."""
-        for name, counts in itertools.product(
-            sorted(LINKS),
-            [np.zeros((4, 2)), np.eye(4, 2), np.full((4, 2), 1e9), [[0, 1e6]] * 4, [[1e6, 0]] * 4],
-        ):
-            for epsilon in (1e-4, 0.1, 50.0):
-                found, _, coef = self.fitted_hazards(
-                    np.array(counts, dtype=float), epsilon, LINKS[name]
-                )
-                assert np.isfinite(coef).all()
-                assert ((found >= 0) & (found <= 1)).all()
 
-    def test_a_table_that_is_all_noise_leaves_the_prior(self):
-        counts = np.array([[3.0, 5.0], [0.0, 2.0], [8.0, 0.0], [1.0, 1.0]])
-        _, prior, coef = self.fitted_hazards(counts, 1e-4, LINKS["logit"])
-        np.testing.assert_allclose(coef, prior, atol=0.05)
+def test_a_table_that_is_all_noise_leaves_the_prior():
+    coef = baseline(np.array([[3.0, 5.0], [0.0, 2.0], [8.0, 0.0], [1.0, 1.0]]), 1e-4)
+    np.testing.assert_allclose(coef, [-4.0, 0.0, 0.0], atol=0.05)

@@ -1,138 +1,95 @@
 """Restricted means, medians, and lifelines' tables, of all curves."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
 import numpy as np
-import pandas as pd
 import pytest
 from lifelines import KaplanMeierFitter, WeibullFitter
 from lifelines.utils import restricted_mean_survival_time
 
 from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
+from tests.support.weibull import records as weibull_records
 
 KINDS = [DPKaplanMeierFitter, DPAalenJohansenFitter, DPWeibullFitter]
 
 
-def records(n=1000, seed=0):
-    rng = np.random.default_rng(seed)
-    time, end = 4.0 * rng.weibull(1.5, n), rng.uniform(1.0, 10.0, n)
-    return np.minimum(time, end), time <= end
+def records(n=1000):
+    return weibull_records(n, 1.5, 0.5, horizon=8.0)
 
 
 def fitter(kind=DPKaplanMeierFitter, epsilon=np.inf, **options):
     if kind is DPAalenJohansenFitter:
         options["causes"] = [1]
-    return kind(epsilon, **{"max_time": 8.0, **options})
+    return kind(epsilon, **{"max_time": 8.0, "random_state": 0, **options})
 
 
-def weibull(scale, shape, **options):
-    """A curve of a release with these parameters."""
-    release = fitter(DPWeibullFitter, **options).fit(*records()).release_
-    values = {**release.values, "lambda": scale, "rho": shape}
-    return replace(release, values=values).to_estimator()
+def fitted(kind=DPKaplanMeierFitter, **options):
+    return fitter(kind, 3.0).fit(*records(), **options)
 
 
-class TestRestrictedMean:
-    def test_is_that_of_lifelines(self):
-        for t in [1.0, 3.3, 8.0]:
-            data = records()
-            law = WeibullFitter().fit(*data)
-            theirs = restricted_mean_survival_time(law, t)
-            found = weibull(law.lambda_, law.rho_, max_time=20.0)
-            mean = found.restricted_mean_survival_time(t, n_resamples=20)
-            assert mean.estimate == pytest.approx(theirs, rel=1e-6)
-            assert mean.lower <= mean.estimate <= mean.upper
-            # A curve of straight hazards between many ends is near the steps.
-            theirs = restricted_mean_survival_time(KaplanMeierFitter().fit(*data), t)
-            curve = fitter(n_intervals=500, breakpoints="equal").fit(*data)
-            assert curve.restricted_mean_survival_time(t).estimate == pytest.approx(
-                theirs, abs=0.01
-            )
+def test_restricted_means_are_those_of_lifelines():
+    law, steps = WeibullFitter().fit(*records()), KaplanMeierFitter().fit(*records())
+    release = fitter(DPWeibullFitter, max_time=20.0).fit(*records()).release_
+    values = {**release.values, "lambda": law.lambda_, "rho": law.rho_}
+    found = replace(release, values=values).to_estimator()
+    # A curve of straight hazards between many ends is near the steps.
+    curve = fitter(n_intervals=500, breakpoints="equal").fit(*records())
+    for t in [1.0, 3.3, 8.0]:
+        mean = found.restricted_mean_survival_time(t, n_resamples=5)
+        assert mean.estimate == pytest.approx(restricted_mean_survival_time(law, t), rel=1e-6)
+        assert mean.lower <= mean.estimate <= mean.upper
+        theirs = restricted_mean_survival_time(steps, t)
+        assert curve.restricted_mean_survival_time(t).estimate == pytest.approx(theirs, abs=0.01)
 
-    def test_interval_widens_with_noise(self):
-        def width(epsilon):
-            fit = fitter(epsilon=epsilon, random_state=0).fit(*records())
-            mean = fit.restricted_mean_survival_time()
-            return mean.upper - mean.lower
 
-        assert width(10.0) < width(1.0) < width(0.1)
+def test_intervals_of_restricted_means_widen_with_noise():
+    fits = [fitter(epsilon=epsilon).fit(*records()) for epsilon in (10.0, 1.0, 0.1)]
+    means = [fit.restricted_mean_survival_time() for fit in fits]
+    assert (np.diff([mean.upper - mean.lower for mean in means]) > 0).all()
 
 
 class TestPercentiles:
-    def test_median_has_an_interval(self):
-        data = records()
-        curve = fitter(epsilon=3.0, random_state=0).fit(*data)
+    def test_of_curves(self):
+        curve = fitted()
         middle = curve.percentile_interval()
         assert middle.estimate == curve.median_survival_time_ == curve.percentile(0.5)
         truth = 4.0 * math.log(2.0) ** (1 / 1.5)
         assert middle.lower < truth < middle.upper < middle.lower + 1.0
         assert curve.predict(middle.estimate) == pytest.approx(0.5)
-
-    def test_what_is_not_reached_is_infinite(self):
-        curve = fitter(epsilon=3.0, random_state=0).fit(np.full(500, 7.9), np.zeros(500))
+        # What is not reached is infinite.
+        curve.fit(np.full(500, 7.9), np.zeros(500))
         assert curve.median_survival_time_ == math.inf
         assert curve.percentile_interval() == (math.inf, math.inf, math.inf)
 
     def test_of_a_weibull_law(self):
-        fit = fitter(DPWeibullFitter, epsilon=3.0, random_state=0).fit(*records())
-        found = fit.percentile_interval(0.25, n_resamples=50)
+        fit = fitted(DPWeibullFitter)
+        found = fit.percentile_interval(0.25, n_resamples=20)
         assert found.lower < fit.percentile(0.25) == found.estimate < found.upper
 
 
 @pytest.mark.parametrize("kind", KINDS)
 class TestLifelinesHabits:
-    def fitted(self, kind, **options):
-        return fitter(kind, 3.0, random_state=0).fit(*records(), **options)
-
-    def test_tables(self, kind):
-        fit = self.fitted(kind)
-        times = fit.timeline
-        for name in ("survival_function", "cumulative_density", "cumulative_hazard"):
-            table = getattr(fit, f"{name}_")
-            assert table.index.name == "timeline"
-            assert table.columns.tolist() == [fit.label]
-            curve = getattr(fit, f"{name}_at_times")(times)
-            np.testing.assert_array_equal(table[fit.label], curve)
-            ends = getattr(fit, f"confidence_interval_{name}_").to_numpy()
-            estimate = table[fit.label].to_numpy()
-            assert ((ends[:, 0] <= estimate + 1e-12) & (estimate <= ends[:, 1] + 1e-12)).all()
-        assert fit.label.endswith("_estimate")
-
-    def test_timeline_label_and_alpha(self, kind):
-        fit = self.fitted(kind, timeline=[5.0, 1.0, 3], label="all", alpha=0.2)
-        assert fit.survival_function_.index.tolist() == [1.0, 3.0, 5.0]
-        assert fit.label == "all"
+    def test_tables_have_the_timeline_label_and_alpha_of_the_fit(self, kind, monkeypatch):
+        draws = kind._draws
+        monkeypatch.setattr(kind, "_draws", lambda fit, n: draws(fit, min(n, 40)))
+        fit = fitted(kind, timeline=[5.0, 1.0, 3], label="all", alpha=0.2)
         assert fit.confidence_interval_.columns.tolist() == ["all_lower_0.8", "all_upper_0.8"]
-        widths = [
-            np.diff(self.fitted(kind, timeline=[3.0], alpha=a).confidence_interval_)[0, 0]
-            for a in (0.5, 0.05)
-        ]
-        assert widths[0] < widths[1]
-        # The next fit forgets.
-        again = fit.fit(*records())
-        assert again.label != "all"
+        for name in ("survival_function", "cumulative_density", "cumulative_hazard"):
+            table, curve = getattr(fit, f"{name}_"), getattr(fit, f"{name}_at_times")
+            assert (table.index.name, table.columns.tolist()) == ("timeline", ["all"])
+            assert table.index.tolist() == fit.timeline.tolist() == [1.0, 3.0, 5.0]
+            np.testing.assert_array_equal(table["all"], curve([1.0, 3.0, 5.0]))
+            ends = getattr(fit, f"confidence_interval_{name}_").to_numpy().T
+            assert (np.diff([ends[0], table["all"], ends[1]], axis=0) > -1e-12).all()
+        narrow = np.diff(fit.confidence_interval_)[1, 0]
+        again = fit.fit(*records(), timeline=[3.0])  # forgets
+        assert again.label.endswith("_estimate")
         assert again.confidence_interval_.columns[0].endswith("0.95")
-
-    def test_what_a_duration_may_be(self, kind):
-        time, event = records(40)
-        one = fitter(kind, random_state=0).fit(time, event)
-        column = {"list": time.tolist(), "tuple": tuple(time), "series": pd.Series(time)}
-        for value in column.values():
-            two = fitter(kind, random_state=0).fit(value, event.tolist())
-            pd.testing.assert_frame_equal(one.survival_function_, two.survival_function_)
-        alone = fitter(kind, random_state=0).fit(time)
-        for value in (time[:, None], pd.DataFrame(time)):
-            two = fitter(kind, random_state=0).fit(value)
-            pd.testing.assert_frame_equal(alone.survival_function_, two.survival_function_)
-        days = pd.to_timedelta(np.round(time, 3), unit="D")
-        two, same = (fitter(kind).fit(t, event.astype(object)) for t in (days, np.round(time, 3)))
-        np.testing.assert_allclose(two.predict([1.0, 4.0]), same.predict([1.0, 4.0]))
+        assert np.diff(again.confidence_interval_).item() > narrow
 
     def test_what_is_left_of_a_life(self, kind):
-        fit = self.fitted(kind, timeline=[0.0, 1.0, 2.0])
+        fit = fitted(kind, timeline=[0.0, 1.0, 2.0])
         left = fit.conditional_time_to_event_
         assert left.index.tolist() == [0.0, 1.0, 2.0]
         assert left.iloc[0, 0] == pytest.approx(fit.median_survival_time_)

@@ -1,7 +1,5 @@
 """One table of risks over time: its cells, what is expected in them, and what is fitted to it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -20,25 +18,12 @@ from skdpsurv.survival.hazards import recalibration
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.inference import outcome_probabilities
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
-from skdpsurv.survival.hazards.recalibration import (
-    HALF_SIGNAL,
-    LEAST_GROUPS,
-    LEAST_SLOPE,
-    N_GROUPS,
-    OUTER_WIDTHS,
-    POSITIONS,
-    SLOPE,
-    RiskLayout,
-    _Table,
-    fit_table,
-    groups_of,
-    layout_of,
-    outer_width_of,
-)
+from skdpsurv.survival.hazards.recalibration import N_GROUPS, POSITIONS, RiskLayout, fit_table
 from tests.support.combinations import thinned
 from tests.support.spies import queries_without_noise
+from tests.support.weibull import target
 
-COEF = np.array([1.0, -0.5])
+COEF, SLOPE = np.array([1.0, -0.5]), recalibration.SLOPE
 
 
 def exact_table(layout, X, interval, event):
@@ -70,20 +55,16 @@ class TestCells:
         assert all(one.sum() == 1 and one.max() == 1 for one in own)
         np.testing.assert_array_equal(whole, np.sum(own, axis=0))
 
-    def test_outcomes(self):
+    def test_outcomes_and_groups(self):
         """Events by band, censored by band, and those who reach the horizon."""
         layout = cells()
-        X = np.full((3, 2), 0.1)
-        table = layout.counts(X, np.array([1, 1, 40]), np.array([True, False, False]))
-        assert np.flatnonzero(table.sum(axis=0)).tolist() == [0, layout.n_bands, 2 * layout.n_bands]
-        table = layout.counts(X[:1], np.array([40]), np.array([True]))
-        assert table[:, layout.n_bands - 1].sum() == 1
-
-    def test_groups_are_of_scores_less_that_of_the_mean(self):
-        layout = cells()
-        middle = layout.mean + np.array([[0.0, 0.0]])
-        step = layout.scale * np.array([[1.0, 0.0]])  # moves the score by one standard deviation
-        rows = np.concatenate([middle + (k + 0.01) * step for k in (-9, -1, 0, 1, 9)])
+        X, n = np.full((4, 2), 0.1), layout.n_bands
+        interval, event = np.array([1, 1, 40, 40]), np.array([True, False, False, True])
+        table = layout.counts(X, interval, event)
+        assert np.flatnonzero(table.sum(axis=0)).tolist() == [0, n - 1, n, 2 * n]
+        # Groups are of scores less that of the mean, which this moves by standard deviations.
+        steps = np.array([-9, -1, 0, 1, 9])[:, None] + 0.01
+        rows = layout.mean + steps * layout.scale * [1.0, 0.0]
         table = layout.counts(rows, np.ones(5, dtype=int), np.ones(5, dtype=bool))
         assert np.flatnonzero(table.sum(axis=1)).tolist() == [0, 1, 3, 4, 5]
 
@@ -152,33 +133,20 @@ class TestPositions:
         assert not first[[0, 1, 3, 4, 5]].any()
 
 
-class TestOutcomeProbabilities:
-    def rates(self, shape=(3, 2, 12), scale=0.2, seed=0):
-        rng = np.random.default_rng(seed)
-        return [scale * rng.random(shape) for _ in range(2)]
-
+def test_everybody_leaves_once_and_slopes_are_derivatives():
     in_band = np.repeat(np.eye(4), 3, axis=0)
-
-    def test_everybody_leaves_once(self):
-        for scale in (1e-9, 1e-3, 0.2, 30.0):
-            event, censoring = self.rates(scale=scale)
-            none = np.zeros((0, *event.shape))
-            probability, _ = outcome_probabilities(event, censoring, none, self.in_band)
-            assert probability.shape == (3, 2, 9)
-            assert (probability >= 0).all()
-            np.testing.assert_allclose(probability.sum(axis=-1), 1.0, rtol=1e-12)
-
-    def test_slopes_are_derivatives(self):
-        for scale in [1e-9, 1e-4, 2e-3, 0.2, 3.0]:
-            event, censoring = self.rates(scale=scale)
-            a, _ = self.rates(scale=scale, seed=1)
-            none = np.zeros((0, *event.shape))
-            _, (slope,) = outcome_probabilities(event, censoring, a[None], self.in_band)
-            up, down = (
-                outcome_probabilities(event + h * a, censoring, none, self.in_band)[0]
-                for h in (1e-5, -1e-5)
-            )
-            np.testing.assert_allclose(slope, (up - down) / 2e-5, rtol=1e-5, atol=1e-9)
+    rng = np.random.default_rng(0)
+    for scale in [1e-9, 1e-4, 2e-3, 0.2, 3.0, 30.0]:
+        event, censoring, a = scale * rng.random((3, 3, 2, 12))
+        none = np.zeros((0, *event.shape))
+        probability, (slope,) = outcome_probabilities(event, censoring, a[None], in_band)
+        assert probability.shape == (3, 2, 9)
+        assert (probability >= 0).all()
+        np.testing.assert_allclose(probability.sum(axis=-1), 1.0, rtol=1e-12)
+        up, down = (
+            outcome_probabilities(event + h * a, censoring, none, in_band)[0] for h in (1e-5, -1e-5)
+        )
+        np.testing.assert_allclose(slope, (up - down) / 2e-5, rtol=1e-5, atol=1e-9)
 
 
 class TestFit:
@@ -187,7 +155,7 @@ class TestFit:
         X, interval, event = people(500)
         layout = cells(link=link, level=-2.5 if link == "probit" else -3.0)
         counts, places = exact_table(layout, X, interval, event)
-        table = _Table(layout, counts.astype(float), places, 1.0, 500, 1.0)
+        table = recalibration._Table(layout, counts.astype(float), places, 1.0, 500, 1.0)
         at = np.array([0.1, -0.2, 0.15, 0.05, 0.6])
         for which in (0, 1):
             slopes = table.outcome_probabilities(at)[which + 2]
@@ -201,17 +169,21 @@ class TestFit:
     def test_tables_are_finer_the_less_noise_there_is(self):
         """And outer groups wider."""
         sizes = (100, 1_000, 10_000, 20_000, 10**5, 10**7)
-        for made, ends in ((groups_of, (LEAST_GROUPS, N_GROUPS)), (outer_width_of, OUTER_WIDTHS)):
+        for made, ends in (
+            (recalibration.groups_of, (recalibration.LEAST_GROUPS, N_GROUPS)),
+            (recalibration.outer_width_of, recalibration.OUTER_WIDTHS),
+        ):
             found = [made(n, 0.1) for n in sizes]
             assert found == sorted(found)
             assert (found[0], found[-1]) == ends
             assert made(2000, 1.0) == made(20_000, 0.1)
+        groups_of = recalibration.groups_of
         assert groups_of(1000, Concentrated(1.0)) >= groups_of(1000, 1.0)
 
     def test_the_prior_slope_is_nearer_to_one_the_more_information_there_is(self):
         for columns in [1, 2, 30]:
             layout, nothing = cells(coef=np.ones(columns)), np.zeros((2, N_GROUPS))
-            half = HALF_SIGNAL * math.sqrt(columns)
+            half = recalibration.HALF_SIGNAL * math.sqrt(columns)
             found = [
                 fit_table(layout, np.zeros(layout.shape), nothing, 500, (1e-8, 1e-8), signal).slope
                 for signal in (0.0, half, 1e9)
@@ -227,28 +199,25 @@ class TestFit:
                     counts = np.full(layout.shape, value)
                     found = fit_table(layout, counts, places, 100, (epsilon, epsilon), 1.0)
                 assert np.isfinite(found.shift).all()
-                assert LEAST_SLOPE <= found.slope < 1e3
+                assert recalibration.LEAST_SLOPE <= found.slope < 1e3
 
     def test_what_it_costs_is_what_the_table_is_given(self, monkeypatch):
         """The only thing that reads records, with the sensitivity of a histogram."""
         seen = queries_without_noise(monkeypatch)
         X, interval, event = people(300)
-        blocks = InMemory(
-            [
-                HazardRecords(X[:100], interval[:100], event[:100]),
-                HazardRecords(X[100:], interval[100:], event[100:]),
-            ]
-        )
+        parts = [
+            HazardRecords(X[rows], interval[rows], event[rows])
+            for rows in (slice(100), slice(100, None))
+        ]
         model = HazardModel("logit", 40, 3, 1000, 2, 1.5, "auto", 0.4)
         fit, prices = fit_of(model, 3.0, "obj_pert", 0.0, (0.0, 0.1, 0.0))
         epsilon = prices[1]  # 0.3, of which two rounded parts are more than the whole
         (node,) = (n for n in perturbed_plan(fit, prices).tree.nodes if isinstance(n, Sequential))
         known = {"_fitted": (np.linspace(-3.0, -2.0, 40), COEF)}
-        node.run(known, blocks, random_source(0))
-        layout = layout_of(fit, known, node.nodes[0].price)
+        node.run(known, InMemory(parts), random_source(0))
+        layout = recalibration.layout_of(fit, known, node.nodes[0].price)
         (table, places) = seen
-        assert table[0] == 2
-        assert places[0] == 1.5 * 2**20
+        assert (table[0], places[0]) == (2, 1.5 * 2**20)
         assert table[2] + places[2] == pytest.approx(epsilon, rel=1e-12)
         assert Fraction(table[2]) + Fraction(places[2]) <= Fraction(epsilon)
         np.testing.assert_array_equal(table[1], layout.counts(X, interval, event))
@@ -309,8 +278,7 @@ def simulated(n=7000, d=10, seed=0):
     eta = X[:, :5] @ [1.0, -1.0, 0.5, -0.5, 0.25]
     rate = np.exp(eta) * 1.75
     time = rng.exponential(size=n) / rate
-    y = np.array(list(zip(time <= 1, np.minimum(time, 1), strict=True)), dtype="?,f8")
-    return X, y, eta, np.exp(-rate / 2)
+    return X, target(time <= 1, np.minimum(time, 1)), eta, np.exp(-rate / 2)
 
 
 class TestPredictions:
@@ -327,51 +295,41 @@ class TestPredictions:
 
     def test_the_release_holds_coefficients_as_they_were_released(self):
         X, y, *_ = simulated(500, 5)
-        fit = DPDiscreteTimeSurvival(max_time=30.0, random_state=0)
-        y["f1"] *= 30.0
-        fit.fit(X, y)
+        y["time"] *= 30.0
+        fit = DPDiscreteTimeSurvival(max_time=30.0, random_state=0).fit(X, y)
         again = DPDiscreteTimeSurvival.from_release(Release.from_json(fit.release_.to_json()))
         np.testing.assert_array_equal(again.coef_, fit.coef_)
         assert again.recalibration_.slope == fit.recalibration_.slope
         assert fit.recalibration_.knots[-1] == 1.0
-        np.testing.assert_array_equal(
-            again.predict_survival_function(X, return_array=True),
-            fit.predict_survival_function(X, return_array=True),
-        )
+        found, same = (one.predict_survival_function(X, return_array=True) for one in (fit, again))
+        np.testing.assert_array_equal(found, same)
 
     def test_crafted_recalibrations_are_refused(self):
         X, y, *_ = simulated(300, 5)
         release = DPDiscreteTimeSurvival(max_time=1.0, random_state=0).fit(X, y).release_
         own = {"slope": 0.5, "knots": [0.0, 0.5, 1.0], "shift": [0.1, 0.2, 0.3]}
-        for change in (
-            {"slope": -1.0},
-            {"slope": [1.0]},
-            {"knots": [0.0]},
-            {"knots": [0.0, 0.0, 1.0]},
-            {"knots": [0.1, 0.5, 1.0]},
-            {"knots": [0.0, 0.5, 2.0]},
-            {"knots": [0.0, 5e-324, 1.0]},
-            {"shift": [1e308, -1e308, 1e308]},
-            {"shift": [0.0, 1.0]},
-            {"shift": None},
-        ):
+        changes = [{"slope": slope} for slope in (-1.0, [1.0])]
+        no_knots = [0.0], [0.0, 0.0, 1.0], [0.1, 0.5, 1.0], [0.0, 0.5, 2.0], [0.0, 5e-324, 1.0]
+        changes += [{"knots": knots} for knots in no_knots]
+        changes += [{"shift": shift} for shift in ([1e308, -1e308, 1e308], [0.0, 1.0], None)]
+        for change in changes:
             crafted = {f"recalibration_{name}": v for name, v in {**own, **change}.items()}
             values = {k: v for k, v in {**release.values, **crafted}.items() if v is not None}
             with pytest.raises(ValueError, match="recalibration"):
                 DPDiscreteTimeSurvival.from_release(replace(release, values=values))
 
 
-def test_a_singular_step_falls_back_on_the_priors(monkeypatch):
+@pytest.mark.parametrize("how", ["nan", "error"])
+def test_a_singular_step_falls_back_on_the_priors(monkeypatch, how):
     """What cannot be fitted must not fail: a failure would tell of the table."""
-    for how in ["nan", "error"]:
 
-        def solve(a, b, how=how):
-            if how == "error":
-                raise np.linalg.LinAlgError
-            return np.full(b.shape, np.nan)
+    def solve(a, b):
+        if how == "error":
+            raise np.linalg.LinAlgError
+        return np.full(b.shape, np.nan)
 
-        monkeypatch.setattr(recalibration.np.linalg, "solve", solve)
-        layout = cells()
-        places = np.zeros((2, N_GROUPS))
-        found = fit_table(layout, np.ones(layout.shape), places, 100, (1.0, 1.0), 0.0)
-        assert found.slope == pytest.approx(SLOPE, rel=1e-12)
+    monkeypatch.setattr(recalibration.np.linalg, "solve", solve)
+    layout = cells()
+    places = np.zeros((2, N_GROUPS))
+    found = fit_table(layout, np.ones(layout.shape), places, 100, (1.0, 1.0), 0.0)
+    assert found.slope == pytest.approx(SLOPE, rel=1e-12)

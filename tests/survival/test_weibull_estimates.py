@@ -1,7 +1,5 @@
 """What the plans of a Weibull fit recover, and the blocks of sample and aggregate."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -14,17 +12,14 @@ from skdpsurv.mechanisms import sums
 from skdpsurv.published import weibull as published_plans
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import N_BINS, before_offset
+from tests.support import weibull_plans
 from tests.support.combinations import thinned
-from tests.support.weibull_plans import (
-    MAX_SHAPE,
-    MAX_TIME,
-    OMEGA,
-    Ledger,
-    estimate,
-    make_fit,
-    simulate,
-    table_of,
-)
+from tests.support.weibull_plans import MAX_SHAPE, MAX_TIME, OMEGA, Ledger, make_fit, simulate
+
+
+def estimate(kind, time, event, epsilon=1e9, seed=0):
+    fit = make_fit(kind, len(time), epsilon)
+    return weibull_plans.estimate(fit, time, event, random_source(seed))
 
 
 @pytest.fixture
@@ -35,12 +30,12 @@ def no_noise(monkeypatch):
 def exact_fit(time, event):
     """Return the fit without noise of what private plans know: times below the least are zero."""
     known = np.where(time < MAX_TIME * math.exp(-OMEGA), 0.0, time)
-    return estimate(make_fit("no privacy", len(time), math.inf), known, event, None)
+    return estimate("no privacy", known, event, math.inf)
 
 
 def likeliest(time, event):
     """Fit the bins, with times before the first taken as at it: what the paper's ladder finds."""
-    table = table_of(time, event, MAX_TIME, OMEGA)
+    table = weibull_plans.table_of(time, event, MAX_TIME, OMEGA)
     fit = maximum_likelihood(table.log_time, table.events, MAX_SHAPE, weights=table.records)
     return fit[0][0], fit[1][0]
 
@@ -50,7 +45,7 @@ def balanced(time, event):
 
     By integrals over bins of who is at risk, of the log time that an event there would count as.
     """
-    table = table_of(time, event, MAX_TIME, OMEGA)
+    table = weibull_plans.table_of(time, event, MAX_TIME, OMEGA)
     x, n_events = table.log_time, table.events.sum()
     counted = (table.events @ x - table.events[0] * before_offset(OMEGA)) / n_events
     # Half of the first bin leave before it has passed.
@@ -87,7 +82,7 @@ class TestWithoutNoise:
         monkeypatch.setattr(weibull_plan, "CORRECTION_RATE", math.inf)
         time, event = simulate(1500, **{**SAMPLES, "before": {"shape": 0.4}}[sample])
         shape, log_scale = balanced(time, event)
-        found = estimate(make_fit(kind, 1500, 1e9), time, event, random_source(0))
+        found = estimate(kind, time, event)
         assert found.shape == pytest.approx(shape, rel=1e-4)
         assert found.log_scale == pytest.approx(log_scale, abs=3e-4 / shape)
         # As many events before as the shape lets expect, and not as were seen: near the likeliest.
@@ -101,7 +96,7 @@ class TestWithoutNoise:
         """Times before the first bin among them, 6 and 1 per cent of all."""
         time, event = simulate(6000, shape=shape, scale=1.0)
         best = exact_fit(time, event)
-        found = estimate(make_fit("tight", 6000, 1e9), time, event, random_source(0))
+        found = estimate("tight", time, event)
         assert found.shape == pytest.approx(best.shape, rel=2e-3)
         assert found.log_scale == pytest.approx(best.log_scale, abs=5e-3)
 
@@ -119,9 +114,9 @@ class TestWithoutNoise:
         time, event = simulate(4000, **SAMPLES[sample])
         shape = exact_fit(time, event).shape
         Ledger(monkeypatch, shape=wrong * shape)
-        found = estimate(make_fit("tight", 4000, 100.0), time, event, random_source(0))
+        found = estimate("tight", time, event, 100.0)
         assert abs(math.log(found.shape / shape)) < left * abs(math.log(wrong))
-        near = estimate(make_fit("tight", 4000, 0.1), time, event, random_source(0))
+        near = estimate("tight", time, event, 0.1)
         assert near.shape == pytest.approx(wrong * shape, rel=1e-4)
 
 
@@ -141,13 +136,12 @@ class TestSampleAggregate:
     def test_blocks(self, groups):
         for n, blocks in [(1, 1), (999, 1), (1000, 2), (1499, 2), (10_000, 20)]:
             time, event = simulate(n)
+            estimate("blocks", time, event)
             fit = make_fit("blocks", n, 1.0)
-            estimate(fit, time, event, random_source(0))
             x, events, starts = groups[-1]
             assert fit.way.plan(fit).tree.n_blocks == starts.size == blocks
             sizes = np.diff([*starts, n])
-            assert sizes.sum() == n
-            assert sizes.max() - sizes.min() <= 1
+            assert np.ptp(sizes) <= 1
             assert n < published_plans.BLOCK_RECORDS or sizes.min() >= published_plans.BLOCK_RECORDS
             # Every record is in it once, with its own event.
             expected = np.sort(np.clip(np.log(time / MAX_TIME), -OMEGA, 0.0))
@@ -157,23 +151,20 @@ class TestSampleAggregate:
     def test_blocks_do_not_depend_on_values(self, groups):
         """A record that changes is the same place's record, and one block's estimate changes."""
         time, event = simulate(2500)
-        fit = make_fit("blocks", 2500, 1.0)
-        estimate(fit, time, event, random_source(0))
+        estimate("blocks", time, event)
         time[77], event[77] = 0.0, True
-        estimate(fit, time, event, random_source(0))
+        estimate("blocks", time, event)
         (x, events, starts), (other_x, other_events, _) = groups
         assert np.count_nonzero(x != other_x) == 1
-        fits = [
-            maximum_likelihood(a, b, MAX_SHAPE, starts)[0]
-            for a, b in ((x, events), (other_x, other_events))
-        ]
-        assert np.count_nonzero(fits[0] != fits[1]) == 1
+        fit, _ = maximum_likelihood(x, events, MAX_SHAPE, starts)
+        other, _ = maximum_likelihood(other_x, other_events, MAX_SHAPE, starts)
+        assert np.count_nonzero(fit != other) == 1
 
     def test_release_is_the_mean_of_the_blocks(self, groups, no_noise):
         """Whose order is random."""
         time, event = simulate(5000)
         for seed in (0, 1):
-            found = estimate(make_fit("blocks", 5000, 1.0), time, event, random_source(seed))
+            found = estimate("blocks", time, event, seed=seed)
             shape, log_scale = maximum_likelihood(*groups[-1][:2], MAX_SHAPE, groups[-1][2])
             assert found.shape == pytest.approx(shape.mean(), rel=1e-8)
             assert found.log_scale == pytest.approx(math.log(np.exp(log_scale).mean()), rel=1e-8)

@@ -1,7 +1,5 @@
 """One record moves the levels of each Weibull ladder by one: exactly."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -12,16 +10,8 @@ from skdpsurv.likelihoods.weibull import SHAPE_RANGE
 from skdpsurv.mechanisms.ladder import UNIT
 from skdpsurv.published import weibull as published_plans
 from skdpsurv.published.weibull import PublishedLevels
-from skdpsurv.survival.weibull.counts import (
-    BEFORE_BINS,
-    N_BINS,
-    N_CELLS,
-    CountTable,
-    ExactLevels,
-    ReleasedMeanLevels,
-    before_offset,
-    shape_at,
-)
+from skdpsurv.survival.weibull import counts as weibull_counts
+from skdpsurv.survival.weibull.counts import N_BINS, N_CELLS, ExactLevels, ReleasedMeanLevels
 from tests.support.combinations import thinned
 from tests.support.weibull_tables import DOMAINS, distances, levels_at, make_table, random_records
 
@@ -41,21 +31,15 @@ def grid_nodes(rng):
     return [0, 1, N_CELLS - 1, N_CELLS, *rng.integers(0, N_CELLS + 1, 4).tolist()]
 
 
-def largest_move(data_sets, make, nodes):
-    found = np.array([levels_at(make(records), nodes) for records in data_sets])
-    assert found.min() >= 0
-    assert found.max() <= len(data_sets[0]) * UNIT
-    return int(np.max(found.max(axis=0) - found.min(axis=0)))
-
-
 def check_moves(sizes, levels_of, nodes, rng, closest=UNIT):
     """66 pairs in each star of 12 data sets, at all nodes, on both sides."""
     largest = 0
     for size in sizes:
-        make, data_sets = levels_of(rng), star(size, rng)
-        move = largest_move(data_sets, make, nodes or grid_nodes(rng))
-        assert move <= UNIT
-        largest = max(largest, move)
+        make, data_sets, at = levels_of(rng), star(size, rng), nodes or grid_nodes(rng)
+        found = np.array([levels_at(make(records), at) for records in data_sets])
+        assert 0 <= found.min() <= found.max() <= size * UNIT
+        assert np.ptp(found, axis=0).max() <= UNIT
+        largest = max(largest, np.ptp(found, axis=0).max())
     assert largest >= closest
 
 
@@ -65,7 +49,7 @@ class TestOneRecordMovesOneLevel:
         omega, max_shape = domain
 
         def levels_of(rng):
-            least = -omega - before_offset(omega) * left_censored
+            least = -omega - weibull_counts.before_offset(omega) * left_censored
             means = [least, -1e-9, -1.0 / (0.9 * max_shape), -omega * rng.random()]
             mean = float(rng.choice(means))
             return lambda d: ReleasedMeanLevels(
@@ -141,8 +125,8 @@ def test_top_cuts_levels_off(monkeypatch, make):
 
 
 def test_ends_of_the_grid_are_free():
-    assert shape_at(0, 10.0) == 10.0 * SHAPE_RANGE
-    assert shape_at(N_CELLS, 10.0) == 10.0
+    shapes = [weibull_counts.shape_at(node, 10.0) for node in (0, N_CELLS)]
+    assert shapes == [10.0 * SHAPE_RANGE, 10.0]
     for records in ([(0, True)], [(N_BINS, True)] * 3, [(5, False)]):
         table = make_table(records, 6.0)
         for one in (ReleasedMeanLevels(table, -1.0, 10.0), ExactLevels(table, 10.0, 100)):
@@ -159,7 +143,8 @@ class TestExtremesOfTheMean:
         distance = distances(data_sets, kinds)
         means = []
         for records in data_sets:
-            bins = [place - (place == 0) * left_censored * BEFORE_BINS for place, e in records if e]
+            raised = weibull_counts.BEFORE_BINS * left_censored
+            bins = [place - (place == 0) * raised for place, event in records if event]
             x = [omega * (place / N_BINS - 1.0) for place in bins]
             means.append(math.fsum(x) / len(x) if x else 0.0)
         means = np.array(means)
@@ -177,15 +162,11 @@ class TestExtremesOfTheMean:
             each = [
                 ExactLevels(make_table(d, 6.0), 10.0, 100, left_censored) for d in star(size, rng)
             ]
-            ks = sorted({*range(min(size, 12) + 1), size - 1, size})
-            largest, least = (
-                np.array([[getattr(one, f"{end}_mean")(k) for k in ks] for one in each])
-                for end in ("largest", "least")
-            )
-            further = [[one.largest_mean(k + 1) for k in ks] for one in each]
-            assert np.all(np.min(further, axis=0) >= largest.max(axis=0))
-            further = [[one.least_mean(k + 1) for k in ks] for one in each]
-            assert np.all(np.max(further, axis=0) <= least.min(axis=0))
+            for k in {*range(min(size, 12) + 1), size - 1, size}:
+                largest = [[one.largest_mean(at) for one in each] for at in (k, k + 1)]
+                assert min(largest[1]) >= max(largest[0])
+                least = [[one.least_mean(at) for one in each] for at in (k, k + 1)]
+                assert max(least[1]) <= min(least[0])
 
 
 def test_published_bounds_are_ordered_where_all_powers_round_to_zero(monkeypatch):
@@ -198,7 +179,7 @@ def test_published_bounds_are_ordered_where_all_powers_round_to_zero(monkeypatch
     other[-1] += 1
     events = records // 2
     one, two = (
-        published_plans.PublishedLevels(CountTable(100.0, counts, events), 400.0, 2)
+        PublishedLevels(weibull_counts.CountTable(100.0, counts, events), 400.0, 2)
         for counts in (records, other)
     )
     for cell in range(6):

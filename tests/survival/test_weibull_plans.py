@@ -1,7 +1,5 @@
 """What the plans of a Weibull fit spend."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import replace
@@ -16,31 +14,26 @@ from skdpsurv.dp import random_source
 from skdpsurv.published import weibull as published_plans
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import BEFORE_BINS, N_BINS, CountTable, ExactLevels
-from skdpsurv.survival.weibull.plan import (
-    CENTER,
-    CORRECTION_EVENTS,
-    EVENTS_SHARE,
-    FOLLOW_UP_SHARE,
-    LARGEST_LOG_SCALE,
-    Ladder,
-)
+from tests.support import weibull_plans
 from tests.support.combinations import thinned
-from tests.support.weibull_plans import (
-    MAX_SHAPE,
-    MAX_TIME,
-    OMEGA,
-    Ledger,
-    estimate,
-    estimate_of,
-    make_fit,
-    simulate,
-    table_of,
-)
+from tests.support.weibull_plans import MAX_SHAPE, MAX_TIME, OMEGA, Ledger, make_fit, simulate
 
 LADDERS = ["tight", "exact", "published"]
 PRIVATE = [*LADDERS, "Laplace", "blocks"]
 #: Shares of epsilon for the shape.
 FRACTIONS = [None, 0.001, 0.3, 0.5, 0.9, 0.999]
+
+
+def estimate(fit, time, event, seed=0):
+    return weibull_plans.estimate(fit, time, event, random_source(seed))
+
+
+def estimate_of(fit, table):
+    return weibull_plans.estimate_of(fit, table, random_source(0))
+
+
+def table_of(time, event):
+    return weibull_plans.table_of(time, event, MAX_TIME, OMEGA)
 
 
 @pytest.fixture
@@ -74,36 +67,32 @@ class TestWhatIsSpent:
     )
     def test_tight_ladder(self, monkeypatch, n_events, epsilon, shape_fraction):
         answers = (n_events, 2**35, -3000, 2**34, 2**33, 2**34)
-        spent = self.spent(monkeypatch, "tight", answers, epsilon, shape_fraction)
-        assert 0.98 * epsilon < spent <= Fraction(epsilon)
+        self.check_spent(monkeypatch, "tight", answers, epsilon, shape_fraction)
 
     @pytest.mark.parametrize(
         ("kind", "epsilon", "shape_fraction"),
         thinned(["exact", "published"], [0.01, 50.0], FRACTIONS),
     )
     def test_ladders_of_the_paper(self, monkeypatch, kind, epsilon, shape_fraction):
-        spent = self.spent(monkeypatch, kind, (50, 2**34), epsilon, shape_fraction)
-        assert 0.98 * epsilon < spent <= Fraction(epsilon)
+        self.check_spent(monkeypatch, kind, (50, 2**34), epsilon, shape_fraction)
 
     @staticmethod
-    def spent(monkeypatch, kind, answers, epsilon, shape_fraction):
+    def check_spent(monkeypatch, kind, answers, epsilon, shape_fraction):
         n = 100
         ledger = Ledger(monkeypatch, answers)
         fit = make_fit(kind, n, epsilon, shape_fraction)
         values, public = [], set()
         for table in neighbours(n, np.random.default_rng(0)):
-            estimate_of(fit, table, random_source(0))
+            estimate_of(fit, table)
             values.append(ledger.values)
-            drawn = tuple((epsilon, n_levels) for _, epsilon, n_levels in ledger.ladders)
-            public.add((*ledger.scales, drawn))
+            ((_, drawn, n_levels),) = ledger.ladders
+            public.add((*ledger.scales, n_levels, drawn))
             ledger.forget()
         # Given the answers, scales and the ladder's epsilon are the same whatever the records are.
-        (*scales, drawn) = public.pop()
-        assert not public
-        assert len(drawn) == 1
+        ((*scales, _, drawn),) = public
         moves = [max(column) - min(column) for column in zip(*values, strict=True)]
         losses = [Fraction(m) / Fraction(s) for m, s in zip(moves, scales, strict=True)]
-        return sum(losses) + Fraction(drawn[0][0])
+        assert 0.98 * epsilon < sum(losses) + Fraction(drawn) <= Fraction(epsilon)
 
     @staticmethod
     def nominal(monkeypatch, kind, rng):
@@ -111,16 +100,16 @@ class TestWhatIsSpent:
         ledger = Ledger(monkeypatch, (8, 2**33, -3000, 2**34) if kind == "tight" else ())
         epsilon, fraction_ = 10.0 ** rng.uniform(-6, 2), rng.uniform(0.001, 0.999)
         fit = make_fit(kind, 9, epsilon, rng.choice([None, fraction_]))
-        estimate(fit, *simulate(9), random_source(0))
+        estimate(fit, *simulate(9))
         sensitivities = {
             "tight": (1, 2**30, N_BINS + BEFORE_BINS, 2**30),
             "exact": (1, 2**30),
             "Laplace": (MAX_SHAPE * 2**30, MAX_SHAPE * 2**30),
         }[kind]
-        spent = sum(Fraction(epsilon) for _, epsilon, _ in ledger.ladders)
+        parts = [Fraction(epsilon) for _, epsilon, _ in ledger.ladders]
         for sensitivity, scale in zip(sensitivities, ledger.scales, strict=True):
-            spent += Fraction(sensitivity) / Fraction(scale)
-        return spent - Fraction(epsilon)
+            parts.append(Fraction(sensitivity) / Fraction(scale))
+        return sum(parts) - Fraction(epsilon)
 
     @pytest.mark.parametrize("kind", ["tight", "exact", "Laplace"])
     def test_splitting_epsilon_in_floats_does_not_overspend(self, monkeypatch, kind):
@@ -140,11 +129,10 @@ class TestWhatIsSpent:
         fit = make_fit("tight", n, epsilon, shape_fraction)
         first = sum(fit.first_shares)
         if shape_fraction is None:
-            assert first == EVENTS_SHARE + FOLLOW_UP_SHARE
+            assert first == weibull_plan.EVENTS_SHARE + weibull_plan.FOLLOW_UP_SHARE
         for n_events, rate in itertools.product((1, 30, n), np.geomspace(1e-3, 1e3, 40)):
             shares = fit.later_shares(n_events, rate)
-            assert min(shares) > 0.0
-            assert first + sum(shares) < 1.0
+            assert min(*shares, 1.0 - first - sum(shares)) > 0.0
             if shape_fraction is not None:
                 assert sum(shares) == pytest.approx(shape_fraction, rel=1e-12)
 
@@ -160,26 +148,25 @@ class TestWhatIsSpent:
                 total = plan.tree.nodes[-1]
                 for choice in total.possible:
                     assert 1 - 2.0**-36 < choice.cost.epsilon / total.cost.epsilon <= 1
+                corrected = 500 * epsilon >= weibull_plan.CORRECTION_EVENTS
                 numbers = [len(choice.nodes) for choice in total.possible]
-                assert numbers == [5 if 500 * epsilon >= CORRECTION_EVENTS else 3, 3, 3]
+                assert numbers == [5 if corrected else 3, 3, 3]
 
     @pytest.mark.parametrize(
         ("sample", "shape_fraction"), thinned([("Laplace", 3), ("blocks", 1001)], FRACTIONS)
     )
     def test_noisy_estimates(self, monkeypatch, sample, shape_fraction):
         kind, n = sample
-        ledger = Ledger(monkeypatch)
-        epsilon = 0.7
+        ledger, epsilon = Ledger(monkeypatch), 0.7
         fit = make_fit(kind, n, epsilon, shape_fraction)
         time, event = simulate(n)
         values = []
-        for last in (0.0, 0.1, 3.0, 5.0):
-            for seen in (False, True):
-                time[-1], event[-1] = last, seen
-                estimate(fit, time, event, random_source(0))
-                values.append(ledger.values)
-                scales = ledger.scales
-                ledger.forget()
+        for last, seen in itertools.product((0.0, 0.1, 3.0, 5.0), (False, True)):
+            time[-1], event[-1] = last, seen
+            estimate(fit, time, event)
+            values.append(ledger.values)
+            scales = ledger.scales
+            ledger.forget()
         # Each estimate is clamped to [0, max_shape], so a sum over blocks moves by that at most.
         sensitivity = MAX_SHAPE * 2**30
         share = 0.5 if shape_fraction is None else shape_fraction
@@ -187,8 +174,7 @@ class TestWhatIsSpent:
             [share * epsilon, (1 - share) * epsilon], rel=1e-12
         )
         moves = np.ptp(values, axis=0)
-        assert np.all(moves > 0)
-        assert np.all(moves <= sensitivity)
+        assert np.all((moves > 0) & (moves <= sensitivity))
 
     def test_estimates_are_in_the_range_that_the_noise_is_for(self, monkeypatch):
         """Sums of rounded estimates from 0 to their largest, whose scale is public."""
@@ -197,21 +183,18 @@ class TestWhatIsSpent:
             fit = make_fit("Laplace", 5, 1.0, max_shape=max_shape)
             for event in (np.zeros(5, dtype=bool), np.ones(5, dtype=bool), np.arange(5) == 0):
                 for time in (np.full(5, MAX_TIME), np.zeros(5), MAX_TIME * np.arange(5) / 4):
-                    estimate(fit, time, event, random_source(0))
+                    estimate(fit, time, event)
             assert min(ledger.values) >= 0
             assert np.all(np.array(ledger.values) <= 0.5 * np.array(ledger.scales))
             assert max(ledger.values) == pytest.approx(max_shape * 2**30, rel=1e-6)
 
     def test_ladders_get_what_they_need(self, monkeypatch):
         ledger = Ledger(monkeypatch)
-        time, event = simulate(200)
-        table = table_of(time, event, MAX_TIME, OMEGA)
+        table = table_of(*simulate(200))
         for kind in LADDERS:
-            estimate_of(make_fit(kind, 200, 1.0, n_levels=7), table, random_source(0))
+            estimate_of(make_fit(kind, 200, 1.0, n_levels=7), table)
             levels, epsilon, n_levels = ledger.ladders[-1]
-            assert levels.table is table
-            assert levels.max_shape == MAX_SHAPE
-            assert n_levels == 7
+            assert (levels.table, levels.max_shape, n_levels) == (table, MAX_SHAPE, 7)
             if kind != "tight":
                 # Not below the end of the ladder, or levels would be left out.
                 assert levels.top * 2**20 >= weibull_plan.highest_level(epsilon, n_levels)
@@ -220,11 +203,14 @@ class TestWhatIsSpent:
         ledger = Ledger(monkeypatch, (100, 2**36, -3000, 2**34))
         means = set()
         for seed in range(5):
-            table = table_of(*simulate(200, seed=seed), MAX_TIME, OMEGA)
-            estimate_of(make_fit("tight", 200, 1.0), table, random_source(0))
+            estimate_of(make_fit("tight", 200, 1.0), table_of(*simulate(200, seed=seed)))
             means.add(ledger.ladders[-1][0].mean_log_event)
             ledger.forget()
-        assert means == {((CENTER - 30) / N_BINS - 1.0) * OMEGA}
+        assert means == {((weibull_plan.CENTER - 30) / N_BINS - 1.0) * OMEGA}
+
+
+def is_ladder(leaf):
+    return isinstance(leaf, weibull_plan.Ladder)
 
 
 class TestNeighbours:
@@ -240,14 +226,14 @@ class TestNeighbours:
         setting = make_fit(kind, n, 1e3)
         leaves = setting.way.plan(setting).leaves
         # Else ladders end at their first rung.
-        return [replace(leaf, price=1.0) if isinstance(leaf, Ladder) else leaf for leaf in leaves]
+        return [replace(leaf, price=1.0) if is_ladder(leaf) else leaf for leaf in leaves]
 
     @pytest.mark.parametrize("kind", LADDERS)
     def test_answers_are_within_what_queries_allow(self, few_cells, kind):
         n = 40
         tables = list(neighbours(n, np.random.default_rng(0)))
         for leaf in self.measurements(kind, n):
-            if isinstance(leaf, Ladder):
+            if is_ladder(leaf):
                 for one, other in itertools.pairwise(tables[::60]):
                     for what, found, bound in leaf.distances(self.KNOWN, one, other):
                         assert found <= bound == 1.0, what
@@ -289,7 +275,7 @@ class TestNeighbours:
             def down_to(self, node):
                 return 2 * super().down_to(node)
 
-        ends = [table_of(np.append(t, np.ones(9)), np.ones(10) > 0, 1.0, OMEGA) for t in (0.0, 1.0)]
+        ends = [table_of(np.append(t, np.full(9, 5.0)), np.ones(10) > 0) for t in (0.0, 5.0)]
         (ladder, *_) = self.measurements("exact", 10)
         assert max(found for _, found, _ in ladder.distances({}, *ends)) == 1.0
         monkeypatch.setattr(published_plans, "ExactLevels", Doubled)
@@ -299,9 +285,9 @@ class TestNeighbours:
 def test_scales_are_bounded(monkeypatch):
     """One noisy event, all powers: a tiny shape would have a scale beyond the floats."""
     Ledger(monkeypatch, (1, 2**62, -3000, 2**62), shape=0.01)
-    table = table_of(np.full(900, 5.0), np.zeros(900, dtype=bool), MAX_TIME, OMEGA)
-    found = estimate_of(make_fit("tight", 900, 1.0), table, random_source(0))
-    assert found.log_scale == LARGEST_LOG_SCALE
+    table = table_of(np.full(900, 5.0), np.zeros(900, dtype=bool))
+    found = estimate_of(make_fit("tight", 900, 1.0), table)
+    assert found.log_scale == weibull_plan.LARGEST_LOG_SCALE
 
 
 @pytest.mark.parametrize(
@@ -326,7 +312,7 @@ def test_estimates_are_within_public_bounds(few_cells, kind, domain):
         for epsilon, seed, share in ((1e-6, 0, None), (0.1, None, 0.999), (50.0, 1, 0.001)):
             fit = make_fit(kind, time.size, epsilon, share, omega=omega, max_shape=max_shape)
             (low_shape, high_shape), (low_scale, high_scale) = fit.bounds
-            found = estimate(fit, time, event, random_source(seed))
+            found = estimate(fit, time, event, seed)
             assert low_shape - 1e-9 <= math.log(found.shape) <= high_shape + 1e-9
             assert low_scale - 1e-9 <= found.log_scale <= high_scale + 1e-9
             assert found.n_events is None or 1 <= found.n_events <= time.size
