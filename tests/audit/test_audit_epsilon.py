@@ -4,8 +4,6 @@ Audits of private mechanisms are at confidence 1 - 1e-8 each, so that all of thi
 chance with probability below 1e-6; seeds are fixed anyway.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

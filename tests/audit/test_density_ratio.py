@@ -1,7 +1,5 @@
 """Exact ratios: below the claim for what is shipped, near it somewhere, above it with a defect."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The walk over the tree: what is shipped is within its bounds, and what is wrong is not."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from dataclasses import replace

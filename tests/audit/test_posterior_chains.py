@@ -1,7 +1,5 @@
 """Chains that are kept, for whoever may see the data."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Deltas of pairs: below the claim for what is shipped, far above it with half of the noise."""
 
-from __future__ import annotations
-
 import math
 from unittest import mock
 

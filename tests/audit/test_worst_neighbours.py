@@ -1,7 +1,5 @@
 """Worst pairs are neighbours, always the same, and are accepted by their estimators."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression

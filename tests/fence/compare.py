@@ -1,7 +1,5 @@
 """Run the fence's settings in an old package and in this one, and say where they differ."""
 
-from __future__ import annotations
-
 import io
 import json
 import os

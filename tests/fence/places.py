@@ -1,7 +1,5 @@
 """Where old and new checkouts keep what the fence needs: the one place to mend after a renaming."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 from collections.abc import Callable, Mapping

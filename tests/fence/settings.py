@@ -1,7 +1,5 @@
 """What the fence compares: fits of 2,000 records, at which a fit takes all of its steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from typing import Any

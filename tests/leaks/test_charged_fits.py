@@ -1,7 +1,5 @@
 """Past the charge nothing fails by the records, whatever NumPy and SciPy were told to raise."""
 
-from __future__ import annotations
-
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator

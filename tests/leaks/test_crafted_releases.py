@@ -1,7 +1,5 @@
 """A release comes from elsewhere: whatever is in it, it is refused in our words, or can be used."""
 
-from __future__ import annotations
-
 import copy
 import json
 import warnings

@@ -1,7 +1,5 @@
 """Whatever is passed to a fit, it fits and is charged once, or refuses in our words for nothing."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

@@ -7,8 +7,6 @@ Where a release changes for a reason, write it anew and say why in the commit: `
 tests.leaks.test_golden_releases WORD`` writes those whose setting's name has the word.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform

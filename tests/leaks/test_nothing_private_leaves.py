@@ -1,7 +1,5 @@
 """Whatever leaves a fit, by whatever door, is its release."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pickle

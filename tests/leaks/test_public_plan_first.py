@@ -1,7 +1,5 @@
 """What is public is looked at first, so that no fit can ask about records without being charged."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """What is wrong with records is said without saying anything of them, and costs nothing."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Inputs that once got past the refusals, or failed after the charge."""
 
-from __future__ import annotations
-
 from decimal import Decimal
 
 import numpy as np

@@ -5,8 +5,6 @@ this file (seeds are fixed anyway). A mechanism with a quarter of the noise must
 same audit.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from skdpsurv.audit import audit_epsilon

@@ -6,8 +6,6 @@ e^(epsilon_b + J). Several models of one record release a product of densities; 
 records are chosen apart for each, which can only raise the ratio. What solvers add is not in it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Exact check of objective perturbation in two dimensions: the density ratio of its output."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -6,8 +6,6 @@ other runs than those that count. All is seeded; each bound is wrong with probab
 Planted defects show that the attacks would find something.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import special, stats

@@ -5,8 +5,6 @@ this file (seeds are fixed anyway). The same attacks must find what is wrong wit
 have such a fault.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

@@ -1,7 +1,5 @@
 """The slope of log odds by experiment: neighbours whose table of margins differs in one record."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

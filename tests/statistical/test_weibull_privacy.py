@@ -8,8 +8,6 @@ mechanism passes with probability at most 1e-8 per audit (below 1e-6 for all of 
 fixed anyway). The same audits must catch mechanisms that are not private enough.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

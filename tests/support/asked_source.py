@@ -3,6 +3,9 @@
 For replays of fits, which look at what each sampler is given. The package knows nothing of it: as
 long as fits are replayed, the code of samplers, and of what begins a part of a fit, is another,
 whoever holds the functions. Sources of random numbers are drawn from as ever.
+
+Who answers for a part of a release has three methods: ``part(what, price)`` begins another part,
+``ask(draw)`` returns what is drawn, ``refuse()`` takes note of a draw whose law nobody knows.
 """
 
 from __future__ import annotations
@@ -11,12 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from types import FunctionType
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from skdpsurv.dp import RandomSource, noise, random_source, selection
-from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
 from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
@@ -36,25 +38,12 @@ class Draw(NamedTuple):
     again: Callable[[RandomSource], Any]
 
 
-class AskedPart(Protocol):
-    """Who answers for one part of a release."""
-
-    def part(self, what: object, price: object) -> AskedPart:
-        """Begin another part."""
-
-    def ask(self, draw: Draw) -> Any:
-        """Return what is drawn."""
-
-    def refuse(self) -> None:
-        """Take note of a draw whose law nobody knows."""
-
-
 class AskedSource(RandomSource):
     """A source that is asked. Nothing that comes of it is private."""
 
     __slots__ = ("_answers", "_independent")
 
-    def __init__(self, answers: AskedPart, independent: RandomSource | None = None) -> None:
+    def __init__(self, answers: Any, independent: RandomSource | None = None) -> None:
         super().__init__(0, seeded=True)
         self._answers = answers
         self._independent = RandomSource(0, seeded=True) if independent is None else independent
@@ -89,7 +78,6 @@ class AskedSource(RandomSource):
         return [AskedSource(self._answers, self._independent) for _ in range(n)]
 
     def ask(self, draw: Draw) -> Any:
-        """Return what a sampler is to draw."""
         return self._answers.ask(draw)
 
 
@@ -188,14 +176,14 @@ INSTEAD = {
     find("SecondMoments").release: _query("second moments of rows"),
     Problem.task: _problem,
     find("HazardChain").states: _chain,
-    run_count.RunCount.draw: _independent,
+    selection.RunCount.draw: _independent,
     find("uniform_below"): _independent,
     weibull.PublishedLadder.place: _independent,
     weibull.NoisyEstimates._estimates: _independent,
 }
 
 #: Who answers in place of the seeded sources of a fit that is replayed.
-_ANSWERS: ContextVar[AskedPart | None] = ContextVar("_ANSWERS", default=None)
+_ANSWERS: ContextVar[Any] = ContextVar("_ANSWERS", default=None)
 
 
 def _source(honest: Any, random_state: int | None, *, purpose: str = NOISE) -> RandomSource:
@@ -225,18 +213,15 @@ def otherwise(function: Any, instead: Callable[..., Any]) -> Iterator[None]:
 
 def _if_asked(instead: Callable[..., Any]) -> Callable[..., Any]:
     def chosen(honest: Any, *args: Any, **kwargs: Any) -> Any:
-        asked = any(isinstance(each, AskedSource) for each in (*args, *kwargs.values()))
-        return (instead if asked else _as_ever)(honest, *args, **kwargs)
+        if any(isinstance(each, AskedSource) for each in (*args, *kwargs.values())):
+            return instead(honest, *args, **kwargs)
+        return honest(*args, **kwargs)
 
     return chosen
 
 
-def _as_ever(honest: Any, *args: Any, **kwargs: Any) -> Any:
-    return honest(*args, **kwargs)
-
-
 @contextmanager
-def asked_instead(answers: AskedPart) -> Iterator[None]:
+def asked_instead(answers: Any) -> Iterator[None]:
     """Have fits with an integer ``random_state``, which are not private anyway, ask for noise."""
     token = _ANSWERS.set(answers)
     try:

@@ -1,7 +1,5 @@
 """What may not leave a fit, as checks of any estimator: each is tried on one that leaks."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import logging

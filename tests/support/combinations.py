@@ -1,7 +1,5 @@
 """Products of parameters of which the quick suite takes a few and the slow suite the rest."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable
 from typing import Any

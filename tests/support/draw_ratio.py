@@ -1,30 +1,45 @@
 """How far two replays are apart: the log ratio of the laws of one draw, and where it is largest."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.polynomial import legendre
+from scipy import special
 
 from skdpsurv.audit.density_ratio import DISTANCES, NEAR, Density, grid_step, ladder_logs
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussian, SphericalLaplace
-from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
 from tests.support.replay import DrawnOnce
 
-__all__ = ["best_answer", "comparable", "is_gaussian", "ratio"]
+# ---- Log probabilities of choices, without sampling.
+
+
+def log_permute_and_flip(exponents: Sequence[Fraction]) -> FloatArray:
+    """Each candidate has a time in [0, 1] at which it is looked at; the first that is kept wins.
+
+    The probability is an integral over that time of a polynomial, which a Gauss rule has exactly.
+    """
+    x = np.array([float(each) for each in exponents])
+    points, weights = legendre.leggauss(x.size // 2 + 1)
+    # Of each candidate, in a row, whether it was not kept before each time.
+    missed = np.log1p(-np.exp(-x)[:, None] * (points + 1.0) / 2.0)
+    others = missed.sum(axis=0) - missed
+    return np.asarray(-x + special.logsumexp(others + np.log(weights / 2.0), axis=1))
+
+
+def log_exponential_mechanism(exponents: Sequence[Fraction]) -> FloatArray:
+    x = np.array([float(each) for each in exponents])
+    return np.asarray(-x - special.logsumexp(-x))
+
 
 CHOICES = {
     "permute-and-flip": log_permute_and_flip,
     "exponential mechanism": log_exponential_mechanism,
 }
-
-
-def is_gaussian(one: DrawnOnce) -> bool:
-    """Say whether the noise is Gaussian, so that its price is a mu."""
-    return "Gaussian" in one.draw.law
 
 
 def comparable(one: DrawnOnce, other: DrawnOnce) -> bool:
@@ -49,12 +64,12 @@ def ratio(one: DrawnOnce, other: DrawnOnce, n_cells: int, *, each: bool = False)
         if not one.used:
             return math.inf  # drawn, and added to nothing
         law, gap = _noise_of(one), _gap(one.exact, other.exact)
-        if is_gaussian(one):
+        if one.is_gaussian:
             return law.cost(float(np.linalg.norm(gap))) ** 2
         return law.log_density(np.zeros_like(gap)) - law.log_density(gap)
     if one.draw.law.startswith("discrete"):
         moved = [abs(a - b) / one.draw.scale for a, b in zip(one.exact, other.exact, strict=True)]
-        if is_gaussian(one):
+        if one.is_gaussian:
             moved = [gap**2 for gap in moved]
         return max(moved) if each else math.fsum(moved)
     gaps = _gaps(one, other, n_cells)
@@ -91,7 +106,6 @@ def near_points(one: Density, other: Density) -> FloatArray:
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
     ways = np.vstack([ways, -ways])
     constants, kappa = one.objective.likelihood.constants, one.objective.kappa
-    assert one.linear is not None
     reach = max(one.linear.scale, constants.gradient_sensitivity) / kappa
     steps = [distance * reach * ways for distance in DISTANCES]
     steps += [distance * ways for distance in NEAR]
@@ -100,17 +114,14 @@ def near_points(one: Density, other: Density) -> FloatArray:
 
 def _with_scale(one: DrawnOnce) -> Density:
     """Return the law of a minimum for the noise that was drawn, whatever was planned."""
-    assert one.law is not None
     return replace(one.law, linear=_noise_of(one))
 
 
 def _noise_of(one: DrawnOnce) -> NoiseDistribution:
-    given = one.draw.given
-    if not isinstance(given, int):
-        law: NoiseDistribution = given
-        return law
-    kind = SphericalGaussian if is_gaussian(one) else SphericalLaplace
-    return kind(given, one.draw.scale)
+    if not isinstance(one.draw.given, int):
+        return one.draw.given
+    kind = SphericalGaussian if one.is_gaussian else SphericalLaplace
+    return kind(one.draw.given, one.draw.scale)
 
 
 def _gap(one: FloatArray, other: FloatArray) -> FloatArray:

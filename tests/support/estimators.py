@@ -1,7 +1,5 @@
 """Estimators, not fitted, with the parameters of their methods and parts beside their own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from skdpsurv import (

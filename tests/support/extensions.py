@@ -1,7 +1,5 @@
 """The examples of docs/extending, as modules."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Inputs with a fault, that hold a private number, name or place: nothing of it may be told."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any

@@ -6,8 +6,6 @@ bounds on the two probabilities, and so a lower bound on epsilon that a correct 
 with probability at most ``CONFIDENCE`` per audit.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import stats
 

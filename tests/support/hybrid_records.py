@@ -1,7 +1,5 @@
 """Records of a hybrid fit, without one."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

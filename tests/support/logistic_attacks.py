@@ -7,8 +7,6 @@ probabilities, and so a lower bound on epsilon that a correct mechanism passes w
 most ``CONFIDENCE`` per audit.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -1,21 +1,19 @@
-"""What was found of each part of a fit, and what it may cost."""
-
-from __future__ import annotations
+"""What was found of each part of a fit, what it may cost, and what all parts cost together."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from skdpsurv.audit.subject import at_most
-from skdpsurv.dp.privacy_cost import epsilon_or_mu
+from skdpsurv.audit.subject import at_most, private_step
+from skdpsurv.dp.privacy_cost import epsilon_or_mu, rho_for, search_epsilon
+from skdpsurv.dp.selection import RunCount
 from skdpsurv.mechanisms.descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.sums import Sum
-from tests.support.draw_ratio import is_gaussian, ratio
+from skdpsurv.model_selection import PrivateSearchCV
+from tests.support.draw_ratio import ratio
 from tests.support.replay import DrawnOnce, Replay, ReplayedPart
-
-__all__ = ["AuditedPart", "audited_parts"]
 
 
 @dataclass(frozen=True)
@@ -36,13 +34,7 @@ class AuditedPart:
 
     @property
     def passed(self) -> bool:
-        """Whether it does not cost more than it may."""
         return at_most(self.found, self.allowed)
-
-    @property
-    def rho(self) -> float:
-        """What was found, in zCDP."""
-        return 0.5 * self.found**2
 
 
 def audited_parts(one: Replay, other: Replay, n_cells: int) -> list[AuditedPart]:
@@ -67,28 +59,20 @@ def _grouped(parts: Sequence[ReplayedPart]) -> list[list[ReplayedPart]]:
 
 
 def _of_query(one: ReplayedPart, other: ReplayedPart, n_cells: int) -> AuditedPart:
-    # Of several sums that are released at once each has the price for itself.
-    each = isinstance(one.what, Sum)
+    name = one.what if isinstance(one.what, str) else type(one.what).__name__
     law = one.drawn[0].draw.law if one.drawn else "nothing drawn"
-    return _priced(
-        one.what if isinstance(one.what, str) else type(one.what).__name__,
-        law,
-        _ratio_of(one.drawn, other.drawn, n_cells, each=each),
-        one,
-        other,
-    )
+    # Of several sums that are released at once each has the price for itself.
+    found = _ratio_of(one.drawn, other.drawn, n_cells, each=isinstance(one.what, Sum))
+    return _priced(name, law, found, one, other)
 
 
 def _ratio_of(
     one: Sequence[DrawnOnce], other: Sequence[DrawnOnce], n_cells: int, *, each: bool = False
 ) -> float:
-    if not one or len(one) != len(other):
+    if not one or len(one) != len(other) or len({draw.is_gaussian for draw in one}) > 1:
         return math.inf
-    if len({is_gaussian(draw) for draw in one}) > 1:
-        return math.inf
-    ratios = [ratio(a, b, n_cells, each=each) for a, b in zip(one, other, strict=True)]
-    total = math.fsum(ratios)
-    return math.sqrt(total) if is_gaussian(one[0]) else total
+    total = math.fsum(ratio(a, b, n_cells, each=each) for a, b in zip(one, other, strict=True))
+    return math.sqrt(total) if one[0].is_gaussian else total
 
 
 def _priced(
@@ -108,9 +92,9 @@ def _of_problems(
     if len(one) != len(other):
         return [_priced("minimisers", "other in number", math.inf, one[0], other[0])]
     mine, theirs, solvers, spent = [], [], [], 0.0
+    descends = isinstance(one[0].what.calibration, DescentCalibration)
     for a, b in zip(one, other, strict=True):
         how = a.what.calibration
-        descends = isinstance(how, DescentCalibration)
         hides_solver = how.output is not None and how.linear is not None
         wanted = how.n_steps if descends else (how.linear is not None) + (how.output is not None)
         if len(a.drawn) != wanted or len(b.drawn) != wanted:
@@ -121,16 +105,12 @@ def _of_problems(
         if hides_solver:
             solvers.append(_solver(a, a.drawn[-1], b.drawn[-1]))
             spent += how.epsilon_solver
-    name = (
-        "noisy gradients"
-        if isinstance(one[0].what.calibration, DescentCalibration)
-        else ("minimiser" if len(one) == 1 else f"{len(one)} minimisers")
-    )
+    several = "minimiser" if len(one) == 1 else f"{len(one)} minimisers"
+    name = "noisy gradients" if descends else several
     whole = _priced(name, mine[0].draw.law, _ratio_of(mine, theirs, n_cells), one[0], other[0])
-    rest = whole.allowed - spent
-    whole = AuditedPart(name, whole.law, whole.found, rest, whole.unit, whole.source)
+    whole = replace(whole, allowed=whole.allowed - spent)
     if not whole.found:  # the records are other people's, and so were the solvers'
-        solvers = [AuditedPart(s.name, s.law, 0.0, s.allowed, s.unit, s.source) for s in solvers]
+        solvers = [replace(each, found=0.0) for each in solvers]
     return [whole, *solvers]
 
 
@@ -142,3 +122,70 @@ def _solver(part: ReplayedPart, one: DrawnOnce, other: DrawnOnce) -> AuditedPart
     if not math.isinf(found):
         found = max(found, apart / one.draw.scale)
     return AuditedPart("solver", one.draw.law, found, how.epsilon_solver, "epsilon", part.source)
+
+
+# ---- All parts together, as their theorem composes them.
+
+Cost = Callable[[AuditedPart], float]
+
+
+class Whole(NamedTuple):
+    """What was found of all parts, what is claimed, and what those that were moved may cost."""
+
+    total: float
+    claimed: float
+    price: float
+    unit: str
+
+
+def whole_of(fitted: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole:
+    """Return the price of a transcript."""
+    step = private_step(fitted)
+    if isinstance(step, PrivateSearchCV) and "expected_runs" in step.guarantee_.public_inputs:
+        return _best_of_runs(step, parts, epsilon)
+    # Parts whose records are other people's cost nothing: each record is in one of them.
+    moved = [part for part in parts if part.found > 0.0]
+    if all(part.unit == "epsilon" for part in moved):
+        return Whole(_sum(moved, _found), epsilon, _sum(moved, _allowed), "epsilon")
+    promise = getattr(step, "guarantee_", None) or step.guarantee
+    rho = promise.rho or rho_for(epsilon, promise.delta)
+    return Whole(_sum(moved, _rho(_found)), rho, _sum(moved, _rho(_allowed)), "rho")
+
+
+def _best_of_runs(step: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole:
+    """Return the price of the best of a random number of runs, and of a last fit to all records."""
+    public = step.guarantee_.public_inputs
+    count = RunCount.with_mean(float(public["eta"]), float(public["expected_runs"]))
+    sources = sorted({part.source for part in parts} - {0})
+    last = sources.pop() if step.refit is not None and sources else None
+    scoring = [part for part in parts if part.source == 0]
+    again = [part for part in parts if part.source == last and part.found > 0.0]
+
+    def of_run(cost: Cost) -> float:
+        runs = [_sum([p for p in parts if p.source == s and p.found > 0], cost) for s in sources]
+        return max([*runs, *(cost(part) for part in scoring)], default=0.0)
+
+    def whole(cost: Cost) -> float:
+        if "rho_run" not in public:
+            return (2.0 + count.eta) * of_run(cost) + _sum(again, cost)
+        rho = _rho(cost)
+        return search_epsilon(of_run(rho), step.guarantee_.delta, count, _sum(again, rho))
+
+    return Whole(whole(_found), epsilon, whole(_allowed), "epsilon")
+
+
+def _sum(parts: Sequence[AuditedPart], cost: Cost) -> float:
+    return math.fsum(cost(part) for part in parts)
+
+
+def _found(part: AuditedPart) -> float:
+    return part.found
+
+
+def _allowed(part: AuditedPart) -> float:
+    return 0.0 if math.isinf(part.allowed) else part.allowed
+
+
+def _rho(cost: Cost) -> Cost:
+    """What costs a mu, in zCDP."""
+    return lambda part: 0.5 * cost(part) ** 2

@@ -3,13 +3,11 @@
 Used by the tests of the audit and by benchmarks/audit.py.
 """
 
-from __future__ import annotations
-
 import functools
-import itertools
 import math
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -28,10 +26,14 @@ from skdpsurv.classification.logistic_measurements import ColumnGroup
 from skdpsurv.dp import random_source
 from skdpsurv.dp.noise import lattice_laplace
 from skdpsurv.hybrid import SubsetSelection
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
+from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.published import LaplaceWeibullFitter
+from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.hazards import posterior as hazard_posterior
+from skdpsurv.survival.weibull import counts as weibull_counts
 from tests.support.estimators import logistic as perturbed
 from tests.support.worst_pairs import pair
 
@@ -47,66 +49,90 @@ class Planted(NamedTuple):
     statistic: Callable[[Any], float] | None = None
 
 
-@contextmanager
-def sixth_of_the_vector_noise() -> Iterator[None]:
-    honest = vector_noise.spherical_laplace
-
-    exact = vector_noise.exact_spherical_laplace
-
-    def small(dimension, scale, source):
-        return honest(dimension, scale / 6, source)
-
-    def small_exact(dimension, scale, source):
-        return exact(dimension, scale / 6, source)
-
-    with (
-        mock.patch.object(vector_noise, "spherical_laplace", small),
-        mock.patch.object(vector_noise, "exact_spherical_laplace", small_exact),
-    ):
-        yield
+def less_vector_noise(part: float) -> Any:
+    """A part of Laplace noise on vectors, in floats and on a lattice."""
+    stack = ExitStack()
+    for name in ("spherical_laplace", "exact_spherical_laplace"):
+        honest = getattr(vector_noise, name)
+        small = functools.partial(_scaled, honest, part)
+        stack.enter_context(mock.patch.object(vector_noise, name, small))
+    return stack
 
 
-@contextmanager
-def sixth_of_the_lattice_noise() -> Iterator[None]:
-    def small(value, scale, source):
-        return lattice_laplace(value, scale / 6, source)
-
-    with mock.patch.object(sums, "lattice_laplace", small):
-        yield
+def less_lattice_noise(part: float) -> Any:
+    """A part of Laplace noise on sums."""
+    small = functools.partial(_scaled, lattice_laplace, part)
+    return mock.patch.object(sums, "lattice_laplace", small)
 
 
-@contextmanager
-def no_lattice_noise(place: int | None = None, of: int = 1) -> Iterator[None]:
-    """Without noise on all sums of a Weibull fit, or on one of so many."""
-    asked = itertools.count()
-
-    def none(value, scale, source):
-        if place is None or next(asked) % of == place:
-            return int(value)
-        return lattice_laplace(value, scale, source)
-
-    with mock.patch.object(sums, "lattice_laplace", none):
-        yield
+def _scaled(honest: Callable[..., Any], part: float, what: Any, scale: float, source: Any) -> Any:
+    return honest(what, part * scale, source)
 
 
-@contextmanager
-def intercept_outside_the_norm() -> Iterator[None]:
-    with mock.patch.object(ColumnGroup, "bound", property(lambda self: self.factor * self.norm)):
-        yield
+def less_gaussian_noise(part: float) -> Any:
+    """A deviation of Gaussian noise on vectors that is too small."""
+    honest = SphericalGaussian.calibrated_to
+
+    def calibrated_to(dimension, sensitivity, mu):
+        return honest(dimension, part * sensitivity, mu)
+
+    return mock.patch.object(SphericalGaussian, "calibrated_to", calibrated_to)
+
+
+def halved(kind: Any, name: str = "sensitivity") -> Any:
+    """Half of a bound of a query."""
+    honest = getattr(kind, name).fget
+
+    def half(query):
+        return honest(query) / 2 if honest(query) % 2 else honest(query) // 2
+
+    return mock.patch.object(kind, name, property(half))
+
+
+def half_of_gradients(kind: Any = DiscreteHazard) -> Any:
+    """Half of the sensitivity of a likelihood's gradients."""
+    held = kind.constants
+    honest = held.fget if isinstance(held, property) else held.func
+
+    def half(self):
+        whole = honest(self)
+        return replace(whole, gradient_sensitivity=whole.gradient_sensitivity / 2)
+
+    return mock.patch.object(kind, "constants", property(half))
+
+
+def half_of_histograms() -> Any:
+    """Half of the sensitivity of the counts of a curve."""
+    return mock.patch.object(curve_table.EventCounts, "asked", sums.Histogram(1))
+
+
+def doubled(levels: Any) -> Any:
+    """Levels of a ladder that move by two rungs."""
+
+    class Doubled(levels):
+        def down_to(self, node):
+            return 2 * super().down_to(node)
+
+        def up_to(self, node):
+            return 2 * super().up_to(node)
+
+    return Doubled
+
+
+def doubled_ladder(module: Any = weibull_counts, name: str = "ReleasedMeanLevels") -> Any:
+    return mock.patch.object(module, name, doubled(getattr(module, name)))
+
+
+def intercept_outside_the_norm() -> Any:
+    return mock.patch.object(ColumnGroup, "bound", property(lambda self: self.factor * self.norm))
 
 
 N_CANDIDATES = 10
 
 
-@contextmanager
-def noisy_curve_as_published() -> Iterator[None]:
+def noisy_curve_as_published() -> Any:
     """Noise of scale 1 / epsilon on each of k points, at the price of one."""
-
-    def small(value, scale, source):
-        return lattice_laplace(value, scale / N_CANDIDATES, source)
-
-    with mock.patch.object(sums, "lattice_laplace", small):
-        yield
+    return less_lattice_noise(1 / N_CANDIDATES)
 
 
 class NoisySum(BaseEstimator):
@@ -130,15 +156,13 @@ class NoisySum(BaseEstimator):
         return self
 
 
-@contextmanager
-def noise_in_floats() -> Iterator[None]:
+def noise_in_floats() -> Any:
     honest = NoisySum.fit
 
     def fit(self, X, y=None):
         return honest(self.set_params(lattice=False), X, y)
 
-    with mock.patch.object(NoisySum, "fit", fit):
-        yield
+    return mock.patch.object(NoisySum, "fit", fit)
 
 
 def low_bits(fitted) -> float:
@@ -157,11 +181,9 @@ def short_chains() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def published_drift() -> Iterator[None]:
+def published_drift() -> Any:
     """The step of the paper, whose limit is the target squared."""
-    with mock.patch.object(hazard_posterior, "PSGLD", functools.partial(PSGLD, published=True)):
-        yield
+    return mock.patch.object(hazard_posterior, "PSGLD", functools.partial(PSGLD, published=True))
 
 
 def mean_of_curve(fitted) -> float:
@@ -214,7 +236,7 @@ def _planted() -> dict[str, Planted]:
     weibull = LaplaceWeibullFitter(max_time=1.0)
     return {
         "a sixth of the noise, objective perturbation": Planted(
-            hazard, *pair(hazard, at_once, n=1), 3000, sixth_of_the_vector_noise
+            hazard, *pair(hazard, at_once, n=1), 3000, functools.partial(less_vector_noise, 1 / 6)
         ),
         "a sixth of the noise, noisy estimates": Planted(
             weibull,
@@ -222,7 +244,7 @@ def _planted() -> dict[str, Planted]:
                 weibull, "event at zero or at the horizon, others with events at the horizon", n=2
             ),
             600,
-            sixth_of_the_lattice_noise,
+            functools.partial(less_lattice_noise, 1 / 6),
         ),
         "intercept outside the norm": Planted(
             logistic, *pair(logistic, flipped, n=6), 700, intercept_outside_the_norm

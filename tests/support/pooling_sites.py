@@ -1,7 +1,5 @@
 """Releases of made-up sites."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skdpsurv import PrivacyGuarantee, Release

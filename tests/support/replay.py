@@ -8,8 +8,7 @@ minimum is answered is for whoever compares both replays to say.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +19,7 @@ from skdpsurv.dp.exact_vectors import ExactVector
 from skdpsurv.dp.noise import round_to_lattice
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.perturbation import Problem
-from tests.support.asked_source import AskedPart, Draw, asked_instead
-
-__all__ = ["DrawnOnce", "Replay", "ReplayedPart"]
+from tests.support.asked_source import Draw
 
 
 @dataclass
@@ -43,6 +40,11 @@ class DrawnOnce:
         unused = self.draw.law.endswith("on a vector") and not self.used
         return self.exact is None and not unused
 
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether the price of the noise is a mu."""
+        return "Gaussian" in self.draw.law
+
 
 @dataclass
 class ReplayedPart:
@@ -54,16 +56,13 @@ class ReplayedPart:
     source: int
     drawn: list[DrawnOnce] = field(default_factory=list)
 
-    def part(self, what: object, price: object) -> AskedPart:
-        """Begin another part."""
+    def part(self, what: object, price: object) -> ReplayedPart:
         return self.replay.begin(what, price, self.source)
 
     def ask(self, draw: Draw) -> Any:
-        """Answer a draw."""
         return self.replay.answered(draw, self)
 
     def refuse(self) -> None:
-        """Take note of a draw whose law nobody knows."""
         self.replay.refused = True
 
 
@@ -78,34 +77,14 @@ class Replay:
     refused: bool = False
     n_sources: int = 0
 
-    @property
-    def answers(self) -> list[Any]:
-        """What was answered, in order."""
-        return [each.answer for each in self.drawn]
-
-    @contextmanager
-    def instead_of_noise(self) -> Iterator[None]:
-        """Answer for all that fits draw."""
-        with asked_instead(self):
-            yield
-
-    def part(self, what: object, price: object) -> AskedPart:
-        """Begin what is drawn from another source."""
+    def part(self, what: object, price: object) -> ReplayedPart:
+        """Begin what is drawn from another source; draws are made for a source's parts."""
         self.n_sources += 1
         return self.begin(what, price, self.n_sources - 1)
 
     def begin(self, what: object, price: object, source: int) -> ReplayedPart:
-        """Begin another part."""
         self.parts.append(ReplayedPart(self, what, price, source))
         return self.parts[-1]
-
-    def ask(self, draw: Draw) -> Any:
-        """Refuse: draws are made for a source's parts."""
-        raise AssertionError(draw)
-
-    def refuse(self) -> None:
-        """As for parts."""
-        self.refused = True
 
     def answered(self, draw: Draw, part: ReplayedPart) -> Any:
         """Answer a draw, and note it."""
@@ -140,14 +119,14 @@ class AskedVector(ExactVector):
 
     def added_to(self, values: FloatArray, step: float) -> FloatArray:
         """Return the answer, and note what noise would have been added to."""
-        asked, place, replay = self._asked  # type: ignore[attr-defined]
+        asked, place, replay = self._asked
         asked.exact, asked.step, asked.used = np.array(values), step, asked.used + 1
         asked.answer = replay.known(place, round_to_lattice(values, step))
         return np.array(asked.answer)
 
     def nearest_doubles(self) -> FloatArray:
         """Return the linear term with which an objective is least at the answer."""
-        asked, place, replay = self._asked  # type: ignore[attr-defined]
+        asked, place, replay = self._asked
         problem = asked.part.what
         if not isinstance(problem, Problem):
             asked.part.refuse()

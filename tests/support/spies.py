@@ -1,7 +1,5 @@
 """What is asked of records, and the noise that is drawn for it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Data of settings as one table, which chunks and engines cut."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

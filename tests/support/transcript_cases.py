@@ -3,9 +3,8 @@
 Used by the tests of the audit of transcripts and by benchmarks/audit_parts.py.
 """
 
-from __future__ import annotations
-
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -121,10 +120,19 @@ AT_ONCE = "event at once or censored at the end, others at zero and censored"
 OPPOSITE = "row and its negative, others at zero and censored"
 ANGLES = "rows at right angles, others at zero and censored"
 FAR = "rows far beyond the bound, others at zero and censored"
-HAZARD = {AT_ONCE: {"n": 4}, OPPOSITE: {"n": 4}, ANGLES: {"n": 4, "n_features": 2}, FAR: {"n": 4}}
-HALF_OF_EACH = "others half at zero, half censored"
+FOUR, TWO_COLUMNS = {"n": 4}, {"n": 4, "n_features": 2}
+HAZARD = {AT_ONCE: FOUR, OPPOSITE: FOUR, ANGLES: TWO_COLUMNS, FAR: FOUR}
 FLIPPED = "label flipped, others at zero"
-LOGISTIC = {FLIPPED: {"n": 4}, "rows at right angles, others at zero": {"n": 4, "n_features": 2}}
+LOGISTIC = {FLIPPED: FOUR, "rows at right angles, others at zero": TWO_COLUMNS}
+CLASSES = {FLIPPED: FOUR, "label of one class or of another, others alike": FOUR}
+OUTCOME = {"outcome flipped, others alike": FOUR}
+CENSORED = "event at zero or censored at the horizon"
+EARLY_OR_LATE = "event at zero or at the horizon"
+LAST = "others censored at the horizon"
+RUNGS = {
+    f"{CENSORED}, others half at zero, half censored": FOUR,
+    f"{EARLY_OR_LATE}, others with events at the horizon": FOUR,
+}
 
 search = functools.partial(
     search_of, logistic(max_residual=0.5), {"alpha": [10.0, 20.0]}, epsilon=4.0, expected_runs=1.5
@@ -132,19 +140,16 @@ search = functools.partial(
 stacked = PrivateStackingClassifier(
     classes=[0, 1], n_partitions=2, partition="samples", combiner="logistic", alpha=10.0
 )
-subset = HybridMEstimator(
-    DecisionTreeClassifier(random_state=0), method=SubsetSelection(candidate_sizes=[1, 20])
-)
-poisson = extension("poisson").DPPoissonRegressor
+tree = DecisionTreeClassifier(random_state=0)
+stump = DecisionTreeClassifier(max_depth=1, random_state=0)
+poisson = functools.partial(extension("poisson").DPPoissonRegressor, max_residual=2.0, alpha=10.0)
+noisy = {"delta": 0.2, "epsilon": 51.0}
+langevin = PosteriorSampling("psgld")
 CASES = {
     "hazard": Case(hazard(), HAZARD, 8),
     "hazard, output": Case(hazard(method="out_pert"), HAZARD, 7),
-    "hazard, descent": Case(hazard(method="noisy_gd", delta=0.2, epsilon=51.0), HAZARD, 7),
-    "hazard, Langevin": Case(
-        hazard(method=PosteriorSampling("psgld"), delta=0.2, inference_share=0.0, epsilon=51.0),
-        HAZARD,
-        5,
-    ),
+    "hazard, descent": Case(hazard(method="noisy_gd", **noisy), HAZARD, 7),
+    "hazard, Langevin": Case(hazard(method=langevin, inference_share=0.0, **noisy), HAZARD, 5),
     "logistic": Case(
         logistic(epsilon=30.0, inference_share=0.2, alpha=2.0),
         {name: {**sizes, "n": 20} for name, sizes in LOGISTIC.items()},
@@ -154,104 +159,70 @@ CASES = {
         logistic(epsilon=160.0, inference_share=0.2, method="out_pert"), LOGISTIC, 3
     ),
     "logistic, descents": Case(
-        logistic(classes=[0, 1, 2], method="noisy_gd", delta=1e-4),
-        {
-            "label flipped, others at zero": {"n": 4},
-            "label of one class or of another, others alike": {"n": 4},
-        },
-        3,
+        logistic(classes=[0, 1, 2], method="noisy_gd", delta=1e-4), CLASSES, 3
     ),
-    "logistic, three classes": Case(
-        logistic(classes=[0, 1, 2]),
-        {
-            "label flipped, others at zero": {"n": 4},
-            "label of one class or of another, others alike": {"n": 4},
-        },
-        6,
-    ),
+    "logistic, three classes": Case(logistic(classes=[0, 1, 2]), CLASSES, 6),
     "columns": Case(
         PrivateStackingClassifier(classes=[0, 1], n_partitions=2),
-        {"label flipped at a row of all columns, others alike": {"n": 4, "n_features": 2}},
+        {"label flipped at a row of all columns, others alike": TWO_COLUMNS},
         4,
     ),
     "rows, stacked": Case(stacked, rolled(stacked, ["label flipped, others alike"], n=9), 6),
     "Weibull": Case(
         DPWeibullFitter(max_time=1.0),
         {
-            "event at zero or censored at the horizon, others half at zero, half censored": {
-                "n": 4
-            },
-            "event at zero or at the horizon, others half at zero, half censored": {"n": 4},
+            f"{change}, others half at zero, half censored": FOUR
+            for change in (CENSORED, EARLY_OR_LATE)
         },
         4,
     ),
-    "Weibull, exact": Case(
-        PublishedWeibullFitter(max_time=1.0, rungs="exact"),
-        {
-            "event at zero or censored at the horizon, others half at zero, half censored": {
-                "n": 4
-            },
-            "event at zero or at the horizon, others with events at the horizon": {"n": 4},
-        },
-        2,
-    ),
+    "Weibull, exact": Case(PublishedWeibullFitter(max_time=1.0, rungs="exact"), RUNGS, 2),
     "Weibull, corrected": Case(
         DPWeibullFitter(max_time=1.0, epsilon=500.0),
         {
-            "event at zero or censored at the horizon, others with events at zero": {"n": 6},
-            "event at zero or at the horizon, others with events at zero": {"n": 6},
+            f"{CENSORED}, others with events at zero": {"n": 6},
+            f"{EARLY_OR_LATE}, others with events at zero": {"n": 6},
             "event or censored at the horizon, others with events at zero": {"n": 6},
             "event in mid course or at the horizon, others spread out": {"n": 6},
-            "event at zero or at the horizon, others with events at the horizon": {"n": 6},
+            f"{EARLY_OR_LATE}, others with events at the horizon": {"n": 6},
         },
         6,
     ),
     "Weibull, Laplace": Case(
         LaplaceWeibullFitter(max_time=1.0),
-        {
-            "event at zero or censored at the horizon, others censored at the horizon": {"n": 4},
-            "event at zero or at the horizon, others censored at the horizon": {"n": 4},
-        },
+        {f"{change}, {LAST}": FOUR for change in (CENSORED, EARLY_OR_LATE)},
         2,
     ),
-    "Poisson": Case(
-        poisson(max_residual=2.0, alpha=10.0), {"outcome flipped, others alike": {"n": 4}}, 2
-    ),
-    "Poisson, output": Case(
-        poisson(max_residual=2.0, alpha=10.0, method="out_pert"),
-        {"outcome flipped, others alike": {"n": 4}},
-        1,
-    ),
-    "Kaplan-Meier": Case(
-        DPKaplanMeierFitter(max_time=1.0),
-        {"event at zero or at the horizon, others censored at the horizon": {"n": 4}},
-        1,
-    ),
+    "Poisson": Case(poisson(), OUTCOME, 2),
+    "Poisson, output": Case(poisson(method="out_pert"), OUTCOME, 1),
+    "Kaplan-Meier": Case(DPKaplanMeierFitter(max_time=1.0), {f"{EARLY_OR_LATE}, {LAST}": FOUR}, 1),
     "Aalen-Johansen": Case(
         DPAalenJohansenFitter(max_time=1.0, causes=["a", "b"], censored="c"),
-        {"event at zero or at the horizon, others censored at the horizon": {"n": 4}},
+        {f"{EARLY_OR_LATE}, {LAST}": FOUR},
         1,
     ),
     "hybrid": Case(
         HybridMEstimator(epsilon=200.0),
         {
-            "at opposite ends, other outcomes, its cell emptied": {"n": 4},
-            "at opposite ends, one outcome, its cell emptied": {"n": 4, "n_features": 2},
+            "at opposite ends, other outcomes, its cell emptied": FOUR,
+            "at opposite ends, one outcome, its cell emptied": TWO_COLUMNS,
         },
         2,
     ),
-    "hybrid, subset": Case(subset, disagreed, 4, unmoved={1: "all records are in one cell"}),
+    "hybrid, subset": Case(
+        HybridMEstimator(tree, method=SubsetSelection(candidate_sizes=[1, 20])),
+        disagreed,
+        4,
+        unmoved={1: "all records are in one cell"},
+    ),
     "hybrid, curve": Case(
-        HybridMEstimator(
-            DecisionTreeClassifier(max_depth=1, random_state=0),
-            method=SubsetSelection("noisy_curve", candidate_sizes=[10, 20]),
-        ),
+        HybridMEstimator(stump, method=SubsetSelection("noisy_curve", candidate_sizes=[10, 20])),
         disagreed,
         4,
     ),
     "histogram": Case(
         PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1]),
-        {"outcome flipped in the middle, others in its cell": {"n": 4}},
+        {"outcome flipped in the middle, others in its cell": FOUR},
         1,
     ),
     "search": Case(search(refit=0.5), rolled(search(), [FLIPPED], n=6), 5),
@@ -264,3 +235,13 @@ CASES = {
         8,
     ),
 }
+
+
+def some_neighbours(setting: Any) -> Iterator[Pair]:
+    """Yield pairs with an extreme record each; one of a setting that stands for its kind."""
+    sets = [
+        (each.X, each.y, each.options)[: 3 if each.options else 2]
+        for each in setting.data().neighbours()
+    ]
+    pairs = itertools.pairwise(sets[1:])
+    yield from itertools.islice(pairs, 1) if setting.representative else pairs

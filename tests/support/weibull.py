@@ -1,7 +1,5 @@
 """Every way to fit a Weibull distribution, and records for it."""
 
-from __future__ import annotations
-
 import warnings
 from typing import Any
 

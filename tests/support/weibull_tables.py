@@ -1,7 +1,5 @@
 """Tables of awkward records for the ladders of Weibull fits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skdpsurv.survival.weibull.counts import N_BINS, CountTable

@@ -1,7 +1,5 @@
 """Some of the worst neighbours of an estimator."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import islice
