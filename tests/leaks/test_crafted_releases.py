@@ -2,7 +2,6 @@
 
 import copy
 import json
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,32 +17,8 @@ from tests.support.registry import PRIVATE, Setting, beyond_release
 
 MISSING = object()
 FAULTS = [
-    MISSING,
-    None,
-    "x",
-    "nan",
-    "Infinity",
-    "",
-    [],
-    [1.0],
-    [[1.0]],
-    ["x"],
-    [None],
-    {},
-    {"a": 1},
-    True,
-    -1,
-    -0.5,
-    0,
-    1,
-    2,
-    0.5,
-    5e-324,
-    1e300,
-    1e308,
-    10**6,
-    2**63,
-    10**400,
+    *(MISSING, None, "x", "nan", "Infinity", "", [], [1.0], [[1.0]], ["x"], [None], {}, {"a": 1}),
+    *(True, -1, -0.5, 0, 1, 2, 0.5, 5e-324, 1e300, 1e308, 10**6, 2**63, 10**400),
 ]
 #: Settings whose releases have the shapes of others.
 BUILT = [s for s in PRIVATE if s.kind is not PrivateSearchCV]
@@ -88,9 +63,7 @@ def with_fault(content: Any, path: tuple[Any, ...], fault: Any) -> str:
 def made(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], Any]:
     """Return the content of a good release, what is needed to rebuild it, and rows."""
     data = setting.data()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = setting.make(random_state=0).fit(data.X, data.y, **data.options)
+    fitted = checks.quietly(setting.make(random_state=0).fit, data.X, data.y, **data.options)
     content = json.loads(fitted.release_.to_json())
     return content, beyond_release(fitted, data), data.X
 
@@ -104,7 +77,7 @@ def used(model: Any, X: Any) -> None:
         if hasattr(model, "hazard_at_times"):
             model.hazard_at_times([0.5])
         groups = getattr(model, "groups_", None)
-        for label in [] if groups is None else groups.tolist():
+        for label in () if groups is None else groups.tolist():
             model.of_group(label).percentile_interval(n_resamples=2)
         model.confidence_interval(n_resamples=1)
         model.survival_band([0.5], n_resamples=1)
@@ -137,11 +110,11 @@ def failures(setting: Setting, every: int) -> list[Any]:
         # Another part of the faults for the next field.
         for fault in FAULTS[i % every :: every]:
             try:
-                with warnings.catch_warnings(), np.errstate(all="ignore"):
-                    warnings.simplefilter("ignore")
-                    model = rebuilt(setting, with_fault(content, path, fault), arguments)
+                with np.errstate(all="ignore"):
+                    text = with_fault(content, path, fault)
+                    model = checks.quietly(rebuilt, setting, text, arguments)
                     if model is not None:
-                        used(model, X)
+                        checks.quietly(used, model, X)
             except Exception as error:  # whatever it is, it comes too late, or is no refusal
                 found.append((path, str(fault)[:20], repr(error)[:200]))
     return found

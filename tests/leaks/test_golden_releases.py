@@ -11,7 +11,6 @@ import hashlib
 import json
 import platform
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +45,7 @@ def rounded(value: Any, key: str = "") -> Any:
 
 def summary(content: dict[str, Any]) -> dict[str, Any]:
     """Return a hash of a release's words and settings, and what its numbers add up to."""
-    content = dict(content)
-    content.pop("made_with")
+    content = {name: part for name, part in content.items() if name != "made_with"}
     values = content.pop("values")
     for guarantee in (content["guarantee"], content["fit_guarantee"] or {}):
         for words in ("assumptions", "mechanism", "source"):
@@ -55,9 +53,7 @@ def summary(content: dict[str, Any]) -> dict[str, Any]:
     shapes = {name: np.shape(value) for name, value in values.items()}
     text = json.dumps([rounded(content), shapes], sort_keys=True)
     numbers = {
-        name: float(
-            np.sum(np.asarray(value, dtype=float).ravel() * np.arange(1, 1 + np.size(value)))
-        )
+        name: float(np.asarray(value, float).ravel() @ np.arange(1, 1 + np.size(value)))
         for name, value in values.items()
         if np.asarray(value).dtype.kind in "fiub"
     }
@@ -66,9 +62,8 @@ def summary(content: dict[str, Any]) -> dict[str, Any]:
 
 def release(setting: Setting) -> dict[str, Any]:
     data = setting.data()
-    with warnings.catch_warnings(), checks.quiet():
-        warnings.simplefilter("ignore")
-        fitted = setting.make(SEED).fit(data.X, data.y, **data.options)
+    with checks.quiet():
+        fitted = checks.quietly(setting.make(SEED).fit, data.X, data.y, **data.options)
     return summary(json.loads(fitted.release_.to_json()))
 
 
@@ -97,12 +92,8 @@ def check_same(one: dict[str, Any], other: dict[str, Any], near: float = 1e-8) -
 
 
 def test_what_differs_is_found():
-    was = {
-        "guarantee": {"epsilon": 1.0},
-        "fit_guarantee": None,
-        "made_with": "",
-        "values": {"coef": [1.0, 2.0], "n": 3},
-    }
+    values = {"coef": [1.0, 2.0], "n": 3}
+    was = {"guarantee": {"epsilon": 1.0}, "fit_guarantee": None, "made_with": "", "values": values}
     check_same(summary(was), summary(was | {"values": {"coef": [1.0 + 1e-12, 2.0], "n": 3}}))
     for other in (
         was | {"guarantee": {"epsilon": 1.001}},
@@ -118,12 +109,8 @@ def test_what_differs_is_found():
 def write(word: str) -> None:
     """Record releases of today's code: those that are new, and those with a word in the name."""
     known = recorded()["releases"]
-    releases = {
-        str(setting): release(setting)
-        if word in str(setting) or str(setting) not in known
-        else known[str(setting)]
-        for setting in PRIVATE
-    }
+    kept = {str(s): known[str(s)] for s in PRIVATE if str(s) in known and word not in str(s)}
+    releases = kept | {str(s): release(s) for s in PRIVATE if str(s) not in kept}
     lines = (f" {json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(releases.items()))
     head = f'{{"surroundings": {json.dumps(surroundings())},\n"releases": {{\n'
     FILE.write_text(head + ",\n".join(lines) + "\n}}\n")

@@ -14,21 +14,16 @@ def faulty(setting: Setting):
     """Yield data in which one private record has no place in the public domain, and good data."""
     data = setting.data()
     yield data.X, data.y
-    if isinstance(data.X, np.ndarray):
-        for value in (np.nan, np.inf, -np.inf):
-            X = data.X.astype(float)
-            X[ROW] = value
-            if X.ndim == 2 or value is not np.nan:
-                yield X, data.y
-    if data.y is not None and data.y.dtype == SURVIVAL:
-        for value in (np.nan, np.inf, -1.0):
-            y = data.y.copy()
-            y["time"][ROW] = value
-            yield data.X, y
-    elif data.y is not None:
-        for value in (np.nan, None, 17):
-            y = data.y.astype(object)
-            y[ROW] = value
+    for value in (np.nan, np.inf, -np.inf) if isinstance(data.X, np.ndarray) else ():
+        X = data.X.astype(float)
+        X[ROW] = value
+        if X.ndim == 2 or value is not np.nan:
+            yield X, data.y
+    of_times = data.y is not None and data.y.dtype == SURVIVAL
+    for value in (np.nan, np.inf, -1.0) if of_times else (np.nan, None, 17):
+        if data.y is not None:
+            y = data.y.copy() if of_times else data.y.astype(object)
+            (y["time"] if of_times else y)[ROW] = value
             yield data.X, y
 
 

@@ -72,11 +72,10 @@ SPEAKING = ("a tongue", "a whisper", "a class", "no decimal")
 def with_cell(X: np.ndarray, value: Any) -> np.ndarray:
     """Return an array of objects with one more value, beside a private number."""
     X = X.astype(object)
-    X[(ROW, 0) if X.ndim == 2 else ROW] = None
-    flat = X[ROW, :] if X.ndim == 2 else X[ROW : ROW + 1]
-    flat[0] = value
+    row = X[ROW] if X.ndim == 2 else X[ROW : ROW + 1]
+    row[0] = value
     if X.ndim == 2:
-        X[ROW, 1] = NUMBER
+        row[1] = NUMBER
     return X
 
 
@@ -88,8 +87,7 @@ def faulty_matrices(X: Any) -> Iterator[tuple[str, Any]]:
     X = np.asarray(X.iloc[:, :2] if isinstance(X, pd.DataFrame) else X, dtype=float).copy()
     X[ROW] = NUMBER
     yield from _faulty_numbers(X)
-    for name, value in CELLS.items():
-        yield f"{name} in X", with_cell(X, value)
+    yield from ((f"{name} in X", with_cell(X, value)) for name, value in CELLS.items())
     yield from _other_containers(X)
 
 
@@ -110,19 +108,18 @@ def _faulty_frames(X: pd.DataFrame) -> Iterator[tuple[str, Any]]:
 
 
 def _faulty_numbers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
-    for name, value in (("NaN", np.nan), ("infinity", np.inf), ("-infinity", -np.inf)):
+    for value in (np.nan, np.inf, -np.inf):
         faulty = X.copy()
         faulty.reshape(len(X), -1)[ROW, 0] = value
-        yield f"{name} among floats", faulty
+        yield f"{value} among floats", faulty
     faulty = X.copy()
     faulty[-N_FAULTY:] = np.nan
     yield "many NaN", faulty
     yield "complex numbers", X + NUMBER * 1j
     yield "words", np.full(X.shape, NAME)
-    yield "numbers as text", X.astype(str)
+    for kind in (str, "datetime64[s]", "timedelta64[s]"):
+        yield f"numbers as {kind}", X.astype(kind)
     yield "numbers as bytes", X.astype(str).astype("S")
-    yield "dates", X.astype("datetime64[s]")
-    yield "spans of time", X.astype("timedelta64[s]")
     yield "long doubles beyond doubles", X.astype(np.longdouble) * np.longdouble("1e4000")
     yield "masked", np.ma.MaskedArray(X, mask=X == NUMBER)
     yield "voids", np.zeros(X.shape, dtype="V8")
@@ -158,11 +155,9 @@ def _other_containers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
     yield "a frame of dates", frame.assign(c0=pd.Timestamp("1765-04-03"))
     yield "a frame of text", frame.astype("string")
     yield "a frame with columns of one name", frame.set_axis(["c"] * rows.shape[1], axis=1) * np.nan
-    yield (
-        "a frame with mixed names",
-        frame.set_axis([0, *map(str, range(1, rows.shape[1]))], axis=1),
-    )
-    levels = pd.MultiIndex.from_tuples([("a", str(j)) for j in range(rows.shape[1])])
+    names = [str(j) for j in range(rows.shape[1])]
+    yield "a frame with mixed names", frame.set_axis([0, *names[1:]], axis=1)
+    levels = pd.MultiIndex.from_tuples([("a", name) for name in names])
     yield "a frame with two levels", frame.set_axis(levels, axis=1)
 
 
