@@ -24,19 +24,12 @@ from skdpsurv import (
     PosteriorSampling,
     PrivacyAccountant,
     PrivateStackingClassifier,
+    published,
 )
 from skdpsurv.audit.epsilon import audit_epsilon, released_numbers, released_table
 from skdpsurv.audit.events import epsilon_bound, fewest_trials, largest_bound, probability_bounds
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PerturbedHistogramMEstimator,
-    PublishedDiscreteTimeSurvival,
-    PublishedLogisticRegression,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
 from tests.support.planted_defects import PLANTED, NoisySum, short_chains
 from tests.support.registry import REPRESENTATIVE
 from tests.support.worst_pairs import one_of_each_change
@@ -128,10 +121,9 @@ class TestAudit:
         assert self.audit(Silent(delta=0.1), 4000).lower_bound > 1.5
 
     def test_repeatable(self, capsys):
-        """Also with several workers, which report on standard error."""
         options = {"n_trials": 60, "random_state": 3, "confidence": 0.5}
         data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
-        model = LaplaceWeibullFitter(max_time=1.0)
+        model = published.LaplaceWeibullFitter(max_time=1.0)
         first = audit_epsilon(model, *data, **options)
         with parallel_config("threading"):  # quicker to start than processes
             again = audit_epsilon(model, *data, n_jobs=2, verbose=1, **options)
@@ -248,25 +240,25 @@ SHORT = {**HAZARD, "method": PosteriorSampling(n_epochs=100), "n_intervals": 1}
 SHIPPED = [
     (DPDiscreteTimeSurvival(**HAZARD), 2, 400),
     (DPDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
-    (PublishedDiscreteTimeSurvival(**HAZARD), 2, 400),
-    (PublishedDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
+    (published.PublishedDiscreteTimeSurvival(**HAZARD), 2, 400),
+    (published.PublishedDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
     (DPDiscreteTimeSurvival(**SHORT), 2, 150),
     (DPLogisticRegression(**BINARY), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0, method="out_pert"), 2, 600),
-    (PublishedLogisticRegression(**BINARY), 2, 600),
+    (published.PublishedLogisticRegression(**BINARY), 2, 600),
     (DPLogisticRegression(classes=[0, 1, 2]), 2, 400),
     (PrivateStackingClassifier(**BINARY, n_partitions=1), 2, 600),
     (PrivateStackingClassifier(**BINARY, n_partitions=1, combiner="logistic"), 4, 400),
     (PrivateStackingClassifier(**BINARY, n_partitions=2, partition="samples"), 4, 400),
     (DPWeibullFitter(max_time=1.0), 5, 400),
-    (PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 300),
-    (LaplaceWeibullFitter(max_time=1.0), 2, 600),
-    (SampleAggregateWeibullFitter(max_time=1.0), 2, 600),
+    (published.PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 300),
+    (published.LaplaceWeibullFitter(max_time=1.0), 2, 600),
+    (published.SampleAggregateWeibullFitter(max_time=1.0), 2, 600),
     *((HybridMEstimator(method=m), 3, 200) for m in ("auto", "cells", "residuals", "all")),
     (HybridMEstimator(method="subset"), 3, 200),
     (HybridMEstimator(method=SubsetSelection("noisy_curve")), 3, 200),
-    (PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1], n_bins=3), 2, 200),
+    (published.PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1], n_bins=3), 2, 200),
     (PrivateSearchCV(DPLogisticRegression(**BINARY), {"alpha": [0.1, 9.0]}), 8, 150),
 ]
 

@@ -10,19 +10,13 @@ from skdpsurv import (
     DPWeibullFitter,
     HybridMEstimator,
     PrivateStackingClassifier,
+    published,
 )
 from skdpsurv.audit.density_ratio import Density, density_ratio_audit, ladder_logs, minimisations
 from skdpsurv.audit.walk import planned
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PublishedDiscreteTimeSurvival,
-    PublishedLogisticRegression,
-    PublishedStackingClassifier,
-    PublishedWeibullFitter,
-)
 from skdpsurv.published import weibull as weibull_plans
 from tests.support.estimators import logistic as perturbed
 from tests.support.planted_defects import (
@@ -42,7 +36,7 @@ def logistic(**parameters):
 def weibull(ladder, **parameters):
     if ladder == "tight":
         return DPWeibullFitter(max_time=1.0, **parameters)
-    return PublishedWeibullFitter(max_time=1.0, rungs=ladder, **parameters)
+    return published.PublishedWeibullFitter(max_time=1.0, rungs=ladder, **parameters)
 
 
 def hazard(**parameters):
@@ -162,7 +156,7 @@ class TestRefusals:
             (HybridMEstimator(), "minimisers and nothing else"),
             (hazard(method="psgld"), "minimisers and nothing else"),
             (hazard(pilot_share=0.1, epsilon=500.0), "minimisers and nothing else"),
-            (LaplaceWeibullFitter(max_time=1.0), "ladder"),
+            (published.LaplaceWeibullFitter(max_time=1.0), "ladder"),
             (PrivateStackingClassifier(classes=[0, 1], partition="samples"), "partition"),
             (LogisticRegression(), "private"),
             (logistic(epsilon=np.inf), "no claim"),
@@ -171,7 +165,7 @@ class TestRefusals:
     def test_laws_that_are_not_known(self, model, match):
         y = np.array([(True, 0.1)], dtype=[("e", "?"), ("t", "f8")])
         other = np.array([(False, 0.1)], dtype=y.dtype)
-        survival = isinstance(model, DPDiscreteTimeSurvival | LaplaceWeibullFitter)
+        survival = isinstance(model, DPDiscreteTimeSurvival | published.LaplaceWeibullFitter)
         data = (([[1.0]], y), ([[1.0]], other)) if survival else FLIPPED
         if isinstance(model, HybridMEstimator):
             X, public = [[1.0], [0.0], [1.0]], [False, True, True]
@@ -187,19 +181,19 @@ SHIPPED = [
         for link, knots in (("logit", 1), ("cloglog", 2), ("probit", 1))
         for alpha in (0.0, 20.0)
     ),
-    PublishedDiscreteTimeSurvival(
+    published.PublishedDiscreteTimeSurvival(
         max_time=1.0, n_intervals=4, n_knots=1, data_norm=1.0, alpha=20.0
     ),
     *(logistic(max_residual=c, alpha=a) for c in (0.5, 1.0) for a in ("auto", 20.0)),
     logistic(intercept_scaling=10.0),
     logistic(data_norm=100.0, fit_intercept=False),
-    PublishedLogisticRegression(classes=[0, 1]),
+    published.PublishedLogisticRegression(classes=[0, 1]),
     logistic(classes=[0, 1, 2]),
     PrivateStackingClassifier(classes=[0, 1], n_partitions=2),
-    PublishedStackingClassifier(classes=[0, 1], n_partitions=2),
+    published.PublishedStackingClassifier(classes=[0, 1], n_partitions=2),
     *(weibull(ladder) for ladder in ("tight", "exact", "published")),
 ]
-STACKS = (PrivateStackingClassifier, PublishedStackingClassifier)
+STACKS = (PrivateStackingClassifier, published.PublishedStackingClassifier)
 
 
 @pytest.mark.slow

@@ -128,7 +128,6 @@ def test_a_calibration_that_spends_twice_its_price_is_refuted(monkeypatch, name)
 
 
 def _twice(honest):
-    """Return calibrations with half of the noise."""
 
     def calibrate(*arguments, **options):
         found = honest(*arguments, **options)

@@ -1,5 +1,6 @@
 """Run the fence's settings in an old package and in this one, and say where they differ."""
 
+import functools
 import io
 import json
 import os
@@ -59,15 +60,11 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tupl
 
 def extracted(commit: str) -> Path:
     """Return a folder with the package as it was, and nothing else of the repository."""
-    resolved = subprocess.run(
-        ["git", "rev-parse", "--verify", f"{commit}^{{commit}}"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.strip()  # fmt: skip
-    folder = ROOT / ".fence" / resolved
+    git = functools.partial(subprocess.run, cwd=ROOT, check=True, capture_output=True)
+    resolved = git(["git", "rev-parse", "--verify", f"{commit}^{{commit}}"], text=True).stdout
+    folder = ROOT / ".fence" / resolved.strip()
     if not folder.exists():
-        packed = subprocess.run(
-            ["git", "archive", resolved, "skdpsurv"], cwd=ROOT, check=True, capture_output=True
-        ).stdout
+        packed = git(["git", "archive", resolved.strip(), "skdpsurv"]).stdout
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
     return folder
@@ -82,7 +79,6 @@ def start(package: Path, out: Path, only: str) -> subprocess.Popen[bytes]:
 
 
 def main(commit: str, only: str = "") -> int:
-    """Return 1 if some setting differs, and print which."""
     if not commit:
         print("Say beside which commit: make fence OLD=<commit>", file=sys.stderr)
         return 2

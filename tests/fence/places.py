@@ -5,7 +5,6 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-PUBLIC = "skdpsurv"
 #: Names, and the modules in which they are looked for: the first that has one is taken.
 PLACES: dict[str, tuple[str, ...]] = {
     "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random", "skdpsurv.dp.noise"),
@@ -16,20 +15,15 @@ PLACES: dict[str, tuple[str, ...]] = {
     "AskedSource": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "asked_instead": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
-    "LaplaceWeibullFitter": ("skdpsurv.published",),
     "HazardChain": ("skdpsurv.survival.hazard_chain", "skdpsurv.survival.hazards.posterior"),
     "MeanOfRows": ("skdpsurv.mechanisms.moments", "skdpsurv.mechanisms.sums"),
     "SecondMoments": ("skdpsurv.mechanisms.moments", "skdpsurv.mechanisms.sums"),
     "RepeatedRuns": ("skdpsurv.model_selection",),
-    "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
-    "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
     "Perturbation": ("skdpsurv.classification",),
     "SubsetSelection": ("skdpsurv.hybrid",),
-    "PublishedLogisticRegression": ("skdpsurv.published",),
-    "PublishedStackingClassifier": ("skdpsurv.published",),
-    "PublishedWeibullFitter": ("skdpsurv.published",),
-    "SampleAggregateWeibullFitter": ("skdpsurv.published",),
 }
+#: Where all others are looked for.
+ANYWHERE = ("skdpsurv.published", "skdpsurv")
 Spelled = tuple[str, Mapping[str, Any]]
 
 
@@ -122,7 +116,7 @@ MOVED = frozenset(
 
 def find(name: str) -> Any:
     """Return what has a name; LookupError if this checkout has it nowhere."""
-    for place in PLACES.get(name, (PUBLIC,)):
+    for place in PLACES.get(name, ANYWHERE):
         try:
             return getattr(importlib.import_module(place), name)
         except (ModuleNotFoundError, AttributeError):
@@ -131,7 +125,6 @@ def find(name: str) -> Any:
 
 
 def make(name: str, **parameters: Any) -> Any:
-    """Return an estimator, not fitted."""
     kind = find(name)
     if not parameters.keys() <= inspect.signature(kind).parameters.keys():
         name, respelled = RESPELLED[name](parameters)

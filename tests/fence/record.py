@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
@@ -71,11 +71,12 @@ class Draws:
             self.paths[id(source)] = (path, source)
             return path
 
-    def children(self, path: str, n: int) -> list[str]:
+    def adopt(self, path: str, children: list[Any]) -> None:
         with self.lock:
             first = self.n_children.get(path, 0)
-            self.n_children[path] = first + n
-            return [f"{path}.{first + i}" for i in range(n)]
+            self.n_children[path] = first + len(children)
+            for i, child in enumerate(children):
+                self.named(child, f"{path}.{first + i}")
 
     def note(self, path: str, what: list[Any]) -> None:
         with self.lock:
@@ -121,17 +122,15 @@ def noted_draws(draws: Draws) -> Iterator[None]:
             path, n_roots = draws.named(self), draws.n_roots
             children = spawned(self, n)
             draws.n_roots = n_roots
-        for child, name in zip(children, draws.children(path, n), strict=True):
-            draws.named(child, name)
+            draws.adopt(path, children)
         return children
 
     def noted(self: Any) -> Any:
         path = draws.named(self)
         return Noted(generator(self), lambda what: draws.note(path, what))
 
-    with ExitStack() as stack:
-        for name, method in (("__init__", init), ("spawn", spawn), ("generator", property(noted))):
-            stack.enter_context(patch.object(kind, name, method))
+    methods = {"__init__": init, "spawn": spawn, "generator": property(noted)}
+    with patch.multiple(kind, **methods):
         yield
 
 
@@ -150,17 +149,16 @@ class Answers:
         size = given if isinstance(given, int) else getattr(given, "dimension", None)
         if isinstance(given, list):
             size = [len(given), digest([str(each) for each in given])]
-        self.draws.note(
-            f"asked {self.draws.named(self.source)}", [draw.law, draw.scale.hex(), size]
-        )
+        path = f"asked {self.draws.named(self.source)}"
+        self.draws.note(path, [draw.law, draw.scale.hex(), size])
         # The sampler again, with a source of random numbers.
         if hasattr(draw, "again"):
             drawn = draw.again(self.source)
-            return np.ravel(drawn).tolist() if draw.law.startswith("discrete") else drawn
-        frame = sys._getframe(2)
-        code, sampler = frame.f_code, frame.f_globals[frame.f_code.co_name]
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        drawn = sampler(**{**{k: frame.f_locals[k] for k in names}, "source": self.source})
+        else:
+            frame = sys._getframe(2)
+            code, sampler = frame.f_code, frame.f_globals[frame.f_code.co_name]
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            drawn = sampler(**{**{k: frame.f_locals[k] for k in names}, "source": self.source})
         return np.ravel(drawn).tolist() if draw.law.startswith("discrete") else drawn
 
     def refuse(self) -> None:
@@ -235,19 +233,15 @@ MODES: dict[str, tuple[Any, int | None]] = {
 
 
 def recorded(run: Callable[[int | None], Any], mode: str) -> dict[str, Any]:
-    """Return what one setting releases, promises and draws; or the error that it ends with."""
     instead, random_state = MODES[mode]
     draws = Draws()
     try:
         with warnings.catch_warnings(), instead(draws):
             warnings.simplefilter("ignore")
             values = released(run(random_state))
-    except LookupError as error:
-        if "places.py" not in str(error):
-            return {"error": repr(error)}
-        return {"lacks": str(error)}
     except Exception as error:
-        return {"error": repr(error)}
+        unknown = isinstance(error, LookupError) and "places.py" in str(error)
+        return {"lacks" if unknown else "error": repr(error)}
     return {"values": values, "draws": dict(sorted(draws.drawn.items()))}
 
 

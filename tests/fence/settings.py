@@ -74,7 +74,6 @@ Run = Callable[[int | None], Any]
 
 
 def settings() -> Iterator[tuple[str, Run]]:
-    """Yield names, and what returns a fitted estimator for a random state."""
 
     def of(name: str, data: Callable[[], tuple[Any, ...]], defaults: dict[str, Any]) -> Any:
         def one(what: str, source: Any = data, fit: Any = dict, **parameters: Any) -> Any:

@@ -48,7 +48,6 @@ def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
 
 
 def with_fault(content: Any, path: tuple[Any, ...], fault: Any) -> str:
-    """Return the text of a release with another field."""
     changed = copy.deepcopy(content)
     part = changed
     for step in path[:-1]:
@@ -69,7 +68,6 @@ def made(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], Any]:
 
 
 def used(model: Any, X: Any) -> None:
-    """Do what a release is for."""
     repr(model.guarantee_)
     model.guarantee_.describe()
     if isinstance(model, UnivariateFitter):
@@ -94,7 +92,6 @@ def used(model: Any, X: Any) -> None:
 
 
 def rebuilt(setting: Setting, text: str, arguments: dict[str, Any]) -> Any:
-    """Return the model, or None if the release is refused."""
     try:
         return setting.kind.from_release(Release.from_json(text), **arguments)
     except (ValueError, TypeError):

@@ -72,7 +72,6 @@ TYPES = ["f8", "f8", "f4", "f2", "i8", "u1", "i2", "?", "c16", "U4", "S3", "M8[s
 
 
 def typed(draw: Any, values: np.ndarray) -> np.ndarray:
-    """Draw a type, and cast."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return values.astype(draw(st.sampled_from([*TYPES, "O"])))
@@ -91,7 +90,6 @@ def matrices(draw: Any, n_rows: int) -> Any:
 
 @st.composite
 def container(draw: Any, values: np.ndarray) -> Any:
-    """Draw what holds values: an array, a list, a frame, a sparse matrix."""
     kinds = ["array", "array", "list", "frame", "odd frame", "sparse", "order"]
     kind = draw(st.sampled_from(kinds))
     if kind == "list":

@@ -52,7 +52,6 @@ METHODS = {
 
 
 def word(value):
-    """Return the word that a parameter is, or that a method stands for."""
     return METHODS[type(value)](value) if type(value) in METHODS else value
 
 

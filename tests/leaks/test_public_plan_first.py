@@ -28,7 +28,6 @@ def faulty(setting: Setting):
 
 
 def inner_kind(setting: Setting) -> type:
-    """Return the class that plans a fit."""
     model = setting.make(3)
     while isinstance(model, PrivateSearchCV):
         model = private_step(model.estimator)[1]

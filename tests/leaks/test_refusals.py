@@ -42,7 +42,6 @@ def spared(faulty, good, data):
 
 
 def check_all(cases):
-    """Run checks of many cases, and tell of all that fail."""
     failed = {}
     for op, name, outcome, check in cases:
         try:

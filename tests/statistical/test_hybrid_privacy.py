@@ -28,7 +28,6 @@ def lower_bound(on_one, on_other):
 
 
 def records(last, label):
-    """Return records of which one private one, the last, is as stated."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 1)), rng.integers(0, 2, 60)
     X[-1] = last
@@ -74,7 +73,7 @@ class TestCells:
 class TestResiduals:
     """A record as far out as can be, on one side or the other."""
 
-    runs = 12_000
+    runs = 24_000
 
     def attack(self):
         public, _ = NEIGHBOURS[0]

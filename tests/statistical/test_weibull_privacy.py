@@ -11,13 +11,8 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv import DPWeibullFitter
+from skdpsurv import DPWeibullFitter, published
 from skdpsurv.mechanisms.ladder import UNIT, highest_level
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
 from skdpsurv.published import weibull as published_plans
 from skdpsurv.published.weibull import PublishedLevels
 from skdpsurv.survival.weibull import plan as weibull_plan
@@ -71,7 +66,6 @@ RUNGS = [released_mean_rungs, exact_rungs, published_rungs]
 
 @pytest.fixture
 def coarse(monkeypatch):
-    """Make the published ladder quick."""
     monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", N_CELLS)
 
 
@@ -129,8 +123,8 @@ class TestDensityRatio:
 
 
 HALF = [(1.0, False)] * 10 + [(0.0, True)] * 10
-EXACT = {"kind": PublishedWeibullFitter, "rungs": "exact", "shape_fraction": 0.9}
-PUBLISHED = {"kind": PublishedWeibullFitter, "shape_fraction": 0.9}
+EXACT = {"kind": published.PublishedWeibullFitter, "rungs": "exact", "shape_fraction": 0.9}
+PUBLISHED = {"kind": published.PublishedWeibullFitter, "shape_fraction": 0.9}
 
 #: Name: (parameters, the other records, one record, and what it is replaced by). For the exact and
 #: published ladders found by a search for the widest sets of cells that such a pair tells apart.
@@ -155,9 +149,9 @@ PAIRS = {
     "exact": (EXACT, [(0.05, True)] * 2, (0.05, True), (0.02, True)),
     "exact, few rungs": ({**EXACT, "n_rungs": 2}, [(0.05, True)] * 2, (0.05, True), (0.02, True)),
     "published": (PUBLISHED, [(1.0, True)] + [(0.02, True)] * 3, (1.0, False), (0.0, False)),
-    "laplace": ({"kind": LaplaceWeibullFitter}, [(0.9, True)], (0.9, True), (0.0, True)),
+    "laplace": ({"kind": published.LaplaceWeibullFitter}, [(0.9, True)], (0.9, True), (0.0, True)),
     "sample and aggregate": (
-        {"kind": SampleAggregateWeibullFitter},
+        {"kind": published.SampleAggregateWeibullFitter},
         [(0.9, True)],
         (0.9, True),
         (0.0, True),
@@ -180,7 +174,6 @@ def releases(parameters, records, trials, first_seed):
 
 
 def audit(name, trials):
-    """Return a lower bound on epsilon, and epsilon."""
     parameters, crowd, *pair = PAIRS[name]
     samples = [
         releases(parameters, [*crowd, record], trials, i * trials) for i, record in enumerate(pair)

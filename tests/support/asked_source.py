@@ -56,16 +56,13 @@ class AskedSource(RandomSource):
 
     @property
     def exact(self) -> bool:
-        """As for a release."""
         return True
 
     def begin(self, what: object, price: object) -> None:
-        """Begin a part, until another begins."""
         self._answers = self._answers.part(what, price)
 
     @contextmanager
     def part(self, what: object, price: object) -> Iterator[None]:
-        """Begin a part, and end it."""
         before = self._answers
         self.begin(what, price)
         try:
@@ -74,7 +71,6 @@ class AskedSource(RandomSource):
             self._answers = before
 
     def spawn(self, n: int) -> list[RandomSource]:
-        """Return sources that are answered by the same."""
         return [AskedSource(self._answers, self._independent) for _ in range(n)]
 
     def ask(self, draw: Draw) -> Any:

@@ -37,7 +37,6 @@ def each(settings: list[Setting], *, quick: bool = False) -> Any:
 
 
 def quietly(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Return a function's result, without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*arguments, **options)
@@ -87,7 +86,6 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def differences(one: Leaves, other: Leaves) -> set[str]:
-    """Return the paths at which two objects differ."""
     return {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
 
 
@@ -190,7 +188,6 @@ def fit(estimator: Any, X: Any, y: Any, options: Mapping[str, Any] | None = None
 
 
 def fit_data(setting: Setting, data: Data, random_state: int | None = None) -> Outcome:
-    """Fit a setting to its data."""
     outcome = fit(setting.make(random_state), data.X, data.y, data.options)
     if outcome.fitted is not None:
         forget_accountant(outcome.fitted)
@@ -359,7 +356,6 @@ def check_nothing_kept(outcome: Outcome) -> None:
 
 
 def called(method: Callable[..., Any], *args: Any) -> Outcome:
-    """Call, and return what happened."""
     outcome = Outcome()
     with listening(outcome):
         method(*args)

@@ -34,7 +34,6 @@ def hazard(*args: Any, published: bool = False, **parameters: Any) -> Any:
 
 
 def logistic(*args: Any, **parameters: Any) -> DPLogisticRegression:
-    """Return a logistic regression."""
     if own := _taken(parameters, OF_PERTURBATION):
         parameters["method"] = Perturbation(parameters.get("method", "auto"), **own)
     return DPLogisticRegression(*args, **parameters)
@@ -52,7 +51,6 @@ def with_strategy(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def search_of(estimator: Any, grid: Any, **parameters: Any) -> PrivateSearchCV:
-    """Return a search."""
     return PrivateSearchCV(estimator, grid, **with_strategy(parameters))
 
 
@@ -69,6 +67,5 @@ def with_objects(parameters: dict[str, Any]) -> dict[str, Any]:
 
 
 def stack_of(epsilon: float = 1.0, *, calibration: str = "tight", **parameters: Any) -> Any:
-    """Return a stack, or that of the paper."""
     kinds = {"tight": PrivateStackingClassifier, "published": PublishedStackingClassifier}
     return kinds[calibration](epsilon, **with_objects(parameters))

@@ -56,7 +56,6 @@ def releases(parameters, data, trials, first_seed):
 
 
 def audit(parameters, one, other, trials):
-    """Return a lower bound on epsilon, and epsilon."""
     samples = [
         releases(parameters, data, trials, i * trials) for i, data in enumerate((one, other))
     ]

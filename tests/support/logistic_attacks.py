@@ -95,7 +95,6 @@ def what_is_seen(released, pair):
 
 
 def attack(released, pair, error=CONFIDENCE):
-    """Return a lower bound on epsilon."""
     samples = [what_is_seen(each, pair) for each in released]
     shares = np.linspace(0.002, 0.998, 400)
     return by_forest(samples, shares, error, min_samples_leaf=15, max_features=None)

@@ -18,8 +18,6 @@ from tests.support.replay import DrawnOnce, Replay, ReplayedPart
 
 @dataclass(frozen=True)
 class AuditedPart:
-    """One part of a fit."""
-
     name: str
     law: str
     found: float
@@ -29,7 +27,6 @@ class AuditedPart:
 
     @property
     def share(self) -> float:
-        """How much of what is allowed was found."""
         return self.found / self.allowed
 
     @property
@@ -50,7 +47,6 @@ def audited_parts(one: Replay, other: Replay, n_cells: int) -> list[AuditedPart]
 
 
 def _grouped(parts: Sequence[ReplayedPart]) -> list[list[ReplayedPart]]:
-    """Return parts, those of problems that share a price together."""
     groups: dict[Any, list[ReplayedPart]] = {}
     for place, part in enumerate(parts):
         shared = part.what.price if isinstance(part.what, Problem) else None
@@ -139,7 +135,6 @@ class Whole(NamedTuple):
 
 
 def whole_of(fitted: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole:
-    """Return the price of a transcript."""
     step = private_step(fitted)
     if isinstance(step, PrivateSearchCV) and "expected_runs" in step.guarantee_.public_inputs:
         return _best_of_runs(step, parts, epsilon)

@@ -39,8 +39,6 @@ from tests.support.worst_pairs import pair
 
 
 class Planted(NamedTuple):
-    """A defect, and where it shows."""
-
     estimator: Any
     data: tuple[Any, ...]
     neighbour: tuple[Any, ...]

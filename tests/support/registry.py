@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,21 +35,14 @@ from skdpsurv import (
     PrivateStackingClassifier,
     PublicBoundsScaler,
     PublicColumns,
+    published,
 )
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import Perturbation
 from skdpsurv.data.public_steps import valid_row
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PerturbedHistogramMEstimator,
-    PublishedDiscreteTimeSurvival,
-    PublishedLogisticRegression,
-    PublishedStackingClassifier,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
+from skdpsurv.model_selection.candidates import private_step
 from tests.support.estimators import with_strategy
 from tests.support.extensions import extension
 
@@ -73,7 +67,6 @@ class Data:
     extremes: tuple[tuple[Any, ...], ...] = ()
 
     def replaced(self, x: Any, y: Any, group: Any = None, row: int = ROW) -> Data:
-        """Return data in which one record has other values."""
         X, target, options = self.X, self.y, self.options
         if group is not None:
             options = {**options, "group": options["group"].copy()}
@@ -91,7 +84,6 @@ class Data:
         return replace(self, X=X, y=target, options=options)
 
     def neighbours(self) -> list[Data]:
-        """Return data sets of which any two differ in one record."""
         return [self, *(self.replaced(*record) for record in self.extremes)]
 
     def with_targets(self, targets: Any, y: Any = None) -> Data:
@@ -106,11 +98,8 @@ class Data:
 
 
 ROWS = (
-    (9.0, 9.0, 9.0),
-    (-LARGEST, LARGEST, -LARGEST),
-    (5e-324, -0.0, 2.3e-308),
-    (0.0, 0.0, 0.0),
-    (LARGEST, LARGEST, LARGEST),
+    *((9.0, 9.0, 9.0), (-LARGEST, LARGEST, -LARGEST), (5e-324, -0.0, 2.3e-308)),
+    *((0.0, 0.0, 0.0), (LARGEST, LARGEST, LARGEST)),
 )
 
 
@@ -168,34 +157,18 @@ def raw_rows() -> pd.DataFrame:
     )
 
 
-def _raw(data: Data) -> Data:
-    """Return data whose rows are raw."""
+def _raw(made: Callable[[], Data]) -> Data:
+    data = made()
     targets = [y for _, y in data.extremes]
     return replace(data, X=raw_rows(), extremes=tuple(zip(RAW_ROWS, targets, strict=True)))
 
 
 def raw_survival() -> Data:
-    return _raw(survival())
+    return _raw(survival)
 
 
 def raw_labelled() -> Data:
-    return _raw(labelled())
-
-
-def raw_outcomes() -> Data:
-    return _raw(outcomes())
-
-
-def raw_hybrid() -> Data:
-    return _raw(hybrid())
-
-
-def raw_columns() -> Data:
-    return _raw(columns())
-
-
-#: For fits without privacy, which take columns as they are.
-MODERATE = ((0.5, 0.5, 0.5), (-0.5, 0.5, -0.5), (5e-324, -0.0, 2.3e-308), (0.0, 0.0, 0.0))
+    return _raw(labelled)
 
 
 def moderate() -> Data:
@@ -291,29 +264,26 @@ def numbers() -> Data:
     return replace(hybrid_numbers(), options={})
 
 
+raw_outcomes = partial(_raw, outcomes)
+raw_hybrid = partial(_raw, hybrid)
+raw_columns = partial(_raw, columns)
+
+
 @dataclass(frozen=True)
 class Setting:
-    """An estimator with parameters."""
-
     name: str
     kind: type
-    #: Makes its data.
     data: Callable[[], Data]
-    #: Beside ``epsilon``, ``random_state`` and ``accountant``.
-    parameters: dict[str, Any]
+    parameters: dict[str, Any]  # beside epsilon, random_state and accountant
     #: Prefixes of what in ``release_.values`` may depend on private records, and fitted attributes
     #: that may, as they follow from the release.
     values: tuple[str, ...]
     attributes: tuple[str, ...]
     epsilon: float = 1.0
-    #: Whether it stands for its kind where all settings would take too long.
-    representative: bool = False
-    #: Whether it stands for a plan that no representative one has.
-    quick: bool = False
-    #: Whether a failure after the charge is documented.
-    diverges: bool = False
-    #: Whether its fits take a tenth of a second.
-    slow: bool = False
+    representative: bool = False  # it stands for its kind where all would take too long
+    quick: bool = False  # it stands for a plan that no representative one has
+    diverges: bool = False  # a failure after the charge is documented
+    slow: bool = False  # its fits take a tenth of a second
     #: Whether scikit-learn's checks are run on it; None: if it is representative.
     checked: bool | None = None
 
@@ -341,14 +311,12 @@ class Setting:
         return ": raw" not in self.name
 
     def make(self, random_state: int | None = None, **changes: Any) -> Any:
-        """Return the estimator, not fitted."""
         own = {"epsilon": self.epsilon, "random_state": random_state} if self.is_private else {}
         if not self.is_private:
             changes.pop("accountant", None)
         return self.kind(**{**own, **self.parameters, **changes})
 
     def checkable(self) -> Any:
-        """Return what scikit-learn's checks can fit."""
         model = self.make(**UNDECLARED.get(self.kind, {}))
         if isinstance(model, HybridMEstimator):
             return TwoOfThreeArePublic(**model.get_params(deep=False))
@@ -362,8 +330,6 @@ class Setting:
                 rows = pd.DataFrame([valid_row(fitted, list(RAW))], columns=list(RAW))
             return self.kind(**fitted.get_params()).fit(rows), fitted
         if self.kind is PrivateSearchCV:
-            from skdpsurv.model_selection.candidates import private_step
-
             fitted = private_step(fitted.best_estimator_)[1]
         built = type(fitted).from_release(fitted.release_, **beyond_release(fitted, data))
         return built.set_params(**fitted.get_params(deep=False)), fitted
@@ -372,7 +338,7 @@ class Setting:
 def beyond_release(fitted: Any, data: Data) -> dict[str, Any]:
     """Return what ``from_release`` needs that no release holds."""
     arguments: dict[str, Any] = {}
-    if isinstance(fitted, HybridMEstimator | PerturbedHistogramMEstimator):
+    if isinstance(fitted, HybridMEstimator | published.PerturbedHistogramMEstimator):
         arguments["estimator"] = fitted.estimator
     if isinstance(fitted, HybridMEstimator):
         public = data.options["public"]
@@ -403,9 +369,9 @@ def prior_release(model: Any, records: Any) -> Any:
 UNDECLARED = {
     DPAalenJohansenFitter: {"causes": [1]},
     DPLogisticRegression: {"classes": None},
-    PublishedLogisticRegression: {"classes": None},
+    published.PublishedLogisticRegression: {"classes": None},
     PrivateStackingClassifier: {"classes": None, "n_partitions": 1},
-    PublishedStackingClassifier: {"classes": None, "n_partitions": 1},
+    published.PublishedStackingClassifier: {"classes": None, "n_partitions": 1},
     PrivateSearchCV: {"estimator": DPLogisticRegression()},
 }
 FLAGS = ("representative", "quick", "diverges", "slow", "checked")
@@ -443,11 +409,11 @@ def _settings() -> Iterator[Setting]:
     yield one("uncapped", survival, method="obj_pert", **uncapped)
     yield one("probit", survival, link="probit", alpha=0.1, pilot_share=0.0)
     yield one("no privacy", moderate, epsilon=np.inf)
-    yield one(
-        "raw columns", raw_survival, columns=PublicColumns(RAW), representative=True, checked=False
-    )
+    stands = {"representative": True, "checked": False}
+    raw = PublicColumns(RAW)
+    yield one("raw columns", raw_survival, columns=raw, **stands)
     mala = PosteriorSampling(n_epochs=100, verbose=1)
-    yield one("mala", survival, method=mala, epsilon=5.0, representative=True, checked=False)
+    yield one("mala", survival, method=mala, epsilon=5.0, **stands)
     short = PosteriorSampling("psgld", n_epochs=25, batch_size=8, verbose=1)
     chain = {"method": short, "epsilon": 5.0, "diverges": True}
     yield one("psgld", survival, quick=True, link="cloglog", **chain)
@@ -460,12 +426,10 @@ def _settings() -> Iterator[Setting]:
     yield one("descent with standard errors", survival, **errors, **descent)
     yield one("noisy Langevin", survival, quick=True, method=noisy, delta=1e-4, epsilon=20.0)
 
+    values = ("coef", "baseline_coef")
+    common = {"max_time": MAX_TIME, "n_intervals": 8}
     one = several(
-        PublishedDiscreteTimeSurvival,
-        ("coef", "baseline_coef"),
-        ("coef_", "baseline_coef_"),
-        max_time=MAX_TIME,
-        n_intervals=8,
+        published.PublishedDiscreteTimeSurvival, values, tuple(f"{v}_" for v in values), **common
     )
     yield one("objective", survival, epsilon=5.0, representative=True)
     yield one("output", survival, method="out_pert")
@@ -473,7 +437,7 @@ def _settings() -> Iterator[Setting]:
     yield one("psgld, cloglog", survival, slow=True, link="cloglog", **chain)
     yield one("psgld, probit", survival, slow=True, link="probit", **chain)
     yield one("no privacy", moderate, epsilon=np.inf)
-    yield one("raw columns", raw_survival, columns=PublicColumns(RAW), epsilon=5.0, checked=False)
+    yield one("raw columns", raw_survival, columns=raw, epsilon=5.0, checked=False)
 
     held = ("estimates", "estimate", "rho", "scale")
     shown = ("rho_", "lambda_", "median_survival_time_", *(f"_released.{name}" for name in held))
@@ -482,35 +446,27 @@ def _settings() -> Iterator[Setting]:
     yield one("ladder, X and y", survival, representative=True, checked=False)
     yield one("no privacy", durations, epsilon=np.inf)
 
-    def published(kind, **common):
-        values = ("rho", "lambda", *(("n_events",) if kind is PublishedWeibullFitter else ()))
-        return several(kind, values, shown, max_time=MAX_TIME, **common)
+    def older(kind, *also, **common):
+        return several(kind, ("rho", "lambda", *also), shown, max_time=MAX_TIME, **common)
 
-    one = published(PublishedWeibullFitter)
+    one = older(published.PublishedWeibullFitter, "n_events")
     yield one("exact rungs", durations, rungs="exact", epsilon=2.0)
     yield one("published rungs", durations, n_rungs=5, slow=True)
-    yield published(LaplaceWeibullFitter)("Laplace", frame)
-    yield published(SampleAggregateWeibullFitter)("blocks", durations, checked=True)
+    yield older(published.LaplaceWeibullFitter)("Laplace", frame)
+    yield older(published.SampleAggregateWeibullFitter)("blocks", durations, checked=True)
 
     held = ("estimates", "table", "fit", "law", "_groups")
     curve = ("median_survival_time_", *(f"_released.{name}" for name in held))
     one = several(DPKaplanMeierFitter, ("counts",), curve, max_time=MAX_TIME)
     yield one("everybody", durations, representative=True)
     yield one("equal bands, X and y", survival, n_intervals=6, breakpoints="equal", checked=True)
-    yield one(
-        "groups", grouped, quick=True, groups=list(WARDS), breakpoints=(2.0, 5.0), checked=False
-    )
-    yield one("people", grouped_people, groups=list(WARDS), checked=False)
+    wards = {"groups": list(WARDS), "checked": False}
+    yield one("groups", grouped, quick=True, breakpoints=(2.0, 5.0), **wards)
+    yield one("people", grouped_people, **wards)
     yield one("no privacy", durations, epsilon=np.inf)
-    yield one("no privacy, groups", grouped, epsilon=np.inf, groups=list(WARDS), checked=False)
-    one = several(
-        DPAalenJohansenFitter,
-        ("counts",),
-        curve,
-        max_time=MAX_TIME,
-        causes=["relapse", "death"],
-        censored="alive",
-    )
+    yield one("no privacy, groups", grouped, epsilon=np.inf, **wards)
+    happens = {"causes": ["relapse", "death"], "censored": "alive", "max_time": MAX_TIME}
+    one = several(DPAalenJohansenFitter, ("counts",), curve, **happens)
     yield one("two causes", causes)
     yield one("one cause", survival, causes=[1], censored=0, representative=True)
     yield one("equal bands", causes, breakpoints="equal", checked=False)
@@ -524,11 +480,10 @@ def _settings() -> Iterator[Setting]:
     yield one("output", labelled, method=capped, data_norm=2.0)
     yield one("objective without Gaussian noise", labelled, method="obj_pert", delta=1e-4)
     yield one("noisy descent", labelled, method="noisy_gd", delta=1e-4)
-    yield one(
-        "noisy descents", words, method="noisy_gd", delta=1e-4, classes=["ill", "well", "dead"]
-    )
+    of_words = {"classes": ["ill", "well", "dead"]}
+    yield one("noisy descents", words, method="noisy_gd", delta=1e-4, **of_words)
     yield one("Gaussian output", labelled, method="out_pert", delta=1e-4)
-    yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
+    yield one("three classes of words", words, **of_words, alpha=0.01)
     yield one("people", people, quick=True)
     yield one("classes from y", three, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01, checked=True)
@@ -545,15 +500,16 @@ def _settings() -> Iterator[Setting]:
     yield one("output with standard errors", labelled, **errors, **out)
     yield one("descent with standard errors", labelled, **errors, **descent)
 
-    one = several(PublishedLogisticRegression, linear, ("coef_", "intercept_"), classes=[0, 1])
+    shown = ("coef_", "intercept_")
+    one = several(published.PublishedLogisticRegression, linear, shown, classes=[0, 1])
     yield one("objective", labelled, fit_intercept=False, representative=True)
-    yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.1)
+    yield one("three classes of words", words, **of_words, alpha=0.1)
     yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01)
 
     poisson = extension("poisson").DPPoissonRegressor
     one = several(poisson, ("coef",), ("coef_", "intercept_"), max_residual=2.0)
     yield one("objective", outcomes, representative=True)
-    yield one("raw columns", raw_outcomes, columns=PublicColumns(RAW))
+    yield one("raw columns", raw_outcomes, columns=raw)
 
     one = several(extension("histogram").DPHistogram, ("counts",), ("counts_",))
     yield one("counts", outcomes, representative=True)
@@ -584,7 +540,7 @@ def _settings() -> Iterator[Setting]:
     yield one("classes from y", labelled, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf)
 
-    one = several(PublishedStackingClassifier, levels, held, **two)
+    one = several(published.PublishedStackingClassifier, levels, held, **two)
     bounded = FeaturePartition(norms=[0.5, 0.7])
     yield one("columns", labelled, partition=bounded)
     yield one("columns, stacked", labelled, representative=True, **top)
@@ -601,8 +557,8 @@ def _settings() -> Iterator[Setting]:
     yield one("numbers", hybrid_numbers, estimator=LinearRegression(), representative=True)
     yield one("counts", hybrid_numbers, method="cells", estimator=PoissonRegressor(), n_cells=4)
     yield one("no privacy", hybrid, epsilon=np.inf, method="all")
-    yield one("raw columns", raw_hybrid, columns=PublicColumns(RAW), slow=True)
-    described = {"columns": PublicColumns(RAW), "delta": 0.05, "slow": True}
+    yield one("raw columns", raw_hybrid, columns=raw, slow=True)
+    described = {"columns": raw, "delta": 0.05, "slow": True}
     yield one("raw columns, Gaussian noise", raw_hybrid, **described)
     values = ("weights", "curve", "public_index")
     one = several(HybridMEstimator, values, (*(f"{v}_" for v in values), "estimator_"))
@@ -610,14 +566,9 @@ def _settings() -> Iterator[Setting]:
     curve = SubsetSelection("noisy_curve", candidate_sizes=[5, 20])
     yield one("curve", hybrid_numbers, method=curve, estimator=LinearRegression())
 
-    one = several(
-        PerturbedHistogramMEstimator,
-        ("weights",),
-        ("weights_", "estimator_"),
-        bounds=[(-0.5, 0.5)] * 3,
-        n_bins=2,
-    )
-    # Bounds are of as many columns as there are.
+    shown = ("weights_", "estimator_")
+    bins = {"n_bins": 2, "bounds": [(-0.5, 0.5)] * 3}  # of as many columns as there are
+    one = several(published.PerturbedHistogramMEstimator, ("weights",), shown, **bins)
     yield one("labels", labelled, outcome=[0, 1], representative=True, checked=False)
     yield one("numbers", numbers, outcome=[0.0, 1.0], estimator=LinearRegression())
     yield one("no privacy", labelled, outcome=[0, 1], epsilon=np.inf)
@@ -657,9 +608,9 @@ def _settings() -> Iterator[Setting]:
     grid = {"dplogisticregression__alpha": [0.01, 1.0]}
     yield search("pipeline", piped, grid, labelled, linear)
     hazard = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
-    raw = make_pipeline(PublicColumns(RAW), logistic)
-    yield search("raw pipeline", raw, grid, raw_labelled, linear, slow=True)
-    described = clone(logistic).set_params(columns=PublicColumns(RAW))
+    steps = make_pipeline(raw, logistic)
+    yield search("raw pipeline", steps, grid, raw_labelled, linear, slow=True)
+    described = clone(logistic).set_params(columns=raw)
     ways = {"columns__missing": ["error", "midpoint"]}
     yield search("raw columns", described, ways, raw_labelled, linear, slow=True)
     ways = {"method": ["obj_pert", "out_pert"]}
@@ -668,8 +619,7 @@ def _settings() -> Iterator[Setting]:
     weibull = DPWeibullFitter(max_time=MAX_TIME)
     values = ("rho", "lambda", "n_events")
     yield search("Weibull", weibull, {"omega": [4.0, 6.0]}, survival, values, scoring="brier")
-    grid = {"method": ["cells", "all"]}
-    yield search("hybrid", HybridMEstimator(), grid, hybrid, ("weights",))
+    yield search("hybrid", HybridMEstimator(), {"method": ["cells", "all"]}, hybrid, ("weights",))
     yield search("drawn", logistic, alphas, labelled, linear, n_candidates=2, strategy="repeat")
 
 
@@ -681,12 +631,7 @@ CHECKED = [s for s in SETTINGS if (s.representative if s.checked is None else s.
 
 #: Inner estimators for the fuzz, some of which cannot be used.
 INNER = (
-    None,
-    LogisticRegression(C=0.1),
-    DecisionTreeClassifier(max_depth=2, random_state=0),
-    LinearRegression(),
-    KNeighborsClassifier(),
-    LogisticRegression(C=-1.0),
-    LogisticRegression,
+    *(None, LogisticRegression(C=0.1), DecisionTreeClassifier(max_depth=2, random_state=0)),
+    *(LinearRegression(), KNeighborsClassifier(), LogisticRegression(C=-1.0), LogisticRegression),
     "LogisticRegression",
 )

@@ -24,8 +24,6 @@ from tests.support.asked_source import Draw
 
 @dataclass
 class DrawnOnce:
-    """One draw of a replay."""
-
     draw: Draw
     part: ReplayedPart
     answer: Any = None
@@ -68,8 +66,6 @@ class ReplayedPart:
 
 @dataclass
 class Replay:
-    """All draws of one fit."""
-
     chosen: dict[int, Any]
     given: Sequence[Any] | None = None
     parts: list[ReplayedPart] = field(default_factory=list)
@@ -87,7 +83,6 @@ class Replay:
         return self.parts[-1]
 
     def answered(self, draw: Draw, part: ReplayedPart) -> Any:
-        """Answer a draw, and note it."""
         place, asked = len(self.drawn), DrawnOnce(draw, part)
         self.drawn.append(asked)
         part.drawn.append(asked)

@@ -21,14 +21,10 @@ from skdpsurv import (
     HybridMEstimator,
     PosteriorSampling,
     PrivateStackingClassifier,
+    published,
 )
 from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.hybrid import SubsetSelection
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PerturbedHistogramMEstimator,
-    PublishedWeibullFitter,
-)
 from tests.support.estimators import logistic as perturbed
 from tests.support.estimators import search_of
 from tests.support.extensions import extension
@@ -39,8 +35,6 @@ Pair = tuple[Any, Any]
 
 @dataclass
 class Case:
-    """An estimator, and pairs that move all of its parts together."""
-
     estimator: Any
     pairs: Any
     n_places: int
@@ -62,8 +56,6 @@ def logistic(**parameters: Any) -> DPLogisticRegression:
 
 
 class Predicted:
-    """Survival curves by the first column."""
-
     def predict_survival_function(self, X: Any) -> list[Callable[[Any], Any]]:
         return [functools.partial(_curve, float(np.asarray(row)[0])) for row in np.asarray(X)]
 
@@ -176,7 +168,7 @@ CASES = {
         },
         4,
     ),
-    "Weibull, exact": Case(PublishedWeibullFitter(max_time=1.0, rungs="exact"), RUNGS, 2),
+    "Weibull, exact": Case(published.PublishedWeibullFitter(max_time=1.0, rungs="exact"), RUNGS, 2),
     "Weibull, corrected": Case(
         DPWeibullFitter(max_time=1.0, epsilon=500.0),
         {
@@ -189,7 +181,7 @@ CASES = {
         6,
     ),
     "Weibull, Laplace": Case(
-        LaplaceWeibullFitter(max_time=1.0),
+        published.LaplaceWeibullFitter(max_time=1.0),
         {f"{change}, {LAST}": FOUR for change in (CENSORED, EARLY_OR_LATE)},
         2,
     ),
@@ -221,7 +213,7 @@ CASES = {
         4,
     ),
     "histogram": Case(
-        PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1]),
+        published.PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1]),
         {"outcome flipped in the middle, others in its cell": FOUR},
         1,
     ),

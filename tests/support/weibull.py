@@ -5,25 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv import DPWeibullFitter, PrivacyLeakWarning, PublicInputWarning
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
+from skdpsurv import DPWeibullFitter, PrivacyLeakWarning, PublicInputWarning, published
 
 KINDS = {
     "tight": (DPWeibullFitter, {}),
-    "exact": (PublishedWeibullFitter, {"rungs": "exact"}),
-    "published": (PublishedWeibullFitter, {}),
-    "laplace": (LaplaceWeibullFitter, {}),
-    "blocks": (SampleAggregateWeibullFitter, {}),
+    "exact": (published.PublishedWeibullFitter, {"rungs": "exact"}),
+    "published": (published.PublishedWeibullFitter, {}),
+    "laplace": (published.LaplaceWeibullFitter, {}),
+    "blocks": (published.SampleAggregateWeibullFitter, {}),
     "no privacy": (DPWeibullFitter, {"epsilon": np.inf}),
 }
 
 
 def model(kind: str = "tight", **parameters: Any) -> Any:
-    """Return a fitter, not fitted."""
     make, own = KINDS[kind]
     return make(**{"max_time": 1.0, "random_state": 0, **own, **parameters})
 
@@ -47,7 +41,6 @@ def records(
 
 
 def target(event: Any, time: Any) -> Any:
-    """Return events and times as one array."""
     y = np.empty(len(time), dtype=[("event", "?"), ("time", "f8")])
     y["event"], y["time"] = event, time
     return y

@@ -12,7 +12,6 @@ OTHERS = re.compile(r", (?=others |one event among|its cell|alone)")
 
 
 def pair(estimator: Any, name: str, **sizes: Any) -> tuple[Any, Any]:
-    """Return the pair of that name."""
     return next(p for p in worst_neighbours(estimator, **sizes) if p.name == name)[1:]
 
 
