@@ -168,11 +168,10 @@ class Leaky(DPLogisticRegression):
 
     @classmethod
     def from_release(cls, release):
-        plain = DPLogisticRegression.from_release(
-            replace(release, estimator="DPLogisticRegression")
-        )
+        plain = replace(release, estimator="DPLogisticRegression")
+        fitted = vars(DPLogisticRegression.from_release(plain))
         built = cls()
-        vars(built).update({name: v for name, v in vars(plain).items() if name.endswith("_")})
+        vars(built).update({name: v for name, v in fitted.items() if name.endswith("_")})
         built.release_ = release
         return built
 
@@ -184,9 +183,10 @@ class Leaky(DPLogisticRegression):
 
 
 def leaky(how: str) -> tuple[Setting, Data]:
-    values, attributes = ("coef", "intercept", "evidence_coef"), ("coef_", "intercept_")
-    parameters = {"how": how, "classes": [0, 1]}
-    return Setting("leaky", Leaky, labelled, parameters, values, attributes), labelled()
+    values, parameters = ("coef", "intercept", "evidence_coef"), {"how": how, "classes": [0, 1]}
+    return Setting(
+        "leaky", Leaky, labelled, parameters, values, ("coef_", "intercept_")
+    ), labelled()
 
 
 class TestTheChecksFindLeaks:

@@ -128,34 +128,28 @@ PUBLISHED = {"kind": published.PublishedWeibullFitter, "shape_fraction": 0.9}
 
 #: Name: (parameters, the other records, one record, and what it is replaced by). For the exact and
 #: published ladders found by a search for the widest sets of cells that such a pair tells apart.
+LATE = {"kind": published.LaplaceWeibullFitter}
+BLOCKS = {"kind": published.SampleAggregateWeibullFitter}
+UNCENSORED, CENSORED, AT_ONCE = (1.0, True), (1.0, False), (0.0, True)
+CORRECTED = {"epsilon": 2.0, "shape_fraction": 0.9}
+EARLY = [(0.05, True)] * 2, (0.05, True), (0.02, True)
+ALMOST = [(0.9, True)], (0.9, True), AT_ONCE
+MIDDLE = [CENSORED] * 10 + [(0.5, True)] * 10
 PAIRS = {
-    "event at zero or none": ({}, HALF, (1.0, False), (0.0, True)),
-    "one record": ({}, [], (1.0, False), (0.0, True)),
-    "first event": ({}, [(1.0, False)] * 4, (1.0, False), (0.0, True)),
-    "time of an event": ({"shape_fraction": 0.9}, [(1.0, True)] * 5, (1.0, True), (0.0, True)),
-    "number of events": (
-        {"shape_fraction": 0.1},
-        [(1.0, False)] * 10 + [(0.5, True)] * 10,
-        (1.0, False),
-        (1.0, True),
-    ),
-    "event early or late": ({}, HALF, (0.0, True), (1.0, True)),
+    "event at zero or none": ({}, HALF, CENSORED, AT_ONCE),
+    "one record": ({}, [], CENSORED, AT_ONCE),
+    "first event": ({}, [CENSORED] * 4, CENSORED, AT_ONCE),
+    "time of an event": ({"shape_fraction": 0.9}, [UNCENSORED] * 5, UNCENSORED, AT_ONCE),
+    "number of events": ({"shape_fraction": 0.1}, MIDDLE, CENSORED, UNCENSORED),
+    "event early or late": ({}, HALF, AT_ONCE, UNCENSORED),
     "with a correction": (
-        {"epsilon": 2.0, "shape_fraction": 0.9},
-        [(1.0, True)] * 400 + [(0.5, True)] * 399,
-        (1.0, True),
-        (0.0, True),
+        *(CORRECTED, [UNCENSORED] * 400 + [(0.5, True)] * 399, UNCENSORED, AT_ONCE),
     ),
-    "exact": (EXACT, [(0.05, True)] * 2, (0.05, True), (0.02, True)),
-    "exact, few rungs": ({**EXACT, "n_rungs": 2}, [(0.05, True)] * 2, (0.05, True), (0.02, True)),
-    "published": (PUBLISHED, [(1.0, True)] + [(0.02, True)] * 3, (1.0, False), (0.0, False)),
-    "laplace": ({"kind": published.LaplaceWeibullFitter}, [(0.9, True)], (0.9, True), (0.0, True)),
-    "sample and aggregate": (
-        {"kind": published.SampleAggregateWeibullFitter},
-        [(0.9, True)],
-        (0.9, True),
-        (0.0, True),
-    ),
+    "exact": (EXACT, *EARLY),
+    "exact, few rungs": ({**EXACT, "n_rungs": 2}, *EARLY),
+    "published": (PUBLISHED, [UNCENSORED] + [(0.02, True)] * 3, CENSORED, (0.0, False)),
+    "laplace": (LATE, *ALMOST),
+    "sample and aggregate": (BLOCKS, *ALMOST),
 }
 
 

@@ -186,25 +186,16 @@ def _plain(y: Any) -> list[Any]:
 def _faulty_structures() -> Iterator[tuple[str, Any]]:
     good = np.zeros(N_RECORDS, dtype=SURVIVAL)
     good["time"] = 1.0
-    for name, value in (("NaN", np.nan), ("infinity", np.inf), ("negative", -NUMBER)):
+    for value in (np.nan, np.inf, -NUMBER):
         faulty = good.copy()
         faulty["time"][ROW] = value
-        yield f"a time that is {name}", faulty
-    for name, fields in (
-        ("events that are numbers", [("event", "f8"), ("time", "f8")]),
-        ("events that are names", [("event", "U20"), ("time", "f8")]),
-        ("times that are names", [("event", "?"), ("time", "U20")]),
-        ("objects", [("event", "O"), ("time", "O")]),
-        ("complex times", [("event", "?"), ("time", "c16")]),
-        ("dates", [("event", "?"), ("time", "M8[s]")]),
-        ("two events", [("event", "?"), ("time", "?")]),
-    ):
-        faulty = np.zeros(N_RECORDS, dtype=fields)
-        kinds = [faulty.dtype[j].kind for j in range(2)]
-        faulty[ROW] = tuple(NAME if k == "U" else True if k == "?" else 7654 for k in kinds)
-        if kinds[0] == "O":
-            faulty[ROW] = (Tongue(), Whisper(-NUMBER))
-        yield name, faulty
+        yield f"a time of {value}", faulty
+    for kinds in ("f8,f8", "U20,f8", "?,U20", "O,O", "?,c16", "?,M8[s]", "?,?"):
+        event, time = kinds.split(",")
+        faulty = np.zeros(N_RECORDS, dtype=[("event", event), ("time", time)])
+        row = [{"U": NAME, "?": True}.get(kind[0], 7654) for kind in (event, time)]
+        faulty[ROW] = (Tongue(), Whisper(-NUMBER)) if kinds == "O,O" else tuple(row)
+        yield f"fields of {kinds}", faulty
     yield "three fields", np.zeros(N_RECORDS, dtype=[*SURVIVAL.descr, ("name", "U20")])
     yield "one field", np.zeros(N_RECORDS, dtype=SURVIVAL.descr[:1])
     yield "fields of arrays", np.zeros(N_RECORDS, dtype=[("event", "?"), ("time", "f8", (2,))])

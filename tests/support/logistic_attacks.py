@@ -49,22 +49,20 @@ def moved(first, second, parameters, labels=(0, 1)):
     return Pair((column(*first), column(*second)), (labels, labels), parameters)
 
 
+TEN = without_intercept(10.0)
 PAIRS = {
-    "norm 10, label": flipped(column(10), without_intercept(10.0)),
-    "norm 10, row and its negative": moved(
-        (0, 3, -10), (0, 3, 10), without_intercept(10.0), (0, 1, 1)
-    ),
+    "norm 10, label": flipped(column(10), TEN),
+    "norm 10, row and its negative": moved((0, 3, -10), (0, 3, 10), TEN, (0, 1, 1)),
     "norm 1000, row at zero or at the norm": moved((0, 0), (0, LARGE), without_intercept(LARGE)),
-    "norm 10, row far beyond it": moved((10, -1e9), (10, 1e9), without_intercept(10.0)),
-    "two columns": Pair(
-        (np.array([[10.0, 0.0]]), np.array([[0.0, 10.0]])), ([1], [1]), without_intercept(10.0)
-    ),
+    "norm 10, row far beyond it": moved((10, -1e9), (10, 1e9), TEN),
+    "two columns": Pair((np.array([[10.0, 0.0]]), np.array([[0.0, 10.0]])), ([1], [1]), TEN),
     "constant 0.1, label": flipped(column(0, 0, 0), with_constant(0.1)),
     "constant 1, label": flipped(column(0), with_constant(1.0)),
     "constant 10, label": flipped(column(0, 0, 0, 0, 0), with_constant(10.0)),
-    "constant 0.1, row moved": moved((0, 0), (0, 1), with_constant(0.1)),
-    "constant 1, row moved": moved((0, 0), (0, 1), with_constant(1.0)),
-    "constant 10, row moved": moved((0, 0), (0, 1), with_constant(10.0)),
+    **{
+        f"constant {size:g}, row moved": moved((0, 0), (0, 1), with_constant(size))
+        for size in (0.1, 1.0, 10.0)
+    },
     "constant 1, norm 10, label": flipped(column(10), with_constant(1.0, norm=10.0)),
 }
 STRONGEST = ("norm 10, label", "norm 1000, row at zero or at the norm", "constant 1, row moved")
@@ -100,10 +98,9 @@ def attack(released, pair, error=CONFIDENCE):
     return by_forest(samples, shares, error, min_samples_leaf=15, max_features=None)
 
 
-def audit(name, trials, *, method="obj_pert", max_residual=0.5, epsilon=1.0):
+def audit(name, trials, *, method="obj_pert", **parameters):
+    """Cap residuals at a half, at an epsilon of 1, unless parameters say otherwise."""
     pair = PAIRS[name]
     alpha = ALPHA[method] * pair.parameters["data_norm"] ** 2
-    released = releases(
-        pair, trials, method=method, max_residual=max_residual, epsilon=epsilon, alpha=alpha
-    )
-    return attack(released, pair)
+    given = {"max_residual": 0.5, "epsilon": 1.0, "alpha": alpha, **parameters}
+    return attack(releases(pair, trials, method=method, **given), pair)

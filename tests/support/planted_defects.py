@@ -137,9 +137,7 @@ class NoisySum(BaseEstimator):
     """The sum of one column within [0, 1], with noise on a lattice or in floats."""
 
     def __init__(self, epsilon=1.0, *, random_state=None, lattice=True):
-        self.epsilon = epsilon
-        self.random_state = random_state
-        self.lattice = lattice
+        self.epsilon, self.random_state, self.lattice = epsilon, random_state, lattice
 
     def fit(self, X, y=None):
         source = random_source(self.random_state)
@@ -205,56 +203,38 @@ def right_or_wrong() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 
 def _planted() -> dict[str, Planted]:
-    hazard = DPDiscreteTimeSurvival(
-        max_time=1.0,
-        n_intervals=4,
-        n_knots=1,
-        data_norm=1.0,
-        max_cumulative_hazard=1.0,
-        pilot_share=0.0,
-        alpha=20.0,
-    )
-    at_once = "event at once or censored at the end, alone"
-    flipped = "label flipped, others at zero with one label"
+    small = {"max_time": 1.0, "n_knots": 1, "data_norm": 1.0}
+    linear = {"n_intervals": 4, "max_cumulative_hazard": 1.0, "pilot_share": 0.0, "alpha": 20.0}
+    hazard = DPDiscreteTimeSurvival(**small, **linear)
+    at_once = pair(hazard, "event at once or censored at the end, alone", n=1)
     logistic = perturbed(classes=[0, 1], intercept_scaling=10.0, alpha=0.0, max_residual=0.5)
+    flipped = pair(logistic, "label flipped, others at zero with one label", n=6)
     curve = HybridMEstimator(
         DecisionTreeClassifier(max_depth=1, random_state=0),
         method=SubsetSelection("noisy_curve", candidate_sizes=list(range(20, 20 + N_CANDIDATES))),
         budget_split=(0.02, 0.08, 0.9),
     )
-    chain = DPDiscreteTimeSurvival(
-        epsilon=2.0,
-        method=PosteriorSampling("psgld", step_size=0.2, n_epochs=50),  # within short_chains
-        max_time=1.0,
-        n_intervals=1,
-        n_knots=1,
-        data_norm=1.0,
-    )
+    steps = PosteriorSampling("psgld", step_size=0.2, n_epochs=50)  # within short_chains
+    chain = DPDiscreteTimeSurvival(epsilon=2.0, method=steps, n_intervals=1, **small)
     far_away = "event at once or censored at the end, others with events at once"
+    far_away = pair(chain, far_away, n=2)
     weibull = LaplaceWeibullFitter(max_time=1.0)
+    late = "event at zero or at the horizon, others with events at the horizon"
+    late = pair(weibull, late, n=2)
+    sixth = (
+        functools.partial(less_vector_noise, 1 / 6),
+        functools.partial(less_lattice_noise, 1 / 6),
+    )
+    bits = NoisySum(), ([[0.0]], [0]), ([[1.0]], [0]), 2000, noise_in_floats, low_bits
+    losses = noisy_curve_as_published, mean_of_curve
     return {
-        "a sixth of the noise, objective perturbation": Planted(
-            hazard, *pair(hazard, at_once, n=1), 3000, functools.partial(less_vector_noise, 1 / 6)
-        ),
-        "a sixth of the noise, noisy estimates": Planted(
-            weibull,
-            *pair(
-                weibull, "event at zero or at the horizon, others with events at the horizon", n=2
-            ),
-            600,
-            functools.partial(less_lattice_noise, 1 / 6),
-        ),
-        "intercept outside the norm": Planted(
-            logistic, *pair(logistic, flipped, n=6), 700, intercept_outside_the_norm
-        ),
-        "noise in floats": Planted(
-            NoisySum(), ([[0.0]], [0]), ([[1.0]], [0]), 2000, noise_in_floats, low_bits
-        ),
-        "noisy curve at the price of a point": Planted(
-            curve, *right_or_wrong(), 500, noisy_curve_as_published, mean_of_curve
-        ),
+        "a sixth of the noise, objective perturbation": Planted(hazard, *at_once, 3000, sixth[0]),
+        "a sixth of the noise, noisy estimates": Planted(weibull, *late, 600, sixth[1]),
+        "intercept outside the norm": Planted(logistic, *flipped, 700, intercept_outside_the_norm),
+        "noise in floats": Planted(*bits),
+        "noisy curve at the price of a point": Planted(curve, *right_or_wrong(), 500, *losses),
         "twice the drift in every step": Planted(
-            chain, *pair(chain, far_away, n=2), 1500, published_drift, predictor
+            chain, *far_away, 1500, published_drift, predictor
         ),
     }
 

@@ -56,6 +56,8 @@ def logistic(**parameters: Any) -> DPLogisticRegression:
 
 
 class Predicted:
+    """Survival curves by the first column."""
+
     def predict_survival_function(self, X: Any) -> list[Callable[[Any], Any]]:
         return [functools.partial(_curve, float(np.asarray(row)[0])) for row in np.asarray(X)]
 
@@ -78,8 +80,8 @@ def evaluated() -> Iterator[Pair]:
         made = []
         for own_rate, own_time, event in (first, last):
             y = np.array([(True, t) for t in time], dtype=[("event", "?"), ("time", "f8")])
-            X = rate[:, None].copy()
-            X[0], y[0] = own_rate, (event, own_time)
+            X = np.r_[own_rate, rate[1:]][:, None]
+            y[0] = event, own_time
             made.append((X, y))
         yield tuple(made)
 
@@ -99,11 +101,9 @@ def rolled(estimator: Any, names: list[str], **sizes: Any) -> Callable[[], Itera
 
     def made() -> Iterator[Pair]:
         for name in names:
-            data, neighbour = pair(estimator, name, **sizes)
-            for place in range(len(data[1])):
-                yield tuple(
-                    tuple(np.roll(each, place, axis=0) for each in one) for one in (data, neighbour)
-                )
+            both = pair(estimator, name, **sizes)
+            for place in range(len(both[0][1])):
+                yield tuple(tuple(np.roll(e, place, axis=0) for e in one) for one in both)
 
     return made
 
