@@ -5,7 +5,6 @@ What draws are made from, which transcripts show, has the same planted bounds.
 
 import functools
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -42,7 +41,7 @@ EVENT = ([1.0, 4.0], [1, 1]), ([9.0, 4.0], [1, 1])
 LOUD = {"rows, stacked": {"epsilon": 100.0, "alpha": "auto"}}
 
 
-def audited(name: str, audit: Any = measurement_audit) -> list[Any]:
+def audited(name, audit=measurement_audit):
     case = CASES[name]
     estimator = case.estimator
     if name in LOUD:
@@ -50,14 +49,14 @@ def audited(name: str, audit: Any = measurement_audit) -> list[Any]:
     return [audit(estimator, *made) for made in case.made()]
 
 
-def refuted(results: list[Any]) -> str:
+def refuted(results):
     return "; ".join(said for result in results for said in result.refuted)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_measurement_passes_and_is_moved_by_more_than_half(name):
     """By the pairs that are made for it: so that half of a bound is refuted."""
-    most: dict[str, float] = {}
+    most = {}
     for result in audited(name):
         assert result.passed, result
         for each in result.distances:

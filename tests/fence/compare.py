@@ -7,9 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from tests.fence.places import MOVED, RENAMED
 
@@ -21,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORDS = frozenset({"mechanism", "source", "sha256"})
 
 
-def first_difference(old: Any, new: Any, where: str = "") -> str | None:
+def first_difference(old, new, where=""):
     """Return where two recorded values first differ, and how; None if they are equal."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
@@ -45,7 +43,7 @@ def first_difference(old: Any, new: Any, where: str = "") -> str | None:
     return None if type(old) is type(new) and old == new else f"{where}: {old!r} -> {new!r}"
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def differences(old, new):
     """Yield the settings that differ, or that failed, and why."""
     for name in dict.fromkeys([*old, *new]):
         one, other = old.get(name, {}), new.get(name, {})
@@ -58,7 +56,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tupl
             yield name, found
 
 
-def extracted(commit: str) -> Path:
+def extracted(commit):
     """Return a folder with the package as it was, and nothing else of the repository."""
     git = functools.partial(subprocess.run, cwd=ROOT, check=True, capture_output=True)
     resolved = git(["git", "rev-parse", "--verify", f"{commit}^{{commit}}"], text=True).stdout
@@ -70,7 +68,7 @@ def extracted(commit: str) -> Path:
     return folder
 
 
-def start(package: Path, out: Path, only: str) -> subprocess.Popen[bytes]:
+def start(package, out, only):
     """Begin to record the settings with a package; this checkout's tests, whichever it is."""
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     paths = {"PYTHONPATH": os.pathsep.join([str(package), str(ROOT)]), "PYTHONHASHSEED": "0"}
@@ -78,7 +76,7 @@ def start(package: Path, out: Path, only: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **one_thread, **paths})
 
 
-def main(commit: str, only: str = "") -> int:
+def main(commit, only=""):
     if not commit:
         print("Say beside which commit: make fence OLD=<commit>", file=sys.stderr)
         return 2

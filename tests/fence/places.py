@@ -2,11 +2,11 @@
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 #: Names, and the modules in which they are looked for: the first that has one is taken.
-PLACES: dict[str, tuple[str, ...]] = {
+PLACES = {
     "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random", "skdpsurv.dp.noise"),
     "NOISE": ("skdpsurv.dp.random", "skdpsurv.dp.noise"),
     "uniform_below": ("skdpsurv.dp.selection", "skdpsurv.dp.noise"),
@@ -27,7 +27,7 @@ ANYWHERE = ("skdpsurv.published", "skdpsurv")
 Spelled = tuple[str, Mapping[str, Any]]
 
 
-def _weibull(given: Mapping[str, Any]) -> Spelled:
+def _weibull(given):
     own = dict(given)
     method, calibration = own.pop("method", "ladder"), own.pop("calibration", "tight")
     names = {"laplace": "LaplaceWeibullFitter", "sample_aggregate": "SampleAggregateWeibullFitter"}
@@ -39,7 +39,7 @@ def _weibull(given: Mapping[str, Any]) -> Spelled:
 CHAIN = ("sampler", "n_epochs", "batch_size", "step_size", "step_exponent", "verbose")
 
 
-def _hazard(given: Mapping[str, Any]) -> Spelled:
+def _hazard(given):
     own = dict(given)
     published = own.pop("calibration", "tight") == "published"
     chain = {name: own.pop(name) for name in CHAIN if name in own}
@@ -51,13 +51,13 @@ def _hazard(given: Mapping[str, Any]) -> Spelled:
     return "PublishedDiscreteTimeSurvival", own
 
 
-def _search(given: Mapping[str, Any]) -> Spelled:
+def _search(given):
     own = dict(given)
     runs = {name: own.pop(name) for name in ("eta", "expected_runs", "holdout") if name in own}
     return "PrivateSearchCV", {**own, "strategy": find("RepeatedRuns")(**runs)}
 
 
-def _logistic(given: Mapping[str, Any]) -> Spelled:
+def _logistic(given):
     own = dict(given)
     if own.pop("calibration", "tight") == "published":
         return "PublishedLogisticRegression", own
@@ -66,7 +66,7 @@ def _logistic(given: Mapping[str, Any]) -> Spelled:
     return "DPLogisticRegression", own
 
 
-def _hybrid(given: Mapping[str, Any]) -> Spelled:
+def _hybrid(given):
     own = dict(given)
     assert own["method"] == "subset"
     subset = {name: own.pop(name) for name in ("selection", "candidate_sizes") if name in own}
@@ -76,7 +76,7 @@ def _hybrid(given: Mapping[str, Any]) -> Spelled:
 COLUMNS = {"feature_groups": "groups", "importances": "importances", "group_norms": "norms"}
 
 
-def _stack(given: Mapping[str, Any]) -> Spelled:
+def _stack(given):
     own = dict(given)
     published = own.pop("calibration", "tight") == "published"
     columns = {new: own.pop(old) for old, new in COLUMNS.items() if old in own}
@@ -88,7 +88,7 @@ def _stack(given: Mapping[str, Any]) -> Spelled:
 
 
 #: From old parameters to today's estimator and its parameters, if one is unknown to an estimator.
-RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {
+RESPELLED = {
     "DPWeibullFitter": _weibull,
     "DPDiscreteTimeSurvival": _hazard,
     "PrivateSearchCV": _search,
@@ -114,7 +114,7 @@ MOVED = frozenset(
 )
 
 
-def find(name: str) -> Any:
+def find(name):
     """Return what has a name; LookupError if this checkout has it nowhere."""
     for place in PLACES.get(name, ANYWHERE):
         try:
@@ -124,7 +124,7 @@ def find(name: str) -> Any:
     raise LookupError(f"{name}: in none of the places that tests/fence/places.py knows.")
 
 
-def make(name: str, **parameters: Any) -> Any:
+def make(name, **parameters):
     kind = find(name)
     if not parameters.keys() <= inspect.signature(kind).parameters.keys():
         name, respelled = RESPELLED[name](parameters)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -13,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from skdpsurv.dp.plan import Plan
 from tests.support import checks
-from tests.support.registry import PRIVATE, Data, Setting
+from tests.support.registry import PRIVATE
 
 
-def data_sets(setting: Setting) -> Iterator[Data]:
+def data_sets(setting):
     """Yield neighbours with one extreme record, and sets of nothing but extreme ones."""
     good = setting.data()
     yield from good.neighbours()[1:]
@@ -27,7 +26,7 @@ def data_sets(setting: Setting) -> Iterator[Data]:
         yield data
 
 
-def strict_fit(setting: Setting, data: Data, seed: int) -> checks.Outcome:
+def strict_fit(setting, data, seed):
     """Fit where every floating-point event raises, and every warning but of what is public."""
     outcome, accountant = checks.Outcome(), PrivacyAccountant(rehearsal=True)
     model = setting.make(seed, accountant=accountant)

@@ -2,9 +2,7 @@
 
 import copy
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from skdpsurv import HybridMEstimator, Release
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival.univariate import UnivariateFitter
 from tests.support import checks
-from tests.support.registry import PRIVATE, Setting, beyond_release
+from tests.support.registry import PRIVATE, beyond_release
 
 MISSING = object()
 FAULTS = [
@@ -35,7 +33,7 @@ QUICK = {
 LONG = {"PrivateStackingClassifier: raw columns"}
 
 
-def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(content, path=()):
     """Yield the way to each field, and to the first and last of each list."""
     if path:
         yield path
@@ -47,7 +45,7 @@ def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
             yield from places(content[place], (*path, place))
 
 
-def with_fault(content: Any, path: tuple[Any, ...], fault: Any) -> str:
+def with_fault(content, path, fault):
     changed = copy.deepcopy(content)
     part = changed
     for step in path[:-1]:
@@ -59,7 +57,7 @@ def with_fault(content: Any, path: tuple[Any, ...], fault: Any) -> str:
     return json.dumps(changed)
 
 
-def made(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], Any]:
+def made(setting):
     """Return the content of a good release, what is needed to rebuild it, and rows."""
     data = setting.data()
     fitted = checks.quietly(setting.make(random_state=0).fit, data.X, data.y, **data.options)
@@ -67,7 +65,7 @@ def made(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], Any]:
     return content, beyond_release(fitted, data), data.X
 
 
-def used(model: Any, X: Any) -> None:
+def used(model, X):
     repr(model.guarantee_)
     model.guarantee_.describe()
     if isinstance(model, UnivariateFitter):
@@ -91,14 +89,14 @@ def used(model: Any, X: Any) -> None:
             getattr(model, name)(rows)
 
 
-def rebuilt(setting: Setting, text: str, arguments: dict[str, Any]) -> Any:
+def rebuilt(setting, text, arguments):
     try:
         return setting.kind.from_release(Release.from_json(text), **arguments)
     except (ValueError, TypeError):
         return None
 
 
-def failures(setting: Setting, every: int) -> list[Any]:
+def failures(setting, every):
     """Put each fault, or every so many of them, in each field; return what neither worked."""
     content, arguments, X = made(setting)
     assert rebuilt(setting, json.dumps(content), arguments) is not None

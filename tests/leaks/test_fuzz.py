@@ -1,7 +1,6 @@
 """Whatever is passed to a fit, it fits and is charged once, or refuses in our words for nothing."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,17 +20,7 @@ from skdpsurv import (
 )
 from tests.support import checks, faults
 from tests.support.combinations import thinned
-from tests.support.registry import (
-    INNER,
-    NAME,
-    NUMBER,
-    RAW,
-    REPRESENTATIVE,
-    SETTINGS,
-    SURVIVAL,
-    Data,
-    Setting,
-)
+from tests.support.registry import INNER, NAME, NUMBER, RAW, REPRESENTATIVE, SETTINGS, SURVIVAL
 
 #: Examples for each setting; the same ones every time.
 EXAMPLES, MANY = 24, 60
@@ -55,7 +44,7 @@ POOLS = {"good": SPECIAL, "floats": [*SPECIAL, np.nan, np.inf, -np.inf], "object
 SEEDS = st.integers(0, 2**16)
 
 
-def some(kind: str, shape: Any, seed: int) -> np.ndarray:
+def some(kind, shape, seed):
     """Return values of a kind; from a seed, which is faster than to draw each of them."""
     rng = np.random.default_rng(seed)
     values = rng.uniform(-1.0, 1.0, shape)
@@ -71,14 +60,14 @@ def some(kind: str, shape: Any, seed: int) -> np.ndarray:
 TYPES = ["f8", "f8", "f4", "f2", "i8", "u1", "i2", "?", "c16", "U4", "S3", "M8[s]", "m8[D]", "g"]
 
 
-def typed(draw: Any, values: np.ndarray) -> np.ndarray:
+def typed(draw, values):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         return values.astype(draw(st.sampled_from([*TYPES, "O"])))
 
 
 @st.composite
-def matrices(draw: Any, n_rows: int) -> Any:
+def matrices(draw, n_rows):
     """Draw X of about n rows: mostly two-dimensional, mostly of numbers that can be used."""
     rows = st.just(n_rows)
     shapes = (st.tuples(rows, st.integers(1, 4)), st.tuples(rows, st.integers(0, 4)))
@@ -89,7 +78,7 @@ def matrices(draw: Any, n_rows: int) -> Any:
 
 
 @st.composite
-def container(draw: Any, values: np.ndarray) -> Any:
+def container(draw, values):
     kinds = ["array", "array", "list", "frame", "odd frame", "sparse", "order"]
     kind = draw(st.sampled_from(kinds))
     if kind == "list":
@@ -115,7 +104,7 @@ HELD = [list, np.array, pd.Series, tuple, lambda y: np.array(y, dtype=object).re
 
 
 @st.composite
-def targets(draw: Any, n_rows: int) -> Any:
+def targets(draw, n_rows):
     """Draw times, events, labels or numbers of n records, most of which can be used."""
     n = draw(st.sampled_from([n_rows] * 6 + [0, 1, n_rows + 1]))
     kind = draw(st.sampled_from(TARGETS))
@@ -150,7 +139,7 @@ ANYTHING = [
 #: What would take memory or time if it were too large, which is public: sizes stay small.
 SIZES = {"n_intervals", "n_partitions", "n_epochs", "expected_runs", "n_candidates", "n_bins"}
 SAFE_SIZES = [1, 2, 5, 0, -1, None, "auto", 2.0, np.int64(3), True, [2, 2], np.nan]
-WORDS: dict[str, list[Any]] = {
+WORDS = {
     "method": ["obj_pert", "out_pert", "psgld", "ladder", "laplace", "cells", "residuals", "all"],
     "rungs": ["published", "exact"],
     "link": ["logit", "cloglog", "probit"],
@@ -182,7 +171,7 @@ WORDS: dict[str, list[Any]] = {
     "verbose": [0, 1, True],
 }
 #: Objects whose parameters may be anything.
-OBJECTS: dict[str, list[Any]] = {
+OBJECTS = {
     "partition": [
         FeaturePartition(**{name: fault})
         for name in ("groups", "importances", "norms")
@@ -193,7 +182,7 @@ OBJECTS: dict[str, list[Any]] = {
 
 
 @st.composite
-def parameters(draw: Any, setting: Setting) -> dict[str, Any]:
+def parameters(draw, setting):
     """Draw some parameters anew: their own words, or anything."""
     names = sorted(setting.make().get_params(deep=False))
     drawn = {}
@@ -209,7 +198,7 @@ def parameters(draw: Any, setting: Setting) -> dict[str, Any]:
 MASKS = ["half", "half", "half", "first", "all", "none", "short", "ints", "absent"]
 
 
-def options(setting: Setting, n_rows: int, kind: str = "half") -> dict[str, Any]:
+def options(setting, n_rows, kind="half"):
     """Return a mask of public records, which need not be one, where a fit takes one."""
     if "public" not in setting.data().options:
         return {}
@@ -228,7 +217,7 @@ def options(setting: Setting, n_rows: int, kind: str = "half") -> dict[str, Any]
 # ---- Tests.
 
 
-def call(setting: Setting, X: Any, y: Any, drawn: dict[str, Any], options: dict[str, Any]) -> bool:
+def call(setting, X, y, drawn, options):
     """Fit, and check that nothing but a fit or a refusal has come of it."""
     outcome = checks.fit(setting.make(**{"random_state": 0, **drawn}), X, y, options)
     event("fits" if outcome.error is None else "refused")
@@ -238,18 +227,18 @@ def call(setting: Setting, X: Any, y: Any, drawn: dict[str, Any], options: dict[
     return outcome.error is None
 
 
-def shorter(data: Data, n_rows: int) -> tuple[Any, Any]:
+def shorter(data, n_rows):
     """Return records that can be fitted: the last ones, some of which are private."""
     return data.X[-n_rows:], None if data.y is None else data.y[-n_rows:]
 
 
-def fuzz_records(setting: Setting, data: Any) -> bool:
+def fuzz_records(setting, data):
     n_rows = data.draw(st.integers(2, 9))
     X, y = data.draw(matrices(n_rows)), data.draw(targets(n_rows))
     return call(setting, X, y, {}, options(setting, n_rows, data.draw(st.sampled_from(MASKS))))
 
 
-def fuzz_one_part(setting: Setting, data: Any) -> bool:
+def fuzz_one_part(setting, data):
     """The other part can be used, so that more fits get far."""
     X, y = shorter(setting.data(), 9)
     if data.draw(st.booleans()):
@@ -259,7 +248,7 @@ def fuzz_one_part(setting: Setting, data: Any) -> bool:
     return call(setting, X, y, {}, options(setting, 9))
 
 
-def fuzz_parameters(setting: Setting, data: Any) -> bool:
+def fuzz_parameters(setting, data):
     X, y = shorter(setting.data(), 12)
     return call(setting, X, y, data.draw(parameters(setting)), options(setting, 12))
 
@@ -267,7 +256,7 @@ def fuzz_parameters(setting: Setting, data: Any) -> bool:
 FUZZ = [fuzz_records, fuzz_one_part, fuzz_parameters]
 
 
-def fuzzed(setting: Setting, fuzz: Any, n_examples: int) -> set[bool]:
+def fuzzed(setting, fuzz, n_examples):
     seen = set()
 
     @settings(quick, max_examples=n_examples)

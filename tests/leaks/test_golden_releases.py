@@ -12,7 +12,6 @@ import json
 import platform
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,19 +19,19 @@ import scipy
 import sklearn
 
 from tests.support import checks
-from tests.support.registry import PRIVATE, Setting
+from tests.support.registry import PRIVATE
 
 SEED = 3
 FILE = Path(__file__).with_name("golden_releases.json")
 
 
-def surroundings() -> dict[str, str]:
+def surroundings():
     """Return what the last bits may depend on."""
     versions = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
     return {"machine": platform.machine(), **versions}
 
 
-def rounded(value: Any, key: str = "") -> Any:
+def rounded(value, key=""):
     """Round the floats of JSON, at any depth; of a hash of numbers only the length counts."""
     if isinstance(value, dict):
         return {k: rounded(v, k) for k, v in sorted(value.items())}
@@ -43,7 +42,7 @@ def rounded(value: Any, key: str = "") -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
-def summary(content: dict[str, Any]) -> dict[str, Any]:
+def summary(content):
     """Return a hash of a release's words and settings, and what its numbers add up to."""
     content = {name: part for name, part in content.items() if name != "made_with"}
     values = content.pop("values")
@@ -60,14 +59,14 @@ def summary(content: dict[str, Any]) -> dict[str, Any]:
     return {"sha256": hashlib.sha256(text.encode()).hexdigest()[:16], **numbers}
 
 
-def release(setting: Setting) -> dict[str, Any]:
+def release(setting):
     data = setting.data()
     with checks.quiet():
         fitted = checks.quietly(setting.make(SEED).fit, data.X, data.y, **data.options)
     return summary(json.loads(fitted.release_.to_json()))
 
 
-def recorded() -> dict[str, Any]:
+def recorded():
     return json.loads(FILE.read_text())
 
 
@@ -84,7 +83,7 @@ def test_a_seeded_release_is_the_recorded_one(setting):
     check_same(release(setting), recorded()["releases"][str(setting)], near)
 
 
-def check_same(one: dict[str, Any], other: dict[str, Any], near: float = 1e-8) -> None:
+def check_same(one, other, near=1e-8):
     assert sorted(one) == sorted(other)
     assert one["sha256"] == other["sha256"]
     for name in set(one) - {"sha256"}:
@@ -106,7 +105,7 @@ def test_what_differs_is_found():
             check_same(summary(was), summary(other))
 
 
-def write(word: str) -> None:
+def write(word):
     """Record releases of today's code: those that are new, and those with a word in the name."""
     known = recorded()["releases"]
     kept = {str(s): known[str(s)] for s in PRIVATE if str(s) in known and word not in str(s)}

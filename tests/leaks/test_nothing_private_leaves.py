@@ -22,7 +22,7 @@ from skdpsurv.classification import Perturbation
 from skdpsurv.dp.checks import unchecked
 from skdpsurv.hybrid import SubsetSelection
 from tests.support import checks
-from tests.support.registry import N_PUBLIC, N_RECORDS, PROTECTED, SETTINGS, Data, Setting, labelled
+from tests.support.registry import N_PUBLIC, N_RECORDS, PROTECTED, SETTINGS, Setting, labelled
 
 every = checks.each(SETTINGS)
 
@@ -110,7 +110,7 @@ def test_what_depends_on_records_has_noise(setting):
     """What may differ between neighbours depends on the noise, too: on six seeds, or on fewer."""
     data = setting.data()
     intercept = setting.parameters.get("fit_intercept", True)
-    seen: dict[str, set[bytes]] = {}
+    seen = {}
     for seed in range(6):
         release = checks.fit_data(setting, data, seed).fitted.release_
         for name, value in release.values.items():
@@ -182,7 +182,7 @@ class Leaky(DPLogisticRegression):
         return repr(self)
 
 
-def leaky(how: str) -> tuple[Setting, Data]:
+def leaky(how):
     values, parameters = ("coef", "intercept", "evidence_coef"), {"how": how, "classes": [0, 1]}
     return Setting(
         "leaky", Leaky, labelled, parameters, values, ("coef_", "intercept_")

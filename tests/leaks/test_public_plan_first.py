@@ -7,10 +7,10 @@ from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import private_step
 from tests.support import checks
-from tests.support.registry import PRIVATE, ROW, SURVIVAL, Setting
+from tests.support.registry import PRIVATE, ROW, SURVIVAL
 
 
-def faulty(setting: Setting):
+def faulty(setting):
     """Yield data in which one private record has no place in the public domain, and good data."""
     data = setting.data()
     yield data.X, data.y
@@ -27,7 +27,7 @@ def faulty(setting: Setting):
             yield data.X, y
 
 
-def inner_kind(setting: Setting) -> type:
+def inner_kind(setting):
     model = setting.make(3)
     while isinstance(model, PrivateSearchCV):
         model = private_step(model.estimator)[1]

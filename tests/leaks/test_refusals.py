@@ -8,7 +8,7 @@ import pytest
 from skdpsurv import DPLogisticRegression
 from tests.support import checks, faults
 from tests.support.combinations import thinned
-from tests.support.registry import NAME, NUMBER, REPRESENTATIVE, ROW, SETTINGS, Setting, labelled
+from tests.support.registry import NAME, NUMBER, REPRESENTATIVE, ROW, SETTINGS, labelled
 
 OTHERS = [setting for setting in SETTINGS if not setting.representative]
 every = pytest.mark.parametrize(
@@ -18,7 +18,7 @@ every = pytest.mark.parametrize(
 )
 
 
-def faulty(setting: Setting, part: str):
+def faulty(setting, part):
     """Yield a name, and data with a fault in X or in y; of private records, if some are public."""
     data = setting.data()
     if part == "X":

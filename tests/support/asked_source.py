@@ -8,13 +8,11 @@ Who answers for a part of a release has three methods: ``part(what, price)`` beg
 ``ask(draw)`` returns what is drawn, ``refuse()`` takes note of a draw whose law nobody knows.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from types import FunctionType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,26 +41,26 @@ class AskedSource(RandomSource):
 
     __slots__ = ("_answers", "_independent")
 
-    def __init__(self, answers: Any, independent: RandomSource | None = None) -> None:
+    def __init__(self, answers, independent=None):
         super().__init__(0, seeded=True)
         self._answers = answers
         self._independent = RandomSource(0, seeded=True) if independent is None else independent
 
     @property
-    def generator(self) -> NoReturn:
+    def generator(self):
         """Refuse: what is drawn from random numbers by itself has a law that is not stated."""
         self._answers.refuse()
         raise TypeError("A draw whose law is not known cannot be asked for.")
 
     @property
-    def exact(self) -> bool:
+    def exact(self):
         return True
 
-    def begin(self, what: object, price: object) -> None:
+    def begin(self, what, price):
         self._answers = self._answers.part(what, price)
 
     @contextmanager
-    def part(self, what: object, price: object) -> Iterator[None]:
+    def part(self, what, price):
         before = self._answers
         self.begin(what, price)
         try:
@@ -70,18 +68,18 @@ class AskedSource(RandomSource):
         finally:
             self._answers = before
 
-    def spawn(self, n: int) -> list[RandomSource]:
+    def spawn(self, n):
         return [AskedSource(self._answers, self._independent) for _ in range(n)]
 
-    def ask(self, draw: Draw) -> Any:
+    def ask(self, draw):
         return self._answers.ask(draw)
 
 
 # ---- What samplers answer: their own code, but for a source that is asked.
 
 
-def _lattice(law: str) -> Any:
-    def instead(honest: Any, value: Any, scale: float, source: AskedSource) -> Any:
+def _lattice(law):
+    def instead(honest, value, scale, source):
         exact = [noise._saturate(v) for v in np.asarray(value).ravel().tolist()]
         noisy = source.ask(Draw(law, float(scale), exact, lambda s: honest(value, scale, s)))
         shaped = isinstance(value, np.ndarray)
@@ -90,31 +88,29 @@ def _lattice(law: str) -> Any:
     return instead
 
 
-def _vector(law: str) -> Any:
-    def instead(honest: Any, dimension: int, scale: float, source: AskedSource) -> Any:
+def _vector(law):
+    def instead(honest, dimension, scale, source):
         return source.ask(Draw(law, scale, dimension, lambda s: honest(dimension, scale, s)))
 
     return instead
 
 
-def _choice(law: str) -> Any:
-    def instead(honest: Any, scores: Any, epsilon: float, each: float, source: AskedSource) -> int:
+def _choice(law):
+    def instead(honest, scores, epsilon, each, source):
         gaps = selection._scaled_gaps(scores, epsilon, each)
         return int(source.ask(Draw(law, 1.0, gaps, lambda s: honest(scores, epsilon, each, s))))
 
     return instead
 
 
-def _stated_vector(honest: Any, law: Any, source: AskedSource) -> Any:
+def _stated_vector(honest, law, source):
     if type(law) in (SphericalLaplace, SphericalGaussian):
         return honest(law, source)
     return source.ask(Draw("stated on a vector", law.scale, law, lambda s: honest(law, s)))
 
 
-def _cell(
-    honest: Any, rungs: Any, epsilon: float, source: AskedSource, n_rungs: int | None = None
-) -> int:
-    def again(other: RandomSource) -> int:
+def _cell(honest, rungs, epsilon, source, n_rungs=None):
+    def again(other):
         return honest(rungs, epsilon, other, n_rungs)
 
     with source.part("ladder", epsilon):
@@ -123,11 +119,11 @@ def _cell(
 
 # ---- Where parts begin.
 
-IN_A_PART: ContextVar[bool] = ContextVar("IN_A_PART", default=False)
+IN_A_PART = ContextVar("IN_A_PART", default=False)
 
 
-def _query(name: str = "") -> Any:
-    def instead(honest: Any, query: Any, exact: Any, price: Any, source: AskedSource) -> Any:
+def _query(name=""):
+    def instead(honest, query, exact, price, source):
         if IN_A_PART.get():  # one of several sums, which are a part together
             return honest(query, exact, price, source)
         inside = IN_A_PART.set(True)
@@ -140,17 +136,17 @@ def _query(name: str = "") -> Any:
     return instead
 
 
-def _problem(honest: Any, problem: Problem, source: AskedSource) -> Any:
+def _problem(honest, problem, source):
     source.begin(problem, None if problem.price is None else problem.price.price)
     return honest(problem, source)
 
 
-def _chain(honest: Any, chain: Any, records: Any, look: Any, source: AskedSource) -> Any:
+def _chain(honest, chain, records, look, source):
     source.begin("noisy Langevin steps", chain.fit.price)
     return honest(chain, records, look, source)
 
 
-def _independent(honest: Any, *arguments: Any) -> Any:
+def _independent(honest, *arguments):
     """Draw what no record has a part in."""
     *others, source = arguments
     return honest(*others, source._independent)
@@ -179,10 +175,10 @@ INSTEAD = {
 }
 
 #: Who answers in place of the seeded sources of a fit that is replayed.
-_ANSWERS: ContextVar[Any] = ContextVar("_ANSWERS", default=None)
+_ANSWERS = ContextVar("_ANSWERS", default=None)
 
 
-def _source(honest: Any, random_state: int | None, *, purpose: str = NOISE) -> RandomSource:
+def _source(honest, random_state, *, purpose=NOISE):
     answers = _ANSWERS.get()
     if random_state is None or purpose != NOISE or answers is None:
         return honest(random_state, purpose=purpose)
@@ -191,12 +187,12 @@ def _source(honest: Any, random_state: int | None, *, purpose: str = NOISE) -> R
 
 
 @contextmanager
-def otherwise(function: Any, instead: Callable[..., Any]) -> Iterator[None]:
+def otherwise(function, instead):
     """Have a function do otherwise, whoever holds it: ``instead`` is given what it was, too."""
     code, name = function.__code__, f"_instead_of_{function.__qualname__.replace('.', '_')}"
     honest = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
     honest.__kwdefaults__ = function.__kwdefaults__
-    made: dict[str, Any] = {}
+    made = {}
     exec(f"def stub(*args, **kwargs): return {name}(*args, **kwargs)", made)
     function.__globals__[name] = lambda *args, **kwargs: instead(honest, *args, **kwargs)
     function.__code__ = made["stub"].__code__
@@ -207,8 +203,8 @@ def otherwise(function: Any, instead: Callable[..., Any]) -> Iterator[None]:
         del function.__globals__[name]
 
 
-def _if_asked(instead: Callable[..., Any]) -> Callable[..., Any]:
-    def chosen(honest: Any, *args: Any, **kwargs: Any) -> Any:
+def _if_asked(instead):
+    def chosen(honest, *args, **kwargs):
         if any(isinstance(each, AskedSource) for each in (*args, *kwargs.values())):
             return instead(honest, *args, **kwargs)
         return honest(*args, **kwargs)
@@ -217,7 +213,7 @@ def _if_asked(instead: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @contextmanager
-def asked_instead(answers: Any) -> Iterator[None]:
+def asked_instead(answers):
     """Have fits with an integer ``random_state``, which are not private anyway, ask for noise."""
     token = _ANSWERS.set(answers)
     try:

@@ -9,7 +9,7 @@ import re
 import struct
 import types
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,15 +20,15 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
-from tests.support.registry import N_FAULTY, NAME, ROW, Data, Setting
+from tests.support.registry import N_FAULTY, NAME, ROW
 
 Leaves = dict[str, tuple[Any, ...]]
 
 
-def each(settings: list[Setting], *, quick: bool = False) -> Any:
+def each(settings, *, quick=False):
     """Parametrize over settings, of which one a plan is quick, or all if ``quick`` says so."""
 
-    def marks(setting: Setting) -> Any:
+    def marks(setting):
         is_quick = not setting.slow and (quick or setting.one_of_its_plan)
         return () if is_quick else pytest.mark.slow
 
@@ -36,7 +36,7 @@ def each(settings: list[Setting], *, quick: bool = False) -> Any:
     return pytest.mark.parametrize("setting", values, ids=str)
 
 
-def quietly(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+def quietly(function, *arguments, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*arguments, **options)
@@ -45,7 +45,7 @@ def quietly(function: Callable[..., Any], *arguments: Any, **options: Any) -> An
 # ---- What an object holds.
 
 
-def leaves(value: Any, path: str = "", open_: tuple[int, ...] = ()) -> Leaves:
+def leaves(value, path="", open_=()):
     """Return everything that an object holds, bit for bit, by the path that leads there."""
     if value is None or isinstance(value, bool | int | str | bytes):
         return {path: (type(value).__name__, value)}
@@ -58,13 +58,13 @@ def leaves(value: Any, path: str = "", open_: tuple[int, ...] = ()) -> Leaves:
     if id(value) in open_:
         return {path: ("itself",)}
     open_ = (*open_, id(value))
-    found: Leaves = {f"{path}!": (type(value).__qualname__,)}
+    found = {f"{path}!": (type(value).__qualname__,)}
     for name, part in _parts(value):
         found |= leaves(part, f"{path}.{name}" if path else name, open_)
     return found
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+def _parts(value):
     if isinstance(value, Mapping):
         yield from ((str(name), part) for name, part in value.items())
     elif isinstance(value, list | tuple):
@@ -85,11 +85,11 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield from enumerate(value.__reduce_ex__(4)[1:3])
 
 
-def differences(one: Leaves, other: Leaves) -> set[str]:
+def differences(one, other):
     return {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
 
 
-def numbers_at(found: Leaves, paths: set[str]) -> set[Any]:
+def numbers_at(found, paths):
     """Return the numbers of some leaves, as a pickle writes them."""
     leaf_at = [found[path] for path in paths & found.keys() if len(found[path]) in (2, 4)]
     return {float.fromhex(leaf[1]) if leaf[0] == "float" else leaf[-1] for leaf in leaf_at}
@@ -111,14 +111,14 @@ class Outcome:
     charges: list[float] = field(default_factory=list)
 
     @property
-    def said(self) -> tuple[Any, ...]:
+    def said(self):
         """Everything but the error, without how long anything took."""
         return self.warned, self.logged, re.sub(r"elapsed:[ \d.a-z]*", "", self.printed)
 
-    def texts(self) -> list[str]:
+    def texts(self):
         """Return every text that somebody might read, the errors behind an error included."""
         found = [text for _, text in self.warned] + self.logged + [self.printed]
-        errors: list[Any] = [self.error]
+        errors = [self.error]
         for error in errors:
             if error is not None:
                 found += [_safely(str, error), _safely(repr, error)]
@@ -128,7 +128,7 @@ class Outcome:
         return found
 
 
-def _safely(show: Callable[[Any], str], error: BaseException) -> str:
+def _safely(show, error):
     try:
         return show(error)
     except Exception:  # an error that holds an object which fails to be shown
@@ -136,16 +136,16 @@ def _safely(show: Callable[[Any], str], error: BaseException) -> str:
 
 
 class _Listener(logging.Handler):
-    def __init__(self, into: list[str]) -> None:
+    def __init__(self, into):
         super().__init__(logging.NOTSET)
         self.into = into
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def emit(self, record):
         self.into.append(f"{record.name}: {record.getMessage()} {record.exc_info or ''}")
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[io.StringIO]:
+def quiet():
     """Take in what is printed, and progress bars."""
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream), contextlib.redirect_stderr(stream):
@@ -153,7 +153,7 @@ def quiet() -> Iterator[io.StringIO]:
 
 
 @contextlib.contextmanager
-def listening(outcome: Outcome) -> Iterator[None]:
+def listening(outcome):
     """Hear warnings, logs and both streams, and what is raised."""
     listener, root = _Listener(outcome.logged), logging.getLogger()
     level = root.level
@@ -172,7 +172,7 @@ def listening(outcome: Outcome) -> Iterator[None]:
     outcome.printed += stream.getvalue()
 
 
-def fit(estimator: Any, X: Any, y: Any, options: Mapping[str, Any] | None = None) -> Outcome:
+def fit(estimator, X, y, options=None):
     """Fit, and return what happened; an accountant is put in if there is none."""
     outcome = Outcome(estimator)
     accountant = getattr(estimator, "accountant", None)
@@ -187,14 +187,14 @@ def fit(estimator: Any, X: Any, y: Any, options: Mapping[str, Any] | None = None
     return outcome
 
 
-def fit_data(setting: Setting, data: Data, random_state: int | None = None) -> Outcome:
+def fit_data(setting, data, random_state=None):
     outcome = fit(setting.make(random_state), data.X, data.y, data.options)
     if outcome.fitted is not None:
         forget_accountant(outcome.fitted)
     return outcome
 
 
-def forget_accountant(fitted: Any) -> None:
+def forget_accountant(fitted):
     """Leave out the ledger, which says when it was charged, and the receipt, which is random."""
     for name in [n for n in fitted.get_params() if n.split("__")[-1] == "accountant"]:
         fitted.set_params(**{name: None})
@@ -209,7 +209,7 @@ def forget_accountant(fitted: Any) -> None:
 # ---- Checks.
 
 
-def check_neighbours(setting: Setting, one: Outcome, other: Outcome) -> None:
+def check_neighbours(setting, one, other):
     """Two fits to neighbours with the same noise differ in released values, and in nothing else."""
     assert (one.error, other.error) == (None, None)
     assert one.said == other.said
@@ -229,7 +229,7 @@ def check_neighbours(setting: Setting, one: Outcome, other: Outcome) -> None:
     )
 
 
-def may_differ(setting: Setting, path: str) -> bool:
+def may_differ(setting, path):
     """Whether a value is released, or an attribute that follows from what is."""
     parts = path.rstrip("!").split(".")
     if parts[0] == "release_":
@@ -237,7 +237,7 @@ def may_differ(setting: Setting, path: str) -> bool:
     return any(parts[: name.count(".") + 1] == name.split(".") for name in setting.attributes)
 
 
-def check_pickles(one: bytes, other: bytes, released: set[Any]) -> None:
+def check_pickles(one, other, released):
     """Two pickles are the same, instruction by instruction, but for released numbers."""
     may = {_bytes(value) for value in released}
     pairs = zip(pickletools.genops(one), pickletools.genops(other), strict=True)
@@ -250,19 +250,19 @@ def check_pickles(one: bytes, other: bytes, released: set[Any]) -> None:
             assert written <= may
 
 
-def _bytes(value: Any) -> bytes:
+def _bytes(value):
     if isinstance(value, float):
         return struct.pack("<d", value)
     return bytes(value) if isinstance(value, bytes | bytearray) else repr(value).encode()
 
 
-def shown(estimator: Any) -> str:
+def shown(estimator):
     """Return what a notebook shows, without the numbers that it counts its tables by."""
     counted = r"(sk-container-id|sk-estimator-id|sk-global)-[\w-]+"
     return re.sub(counted, "", estimator._repr_html_())
 
 
-def check_rebuilt(setting: Setting, outcome: Outcome, data: Data) -> None:
+def check_rebuilt(setting, outcome, data):
     """All that a fitted estimator holds and shows follows from its release and public values."""
     built, fitted = setting.rebuild(outcome.fitted, data)
     differ = differences(leaves(built), leaves(fitted))
@@ -275,7 +275,7 @@ def check_rebuilt(setting: Setting, outcome: Outcome, data: Data) -> None:
 SOURCES = re.compile(r"random|chacha|generator|randomsource|bitgen|secrets|seedsequence", re.I)
 
 
-def check_pickle(content: bytes, numbers: np.ndarray, labels: list[str]) -> None:
+def check_pickle(content, numbers, labels):
     """A pickle holds no number or word of a private record, and no source of noise."""
     for value in map(float, numbers):
         # Some numbers are public by themselves: not those with many digits.
@@ -292,7 +292,7 @@ def check_pickle(content: bytes, numbers: np.ndarray, labels: list[str]) -> None
             assert abs(written) < 2**64, "a key"
 
 
-def check_shapes(fitted: Any, n_records: set[int]) -> None:
+def check_shapes(fitted, n_records):
     """Nothing has as many entries as there are private records."""
     for path, leaf in leaves(fitted).items():
         if len(leaf) == 4:
@@ -306,7 +306,7 @@ PRIVATE = re.compile(
 )
 
 
-def check_texts(texts: list[str]) -> None:
+def check_texts(texts):
     """No text has a private number, name or row, or how many records are faulty."""
     for text in texts:
         match = PRIVATE.search(text)
@@ -320,9 +320,7 @@ EXPECTED = {w.__name__ for w in (PrivacyLeakWarning, PublicInputWarning, DataCon
 EXPECTED_INSIDE = {ConvergenceWarning.__name__}
 
 
-def check_outcome(
-    outcome: Outcome, *, diverges: bool = False, inner: bool = False, tells: bool = False
-) -> None:
+def check_outcome(outcome, *, diverges=False, inner=False, tells=False):
     """A fit succeeds and is charged once, or is refused in our words and costs nothing.
 
     ``tells``: leave texts out, where all records are public that they might tell of.
@@ -345,7 +343,7 @@ def check_outcome(
     assert str(error).strip(), "a refusal without a reason"
 
 
-def check_nothing_kept(outcome: Outcome) -> None:
+def check_nothing_kept(outcome):
     """A refused fit has left nothing of the records on the estimator."""
     held = vars(outcome.estimator)
     assert not {"release_", "guarantee_", "best_estimator_"} & set(held)
@@ -354,14 +352,14 @@ def check_nothing_kept(outcome: Outcome) -> None:
     assert kept <= {"n_features_in_", "feature_names_in_"}, kept
 
 
-def called(method: Callable[..., Any], *args: Any) -> Outcome:
+def called(method, *args):
     outcome = Outcome()
     with listening(outcome):
         method(*args)
     return outcome
 
 
-def check_refusal(outcome: Outcome) -> None:
+def check_refusal(outcome):
     """A call has returned something, or refused without a word of the records."""
     check_texts(outcome.texts())
     assert isinstance(outcome.error, ValueError | TypeError | None), repr(outcome.error)

@@ -1,8 +1,6 @@
 """Inputs with a fault, that hold a private number, name or place: nothing of it may be told."""
 
-from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,20 +12,20 @@ from tests.support.registry import N_FAULTY, N_RECORDS, NAME, NUMBER, ROW, SURVI
 class Tongue:
     """A value that speaks of itself whatever it is asked."""
 
-    def _speak(self, *args: Any) -> Any:
+    def _speak(self, *args):
         raise RuntimeError(f"I am {NAME} in row {ROW}, and {NUMBER}")
 
     __float__ = __int__ = __index__ = __bool__ = __array__ = __len__ = __hash__ = __eq__ = _speak
     __lt__ = __gt__ = __iter__ = _speak
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"<{NAME} {NUMBER}>"
 
 
 class Whisper(float):
     """A number that can be used, and fails to be compared or copied."""
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other):
         raise ValueError(f"{NAME} is {NUMBER}")
 
     __lt__ = __gt__ = __le__ = __ge__ = __eq__
@@ -35,7 +33,7 @@ class Whisper(float):
 
 
 #: What may stand in the place of one value.
-CELLS: dict[str, Any] = {
+CELLS = {
     "NaN": np.nan,
     "infinity": np.inf,
     "less than nothing": -NUMBER,
@@ -69,7 +67,7 @@ CELLS: dict[str, Any] = {
 SPEAKING = ("a tongue", "a whisper", "a class", "no decimal")
 
 
-def with_cell(X: np.ndarray, value: Any) -> np.ndarray:
+def with_cell(X, value):
     """Return an array of objects with one more value, beside a private number."""
     X = X.astype(object)
     row = X[ROW] if X.ndim == 2 else X[ROW : ROW + 1]
@@ -79,7 +77,7 @@ def with_cell(X: np.ndarray, value: Any) -> np.ndarray:
     return X
 
 
-def faulty_matrices(X: Any) -> Iterator[tuple[str, Any]]:
+def faulty_matrices(X):
     """Yield X with a fault; X of shape (n, d), or (n,) where a fit takes durations."""
     if isinstance(X, pd.DataFrame) and any(X[name].dtype == object for name in X):
         yield from _faulty_frames(X)
@@ -91,7 +89,7 @@ def faulty_matrices(X: Any) -> Iterator[tuple[str, Any]]:
     yield from _other_containers(X)
 
 
-def _faulty_frames(X: pd.DataFrame) -> Iterator[tuple[str, Any]]:
+def _faulty_frames(X):
     """Yield raw rows with a fault in each of their columns in turn."""
     for j, column in enumerate(X):
         cells = {**CELLS, "infinity": np.inf, "another word": NAME, "a number": NUMBER}
@@ -107,7 +105,7 @@ def _faulty_frames(X: pd.DataFrame) -> Iterator[tuple[str, Any]]:
     yield "an array", np.where(np.arange(len(X))[:, None] == ROW, NUMBER, X.to_numpy())
 
 
-def _faulty_numbers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
+def _faulty_numbers(X):
     for value in (np.nan, np.inf, -np.inf):
         faulty = X.copy()
         faulty.reshape(len(X), -1)[ROW, 0] = value
@@ -125,7 +123,7 @@ def _faulty_numbers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
     yield "voids", np.zeros(X.shape, dtype="V8")
 
 
-def _other_containers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
+def _other_containers(X):
     rows = X.reshape(len(X), -1)
     yield "a row too few", X[:-1]
     yield "no row", X[:0]
@@ -161,7 +159,7 @@ def _other_containers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
     yield "a frame with two levels", frame.set_axis(levels, axis=1)
 
 
-def faulty_targets(y: Any) -> Iterator[tuple[str, Any]]:
+def faulty_targets(y):
     """Yield y with a fault, be it of times, events, labels or numbers."""
     for name, value in CELLS.items():
         faulty = np.empty(N_RECORDS, dtype=object)
@@ -178,12 +176,12 @@ def faulty_targets(y: Any) -> Iterator[tuple[str, Any]]:
     yield from ((f"y: {name}", faulty) for name, faulty in _faulty_structures())
 
 
-def _plain(y: Any) -> list[Any]:
+def _plain(y):
     values = np.asarray(y)
     return (values["time"] if values.dtype.names else values).tolist()
 
 
-def _faulty_structures() -> Iterator[tuple[str, Any]]:
+def _faulty_structures():
     good = np.zeros(N_RECORDS, dtype=SURVIVAL)
     good["time"] = 1.0
     for value in (np.nan, np.inf, -NUMBER):

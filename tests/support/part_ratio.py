@@ -1,9 +1,9 @@
 """What was found of each part of a fit, what it may cost, and what all parts cost together."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from skdpsurv.audit.subject import at_most, private_step
 from skdpsurv.dp.privacy_cost import epsilon_or_mu, rho_for, search_epsilon
@@ -13,7 +13,6 @@ from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.model_selection import PrivateSearchCV
 from tests.support.draw_ratio import ratio
-from tests.support.replay import DrawnOnce, Replay, ReplayedPart
 
 
 @dataclass(frozen=True)
@@ -26,15 +25,15 @@ class AuditedPart:
     source: int = 0
 
     @property
-    def share(self) -> float:
+    def share(self):
         return self.found / self.allowed
 
     @property
-    def passed(self) -> bool:
+    def passed(self):
         return at_most(self.found, self.allowed)
 
 
-def audited_parts(one: Replay, other: Replay, n_cells: int) -> list[AuditedPart]:
+def audited_parts(one, other, n_cells):
     """Return what was found of all parts that either replay has begun."""
     found = []
     groups = [_grouped(one.parts), _grouped(other.parts)]
@@ -46,15 +45,15 @@ def audited_parts(one: Replay, other: Replay, n_cells: int) -> list[AuditedPart]
     return found
 
 
-def _grouped(parts: Sequence[ReplayedPart]) -> list[list[ReplayedPart]]:
-    groups: dict[Any, list[ReplayedPart]] = {}
+def _grouped(parts):
+    groups = {}
     for place, part in enumerate(parts):
         shared = part.what.price if isinstance(part.what, Problem) else None
         groups.setdefault(place if shared is None else shared, []).append(part)
     return list(groups.values())
 
 
-def _of_query(one: ReplayedPart, other: ReplayedPart, n_cells: int) -> AuditedPart:
+def _of_query(one, other, n_cells):
     name = one.what if isinstance(one.what, str) else type(one.what).__name__
     law = one.drawn[0].draw.law if one.drawn else "nothing drawn"
     # Of several sums that are released at once each has the price for itself.
@@ -62,18 +61,14 @@ def _of_query(one: ReplayedPart, other: ReplayedPart, n_cells: int) -> AuditedPa
     return _priced(name, law, found, one, other)
 
 
-def _ratio_of(
-    one: Sequence[DrawnOnce], other: Sequence[DrawnOnce], n_cells: int, *, each: bool = False
-) -> float:
+def _ratio_of(one, other, n_cells, *, each=False):
     if not one or len(one) != len(other) or len({draw.is_gaussian for draw in one}) > 1:
         return math.inf
     total = math.fsum(ratio(a, b, n_cells, each=each) for a, b in zip(one, other, strict=True))
     return math.sqrt(total) if one[0].is_gaussian else total
 
 
-def _priced(
-    name: str, law: str, found: float, one: ReplayedPart, other: ReplayedPart
-) -> AuditedPart:
+def _priced(name, law, found, one, other):
     allowed = math.inf if one.price is None else epsilon_or_mu(one.price)
     if one.price != other.price:  # what is public must not depend on records
         found = math.inf
@@ -81,9 +76,7 @@ def _priced(
     return AuditedPart(name, law, found, allowed, unit, one.source)
 
 
-def _of_problems(
-    one: Sequence[ReplayedPart], other: Sequence[ReplayedPart], n_cells: int
-) -> list[AuditedPart]:
+def _of_problems(one, other, n_cells):
     """Return what was found of minimisers that share a price, and of what hides their solvers."""
     if len(one) != len(other):
         return [_priced("minimisers", "other in number", math.inf, one[0], other[0])]
@@ -110,7 +103,7 @@ def _of_problems(
     return [whole, *solvers]
 
 
-def _solver(part: ReplayedPart, one: DrawnOnce, other: DrawnOnce) -> AuditedPart:
+def _solver(part, one, other):
     """Return how far apart solvers may end that are certified, in the scale of what hides it."""
     how = part.what.calibration
     apart = 2.0 * how.certificate.tolerance / how.kappa
@@ -134,7 +127,7 @@ class Whole(NamedTuple):
     unit: str
 
 
-def whole_of(fitted: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole:
+def whole_of(fitted, parts, epsilon):
     step = private_step(fitted)
     if isinstance(step, PrivateSearchCV) and "expected_runs" in step.guarantee_.public_inputs:
         return _best_of_runs(step, parts, epsilon)
@@ -147,7 +140,7 @@ def whole_of(fitted: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole
     return Whole(_sum(moved, _rho(_found)), rho, _sum(moved, _rho(_allowed)), "rho")
 
 
-def _best_of_runs(step: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole:
+def _best_of_runs(step, parts, epsilon):
     """Return the price of the best of a random number of runs, and of a last fit to all records."""
     public = step.guarantee_.public_inputs
     count = RunCount.with_mean(float(public["eta"]), float(public["expected_runs"]))
@@ -156,11 +149,11 @@ def _best_of_runs(step: Any, parts: Sequence[AuditedPart], epsilon: float) -> Wh
     scoring = [part for part in parts if part.source == 0]
     again = [part for part in parts if part.source == last and part.found > 0.0]
 
-    def of_run(cost: Cost) -> float:
+    def of_run(cost):
         runs = [_sum([p for p in parts if p.source == s and p.found > 0], cost) for s in sources]
         return max([*runs, *(cost(part) for part in scoring)], default=0.0)
 
-    def whole(cost: Cost) -> float:
+    def whole(cost):
         if "rho_run" not in public:
             return (2.0 + count.eta) * of_run(cost) + _sum(again, cost)
         rho = _rho(cost)
@@ -169,18 +162,18 @@ def _best_of_runs(step: Any, parts: Sequence[AuditedPart], epsilon: float) -> Wh
     return Whole(whole(_found), epsilon, whole(_allowed), "epsilon")
 
 
-def _sum(parts: Sequence[AuditedPart], cost: Cost) -> float:
+def _sum(parts, cost):
     return math.fsum(cost(part) for part in parts)
 
 
-def _found(part: AuditedPart) -> float:
+def _found(part):
     return part.found
 
 
-def _allowed(part: AuditedPart) -> float:
+def _allowed(part):
     return 0.0 if math.isinf(part.allowed) else part.allowed
 
 
-def _rho(cost: Cost) -> Cost:
+def _rho(cost):
     """What costs a mu, in zCDP."""
     return lambda part: 0.5 * cost(part) ** 2

@@ -5,7 +5,7 @@ Used by the tests of the audit and by benchmarks/audit.py.
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -47,7 +47,7 @@ class Planted(NamedTuple):
     statistic: Callable[[Any], float] | None = None
 
 
-def less_vector_noise(part: float) -> Any:
+def less_vector_noise(part):
     """A part of Laplace noise on vectors, in floats and on a lattice."""
     stack = ExitStack()
     for name in ("spherical_laplace", "exact_spherical_laplace"):
@@ -57,17 +57,17 @@ def less_vector_noise(part: float) -> Any:
     return stack
 
 
-def less_lattice_noise(part: float) -> Any:
+def less_lattice_noise(part):
     """A part of Laplace noise on sums."""
     small = functools.partial(_scaled, lattice_laplace, part)
     return mock.patch.object(sums, "lattice_laplace", small)
 
 
-def _scaled(honest: Callable[..., Any], part: float, what: Any, scale: float, source: Any) -> Any:
+def _scaled(honest, part, what, scale, source):
     return honest(what, part * scale, source)
 
 
-def less_gaussian_noise(part: float) -> Any:
+def less_gaussian_noise(part):
     """A deviation of Gaussian noise on vectors that is too small."""
     honest = SphericalGaussian.calibrated_to
 
@@ -77,7 +77,7 @@ def less_gaussian_noise(part: float) -> Any:
     return mock.patch.object(SphericalGaussian, "calibrated_to", calibrated_to)
 
 
-def halved(kind: Any, name: str = "sensitivity") -> Any:
+def halved(kind, name="sensitivity"):
     """Half of a bound of a query."""
     honest = getattr(kind, name).fget
 
@@ -87,7 +87,7 @@ def halved(kind: Any, name: str = "sensitivity") -> Any:
     return mock.patch.object(kind, name, property(half))
 
 
-def half_of_gradients(kind: Any = DiscreteHazard) -> Any:
+def half_of_gradients(kind=DiscreteHazard):
     """Half of the sensitivity of a likelihood's gradients."""
     held = kind.constants
     honest = held.fget if isinstance(held, property) else held.func
@@ -99,12 +99,12 @@ def half_of_gradients(kind: Any = DiscreteHazard) -> Any:
     return mock.patch.object(kind, "constants", property(half))
 
 
-def half_of_histograms() -> Any:
+def half_of_histograms():
     """Half of the sensitivity of the counts of a curve."""
     return mock.patch.object(curve_table.EventCounts, "asked", sums.Histogram(1))
 
 
-def doubled(levels: Any) -> Any:
+def doubled(levels):
     """Levels of a ladder that move by two rungs."""
 
     class Doubled(levels):
@@ -117,18 +117,18 @@ def doubled(levels: Any) -> Any:
     return Doubled
 
 
-def doubled_ladder(module: Any = weibull_counts, name: str = "ReleasedMeanLevels") -> Any:
+def doubled_ladder(module=weibull_counts, name="ReleasedMeanLevels"):
     return mock.patch.object(module, name, doubled(getattr(module, name)))
 
 
-def intercept_outside_the_norm() -> Any:
+def intercept_outside_the_norm():
     return mock.patch.object(ColumnGroup, "bound", property(lambda self: self.factor * self.norm))
 
 
 N_CANDIDATES = 10
 
 
-def noisy_curve_as_published() -> Any:
+def noisy_curve_as_published():
     """Noise of scale 1 / epsilon on each of k points, at the price of one."""
     return less_lattice_noise(1 / N_CANDIDATES)
 
@@ -152,7 +152,7 @@ class NoisySum(BaseEstimator):
         return self
 
 
-def noise_in_floats() -> Any:
+def noise_in_floats():
     honest = NoisySum.fit
 
     def fit(self, X, y=None):
@@ -161,13 +161,13 @@ def noise_in_floats() -> Any:
     return mock.patch.object(NoisySum, "fit", fit)
 
 
-def low_bits(fitted) -> float:
+def low_bits(fitted):
     """Whether the number has bits below 2^-53."""
     return float(math.ldexp(fitted.release_.values["sum"], 53) % 1.0 != 0.0)
 
 
 @contextmanager
-def short_chains() -> Iterator[None]:
+def short_chains():
     """Chains shorter than any that is allowed: their drift shows all the same."""
     with (
         mock.patch.dict(hazard_posterior.LEAST_STEPS, psgld=100),
@@ -177,22 +177,22 @@ def short_chains() -> Iterator[None]:
         yield
 
 
-def published_drift() -> Any:
+def published_drift():
     """The step of the paper, whose limit is the target squared."""
     return mock.patch.object(hazard_posterior, "PSGLD", functools.partial(PSGLD, published=True))
 
 
-def mean_of_curve(fitted) -> float:
+def mean_of_curve(fitted):
     """Sums of losses are nearly 0, or nearly 1: for Laplace noise the likelihood ratio."""
     return float(np.clip(fitted.curve_, 0.0, 1.0).mean())
 
 
-def predictor(fitted) -> float:
+def predictor(fitted):
     """Of rows at their bound: all that the losses see."""
     return float(fitted.baseline_coef_[0] + fitted.coef_[0])
 
 
-def right_or_wrong() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def right_or_wrong():
     """A private record that every candidate predicts rightly, or wrongly."""
     x = np.repeat([-1.0, 1.0], 15) * np.tile(np.linspace(0.5, 1.0, 15), 2)
     X, public = np.r_[1.0, -1.0, x][:, None], np.arange(32) > 1
@@ -202,7 +202,7 @@ def right_or_wrong() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return (X, y, public), (X, other, public)
 
 
-def _planted() -> dict[str, Planted]:
+def _planted():
     small = {"max_time": 1.0, "n_knots": 1, "data_norm": 1.0}
     linear = {"n_intervals": 4, "max_cumulative_hazard": 1.0, "pilot_share": 0.0, "alpha": 20.0}
     hazard = DPDiscreteTimeSurvival(**small, **linear)

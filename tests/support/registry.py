@@ -4,10 +4,8 @@ A new public estimator, or a new word for one of its parameters, belongs in ``SE
 fails until it is there.
 """
 
-from __future__ import annotations
-
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -66,7 +64,7 @@ class Data:
     options: dict[str, Any] = field(default_factory=dict)
     extremes: tuple[tuple[Any, ...], ...] = ()
 
-    def replaced(self, x: Any, y: Any, group: Any = None, row: int = ROW) -> Data:
+    def replaced(self, x, y, group=None, row=ROW):
         X, target, options = self.X, self.y, self.options
         if group is not None:
             options = {**options, "group": options["group"].copy()}
@@ -83,16 +81,16 @@ class Data:
             target[row] = y
         return replace(self, X=X, y=target, options=options)
 
-    def neighbours(self) -> list[Data]:
+    def neighbours(self):
         return [self, *(self.replaced(*record) for record in self.extremes)]
 
-    def with_targets(self, targets: Any, y: Any = None) -> Data:
+    def with_targets(self, targets, y=None):
         """Return data whose extreme records have other targets."""
         extremes = tuple((x, t) for (x, *_), t in zip(self.extremes, targets, strict=True))
         return replace(self, y=self.y if y is None else y, extremes=extremes)
 
     @property
-    def private(self) -> Any:
+    def private(self):
         """Which records are to be protected."""
         return ~np.asarray(self.options.get("public", np.zeros(N_RECORDS, dtype=bool)))
 
@@ -103,27 +101,27 @@ ROWS = (
 )
 
 
-def _columns() -> np.ndarray:
+def _columns():
     return np.random.default_rng(20).uniform(-0.5, 0.5, (N_RECORDS, 3))
 
 
-def columns() -> Data:
+def columns():
     return Data(_columns(), None, {}, tuple((x, None) for x in ROWS))
 
 
-def _survival_target() -> np.ndarray:
+def _survival_target():
     rng = np.random.default_rng(21)
     y = np.empty(N_RECORDS, dtype=SURVIVAL)
     y["event"], y["time"] = rng.random(N_RECORDS) < 0.6, rng.uniform(0.1, 9.9, N_RECORDS)
     return y
 
 
-def survival() -> Data:
+def survival():
     targets = ((True, 0.0), (False, LARGEST), (True, 5e-324), (True, MAX_TIME), (False, 0.0))
     return columns().with_targets(targets, _survival_target())
 
 
-def frame() -> Data:
+def frame():
     data = survival()
     return replace(data, X=pd.DataFrame(data.X, columns=["age", "dose", "size"]))
 
@@ -144,7 +142,7 @@ RAW_ROWS = (
 )
 
 
-def raw_rows() -> pd.DataFrame:
+def raw_rows():
     rng = np.random.default_rng(26)
     days = np.datetime64("2001-01-01") + rng.integers(0, 3650, N_RECORDS)
     return pd.DataFrame(
@@ -157,17 +155,17 @@ def raw_rows() -> pd.DataFrame:
     )
 
 
-def _raw(made: Callable[[], Data]) -> Data:
+def _raw(made):
     data = made()
     targets = [y for _, y in data.extremes]
     return replace(data, X=raw_rows(), extremes=tuple(zip(RAW_ROWS, targets, strict=True)))
 
 
-def raw_survival() -> Data:
+def raw_survival():
     return _raw(survival)
 
 
-def raw_labelled() -> Data:
+def raw_labelled():
     return _raw(labelled)
 
 
@@ -175,22 +173,22 @@ def raw_labelled() -> Data:
 MODERATE = ((0.5, 0.5, 0.5), (-0.5, 0.5, -0.5), (5e-324, -0.0, 2.3e-308), (0.0, 0.0, 0.0))
 
 
-def moderate() -> Data:
+def moderate():
     targets = ((True, 0.0), (False, 99.0), (True, 5e-324), (False, 0.0))
     return replace(survival(), extremes=tuple(zip(MODERATE, targets, strict=True)))
 
 
-def gentle() -> Data:
+def gentle():
     return replace(labelled(), extremes=tuple((x, x[0] > 0) for x in MODERATE))
 
 
-def durations() -> Data:
+def durations():
     y = _survival_target()
     records = ((0.0, True), (LARGEST, False), (5e-324, True), (MAX_TIME, True), (0.0, False))
     return Data(y["time"], y["event"], {}, records)
 
 
-def grouped() -> Data:
+def grouped():
     data = durations()
     wards = np.random.default_rng(27).choice(WARDS[:2], N_RECORDS).astype(object)
     records = zip(data.extremes, ("east", "west", "east", "west", "north"), strict=True)
@@ -198,17 +196,17 @@ def grouped() -> Data:
     return replace(data, options={"group": wards}, extremes=extremes)
 
 
-def grouped_people() -> Data:
+def grouped_people():
     data = grouped()
     return replace(data, options={**data.options, "person": _whose()})
 
 
-def _whose() -> np.ndarray:
+def _whose():
     """Some people have two records."""
     return np.r_[np.arange(40), np.arange(N_RECORDS - 40)]
 
 
-def causes() -> Data:
+def causes():
     """What happened, as text."""
     data = durations()
     happened = np.random.default_rng(28).choice(["relapse", "death"], N_RECORDS)
@@ -216,46 +214,46 @@ def causes() -> Data:
     return data.with_targets(words, np.where(data.y, happened, "alive").astype(object))
 
 
-def labelled() -> Data:
+def labelled():
     X = _columns()
     y = (X[:, 0] + 0.3 * np.random.default_rng(22).normal(size=N_RECORDS) > 0).astype(int)
     return columns().with_targets((0, 1, 0, 1, 0), y)
 
 
-def outcomes() -> Data:
+def outcomes():
     y = np.random.default_rng(24).poisson(np.exp(_columns()[:, 0])).astype(float)
     return columns().with_targets((0.0, 99.0, 5e-324, LARGEST, 3.0), y)
 
 
-def people() -> Data:
+def people():
     whose = np.array([f"{NAME} {number}" for number in _whose()])
     return replace(labelled(), options={"person": whose})
 
 
-def words() -> Data:
+def words():
     data = labelled()
     targets = ("well", "ill", "well", "ill", "well")
     return data.with_targets(targets, np.where(data.y == 1, "ill", "well"))
 
 
-def three() -> Data:
+def three():
     data = labelled()
     return replace(data, y=data.y + (data.X[:, 1] > 0.2))
 
 
-def hybrid() -> Data:
+def hybrid():
     """A label that no public record has is allowed."""
     data = labelled().with_targets((0, 1, "unheard of", 1, LARGEST))
     public = np.arange(N_RECORDS) < N_PUBLIC
     return replace(data, y=data.y.astype(object), options={"public": public})
 
 
-def hybrid_numbers() -> Data:
+def hybrid_numbers():
     X = _columns()
     return hybrid().with_targets((LARGEST, -LARGEST, 5e-324, 0.0, 1.0), np.abs(X[:, 0] + X[:, 1]))
 
 
-def hybrid_frame() -> Data:
+def hybrid_frame():
     data = hybrid()
     ward = np.random.default_rng(23).choice(WARDS, N_RECORDS).astype(object)
     X = pd.DataFrame({"age": data.X[:, 0], "dose": data.X[:, 1], "ward": ward})
@@ -264,7 +262,7 @@ def hybrid_frame() -> Data:
     return replace(data, X=X, extremes=extremes)
 
 
-def numbers() -> Data:
+def numbers():
     return replace(hybrid_numbers(), options={})
 
 
@@ -291,42 +289,42 @@ class Setting:
     #: Whether scikit-learn's checks are run on it; None: if it is representative.
     checked: bool | None = None
 
-    def __str__(self) -> str:
+    def __str__(self):
         return self.name
 
     @property
-    def one_of_its_plan(self) -> bool:
+    def one_of_its_plan(self):
         """Whether quick tests look at it; slow ones look at all."""
         return self.representative or self.quick
 
     @property
-    def is_private(self) -> bool:
+    def is_private(self):
         """Whether it spends epsilon at all."""
         return issubclass(self.kind, PrivateEstimator)
 
     @property
-    def has_inner(self) -> bool:
+    def has_inner(self):
         """Whether an estimator inside may speak of public records."""
         return any(word in self.name for word in ("Hybrid", "Histogram", "hybrid"))
 
     @property
-    def by_position(self) -> bool:
+    def by_position(self):
         """Whether columns may have any names."""
         return ": raw" not in self.name
 
-    def make(self, random_state: int | None = None, **changes: Any) -> Any:
+    def make(self, random_state=None, **changes):
         own = {"epsilon": self.epsilon, "random_state": random_state} if self.is_private else {}
         if not self.is_private:
             changes.pop("accountant", None)
         return self.kind(**{**own, **self.parameters, **changes})
 
-    def checkable(self) -> Any:
+    def checkable(self):
         model = self.make(**UNDECLARED.get(self.kind, {}))
         if isinstance(model, HybridMEstimator):
             return TwoOfThreeArePublic(**model.get_params(deep=False))
         return model
 
-    def rebuild(self, fitted: Any, data: Data) -> tuple[Any, Any]:
+    def rebuild(self, fitted, data):
         """Return what follows from the release and public values, and what it is to equal."""
         if not self.is_private:
             rows = np.zeros((1, 3))
@@ -339,9 +337,9 @@ class Setting:
         return built.set_params(**fitted.get_params(deep=False)), fitted
 
 
-def beyond_release(fitted: Any, data: Data) -> dict[str, Any]:
+def beyond_release(fitted, data):
     """Return what ``from_release`` needs that no release holds."""
-    arguments: dict[str, Any] = {}
+    arguments = {}
     if isinstance(fitted, HybridMEstimator | published.PerturbedHistogramMEstimator):
         arguments["estimator"] = fitted.estimator
     if isinstance(fitted, HybridMEstimator):
@@ -360,7 +358,7 @@ class TwoOfThreeArePublic(HybridMEstimator):
         return super().fit(X, y, public=public)
 
 
-def prior_release(model: Any, records: Any) -> Any:
+def prior_release(model, records):
     """Return a release from elsewhere: the same one in every process, so seeded."""
     data = records()
     model.random_state = 0
@@ -381,7 +379,7 @@ UNDECLARED = {
 FLAGS = ("representative", "quick", "diverges", "slow", "checked")
 
 
-def _settings() -> Iterator[Setting]:
+def _settings():
     def several(kind, values, attributes, **common):
         def one(name, data, *, epsilon=1.0, also=(), **given):
             """Return a setting; ``also`` may depend on records in its releases alone."""

@@ -2,11 +2,9 @@
 
 import itertools
 import threading
-from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from operator import itemgetter
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -25,7 +23,7 @@ from tests.support.asked_source import INSTEAD, AskedSource, asked_instead
 from tests.support.draw_ratio import log_exponential_mechanism, log_permute_and_flip
 from tests.support.registry import PROTECTED
 from tests.support.transcript import transcript_audit
-from tests.support.transcript_cases import AT_ONCE, CASES, Case, Pair, hazard, some_neighbours
+from tests.support.transcript_cases import AT_ONCE, CASES, hazard, some_neighbours
 from tests.support.worst_pairs import pair
 
 
@@ -41,18 +39,18 @@ def few_resamples(monkeypatch):
 Place = tuple[int, int]
 
 
-def _place(source: Any) -> Place:
+def _place(source):
     part = source._answers
     how = part.what.calibration if isinstance(part.what, Problem) else None
     two_sorts = how is not None and how.linear is not None and how.output is not None
     return part.replay.parts.index(part), len(part.drawn) if two_sorts else 0
 
 
-def _half(honest: Callable[..., Any], what: Any, scale: float, source: Any) -> Any:
+def _half(honest, what, scale, source):
     return honest(what, scale / 2, source)
 
 
-def _at_zero(honest: Callable[..., Any], size: int, scale: float, source: Any) -> Any:
+def _at_zero(honest, size, scale, source):
     return ExactVector([0] * size, scale)
 
 
@@ -76,12 +74,12 @@ NONE = {
 
 
 @contextmanager
-def less_noise(place: Place | None, how: dict[Any, Callable[..., Any]]) -> Iterator[list[Place]]:
+def less_noise(place, how):
     """Plant less noise in one place, or nowhere; yield the places where noise is drawn."""
-    seen: list[Place] = []
+    seen = []
 
-    def planted(honest: Callable[..., Any], faulty: Callable[..., Any]) -> Callable[..., Any]:
-        def draw(*arguments: Any) -> Any:
+    def planted(honest, faulty):
+        def draw(*arguments):
             if not isinstance(arguments[-1], AskedSource):  # what is made of a release
                 return honest(*arguments)
             here = _place(arguments[-1])
@@ -101,20 +99,20 @@ def less_noise(place: Place | None, how: dict[Any, Callable[..., Any]]) -> Itera
 SLOW = ("hazard, ", "Weibull, corrected", "rows", "search", "evaluation")
 
 
-def named(*slow: str) -> Any:
+def named(*slow):
     """Return a parameter for each case, some of them slow."""
     marks = [pytest.mark.slow]
     names = [pytest.param(n, marks=marks if n.startswith(slow) else []) for n in CASES]
     return pytest.mark.parametrize("name", names)
 
 
-def audited(case: Case, made: Pair) -> Any:
+def audited(case, made):
     return transcript_audit(case.estimator, *made, n_cells=64)
 
 
-def found(case: Case) -> tuple[list[Place], list[tuple[float, Pair]]]:
+def found(case):
     """Return where noise is drawn, and for each part the largest share of its price, and where."""
-    best: list[tuple[float, Pair]] = []
+    best = []
     with less_noise(None, HALF) as places:
         for made in case.made():
             result = audited(case, made)

@@ -7,7 +7,7 @@ and what is released without a mechanism, unless it changes the release of the p
 import functools
 import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -41,7 +41,7 @@ class TranscriptResult:
     released: Mapping[str, Any]
 
     @property
-    def refuted(self) -> tuple[str, ...]:
+    def refuted(self):
         """What does not hold, in words; nothing if the claim was not refuted."""
         found = [
             f"{part.name}: {part.found:.4g} of {part.allowed:.4g}"
@@ -57,14 +57,12 @@ class TranscriptResult:
         return tuple(found)
 
     @property
-    def passed(self) -> bool:
+    def passed(self):
         """Whether no part, and not all together, exceeds what it may cost."""
         return not self.refuted
 
 
-def transcript_audit(
-    estimator: Any, data: tuple[Any, ...], neighbour: tuple[Any, ...], *, n_cells: int = 512
-) -> TranscriptResult:
+def transcript_audit(estimator, data, neighbour, *, n_cells=512):
     """Compare the laws of all that two fits draw, part by part, without sampling.
 
     Where no record moves a part, nothing is found out of it: its ``found`` is 0.
@@ -73,7 +71,7 @@ def transcript_audit(
         parameters = inspect.signature(estimator).parameters
         arguments = [dict(zip(parameters, each, strict=False)) for each in (data, neighbour)]
         epsilon = float(parameters["epsilon"].default)
-        run: Run = lambda named: estimator(**named, random_state=0)  # noqa: E731
+        run = lambda named: estimator(**named, random_state=0)  # noqa: E731
     else:
         subject = Subject.of(estimator)
         named = ((data, "data"), (neighbour, "neighbour"))
@@ -83,7 +81,7 @@ def transcript_audit(
     return _both_ways(run, arguments, epsilon, n_cells)
 
 
-def _fit(subject: Subject, named: Mapping[str, Any]) -> Any:
+def _fit(subject, named):
     # A seed: what is replayed was never private, and says so.
     model = subject.seeded(0)
     for name, value in model.get_params().items():
@@ -95,9 +93,7 @@ def _fit(subject: Subject, named: Mapping[str, Any]) -> Any:
     return model.fit(**named)
 
 
-def _both_ways(
-    run: Run, arguments: Sequence[Mapping[str, Any]], epsilon: float, n_cells: int
-) -> TranscriptResult:
+def _both_ways(run, arguments, epsilon, n_cells):
     ways = [_one_way(run, *two, epsilon, n_cells) for two in (arguments, arguments[::-1])]
     # What is not drawn in both ways depends on the records: then the release does not follow.
     both = list(zip(*(way.parts for way in ways), strict=False))
@@ -109,11 +105,9 @@ def _both_ways(
     )
 
 
-def _one_way(
-    run: Run, data: Mapping[str, Any], neighbour: Mapping[str, Any], epsilon: float, n_cells: int
-) -> TranscriptResult:
+def _one_way(run, data, neighbour, epsilon, n_cells):
     """Compare with the answers of the first data set."""
-    chosen: dict[int, Any] = {}
+    chosen = {}
     while True:
         one, fitted = _replayed(run, data, Replay(chosen))
         answers = [each.answer for each in one.drawn]
@@ -138,7 +132,7 @@ def _one_way(
     return TranscriptResult(tuple(parts), *whole, same, released)
 
 
-def _replayed(run: Run, named: Mapping[str, Any], replay: Replay) -> tuple[Replay, Any]:
+def _replayed(run, named, replay):
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     np.random.seed(PUBLIC_SEED)  # noqa: NPY002
     random.seed(PUBLIC_SEED)
@@ -159,12 +153,12 @@ def _replayed(run: Run, named: Mapping[str, Any], replay: Replay) -> tuple[Repla
     return replay, fitted
 
 
-def _released(fitted: Any) -> Mapping[str, Any]:
+def _released(fitted):
     found = getattr(fitted, "released", None)
     return found if isinstance(found, Mapping) else released_numbers(fitted)
 
 
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same(one, other):
     return one.keys() == other.keys() and all(
         np.array_equal(np.asarray(one[name], float), np.asarray(other[name], float), equal_nan=True)
         for name in one

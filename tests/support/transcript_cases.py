@@ -5,7 +5,6 @@ Used by the tests of the audit of transcripts and by benchmarks/audit_parts.py.
 
 import functools
 import itertools
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +15,6 @@ from skdpsurv import (
     DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
-    DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
     PosteriorSampling,
@@ -40,33 +38,33 @@ class Case:
     n_places: int
     unmoved: dict[int, str] = field(default_factory=dict)
 
-    def made(self) -> list[Pair]:
+    def made(self):
         if callable(self.pairs):
             return list(self.pairs())
         return [pair(self.estimator, name, **sizes) for name, sizes in self.pairs.items()]
 
 
-def hazard(**parameters: Any) -> DPDiscreteTimeSurvival:
+def hazard(**parameters):
     given = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "epsilon": 60.0, "alpha": 10.0}
     return DPDiscreteTimeSurvival(**{**given, "inference_share": 0.2, **parameters})
 
 
-def logistic(**parameters: Any) -> DPLogisticRegression:
+def logistic(**parameters):
     return perturbed(**{"classes": [0, 1], "alpha": 10.0, **parameters})
 
 
 class Predicted:
     """Survival curves by the first column."""
 
-    def predict_survival_function(self, X: Any) -> list[Callable[[Any], Any]]:
+    def predict_survival_function(self, X):
         return [functools.partial(_curve, float(np.asarray(row)[0])) for row in np.asarray(X)]
 
 
-def _curve(rate: float, times: Any) -> Any:
+def _curve(rate, times):
     return np.exp(-rate * np.asarray(times))
 
 
-def evaluated() -> Iterator[Pair]:
+def evaluated():
     """Pairs for cells and places in them; and crowds next to the first candidate for an edge."""
     rates, times = np.geomspace(0.02, 4.0, 12), np.linspace(0.05, 0.95, 12)
     risky, early = np.full(12, 10.0), np.full(12, 3e-5)
@@ -86,7 +84,7 @@ def evaluated() -> Iterator[Pair]:
         yield tuple(made)
 
 
-def disagreed() -> Iterator[Pair]:
+def disagreed():
     """A private record that either candidate predicts rightly, and the other wrongly."""
     x = np.r_[1.0, -1.0, -1.0, -1.0, np.linspace(-1.0, 1.0, 20)]
     y = (x > 0).astype(int)
@@ -96,10 +94,10 @@ def disagreed() -> Iterator[Pair]:
     yield (x[:, None], y, public), (x[:, None], other, public)
 
 
-def rolled(estimator: Any, names: list[str], **sizes: Any) -> Callable[[], Iterator[Pair]]:
+def rolled(estimator, names, **sizes):
     """Return what makes pairs in which each record in turn is the one that differs."""
 
-    def made() -> Iterator[Pair]:
+    def made():
         for name in names:
             both = pair(estimator, name, **sizes)
             for place in range(len(both[0][1])):
@@ -229,7 +227,7 @@ CASES = {
 }
 
 
-def some_neighbours(setting: Any) -> Iterator[Pair]:
+def some_neighbours(setting):
     """Yield pairs with an extreme record each; one of a setting that stands for its kind."""
     sets = [
         (each.X, each.y, each.options)[: 3 if each.options else 2]
