@@ -22,7 +22,7 @@ from tests.support.asked_source import Draw
 @dataclass
 class DrawnOnce:
     draw: Draw
-    part: ReplayedPart
+    part: Any
     answer: Any = None
     exact: Any = None
     step: float = 0.0
@@ -45,7 +45,7 @@ class DrawnOnce:
 class ReplayedPart:
     """A part of a replayed fit, and all that is drawn for it."""
 
-    replay: Replay
+    replay: Any
     what: Any
     price: Any
     source: int
