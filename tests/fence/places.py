@@ -2,8 +2,6 @@
 
 import importlib
 import inspect
-from collections.abc import Mapping
-from typing import Any
 
 #: Names, and the modules in which they are looked for: the first that has one is taken.
 PLACES = {
@@ -24,7 +22,6 @@ PLACES = {
 }
 #: Where all others are looked for.
 ANYWHERE = ("skdpsurv.published", "skdpsurv")
-Spelled = tuple[str, Mapping[str, Any]]
 
 
 def _weibull(given):

@@ -1,8 +1,6 @@
 """What the fence compares: fits of 2,000 records, at which a fit takes all of its steps."""
 
-from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -67,9 +65,6 @@ def table(kind):
 
         whole = dd.from_pandas(frame, npartitions=3)
     return find("split_target")(whole, time="time", event="event")
-
-
-Run = Callable[[int | None], Any]
 
 
 def settings():

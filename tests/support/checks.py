@@ -22,8 +22,6 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from tests.support.registry import N_FAULTY, NAME, ROW
 
-Leaves = dict[str, tuple[Any, ...]]
-
 
 def each(settings, *, quick=False):
     """Parametrize over settings, of which one a plan is quick, or all if ``quick`` says so."""

@@ -1,7 +1,6 @@
 """What was found of each part of a fit, what it may cost, and what all parts cost together."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -114,8 +113,6 @@ def _solver(part, one, other):
 
 
 # ---- All parts together, as their theorem composes them.
-
-Cost = Callable[[AuditedPart], float]
 
 
 class Whole(NamedTuple):

@@ -35,9 +35,6 @@ def few_resamples(monkeypatch):
 
 # ---- Less noise in one part of a fit, by the number of the part and of its draw.
 
-#: The number of a part and, where a part has several sorts of noise, of its draw.
-Place = tuple[int, int]
-
 
 def _place(source):
     part = source._answers

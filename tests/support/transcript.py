@@ -7,7 +7,7 @@ and what is released without a mechanism, unless it changes the release of the p
 import functools
 import inspect
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,9 +23,6 @@ from tests.support.replay import Replay
 
 #: Public fits within a private one may draw, as of a tree: in each replay the same.
 PUBLIC_SEED = 0
-
-#: Fits, and returns what was fitted or found.
-Run = Callable[[Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True)

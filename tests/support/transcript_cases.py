@@ -28,8 +28,6 @@ from tests.support.estimators import search_of
 from tests.support.extensions import extension
 from tests.support.worst_pairs import pair
 
-Pair = tuple[Any, Any]
-
 
 @dataclass
 class Case:
