@@ -168,6 +168,7 @@ def faulty_targets(y):
         yield f"{name} in y", faulty
     column = np.array([float(v) if isinstance(v, float | int) else 1.0 for v in _plain(y)])
     column[ROW] = NUMBER
+    yield "y: numbers", column
     yield from ((f"y: {name}", faulty) for name, faulty in _faulty_numbers(column))
     yield from ((f"y: {name}", faulty) for name, faulty in _other_containers(column))
     yield "y: a series by name", pd.Series(column, index=[f"{NAME} {i}" for i in range(N_RECORDS)])
