@@ -4,8 +4,6 @@ Audits of private mechanisms are at confidence 1 - 1e-8 each, so that all of thi
 chance with probability below 1e-6; seeds are fixed anyway.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -26,19 +24,12 @@ from skdpsurv import (
     PosteriorSampling,
     PrivacyAccountant,
     PrivateStackingClassifier,
+    published,
 )
 from skdpsurv.audit.epsilon import audit_epsilon, released_numbers, released_table
 from skdpsurv.audit.events import epsilon_bound, fewest_trials, largest_bound, probability_bounds
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PerturbedHistogramMEstimator,
-    PublishedDiscreteTimeSurvival,
-    PublishedLogisticRegression,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
 from tests.support.planted_defects import PLANTED, NoisySum, short_chains
 from tests.support.registry import REPRESENTATIVE
 from tests.support.worst_pairs import one_of_each_change
@@ -51,10 +42,8 @@ class Shifted(BaseEstimator):
     """Releases a number with a law that is known: Laplace noise on the first value."""
 
     def __init__(self, epsilon=1.0, *, true_epsilon=1.0, delta=0.0, random_state=None):
-        self.epsilon = epsilon
-        self.true_epsilon = true_epsilon
-        self.delta = delta
-        self.random_state = random_state
+        self.epsilon, self.true_epsilon = epsilon, true_epsilon
+        self.delta, self.random_state = delta, random_state
 
     def fit(self, X, y=None):
         rng = np.random.default_rng(self.random_state)
@@ -70,20 +59,17 @@ def number(fitted):
 
 
 class TestBounds:
-    @pytest.mark.parametrize("hits", [0, 1, 7, 19, 20])
-    def test_probabilities_are_those_of_the_beta_law(self, hits):
-        low, high = probability_bounds(hits, 20, 0.01)
-        assert low == pytest.approx(stats.beta.ppf(0.01, hits, 21 - hits) if hits else 0.0)
-        assert high == pytest.approx(stats.beta.ppf(0.99, hits + 1, 20 - hits) if hits < 20 else 1)
-
     @pytest.mark.parametrize("p", [0.003, 0.2, 0.5, 0.9])
     def test_coverage_is_exact(self, p):
-        """Summed over all outcomes: no sampling."""
+        """Summed over all outcomes: no sampling; and the bounds are those of the beta law."""
         k = np.arange(201)
         low, high = probability_bounds(k, 200, 0.05)
         mass = stats.binom.pmf(k, 200, p)
         assert mass[low > p].sum() <= 0.05
         assert mass[high < p].sum() <= 0.05
+        np.testing.assert_allclose(low[1:], stats.beta.ppf(0.05, k[1:], 201 - k[1:]))
+        np.testing.assert_allclose(high[:-1], stats.beta.ppf(0.95, k[:-1] + 1, 200 - k[:-1]))
+        assert (low[0], high[-1]) == (0.0, 1.0)
 
     @pytest.mark.parametrize("delta", [0.0, 0.05])
     def test_bound_exceeds_epsilon_no_more_often_than_stated(self, delta):
@@ -95,32 +81,25 @@ class TestBounds:
         mass = stats.binom.pmf(k, n, p)[:, None] * stats.binom.pmf(k, n, other)
         assert 0.0 < mass[bounds > 1.0].sum() <= 0.1
 
-    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-    @pytest.mark.parametrize("delta", [0.0, 1e-3])
+    @pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 1e-3), (1.0, 0.0), (5.0, 1e-3)])
     def test_fewest_trials(self, epsilon, delta):
         n = fewest_trials(epsilon, 0.01, delta)
         assert largest_bound(n - 1, 0.01, delta) <= epsilon < largest_bound(n, 0.01, delta)
 
 
 class TestAudit:
+    def audit(self, estimator, n_trials, confidence=CONFIDENCE, statistic=number, seed=0):
+        options = {"n_trials": n_trials, "confidence": confidence, "random_state": seed}
+        return audit_epsilon(estimator, ONE, OTHER, statistic=statistic, **options)
+
     @pytest.mark.slow
     def test_tight_where_the_law_is_known(self):
-        result = audit_epsilon(
-            Shifted(), ONE, OTHER, statistic=number, n_trials=5000, random_state=0
-        )
+        result = self.audit(Shifted(), 5000, 0.99)
         assert 0.6 < result.lower_bound <= 1.0
         assert result.passed
 
     def test_finds_what_it_must(self):
-        result = audit_epsilon(
-            Shifted(true_epsilon=6.0),
-            ONE,
-            OTHER,
-            statistic=number,
-            n_trials=2000,
-            confidence=CONFIDENCE,
-            random_state=0,
-        )
+        result = self.audit(Shifted(true_epsilon=6.0), 2000)
         assert 2.0 < result.lower_bound < 6.0
         assert not result.passed
         assert "REFUTED" in repr(result)
@@ -128,9 +107,6 @@ class TestAudit:
     @pytest.mark.slow
     def test_delta_is_allowed_for(self):
         """One release in ten gives the record away, which delta = 0.1 permits, and 0 does not."""
-        estimator = Shifted(delta=0.1)
-        options = {"statistic": number, "n_trials": 4000, "random_state": 0}
-        assert audit_epsilon(estimator, ONE, OTHER, confidence=CONFIDENCE, **options).passed
 
         class Silent(Shifted):
             def get_params(self, deep=True):
@@ -139,14 +115,13 @@ class TestAudit:
             def __sklearn_clone__(self):
                 return Silent(delta=0.1)
 
-        found = audit_epsilon(Silent(delta=0.1), ONE, OTHER, confidence=CONFIDENCE, **options)
-        assert found.lower_bound > 1.5
+        assert self.audit(Shifted(delta=0.1), 4000).passed
+        assert self.audit(Silent(delta=0.1), 4000).lower_bound > 1.5
 
     def test_repeatable(self, capsys):
-        """Also with several workers, which report on standard error."""
         options = {"n_trials": 60, "random_state": 3, "confidence": 0.5}
         data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
-        model = LaplaceWeibullFitter(max_time=1.0)
+        model = published.LaplaceWeibullFitter(max_time=1.0)
         first = audit_epsilon(model, *data, **options)
         with parallel_config("threading"):  # quicker to start than processes
             again = audit_epsilon(model, *data, n_jobs=2, verbose=1, **options)
@@ -171,25 +146,16 @@ class TestAudit:
                 return self
 
         # Half of the fits of one data set fail, the first of them excepted.
-        result = audit_epsilon(
-            Fails(), ONE, OTHER, statistic=lambda fitted: 0.0, n_trials=400, random_state=3
-        )
+        result = self.audit(Fails(), 400, 0.99, statistic=lambda fitted: 0.0, seed=3)
         assert result.lower_bound > 1.0
         assert result.n_failed[0] == 0 < result.n_failed[1]
         assert "fits failed" in repr(result)
 
-
-class TestData:
     def test_all_that_is_released_is_looked_at(self):
-        rng = np.random.default_rng(0)
-        X, y = rng.normal(size=(40, 1)), np.arange(40) % 2
-        public = np.arange(40) < 20
-        fits = [
-            HybridMEstimator(method="subset", random_state=i).fit(X, y, public=public)
-            for i in range(4)
-        ]
+        X, y = np.random.default_rng(0).normal(size=(40, 1)), np.arange(40) % 2
+        model, public = HybridMEstimator(method="subset"), np.arange(40) < 20
+        fits = [clone(model).set_params(random_state=i).fit(X, y, public=public) for i in range(4)]
         (table,), names = released_table([[released_numbers(fit) for fit in fits]])
-        assert table.shape == (4, len(names))
         for row, fit in zip(table, fits, strict=True):
             shown = dict(zip(names, row, strict=True))
             for place, weight in zip(fit.public_index_, fit.weights_, strict=True):
@@ -202,14 +168,13 @@ class TestRefusals:
             audit_epsilon(NoisySum() if model is None else model, data, neighbour, **options)
 
     def test_estimators(self):
-        self.refuse("must be a private estimator", LogisticRegression(), kind=TypeError)
-        self.refuse("must be a private estimator", DPLogisticRegression, kind=TypeError)
-        self.refuse("must be a private estimator", 3, kind=TypeError)
+        for model in (LogisticRegression(), DPLogisticRegression, 3):
+            self.refuse("must be a private estimator", model, kind=TypeError)
         pipeline = make_pipeline(StandardScaler(), LogisticRegression())
         self.refuse("LogisticRegression", pipeline, kind=TypeError)
         self.refuse("must not be fitted", NoisySum().fit([[1.0]]))
-        self.refuse("no claim", NoisySum(epsilon=math.inf))
-        self.refuse("no claim", NoisySum(epsilon=-1.0))
+        for epsilon in (math.inf, -1.0):
+            self.refuse("no claim", NoisySum(epsilon=epsilon))
         self.refuse("release_", Shifted(), kind=TypeError)
 
     def test_data(self):
@@ -225,49 +190,38 @@ class TestRefusals:
         self.refuse("same arguments", neighbour=([[1.0], [1.0]], None, {"z": 1}))
         self.refuse("must be a tuple", data=[[0.0]], kind=TypeError)
         self.refuse("at most 2", data=(1, 2, 3), kind=TypeError)
-
-    def test_public_records(self):
         X, y, public = [[0.0], [1.0], [2.0]], [0, 1, 0], [True, True, False]
-        moved = [[5.0], [1.0], [2.0]]
         data, model = (X, y, public), HybridMEstimator()
-        self.refuse("must be private", model, data, (moved, y, public))
+        self.refuse("must be private", model, data, ([[5.0], *X[1:]], y, public))
         self.refuse("no secret", model, data, (X, y, [True, False, False]))
 
     def test_numbers(self):
         self.refuse("n_trials must be at least", n_trials=10)
         self.refuse("n_trials must be at least", NoisySum(epsilon=8.0), n_trials=3000)
-        self.refuse("confidence must be a number in", confidence=1.0)
-        self.refuse("confidence must be a number", confidence="high", kind=TypeError)
+        self.refuse("confidence", confidence=1.0)
+        self.refuse("confidence", confidence="high", kind=TypeError)
         self.refuse("n_trials", n_trials=0)
         self.refuse("random_state", random_state=np.random.default_rng(0), kind=TypeError)
         self.refuse("statistic", statistic=3, kind=TypeError)
         self.refuse("finite", statistic=lambda fitted: math.nan)
 
 
-QUICK = ("noise in floats",)
-
-
-def audit_planted(name):
-    case = PLANTED[name]
-    return audit_epsilon(
-        clone(case.estimator),
-        case.data,
-        case.neighbour,
-        n_trials=case.n_trials,
-        statistic=case.statistic,
-        confidence=CONFIDENCE,
-        random_state=0,
-    )
-
-
 @pytest.mark.parametrize(
-    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in PLANTED]
+    "name",
+    [n if n == "noise in floats" else pytest.param(n, marks=pytest.mark.slow) for n in PLANTED],
 )
 def test_planted_defect_is_found(name):
+    case = PLANTED[name]
+    options = {"n_trials": case.n_trials, "statistic": case.statistic, "confidence": CONFIDENCE}
+
+    def passes():
+        model = clone(case.estimator)
+        return audit_epsilon(model, case.data, case.neighbour, random_state=0, **options).passed
+
     with short_chains():
-        assert audit_planted(name).passed
-        with PLANTED[name].defect():
-            assert not audit_planted(name).passed
+        assert passes()
+        with case.defect():
+            assert not passes()
 
 
 HAZARD = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0, "alpha": 20.0}
@@ -276,25 +230,25 @@ SHORT = {**HAZARD, "method": PosteriorSampling(n_epochs=100), "n_intervals": 1}
 SHIPPED = [
     (DPDiscreteTimeSurvival(**HAZARD), 2, 400),
     (DPDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
-    (PublishedDiscreteTimeSurvival(**HAZARD), 2, 400),
-    (PublishedDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
+    (published.PublishedDiscreteTimeSurvival(**HAZARD), 2, 400),
+    (published.PublishedDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
     (DPDiscreteTimeSurvival(**SHORT), 2, 150),
     (DPLogisticRegression(**BINARY), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0, method="out_pert"), 2, 600),
-    (PublishedLogisticRegression(**BINARY), 2, 600),
+    (published.PublishedLogisticRegression(**BINARY), 2, 600),
     (DPLogisticRegression(classes=[0, 1, 2]), 2, 400),
     (PrivateStackingClassifier(**BINARY, n_partitions=1), 2, 600),
     (PrivateStackingClassifier(**BINARY, n_partitions=1, combiner="logistic"), 4, 400),
     (PrivateStackingClassifier(**BINARY, n_partitions=2, partition="samples"), 4, 400),
     (DPWeibullFitter(max_time=1.0), 5, 400),
-    (PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 300),
-    (LaplaceWeibullFitter(max_time=1.0), 2, 600),
-    (SampleAggregateWeibullFitter(max_time=1.0), 2, 600),
+    (published.PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 300),
+    (published.LaplaceWeibullFitter(max_time=1.0), 2, 600),
+    (published.SampleAggregateWeibullFitter(max_time=1.0), 2, 600),
     *((HybridMEstimator(method=m), 3, 200) for m in ("auto", "cells", "residuals", "all")),
     (HybridMEstimator(method="subset"), 3, 200),
     (HybridMEstimator(method=SubsetSelection("noisy_curve")), 3, 200),
-    (PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1], n_bins=3), 2, 200),
+    (published.PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1], n_bins=3), 2, 200),
     (PrivateSearchCV(DPLogisticRegression(**BINARY), {"alpha": [0.1, 9.0]}), 8, 150),
 ]
 
@@ -319,11 +273,9 @@ def test_worst_pairs_of_everything_that_is_shipped(model, n, n_trials):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", REPRESENTATIVE, ids=str)
+@pytest.mark.parametrize("setting", [s for s in REPRESENTATIVE if s.is_private], ids=str)
 def test_extreme_records_of_every_kind_that_is_registered(setting):
     """At confidence 1 - 1e-9 for each of some 10 pairs, at epsilon 1."""
-    if not setting.is_private:
-        pytest.skip("it spends nothing")
     model, (_, one, other, *_) = setting.make().set_params(epsilon=1.0), setting.data().neighbours()
     pairs = [(data.X, data.y, *([data.options] if data.options else [])) for data in (one, other)]
     options = {"n_trials": 150, "confidence": 1.0 - 1e-9, "random_state": 0}

@@ -1,9 +1,6 @@
 """Deltas of pairs: below the claim for what is shipped, far above it with half of the noise."""
 
-from __future__ import annotations
-
 import math
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -15,8 +12,8 @@ from skdpsurv.audit import density_ratio_audit, privacy_curve_audit
 from skdpsurv.audit.density_ratio import minimisations
 from skdpsurv.audit.privacy_curve import Gap, delta_of_normal, simulated
 from skdpsurv.audit.walk import planned
-from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.estimators import logistic as perturbed
+from tests.support.planted_defects import less_gaussian_noise
 from tests.support.worst_pairs import pair
 
 FLIPPED = ([[1.0]], [0]), ([[1.0]], [1])
@@ -33,24 +30,13 @@ def hazard(**parameters):
     return DPDiscreteTimeSurvival(**{**fixed, "pilot_share": 0.0, "delta": 0.05, **parameters})
 
 
-def less_noise(part):
-    """Plant a deviation that is too small."""
-    honest = SphericalGaussian.calibrated_to
-
-    def calibrated_to(dimension, sensitivity, mu):
-        return honest(dimension, part * sensitivity, mu)
-
-    return mock.patch.object(SphericalGaussian, "calibrated_to", calibrated_to)
-
-
-class TestNormal:
-    @pytest.mark.parametrize(("epsilon", "mu"), [(0.1, 0.05), (1.0, 0.2), (1.0, 3.0), (8.0, 1.4)])
-    def test_delta_is_the_expected_excess_of_the_log_ratio(self, epsilon, mu):
-        law = stats.norm(0.5 * mu**2, mu)
-        found, _ = integrate.quad(
-            lambda x: -np.expm1(epsilon - x) * law.pdf(x), epsilon, epsilon + 12 * mu, epsabs=0.0
-        )
-        assert delta_of_normal(epsilon, mu) == pytest.approx(found, rel=1e-7)
+@pytest.mark.parametrize(("epsilon", "mu"), [(0.1, 0.05), (1.0, 0.2), (1.0, 3.0), (8.0, 1.4)])
+def test_delta_of_normal_is_the_expected_excess_of_the_log_ratio(epsilon, mu):
+    law = stats.norm(0.5 * mu**2, mu)
+    found, _ = integrate.quad(
+        lambda x: -np.expm1(epsilon - x) * law.pdf(x), epsilon, epsilon + 12 * mu, epsabs=0.0
+    )
+    assert delta_of_normal(epsilon, mu) == pytest.approx(found, rel=1e-7)
 
 
 class TestExact:
@@ -63,10 +49,10 @@ class TestExact:
         result = privacy_curve_audit(model, *FLIPPED)
         assert result.passed
         assert result.confidence == 1.0
-        with less_noise(0.5):
+        with less_gaussian_noise(0.5):
             double = privacy_curve_audit(model, *FLIPPED)
         assert double.mu == pytest.approx(2.0 * result.mu)
-        with less_noise(0.25):
+        with less_gaussian_noise(0.25):
             refuted = privacy_curve_audit(model, *FLIPPED)
         assert not refuted.passed
         assert "REFUTED" in repr(refuted)
@@ -75,14 +61,14 @@ class TestExact:
     def test_output_perturbation_of_labels(self):
         model = logistic(method="out_pert", delta=0.05, alpha=60.0, max_residual=0.5)
         assert privacy_curve_audit(model, *FLIPPED).passed
-        with less_noise(0.5):
+        with less_gaussian_noise(0.5):
             assert not privacy_curve_audit(model, *FLIPPED).passed
 
     def test_output_perturbation_of_hazards(self):
         model = hazard(method="out_pert")
         data = pair(model, AT_ONCE, n=1)
         assert privacy_curve_audit(model, *data).passed
-        with less_noise(0.5):
+        with less_gaussian_noise(0.5):
             result = privacy_curve_audit(model, *data)
         assert result.delta > 2.0 * result.claimed
 
@@ -112,7 +98,7 @@ class TestSimulated:
         result = privacy_curve_audit(model, *FLIPPED, **options)
         assert result.passed
         assert 0.01 * result.claimed < result.estimate < result.claimed
-        with less_noise(0.5):
+        with less_gaussian_noise(0.5):
             result = privacy_curve_audit(model, *FLIPPED, **options)
         assert result.delta > 500.0 * result.claimed
         assert ">=" in repr(result)
@@ -123,7 +109,7 @@ class TestSimulated:
         data = pair(model, AT_ONCE, n=1)
         options = {"n_paths": 300, "confidence": 1.0 - 1e-6}
         assert privacy_curve_audit(model, *data, **options).passed
-        with less_noise(0.5):
+        with less_gaussian_noise(0.5):
             assert not privacy_curve_audit(model, *data, **options).passed
 
 

@@ -1,11 +1,10 @@
 """Worst pairs are neighbours, always the same, and are accepted by their estimators."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+import skdpsurv
 from skdpsurv import (
     DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
@@ -41,6 +40,10 @@ MODELS = [
 ]
 
 
+def arguments(subject, pair):
+    return [subject.fit_arguments(data, "data") for data in pair[1:]]
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_pairs_are_neighbours_with_names_of_their_own(model):
     subject = Subject.of(model)
@@ -48,7 +51,7 @@ def test_pairs_are_neighbours_with_names_of_their_own(model):
         pairs, again = (list(worst_neighbours(model, n=n, n_features=n_features)) for _ in range(2))
         assert len({pair.name for pair in pairs}) == len(pairs) >= 4
         for pair, same in zip(pairs, again, strict=True):
-            check_neighbours(*(subject.fit_arguments(data, "data") for data in pair[1:]))
+            check_neighbours(*arguments(subject, pair))
             for a, b in zip(pair.data + pair.neighbour, same.data + same.neighbour, strict=True):
                 np.testing.assert_equal(a, b)
             *_, last = (part for part in pair.data if not isinstance(part, dict))
@@ -61,47 +64,31 @@ def test_estimators_accept_them(model):
     n = 8 if isinstance(model, PrivateSearchCV) else 3
     subject = Subject.of(model)
     for pair in worst_neighbours(model, n=n, n_features=2):
-        for data in pair[1:]:
-            fitted = subject.seeded(0).fit(**subject.fit_arguments(data, "data"))
-            assert fitted.guarantee_.epsilon == 1.0
+        for named in arguments(subject, pair):
+            assert subject.seeded(0).fit(**named).guarantee_.epsilon == 1.0
 
 
 def test_extremes_are_those_of_the_parameters():
     """Rows at the bound and beyond, times at the horizon and beyond, labels as stated."""
     model = DPDiscreteTimeSurvival(max_time=7.0, data_norm=3.0)
-    norms, times = set(), set()
-    for pair in worst_neighbours(model, n=1):
-        for X, y in pair[1:]:
-            norms.add(float(np.linalg.norm(X[0])))
-            times.add(float(y["time"][0]))
+    data = [each for pair in worst_neighbours(model, n=1) for each in pair[1:]]
+    norms = {float(np.linalg.norm(X[0])) for X, _ in data}
+    times = {float(y["time"][0]) for _, y in data}
     assert {0.0, 3.0} < norms
     assert max(norms) > 1e6
     assert 7.0 in times
     assert min(times) < 7.0 / 200
     assert max(times) > 1e6
-    labels = {
-        label
-        for pair in worst_neighbours(DPLogisticRegression(classes=["b", "a"]), n=1)
-        for _, y in pair[1:]
-        for label in y
-    }
-    assert labels == {"a", "b"}
+    pairs = worst_neighbours(DPLogisticRegression(classes=["b", "a"]), n=1)
+    assert {label for pair in pairs for _, y in pair[1:] for label in y} == {"a", "b"}
 
 
-def test_every_estimator_of_the_package_has_pairs():
-    import skdpsurv
-
-    private = {
-        one
-        for one in [*vars(skdpsurv).values(), *vars(skdpsurv.published).values()]
-        if isinstance(one, type) and issubclass(one, PrivateEstimator)
-    }
-    # A search has the pairs of what it chooses among.
+def test_every_estimator_of_the_package_has_pairs_and_no_other():
+    """A search has the pairs of what it chooses among."""
+    kinds = [*vars(skdpsurv).values(), *vars(skdpsurv.published).values()]
+    private = {k for k in kinds if isinstance(k, type) and issubclass(k, PrivateEstimator)}
     assert all(issubclass(one, tuple(PAIRS)) for one in private - {PrivateSearchCV})
     assert PrivateLinearModel in PAIRS
-
-
-def test_other_estimators_are_refused():
     with pytest.raises(TypeError, match="private estimator of this package"):
         worst_neighbours(LogisticRegression())
     with pytest.raises(ValueError, match="n must be"):

@@ -1,16 +1,13 @@
 """Run the fence's settings in an old package and in this one, and say where they differ."""
 
-from __future__ import annotations
-
+import functools
 import io
 import json
 import os
 import subprocess
 import sys
 import tarfile
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from tests.fence.places import MOVED, RENAMED
 
@@ -22,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORDS = frozenset({"mechanism", "source", "sha256"})
 
 
-def first_difference(old: Any, new: Any, where: str = "") -> str | None:
+def first_difference(old, new, where=""):
     """Return where two recorded values first differ, and how; None if they are equal."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in [*old, *(key for key in new if key not in old)]:
@@ -46,7 +43,7 @@ def first_difference(old: Any, new: Any, where: str = "") -> str | None:
     return None if type(old) is type(new) and old == new else f"{where}: {old!r} -> {new!r}"
 
 
-def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def differences(old, new):
     """Yield the settings that differ, or that failed, and why."""
     for name in dict.fromkeys([*old, *new]):
         one, other = old.get(name, {}), new.get(name, {})
@@ -59,23 +56,19 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tupl
             yield name, found
 
 
-def extracted(commit: str) -> Path:
+def extracted(commit):
     """Return a folder with the package as it was, and nothing else of the repository."""
-    resolved = subprocess.run(
-        ["git", "rev-parse", "--verify", f"{commit}^{{commit}}"],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.strip()  # fmt: skip
-    folder = ROOT / ".fence" / resolved
+    git = functools.partial(subprocess.run, cwd=ROOT, check=True, capture_output=True)
+    resolved = git(["git", "rev-parse", "--verify", f"{commit}^{{commit}}"], text=True).stdout
+    folder = ROOT / ".fence" / resolved.strip()
     if not folder.exists():
-        packed = subprocess.run(
-            ["git", "archive", resolved, "skdpsurv"], cwd=ROOT, check=True, capture_output=True
-        ).stdout
+        packed = git(["git", "archive", resolved.strip(), "skdpsurv"]).stdout
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(folder, filter="data")
     return folder
 
 
-def start(package: Path, out: Path, only: str) -> subprocess.Popen[bytes]:
+def start(package, out, only):
     """Begin to record the settings with a package; this checkout's tests, whichever it is."""
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     paths = {"PYTHONPATH": os.pathsep.join([str(package), str(ROOT)]), "PYTHONHASHSEED": "0"}
@@ -83,8 +76,7 @@ def start(package: Path, out: Path, only: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **one_thread, **paths})
 
 
-def main(commit: str, only: str = "") -> int:
-    """Return 1 if some setting differs, and print which."""
+def main(commit, only=""):
     if not commit:
         print("Say beside which commit: make fence OLD=<commit>", file=sys.stderr)
         return 2

@@ -1,15 +1,10 @@
 """Where old and new checkouts keep what the fence needs: the one place to mend after a renaming."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
-from typing import Any
 
-PUBLIC = "skdpsurv"
 #: Names, and the modules in which they are looked for: the first that has one is taken.
-PLACES: dict[str, tuple[str, ...]] = {
+PLACES = {
     "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random", "skdpsurv.dp.noise"),
     "NOISE": ("skdpsurv.dp.random", "skdpsurv.dp.noise"),
     "uniform_below": ("skdpsurv.dp.selection", "skdpsurv.dp.noise"),
@@ -18,24 +13,18 @@ PLACES: dict[str, tuple[str, ...]] = {
     "AskedSource": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "asked_instead": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
-    "LaplaceWeibullFitter": ("skdpsurv.published",),
     "HazardChain": ("skdpsurv.survival.hazard_chain", "skdpsurv.survival.hazards.posterior"),
     "MeanOfRows": ("skdpsurv.mechanisms.moments", "skdpsurv.mechanisms.sums"),
     "SecondMoments": ("skdpsurv.mechanisms.moments", "skdpsurv.mechanisms.sums"),
     "RepeatedRuns": ("skdpsurv.model_selection",),
-    "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
-    "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
     "Perturbation": ("skdpsurv.classification",),
     "SubsetSelection": ("skdpsurv.hybrid",),
-    "PublishedLogisticRegression": ("skdpsurv.published",),
-    "PublishedStackingClassifier": ("skdpsurv.published",),
-    "PublishedWeibullFitter": ("skdpsurv.published",),
-    "SampleAggregateWeibullFitter": ("skdpsurv.published",),
 }
-Spelled = tuple[str, Mapping[str, Any]]
+#: Where all others are looked for.
+ANYWHERE = ("skdpsurv.published", "skdpsurv")
 
 
-def _weibull(given: Mapping[str, Any]) -> Spelled:
+def _weibull(given):
     own = dict(given)
     method, calibration = own.pop("method", "ladder"), own.pop("calibration", "tight")
     names = {"laplace": "LaplaceWeibullFitter", "sample_aggregate": "SampleAggregateWeibullFitter"}
@@ -47,7 +36,7 @@ def _weibull(given: Mapping[str, Any]) -> Spelled:
 CHAIN = ("sampler", "n_epochs", "batch_size", "step_size", "step_exponent", "verbose")
 
 
-def _hazard(given: Mapping[str, Any]) -> Spelled:
+def _hazard(given):
     own = dict(given)
     published = own.pop("calibration", "tight") == "published"
     chain = {name: own.pop(name) for name in CHAIN if name in own}
@@ -59,13 +48,13 @@ def _hazard(given: Mapping[str, Any]) -> Spelled:
     return "PublishedDiscreteTimeSurvival", own
 
 
-def _search(given: Mapping[str, Any]) -> Spelled:
+def _search(given):
     own = dict(given)
     runs = {name: own.pop(name) for name in ("eta", "expected_runs", "holdout") if name in own}
     return "PrivateSearchCV", {**own, "strategy": find("RepeatedRuns")(**runs)}
 
 
-def _logistic(given: Mapping[str, Any]) -> Spelled:
+def _logistic(given):
     own = dict(given)
     if own.pop("calibration", "tight") == "published":
         return "PublishedLogisticRegression", own
@@ -74,7 +63,7 @@ def _logistic(given: Mapping[str, Any]) -> Spelled:
     return "DPLogisticRegression", own
 
 
-def _hybrid(given: Mapping[str, Any]) -> Spelled:
+def _hybrid(given):
     own = dict(given)
     assert own["method"] == "subset"
     subset = {name: own.pop(name) for name in ("selection", "candidate_sizes") if name in own}
@@ -84,7 +73,7 @@ def _hybrid(given: Mapping[str, Any]) -> Spelled:
 COLUMNS = {"feature_groups": "groups", "importances": "importances", "group_norms": "norms"}
 
 
-def _stack(given: Mapping[str, Any]) -> Spelled:
+def _stack(given):
     own = dict(given)
     published = own.pop("calibration", "tight") == "published"
     columns = {new: own.pop(old) for old, new in COLUMNS.items() if old in own}
@@ -96,7 +85,7 @@ def _stack(given: Mapping[str, Any]) -> Spelled:
 
 
 #: From old parameters to today's estimator and its parameters, if one is unknown to an estimator.
-RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {
+RESPELLED = {
     "DPWeibullFitter": _weibull,
     "DPDiscreteTimeSurvival": _hazard,
     "PrivateSearchCV": _search,
@@ -122,9 +111,9 @@ MOVED = frozenset(
 )
 
 
-def find(name: str) -> Any:
+def find(name):
     """Return what has a name; LookupError if this checkout has it nowhere."""
-    for place in PLACES.get(name, (PUBLIC,)):
+    for place in PLACES.get(name, ANYWHERE):
         try:
             return getattr(importlib.import_module(place), name)
         except (ModuleNotFoundError, AttributeError):
@@ -132,8 +121,7 @@ def find(name: str) -> Any:
     raise LookupError(f"{name}: in none of the places that tests/fence/places.py knows.")
 
 
-def make(name: str, **parameters: Any) -> Any:
-    """Return an estimator, not fitted."""
+def make(name, **parameters):
     kind = find(name)
     if not parameters.keys() <= inspect.signature(kind).parameters.keys():
         name, respelled = RESPELLED[name](parameters)

@@ -4,8 +4,6 @@ Each setting is run three times: with a seed; with a seed and a source that samp
 draw (``AskedSource``, a checkout's own or the tests'); and without a seed, on keys that are known.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets
@@ -13,11 +11,9 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -30,7 +26,7 @@ _IGNORED = frozenset({"version", "skdpsurv_version", "created"})
 _PLAIN = (str, bool, int, type(None), np.bool_, np.integer)
 
 
-def canonical(value: Any) -> Any:
+def canonical(value):
     """Return a value with its doubles in hexadecimal; None in place of what has no plain form."""
     if isinstance(value, _PLAIN):
         return value.item() if isinstance(value, np.generic) else value
@@ -49,20 +45,20 @@ def canonical(value: Any) -> Any:
     return None
 
 
-def digest(value: Any) -> str:
+def digest(value):
     return hashlib.blake2b(repr(canonical(value)).encode(), digest_size=8).hexdigest()
 
 
 class Draws:
     """What is drawn, by the path of the source: the number of its root, and of each child."""
 
-    def __init__(self) -> None:
-        self.drawn: dict[str, list[Any]] = {}
-        self.paths: dict[int, tuple[str, Any]] = {}  # and the source, so that its id stays its own
+    def __init__(self):
+        self.drawn = {}
+        self.paths = {}  # and the source, so that its id stays its own
         self.n_roots, self.lock = 0, threading.RLock()
-        self.n_children: dict[str, int] = {}
+        self.n_children = {}
 
-    def named(self, source: Any, path: str | None = None) -> str:
+    def named(self, source, path=None):
         with self.lock:
             if path is None and id(source) in self.paths:
                 return self.paths[id(source)][0]
@@ -71,13 +67,14 @@ class Draws:
             self.paths[id(source)] = (path, source)
             return path
 
-    def children(self, path: str, n: int) -> list[str]:
+    def adopt(self, path, children):
         with self.lock:
             first = self.n_children.get(path, 0)
-            self.n_children[path] = first + n
-            return [f"{path}.{first + i}" for i in range(n)]
+            self.n_children[path] = first + len(children)
+            for i, child in enumerate(children):
+                self.named(child, f"{path}.{first + i}")
 
-    def note(self, path: str, what: list[Any]) -> None:
+    def note(self, path, what):
         with self.lock:
             lines = self.drawn.setdefault(path, [])
             if lines and lines[-1][1:] == what:
@@ -89,15 +86,15 @@ class Draws:
 class Noted:
     """A generator that notes what it is asked."""
 
-    def __init__(self, generator: Any, note: Callable[[list[Any]], None]) -> None:
+    def __init__(self, generator, note):
         self._generator, self._note = generator, note
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         method = getattr(self._generator, name)
         if not callable(method):
             return method
 
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def called(*args, **kwargs):
             plain = canonical([args, kwargs])
             self._note([name, plain if len(repr(plain)) < 200 else digest(plain)])
             return method(*args, **kwargs)
@@ -106,73 +103,70 @@ class Noted:
 
 
 @contextmanager
-def noted_draws(draws: Draws) -> Iterator[None]:
+def noted_draws(draws):
     """Note each use of each source of randomness."""
     kind = find("RandomSource")
     made, spawned, generator = kind.__init__, kind.spawn, kind.generator.fget
 
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+    def init(self, *args, **kwargs):
         made(self, *args, **kwargs)
         if type(self) is kind:  # a source that is asked for parts is no new stream
             draws.named(self)
 
-    def spawn(self: Any, n: int) -> Any:
+    def spawn(self, n):
         with draws.lock:
             path, n_roots = draws.named(self), draws.n_roots
             children = spawned(self, n)
             draws.n_roots = n_roots
-        for child, name in zip(children, draws.children(path, n), strict=True):
-            draws.named(child, name)
+            draws.adopt(path, children)
         return children
 
-    def noted(self: Any) -> Any:
+    def noted(self):
         path = draws.named(self)
         return Noted(generator(self), lambda what: draws.note(path, what))
 
-    with ExitStack() as stack:
-        for name, method in (("__init__", init), ("spawn", spawn), ("generator", property(noted))):
-            stack.enter_context(patch.object(kind, name, method))
+    methods = {"__init__": init, "spawn": spawn, "generator": property(noted)}
+    with patch.multiple(kind, **methods):
         yield
 
 
 class Answers:
     """Notes the law that a sampler draws from, and answers by a draw of the sampler's own."""
 
-    def __init__(self, draws: Draws, source: Any = None) -> None:
+    def __init__(self, draws, source=None):
         self.draws, self.source = draws, source
 
-    def part(self, what: object, price: object) -> Answers:
+    def part(self, what, price):
         source = find("RandomSource")(2024, seeded=True) if self.source is None else self.source
         return Answers(self.draws, source)
 
-    def ask(self, draw: Any) -> Any:
+    def ask(self, draw):
         given = draw.given
         size = given if isinstance(given, int) else getattr(given, "dimension", None)
         if isinstance(given, list):
             size = [len(given), digest([str(each) for each in given])]
-        self.draws.note(
-            f"asked {self.draws.named(self.source)}", [draw.law, draw.scale.hex(), size]
-        )
+        path = f"asked {self.draws.named(self.source)}"
+        self.draws.note(path, [draw.law, draw.scale.hex(), size])
         # The sampler again, with a source of random numbers.
         if hasattr(draw, "again"):
             drawn = draw.again(self.source)
-            return np.ravel(drawn).tolist() if draw.law.startswith("discrete") else drawn
-        frame = sys._getframe(2)
-        code, sampler = frame.f_code, frame.f_globals[frame.f_code.co_name]
-        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        drawn = sampler(**{**{k: frame.f_locals[k] for k in names}, "source": self.source})
+        else:
+            frame = sys._getframe(2)
+            code, sampler = frame.f_code, frame.f_globals[frame.f_code.co_name]
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            drawn = sampler(**{**{k: frame.f_locals[k] for k in names}, "source": self.source})
         return np.ravel(drawn).tolist() if draw.law.startswith("discrete") else drawn
 
-    def refuse(self) -> None:
+    def refuse(self):
         """Draws whose law is not stated are noted by their generator."""
 
 
 @contextmanager
-def asked(draws: Draws) -> Iterator[None]:
+def asked(draws):
     """Have samplers tell what they draw."""
     kind = find("AskedSource")
 
-    def spawn(self: Any, n: int) -> Any:
+    def spawn(self, n):
         children = self._answers.source.spawn(n)
         return [kind(Answers(draws, child), self._independent) for child in children]
 
@@ -186,15 +180,15 @@ def asked(draws: Draws) -> Iterator[None]:
 
 
 @contextmanager
-def known_keys(draws: Draws) -> Iterator[None]:
+def known_keys(draws):
     """Replay fits without a seed: keys are counted, and OpenDP's noise is of a known generator."""
     import opendp.prelude as dp
 
     keys, rng = iter(range(1, 2**30)), np.random.default_rng(5)
 
-    def measurement(law: str) -> Any:
-        def make(domain: Any, metric: Any, scale: float, *args: Any, **kwargs: Any) -> Any:
-            def measure(exact: list[int]) -> list[int]:
+    def measurement(law):
+        def make(domain, metric, scale, *args, **kwargs):
+            def measure(exact):
                 draws.note("opendp", [law, float(scale).hex(), len(exact), digest(exact)])
                 noise = getattr(rng, law)(0.0, min(scale, 2.0**40), len(exact))
                 return [value + int(k) for value, k in zip(exact, noise, strict=True)]
@@ -212,9 +206,9 @@ def known_keys(draws: Draws) -> Iterator[None]:
         yield
 
 
-def released(result: Any) -> dict[str, Any]:
+def released(result):
     """Return the public numbers of a fitted estimator, and its guarantee."""
-    found: dict[str, Any] = {}
+    found = {}
     if hasattr(result, "release_"):
         found["release"] = canonical(json.loads(result.release_.to_json()))
     for name in sorted({*getattr(result, "__dict__", ()), *dir(type(result))}):
@@ -227,37 +221,29 @@ def released(result: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-MODES: dict[str, tuple[Any, int | None]] = {
-    "seeded": (noted_draws, 7),
-    "asked": (asked, 7),
-    "unseeded": (known_keys, None),
-}
+MODES = {"seeded": (noted_draws, 7), "asked": (asked, 7), "unseeded": (known_keys, None)}
 
 
-def recorded(run: Callable[[int | None], Any], mode: str) -> dict[str, Any]:
-    """Return what one setting releases, promises and draws; or the error that it ends with."""
+def recorded(run, mode):
     instead, random_state = MODES[mode]
     draws = Draws()
     try:
         with warnings.catch_warnings(), instead(draws):
             warnings.simplefilter("ignore")
             values = released(run(random_state))
-    except LookupError as error:
-        if "places.py" not in str(error):
-            return {"error": repr(error)}
-        return {"lacks": str(error)}
     except Exception as error:
-        return {"error": repr(error)}
+        unknown = isinstance(error, LookupError) and "places.py" in str(error)
+        return {"lacks" if unknown else "error": repr(error)}
     return {"values": values, "draws": dict(sorted(draws.drawn.items()))}
 
 
-def main(root: str, out: str, only: str = "") -> None:
+def main(root, out, only=""):
     import skdpsurv
     from tests.fence.settings import settings
 
     if Path(root).resolve() not in Path(skdpsurv.__file__).resolve().parents:
         raise SystemExit(f"{skdpsurv.__file__} is not in {root}.")
-    found: dict[str, Any] = {}
+    found = {}
     for name, run in settings():
         if only in name:
             start = time.perf_counter()

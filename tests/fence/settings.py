@@ -1,10 +1,6 @@
 """What the fence compares: fits of 2,000 records, at which a fit takes all of its steps."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,7 +25,7 @@ WEIBULL, CAUSES, HISTOGRAM = (
 
 
 @cache
-def records() -> pd.DataFrame:
+def records():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.uniform(-0.5, 0.5, (N, 3)), columns=NAMES)
     risk = frame["age"] - frame["dose"]
@@ -45,21 +41,21 @@ def records() -> pd.DataFrame:
     return frame
 
 
-def rows() -> Any:
+def rows():
     return records()[NAMES].to_numpy()
 
 
-def survival() -> Any:
+def survival():
     y = np.empty(N, dtype=[("event", "?"), ("time", "f8")])
     y["event"], y["time"] = records()["event"], records()["time"]
     return y
 
 
-def column(name: str) -> Any:
+def column(name):
     return records()[name].to_numpy()
 
 
-def table(kind: str) -> tuple[Any, Any]:
+def table(kind):
     """Return covariates and target out of memory."""
     frame = records()[[*NAMES, "event", "time"]]
     if kind == "chunks":
@@ -68,19 +64,14 @@ def table(kind: str) -> tuple[Any, Any]:
         import dask.dataframe as dd
 
         whole = dd.from_pandas(frame, npartitions=3)
-    split: tuple[Any, Any] = find("split_target")(whole, time="time", event="event")
-    return split
+    return find("split_target")(whole, time="time", event="event")
 
 
-Run = Callable[[int | None], Any]
+def settings():
 
-
-def settings() -> Iterator[tuple[str, Run]]:
-    """Yield names, and what returns a fitted estimator for a random state."""
-
-    def of(name: str, data: Callable[[], tuple[Any, ...]], defaults: dict[str, Any]) -> Any:
-        def one(what: str, source: Any = data, fit: Any = dict, **parameters: Any) -> Any:
-            def run(random_state: int | None) -> Any:
+    def of(name, data, defaults):
+        def one(what, source=data, fit=dict, **parameters):
+            def run(random_state):
                 model = make(name, **{**defaults, **parameters}, random_state=random_state)
                 return model.fit(*source(), **fit())
 
@@ -110,7 +101,7 @@ def settings() -> Iterator[tuple[str, Run]]:
     yield one("psgld as published", **{**chain, "n_epochs": 3}, **letter, sampler="psgld")
     yield one("noisy Langevin", **{**chain, "n_epochs": 30}, sampler="psgld", delta=1e-5)
 
-    def with_prior(random_state: int | None) -> Any:
+    def with_prior(random_state):
         elsewhere = make(HAZARD, max_time=10.0, n_intervals=50, epsilon=5.0, random_state=1)
         prior = elsewhere.fit(rows()[:1000], survival()[:1000]).release_
         model = make(HAZARD, max_time=10.0, n_intervals=50, prior=prior, random_state=random_state)
@@ -138,7 +129,7 @@ def settings() -> Iterator[tuple[str, Run]]:
     letter = {"calibration": "published", "combiner": "logistic"}
     yield one("published", frame, feature_groups=groups, **letter)
 
-    def durations() -> tuple[Any, Any]:
+    def durations():
         return column("time"), column("event")
 
     one = of(WEIBULL, durations, {"max_time": 10.0})
@@ -171,10 +162,10 @@ def settings() -> Iterator[tuple[str, Run]]:
     bins = {"bounds": [(-0.5, 0.5)] * 3, "n_bins": 3, "outcome": [0, 1]}
     yield of(HISTOGRAM, lambda: (rows(), column("ill")), bins)("labels")
 
-    def search(target: str, inner: Callable[[], Any], **parameters: Any) -> Any:
+    def search(target, inner, **parameters):
         y = survival if target == "survival" else partial(column, target)
 
-        def run(random_state: int | None) -> Any:
+        def run(random_state):
             model = make(SEARCH, estimator=inner(), random_state=random_state, **parameters)
             return model.fit(rows(), y())
 
@@ -189,7 +180,7 @@ def settings() -> Iterator[tuple[str, Run]]:
     hazard = partial(make, HAZARD, max_time=10.0, n_intervals=20)
     yield f"{SEARCH}: hazards", search("survival", hazard, **ways)
 
-    def evaluation(random_state: int | None) -> Any:
+    def evaluation(random_state):
         model = make(HAZARD, max_time=10.0, n_intervals=50, random_state=1)
         model.fit(rows()[:1000], survival()[:1000])
         evaluate = find("private_survival_metrics")

@@ -1,7 +1,5 @@
 """The fence sees what it is there to see: a planted change in a scale, and a draw too many."""
 
-from __future__ import annotations
-
 from unittest.mock import patch
 
 import pytest

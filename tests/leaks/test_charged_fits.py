@@ -1,10 +1,7 @@
 """Past the charge nothing fails by the records, whatever NumPy and SciPy were told to raise."""
 
-from __future__ import annotations
-
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -15,40 +12,30 @@ from sklearn.exceptions import ConvergenceWarning
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from skdpsurv.dp.plan import Plan
 from tests.support import checks
-from tests.support.registry import PRIVATE, Data, Setting
+from tests.support.registry import PRIVATE
 
 
-def data_sets(setting: Setting) -> Iterator[Data]:
+def data_sets(setting):
     """Yield neighbours with one extreme record, and sets of nothing but extreme ones."""
-    data = setting.data()
-    for record in data.extremes:
-        yield data.replaced(*record)
-    for _ in range(2):
-        for place in np.flatnonzero(data.private):
-            data = data.replaced(*data.extremes[place % len(data.extremes)], row=place)
+    good = setting.data()
+    yield from good.neighbours()[1:]
+    for records in (good.extremes, good.extremes[1:3]):
+        data = good
+        for place in np.flatnonzero(good.private):
+            data = data.replaced(*records[place % len(records)], row=place)
         yield data
-        data = setting.data()
-        records = data.extremes[1:3]
-        for place in np.flatnonzero(data.private):
-            data = data.replaced(*records[place % 2], row=place)
 
 
-def strict_fit(setting: Setting, data: Data, seed: int) -> checks.Outcome:
+def strict_fit(setting, data, seed):
     """Fit where every floating-point event raises, and every warning but of what is public."""
-    outcome = checks.Outcome()
-    accountant = PrivacyAccountant(rehearsal=True)
+    outcome, accountant = checks.Outcome(), PrivacyAccountant(rehearsal=True)
     model = setting.make(seed, accountant=accountant)
-    with (
-        np.errstate(all="raise"),
-        special.errstate(all="raise"),
-        warnings.catch_warnings(),
-        checks.quiet(),
-    ):
+    strict = np.errstate(all="raise"), special.errstate(all="raise"), warnings.catch_warnings()
+    with strict[0], strict[1], strict[2], checks.quiet():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
-        warnings.simplefilter("ignore", PublicInputWarning)
-        # Of an estimator inside, on public records or with released weights.
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        # The last is of an estimator inside, on public records or with released weights.
+        for public in (PrivacyLeakWarning, PublicInputWarning, ConvergenceWarning):
+            warnings.simplefilter("ignore", public)
         try:
             outcome.fitted = model.fit(data.X, data.y, **data.options)
         except Exception as error:

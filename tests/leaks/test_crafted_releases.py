@@ -1,13 +1,8 @@
 """A release comes from elsewhere: whatever is in it, it is refused in our words, or can be used."""
 
-from __future__ import annotations
-
 import copy
 import json
-import warnings
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,36 +11,12 @@ from skdpsurv import HybridMEstimator, Release
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival.univariate import UnivariateFitter
 from tests.support import checks
-from tests.support.registry import PRIVATE, Setting, beyond_release
+from tests.support.registry import PRIVATE, beyond_release
 
 MISSING = object()
 FAULTS = [
-    MISSING,
-    None,
-    "x",
-    "nan",
-    "Infinity",
-    "",
-    [],
-    [1.0],
-    [[1.0]],
-    ["x"],
-    [None],
-    {},
-    {"a": 1},
-    True,
-    -1,
-    -0.5,
-    0,
-    1,
-    2,
-    0.5,
-    5e-324,
-    1e300,
-    1e308,
-    10**6,
-    2**63,
-    10**400,
+    *(MISSING, None, "x", "nan", "Infinity", "", [], [1.0], [[1.0]], ["x"], [None], {}, {"a": 1}),
+    *(True, -1, -0.5, 0, 1, 2, 0.5, 5e-324, 1e300, 1e308, 10**6, 2**63, 10**400),
 ]
 #: Settings whose releases have the shapes of others.
 BUILT = [s for s in PRIVATE if s.kind is not PrivateSearchCV]
@@ -62,7 +33,7 @@ QUICK = {
 LONG = {"PrivateStackingClassifier: raw columns"}
 
 
-def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def places(content, path=()):
     """Yield the way to each field, and to the first and last of each list."""
     if path:
         yield path
@@ -74,8 +45,7 @@ def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
             yield from places(content[place], (*path, place))
 
 
-def with_fault(content: Any, path: tuple[Any, ...], fault: Any) -> str:
-    """Return the text of a release with another field."""
+def with_fault(content, path, fault):
     changed = copy.deepcopy(content)
     part = changed
     for step in path[:-1]:
@@ -87,18 +57,15 @@ def with_fault(content: Any, path: tuple[Any, ...], fault: Any) -> str:
     return json.dumps(changed)
 
 
-def made(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], Any]:
+def made(setting):
     """Return the content of a good release, what is needed to rebuild it, and rows."""
     data = setting.data()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = setting.make(random_state=0).fit(data.X, data.y, **data.options)
+    fitted = checks.quietly(setting.make(random_state=0).fit, data.X, data.y, **data.options)
     content = json.loads(fitted.release_.to_json())
     return content, beyond_release(fitted, data), data.X
 
 
-def used(model: Any, X: Any) -> None:
-    """Do what a release is for."""
+def used(model, X):
     repr(model.guarantee_)
     model.guarantee_.describe()
     if isinstance(model, UnivariateFitter):
@@ -106,7 +73,7 @@ def used(model: Any, X: Any) -> None:
         if hasattr(model, "hazard_at_times"):
             model.hazard_at_times([0.5])
         groups = getattr(model, "groups_", None)
-        for label in [] if groups is None else groups.tolist():
+        for label in () if groups is None else groups.tolist():
             model.of_group(label).percentile_interval(n_resamples=2)
         model.confidence_interval(n_resamples=1)
         model.survival_band([0.5], n_resamples=1)
@@ -122,15 +89,14 @@ def used(model: Any, X: Any) -> None:
             getattr(model, name)(rows)
 
 
-def rebuilt(setting: Setting, text: str, arguments: dict[str, Any]) -> Any:
-    """Return the model, or None if the release is refused."""
+def rebuilt(setting, text, arguments):
     try:
         return setting.kind.from_release(Release.from_json(text), **arguments)
     except (ValueError, TypeError):
         return None
 
 
-def failures(setting: Setting, every: int) -> list[Any]:
+def failures(setting, every):
     """Put each fault, or every so many of them, in each field; return what neither worked."""
     content, arguments, X = made(setting)
     assert rebuilt(setting, json.dumps(content), arguments) is not None
@@ -139,11 +105,11 @@ def failures(setting: Setting, every: int) -> list[Any]:
         # Another part of the faults for the next field.
         for fault in FAULTS[i % every :: every]:
             try:
-                with warnings.catch_warnings(), np.errstate(all="ignore"):
-                    warnings.simplefilter("ignore")
-                    model = rebuilt(setting, with_fault(content, path, fault), arguments)
+                with np.errstate(all="ignore"):
+                    text = with_fault(content, path, fault)
+                    model = checks.quietly(rebuilt, setting, text, arguments)
                     if model is not None:
-                        used(model, X)
+                        checks.quietly(used, model, X)
             except Exception as error:  # whatever it is, it comes too late, or is no refusal
                 found.append((path, str(fault)[:20], repr(error)[:200]))
     return found

@@ -7,15 +7,11 @@ Where a release changes for a reason, write it anew and say why in the commit: `
 tests.leaks.test_golden_releases WORD`` writes those whose setting's name has the word.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import platform
 import sys
-import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,19 +19,19 @@ import scipy
 import sklearn
 
 from tests.support import checks
-from tests.support.registry import PRIVATE, Setting
+from tests.support.registry import PRIVATE
 
 SEED = 3
 FILE = Path(__file__).with_name("golden_releases.json")
 
 
-def surroundings() -> dict[str, str]:
+def surroundings():
     """Return what the last bits may depend on."""
     versions = {module.__name__: module.__version__ for module in (np, scipy, sklearn)}
     return {"machine": platform.machine(), **versions}
 
 
-def rounded(value: Any, key: str = "") -> Any:
+def rounded(value, key=""):
     """Round the floats of JSON, at any depth; of a hash of numbers only the length counts."""
     if isinstance(value, dict):
         return {k: rounded(v, k) for k, v in sorted(value.items())}
@@ -46,10 +42,9 @@ def rounded(value: Any, key: str = "") -> Any:
     return f"{value:.6g}" if isinstance(value, float) else value
 
 
-def summary(content: dict[str, Any]) -> dict[str, Any]:
+def summary(content):
     """Return a hash of a release's words and settings, and what its numbers add up to."""
-    content = dict(content)
-    content.pop("made_with")
+    content = {name: part for name, part in content.items() if name != "made_with"}
     values = content.pop("values")
     for guarantee in (content["guarantee"], content["fit_guarantee"] or {}):
         for words in ("assumptions", "mechanism", "source"):
@@ -57,24 +52,21 @@ def summary(content: dict[str, Any]) -> dict[str, Any]:
     shapes = {name: np.shape(value) for name, value in values.items()}
     text = json.dumps([rounded(content), shapes], sort_keys=True)
     numbers = {
-        name: float(
-            np.sum(np.asarray(value, dtype=float).ravel() * np.arange(1, 1 + np.size(value)))
-        )
+        name: float(np.asarray(value, float).ravel() @ np.arange(1, 1 + np.size(value)))
         for name, value in values.items()
         if np.asarray(value).dtype.kind in "fiub"
     }
     return {"sha256": hashlib.sha256(text.encode()).hexdigest()[:16], **numbers}
 
 
-def release(setting: Setting) -> dict[str, Any]:
+def release(setting):
     data = setting.data()
-    with warnings.catch_warnings(), checks.quiet():
-        warnings.simplefilter("ignore")
-        fitted = setting.make(SEED).fit(data.X, data.y, **data.options)
+    with checks.quiet():
+        fitted = checks.quietly(setting.make(SEED).fit, data.X, data.y, **data.options)
     return summary(json.loads(fitted.release_.to_json()))
 
 
-def recorded() -> dict[str, Any]:
+def recorded():
     return json.loads(FILE.read_text())
 
 
@@ -91,7 +83,7 @@ def test_a_seeded_release_is_the_recorded_one(setting):
     check_same(release(setting), recorded()["releases"][str(setting)], near)
 
 
-def check_same(one: dict[str, Any], other: dict[str, Any], near: float = 1e-8) -> None:
+def check_same(one, other, near=1e-8):
     assert sorted(one) == sorted(other)
     assert one["sha256"] == other["sha256"]
     for name in set(one) - {"sha256"}:
@@ -99,12 +91,8 @@ def check_same(one: dict[str, Any], other: dict[str, Any], near: float = 1e-8) -
 
 
 def test_what_differs_is_found():
-    was = {
-        "guarantee": {"epsilon": 1.0},
-        "fit_guarantee": None,
-        "made_with": "",
-        "values": {"coef": [1.0, 2.0], "n": 3},
-    }
+    values = {"coef": [1.0, 2.0], "n": 3}
+    was = {"guarantee": {"epsilon": 1.0}, "fit_guarantee": None, "made_with": "", "values": values}
     check_same(summary(was), summary(was | {"values": {"coef": [1.0 + 1e-12, 2.0], "n": 3}}))
     for other in (
         was | {"guarantee": {"epsilon": 1.001}},
@@ -117,15 +105,11 @@ def test_what_differs_is_found():
             check_same(summary(was), summary(other))
 
 
-def write(word: str) -> None:
+def write(word):
     """Record releases of today's code: those that are new, and those with a word in the name."""
     known = recorded()["releases"]
-    releases = {
-        str(setting): release(setting)
-        if word in str(setting) or str(setting) not in known
-        else known[str(setting)]
-        for setting in PRIVATE
-    }
+    kept = {str(s): known[str(s)] for s in PRIVATE if str(s) in known and word not in str(s)}
+    releases = kept | {str(s): release(s) for s in PRIVATE if str(s) not in kept}
     lines = (f" {json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(releases.items()))
     head = f'{{"surroundings": {json.dumps(surroundings())},\n"releases": {{\n'
     FILE.write_text(head + ",\n".join(lines) + "\n}}\n")

@@ -1,13 +1,10 @@
 """Whatever leaves a fit, by whatever door, is its release."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import pickle
 import pkgutil
 import re
-import struct
 import warnings
 from dataclasses import replace
 from itertools import pairwise
@@ -19,35 +16,32 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import skdpsurv
-from skdpsurv import DPLogisticRegression, PosteriorSampling, PrivacyAccountant
+from skdpsurv import DPLogisticRegression, PosteriorSampling
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import Perturbation
-from skdpsurv.dp import random_source
 from skdpsurv.dp.checks import unchecked
 from skdpsurv.hybrid import SubsetSelection
 from tests.support import checks
-from tests.support.registry import N_PUBLIC, N_RECORDS, PROTECTED, SETTINGS, Data, Setting, labelled
+from tests.support.registry import N_PUBLIC, N_RECORDS, PROTECTED, SETTINGS, Setting, labelled
 
 every = checks.each(SETTINGS)
 
 
 def public_estimators():
     """Return the classes with a ``fit`` that a package shows; bases stay in their modules."""
-    found = set()
-    for module in pkgutil.walk_packages(skdpsurv.__path__, "skdpsurv."):
-        if not module.ispkg:
-            continue
-        for name, kind in vars(importlib.import_module(module.name)).items():
-            if (
-                inspect.isclass(kind)
-                and issubclass(kind, BaseEstimator)
-                and kind.__module__.startswith("skdpsurv.")
-                and not name.startswith("_")
-                and not inspect.isabstract(kind)
-                and callable(getattr(kind, "fit", None))
-            ):
-                found.add(kind)
-    return found
+    walked = pkgutil.walk_packages(skdpsurv.__path__, "skdpsurv.")
+    packages = [importlib.import_module(module.name) for module in walked if module.ispkg]
+    shown = [(name, kind) for package in packages for name, kind in vars(package).items()]
+    return {
+        kind
+        for name, kind in shown
+        if inspect.isclass(kind)
+        and issubclass(kind, BaseEstimator)
+        and kind.__module__.startswith("skdpsurv.")
+        and not name.startswith("_")
+        and not inspect.isabstract(kind)
+        and callable(getattr(kind, "fit", None))
+    }
 
 
 METHODS = {
@@ -58,41 +52,41 @@ METHODS = {
 
 
 def word(value):
-    """Return the word that a parameter is, or that a method stands for."""
     return METHODS[type(value)](value) if type(value) in METHODS else value
+
+
+def listed(kind):
+    """Yield what a docstring lists of words: ``method : {"one", "other"}``."""
+    for name, words in re.findall(r"^ {0,4}(\w+) : \{(.*?)\}", inspect.getdoc(kind) or "", re.M):
+        yield name, set(re.findall(r'"(\w+)"', words))
 
 
 class TestTheRegistry:
     def test_holds_every_public_estimator(self):
         found = public_estimators()
         assert DPLogisticRegression in found  # the search finds what is there
-        own = {s.kind for s in SETTINGS if s.kind.__module__.startswith("skdpsurv")}
-        assert found == own
+        assert found == {s.kind for s in SETTINGS if s.kind.__module__.startswith("skdpsurv")}
+        names = [setting.name for setting in SETTINGS]
+        assert len(set(names)) == len(names)
+        for setting in SETTINGS:  # all but the scaler and the columns, which spend nothing
+            assert issubclass(setting.kind, PrivateEstimator) == setting.is_private
 
     @pytest.mark.parametrize("kind", sorted(public_estimators(), key=lambda kind: kind.__name__))
     def test_holds_every_word_of_every_parameter(self, kind):
-        """As the docstrings list them: ``method : {"one", "other"}``."""
         settings = [setting for setting in SETTINGS if setting.kind is kind]
-        listed = re.findall(r"^ {4}(\w+) : \{(.*?)\}", inspect.getdoc(kind) or "", re.M)
-        listed += re.findall(r"^(\w+) : \{(.*?)\}", inspect.getdoc(kind) or "", re.M)
         defaults = inspect.signature(kind).parameters
-        for name, words in listed:
+        for name, words in listed(kind):
             seen = {word(s.parameters.get(name, defaults[name].default)) for s in settings}
-            assert set(re.findall(r'"(\w+)"', words)) <= seen, name
+            assert words <= seen, name
 
     @pytest.mark.parametrize("kind", METHODS, ids=lambda kind: kind.__name__)
     def test_holds_every_word_of_every_method(self, kind):
         used = [m for s in SETTINGS if isinstance(m := s.parameters.get("method"), kind)]
-        used.append(kind())
-        for name, words in re.findall(r"^(\w+) : \{(.*?)\}", inspect.getdoc(kind) or "", re.M):
-            seen = {getattr(method, name) for method in used}
+        for name, words in listed(kind):
+            seen = {getattr(method, name) for method in [*used, kind()]}
             if kind is Perturbation and name == "kind":  # as words of the estimator
                 seen |= {word(s.parameters.get("method", "auto")) for s in SETTINGS}
-            assert set(re.findall(r'"(\w+)"', words)) <= seen, name
-
-    def test_has_no_name_twice(self):
-        names = [setting.name for setting in SETTINGS]
-        assert len(set(names)) == len(names)
+            assert words <= seen, name
 
 
 @every
@@ -104,7 +98,7 @@ def test_neighbours_differ_in_released_values_only(setting, capfd):
     assert capfd.readouterr() == ("", "")  # nothing has gone round Python's streams
 
 
-@checks.each(SETTINGS)
+@every
 def test_what_a_model_holds_and_shows_follows_from_its_release(setting):
     first = setting.data()
     for data in (first, first.replaced(*first.extremes[0])):
@@ -116,7 +110,7 @@ def test_what_depends_on_records_has_noise(setting):
     """What may differ between neighbours depends on the noise, too: on six seeds, or on fewer."""
     data = setting.data()
     intercept = setting.parameters.get("fit_intercept", True)
-    seen: dict[str, set[bytes]] = {}
+    seen = {}
     for seed in range(6):
         release = checks.fit_data(setting, data, seed).fitted.release_
         for name, value in release.values.items():
@@ -158,32 +152,26 @@ class Leaky(DPLogisticRegression):
         super().fit(X, y)
         rows = np.asarray(X)
         clipped = int((np.linalg.norm(rows, axis=1) > 1.0).sum())
-        match self.how:
-            case "count":
-                self.n_clipped_ = clipped
-            case "deep":
-                self.notes_ = {"fit": [(None, np.float64(rows.sum()))]}
-            case "warning":
-                warnings.warn(f"{clipped} rows were clipped.", UserWarning, stacklevel=2)
-            case "print":
-                print(f"{clipped} rows were clipped.")
-            case "repr":
-                self.seen = clipped
-            case "records":
-                self.X_ = rows
-            case "one":
-                self.x_ = float(rows[5, 1])
-            case "key":
-                self.key_ = random_source(None).generator
+        if self.how == "warning":
+            warnings.warn(f"{clipped} rows were clipped.", UserWarning, stacklevel=2)
+        elif self.how == "print":
+            print(f"{clipped} rows were clipped.")
+        leaks = {
+            "count": {"n_clipped_": clipped},
+            "deep": {"notes_": {"fit": [(None, np.float64(rows.sum()))]}},
+            "repr": {"seen": clipped},
+            "records": {"X_": rows},
+            "one": {"x_": float(rows[5, 1])},
+        }
+        vars(self).update(leaks.get(self.how, {}))
         return self
 
     @classmethod
     def from_release(cls, release):
-        plain = DPLogisticRegression.from_release(
-            replace(release, estimator="DPLogisticRegression")
-        )
+        plain = replace(release, estimator="DPLogisticRegression")
+        fitted = vars(DPLogisticRegression.from_release(plain))
         built = cls()
-        vars(built).update({name: v for name, v in vars(plain).items() if name.endswith("_")})
+        vars(built).update({name: v for name, v in fitted.items() if name.endswith("_")})
         built.release_ = release
         return built
 
@@ -194,10 +182,11 @@ class Leaky(DPLogisticRegression):
         return repr(self)
 
 
-def leaky(how: str) -> tuple[Setting, Data]:
-    values, attributes = ("coef", "intercept", "evidence_coef"), ("coef_", "intercept_")
-    parameters = {"how": how, "classes": [0, 1]}
-    return Setting("leaky", Leaky, labelled, parameters, values, attributes), labelled()
+def leaky(how):
+    values, parameters = ("coef", "intercept", "evidence_coef"), {"how": how, "classes": [0, 1]}
+    return Setting(
+        "leaky", Leaky, labelled, parameters, values, ("coef_", "intercept_")
+    ), labelled()
 
 
 class TestTheChecksFindLeaks:
@@ -207,70 +196,45 @@ class TestTheChecksFindLeaks:
         return setting, [checks.fit_data(setting, one, 3) for one in (data, changed)]
 
     def test_none_where_there_is_none(self):
-        checks.check_neighbours(self.pairs("")[0], *self.pairs("")[1])
+        setting, outcomes = self.pairs("")
+        checks.check_neighbours(setting, *outcomes)
+        checks.check_rebuilt(setting, outcomes[0], labelled())
 
     @pytest.mark.parametrize("how", ["count", "deep", "warning", "print", "repr"])
     def test_of_neighbours(self, how):
+        """By a walk or by texts; of a count, also by pickles alone and by what is rebuilt."""
         setting, outcomes = self.pairs(how)
         with pytest.raises(AssertionError):
             checks.check_neighbours(setting, *outcomes)
-
-    def test_of_pickles_alone(self):
-        """Without the walk through attributes, too."""
-        _, outcomes = self.pairs("count")
-        contents = [pickle.dumps(vars(outcome.fitted)) for outcome in outcomes]
-        found = [checks.leaves(outcome.fitted) for outcome in outcomes]
-        differ = {p for p in checks.differences(*found) if p != "n_clipped_"}
-        released = checks.numbers_at(found[0], differ) | checks.numbers_at(found[1], differ)
-        with pytest.raises(AssertionError):
-            checks.check_pickles(*contents, released)
-
-    def test_none_of_what_follows_from_the_release(self):
-        setting, data = leaky("")
-        checks.check_rebuilt(setting, checks.fit_data(setting, data, 3), data)
-
-    @pytest.mark.parametrize("how", ["count", "repr"])
-    def test_of_what_does_not_follow_from_the_release(self, how):
-        setting, data = leaky(how)
-        outcome = checks.fit_data(setting, data, 3)
-        with pytest.raises(AssertionError):
-            checks.check_rebuilt(setting, outcome, data)
+        if how in ("count", "repr"):
+            with pytest.raises(AssertionError):
+                checks.check_rebuilt(setting, outcomes[0], labelled())
+        if how == "count":
+            contents = [pickle.dumps(vars(outcome.fitted)) for outcome in outcomes]
+            found = [checks.leaves(outcome.fitted) for outcome in outcomes]
+            differ = {p for p in checks.differences(*found) if p != "n_clipped_"}
+            released = checks.numbers_at(found[0], differ) | checks.numbers_at(found[1], differ)
+            with pytest.raises(AssertionError):
+                checks.check_pickles(*contents, released)
 
     @pytest.mark.parametrize("how", ["records", "one"])
     def test_of_records_in_a_pickle(self, how):
         setting, data = leaky(how)
-        content = pickle.dumps(vars(setting.make().fit(data.X, data.y)))
+        fitted = setting.make().fit(data.X, data.y)
         with pytest.raises(AssertionError):
-            checks.check_pickle(content, data.X.ravel(), [])
-
-    def test_of_text_in_a_pickle(self):
-        for text in (repr(0.123456789), "Zebedee"):
+            checks.check_pickle(pickle.dumps(vars(fitted)), data.X.ravel(), [])
+        if how == "records":
             with pytest.raises(AssertionError):
-                checks.check_pickle(pickle.dumps([text]), np.array([0.123456789]), ["Zebedee"])
+                checks.check_shapes(fitted, {N_RECORDS})
 
-    def test_of_shapes(self):
-        setting, data = leaky("records")
+    @pytest.mark.parametrize(
+        "held", [[repr(0.123456789)], ["Zebedee"], 2**200 + 1, {"bit_generator": "ChaCha"}]
+    )
+    def test_of_texts_and_keys_in_a_pickle(self, held):
         with pytest.raises(AssertionError):
-            checks.check_shapes(setting.make().fit(data.X, data.y), {N_RECORDS})
+            checks.check_pickle(pickle.dumps(held), np.array([0.123456789]), ["Zebedee"])
 
-    def test_of_a_key(self):
-        for secret in (2**200 + 1, {"bit_generator": "ChaCha"}):
-            with pytest.raises(AssertionError):
-                checks.check_pickle(pickle.dumps(secret), np.array([]), [])
-
-
-def test_a_pickle_is_searched_for_what_is_there():
-    model = DPLogisticRegression(classes=[0, 1]).fit(np.eye(6), [0, 1] * 3)
-    content = pickle.dumps(model)
-    packed = [struct.pack(code, model.coef_[0, 0]) for code in ("<d", ">d")]
-    assert any(form in content for form in packed)
-    with pytest.raises(AssertionError):
-        checks.check_pickle(content, model.coef_.ravel(), [])
-
-
-def test_the_base_class_is_what_private_estimators_share():
-    """All but the scaler, which spends nothing, keep its order in fit."""
-    for setting in SETTINGS:
-        assert issubclass(setting.kind, PrivateEstimator) == setting.is_private
-        if setting.is_private:
-            assert isinstance(setting.make(accountant=PrivacyAccountant()).accountant, object)
+    def test_a_pickle_is_searched_for_what_is_there(self):
+        model = DPLogisticRegression(classes=[0, 1]).fit(np.eye(6), [0, 1] * 3)
+        with pytest.raises(AssertionError):
+            checks.check_pickle(pickle.dumps(model), model.coef_.ravel(), [])

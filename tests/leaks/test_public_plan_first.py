@@ -1,7 +1,5 @@
 """What is public is looked at first, so that no fit can ask about records without being charged."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
@@ -9,33 +7,27 @@ from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import private_step
 from tests.support import checks
-from tests.support.registry import PRIVATE, ROW, SURVIVAL, Setting
+from tests.support.registry import PRIVATE, ROW, SURVIVAL
 
 
-def faulty(setting: Setting):
+def faulty(setting):
     """Yield data in which one private record has no place in the public domain, and good data."""
     data = setting.data()
     yield data.X, data.y
-    if isinstance(data.X, np.ndarray):
-        for value in (np.nan, np.inf, -np.inf):
-            X = data.X.astype(float)
-            X[ROW] = value
-            if X.ndim == 2 or value is not np.nan:
-                yield X, data.y
-    if data.y is not None and data.y.dtype == SURVIVAL:
-        for value in (np.nan, np.inf, -1.0):
-            y = data.y.copy()
-            y["time"][ROW] = value
-            yield data.X, y
-    elif data.y is not None:
-        for value in (np.nan, None, 17):
-            y = data.y.astype(object)
-            y[ROW] = value
+    for value in (np.nan, np.inf, -np.inf) if isinstance(data.X, np.ndarray) else ():
+        X = data.X.astype(float)
+        X[ROW] = value
+        if X.ndim == 2 or value is not np.nan:
+            yield X, data.y
+    of_times = data.y is not None and data.y.dtype == SURVIVAL
+    for value in (np.nan, np.inf, -1.0) if of_times else (np.nan, None, 17):
+        if data.y is not None:
+            y = data.y.copy() if of_times else data.y.astype(object)
+            (y["time"] if of_times else y)[ROW] = value
             yield data.X, y
 
 
-def inner_kind(setting: Setting) -> type:
-    """Return the class that plans a fit."""
+def inner_kind(setting):
     model = setting.make(3)
     while isinstance(model, PrivateSearchCV):
         model = private_step(model.estimator)[1]

@@ -5,32 +5,12 @@ this file (seeds are fixed anyway). A mechanism with a quarter of the noise must
 same audit.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from skdpsurv.audit import audit_epsilon
-from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.estimators import logistic as perturbed
 from tests.support.hazard_attacks import PAIRS, audit
-
-
-@pytest.fixture
-def quarter_of_the_noise(monkeypatch):
-    honest = vector_noise.spherical_laplace
-    monkeypatch.setattr(
-        vector_noise,
-        "spherical_laplace",
-        lambda dimension, scale, source: honest(dimension, scale / 4, source),
-    )
-    exact = vector_noise.exact_spherical_laplace
-    monkeypatch.setattr(
-        vector_noise,
-        "exact_spherical_laplace",
-        lambda dimension, scale, source: exact(dimension, scale / 4, source),
-    )
-
+from tests.support.planted_defects import less_gaussian_noise, less_vector_noise
 
 #: Fits of either data set: enough to find a bound above 4 or, where epsilon is 1, above 3.
 TRIALS = {
@@ -50,26 +30,21 @@ def test_neighbours_cannot_be_told_apart(name, method):
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
 @pytest.mark.parametrize("name", ["event or not", "large norm", "probit"])
-def test_a_cheat_is_caught(quarter_of_the_noise, name, method):
+def test_a_cheat_is_caught(name, method):
     parameters, one, other = PAIRS[name]
     # Where epsilon is 1 a bound above 1 takes as many fits as one near it.
-    bound, epsilon = audit({**parameters, "method": method}, one, other, 3000)
+    with less_vector_noise(1 / 4):
+        bound, epsilon = audit({**parameters, "method": method}, one, other, 3000)
     assert bound > epsilon
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("part", "passed"), [(1.0, True), (0.25, False)])
-def test_with_a_delta(monkeypatch, part, passed):
+def test_with_a_delta(part, passed):
     """One record, of either label. A pair at delta sees a quarter of the noise, and not a half."""
-    honest = SphericalGaussian.calibrated_to
-    monkeypatch.setattr(
-        SphericalGaussian,
-        "calibrated_to",
-        lambda dimension, sensitivity, mu: honest(dimension, part * sensitivity, mu),
-    )
     model = perturbed(classes=[0, 1], method="out_pert", delta=0.05, alpha=60.0, max_residual=0.5)
-    result = audit_epsilon(
-        model, ([[1.0]], [0]), ([[1.0]], [1]), n_trials=3000, random_state=0, confidence=1.0 - 1e-7
-    )
+    options = {"n_trials": 3000, "random_state": 0, "confidence": 1.0 - 1e-7}
+    with less_gaussian_noise(part):
+        result = audit_epsilon(model, ([[1.0]], [0]), ([[1.0]], [1]), **options)
     assert result.delta == 0.05
     assert result.passed == passed

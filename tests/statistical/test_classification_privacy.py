@@ -6,8 +6,6 @@ e^(epsilon_b + J). Several models of one record release a product of densities; 
 records are chosen apart for each, which can only raise the ratio. What solvers add is not in it.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
@@ -28,18 +26,10 @@ LABELS = np.array([-1.0, 1.0])
 
 
 def setting(cap, ridge, epsilon, constant, groups=((0, 1),), weights=(1.0,)):
-    return GroupSetting(
-        n_records=N,
-        n_outputs=1,
-        price=epsilon,
-        groups=groups,
-        weights=weights,
-        data_norm=1.0,
-        group_norms=(1.0,) * len(groups),
-        constant=constant,
-        alpha=RIDGES[ridge] / N,
-        max_residual=cap,
-    )
+    given = {"n_records": N, "n_outputs": 1, "price": epsilon, "data_norm": 1.0}
+    given |= {"groups": groups, "weights": weights, "group_norms": (1.0,) * len(groups)}
+    alpha = RIDGES[ridge] / N
+    return GroupSetting(**given, constant=constant, alpha=alpha, max_residual=cap)
 
 
 def extremes(n_columns):
@@ -87,9 +77,8 @@ def log_densities(likelihood, calibration, crowd, vectors, points):
 def around(center, kappa, d):
     """Return points whose distance from the centre moves b by a little or a lot."""
     angles = np.linspace(0, 2 * np.pi, 16, endpoint=False)
-    unit = (
-        np.column_stack([np.cos(angles), np.sin(angles)]) if d == 2 else np.array([[1.0], [-1.0]])
-    )
+    circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    unit = circle if d == 2 else np.array([[1.0], [-1.0]])
     steps = [np.zeros((1, d)), *(r / kappa * unit for r in (0.01, 0.5, 3.0, 12.0, 100.0, 1e3))]
     return center + np.vstack(steps)
 
@@ -137,7 +126,6 @@ def audit(made, calibrations=None):
 
 
 def promised(made):
-    """Return epsilon_b + J, and epsilon_b alone."""
     plan = budgets.tight(made)
     constants = [Logistic(g.n_params, g.bound, plan.max_residual).constants for g in plan.groups]
     norm = math.sqrt(1 + len(plan.groups) * made.constant**2)
@@ -149,41 +137,40 @@ def promised(made):
     return noise + joint_curvature_cost(constants, kappas, whole.hessian_trace), noise
 
 
+def within(made):
+    """Return how much was found, in units of the noise's share, and see that it is no more."""
+    bound, noise = promised(made)
+    largest = audit(made)
+    assert largest <= bound <= (1 - SOLVER_SHARE) * made.price * (1 + 1e-9)
+    return largest / noise
+
+
 slow = pytest.mark.slow
 CASES = [
     ("strong", 1.0),
     *(pytest.param(*one, marks=slow) for one in (("strong", 0.1), ("strong", 8.0), ("weak", 1.0))),
 ]
-UNEVEN = (0.8, 0.2)
 cases = pytest.mark.parametrize(("ridge", "epsilon"), CASES)
+constants = pytest.mark.parametrize("constant", [0.0, 1.0])
+EVEN, UNEVEN = (0.5, 0.5), (0.8, 0.2)
 
 
 @cases
-@pytest.mark.parametrize("constant", [0.0, 1.0])
+@constants
 @pytest.mark.parametrize("cap", CAPS)
 def test_one_model(cap, constant, ridge, epsilon):
     """Two columns, or one and an intercept."""
-    groups = ((0,),) if constant else ((0, 1),)
-    made = setting(cap, ridge, epsilon, constant, groups)
-    bound, noise = promised(made)
-    largest = audit(made)
-    assert largest <= bound <= (1 - SOLVER_SHARE) * epsilon * (1 + 1e-9)
-    assert largest > (0.75 if ridge == "strong" else 0.5) * noise
+    made = setting(cap, ridge, epsilon, constant, ((0,),) if constant else ((0, 1),))
+    assert within(made) > (0.75 if ridge == "strong" else 0.5)
 
 
 @cases
-@pytest.mark.parametrize("constant", [0.0, 1.0])
-@pytest.mark.parametrize(
-    ("cap", "weights"), [(0.5, (0.8, 0.2)), (0.5, (0.5, 0.5)), (1.0, (0.8, 0.2))]
-)
+@constants
+@pytest.mark.parametrize(("cap", "weights"), [(0.5, UNEVEN), (0.5, EVEN), (1.0, UNEVEN)])
 def test_two_models_together(cap, weights, constant, ridge, epsilon):
-    made = setting(cap, ridge, epsilon, constant, ((0,), (1,)), weights)
-    bound, noise = promised(made)
-    largest = audit(made)
-    assert largest <= bound <= (1 - SOLVER_SHARE) * epsilon * (1 + 1e-9)
+    found = within(setting(cap, ridge, epsilon, constant, ((0,), (1,)), weights))
     # Of one column alone only half of S = 2 is there to be attained.
-    if cap == 0.5 and ridge == "strong":
-        assert largest > 0.85 * noise
+    assert found > 0.85 or cap == 1.0 or ridge == "weak"
 
 
 class TestPlantedDefects:
@@ -199,20 +186,20 @@ class TestPlantedDefects:
         forgotten = calibrate(Logistic(2, 1.0, cap).constants, 1.0, N, 2, 60.0 / N)
         self.caught(made, [forgotten])
 
-    @pytest.mark.parametrize("constant", [0.0, 1.0])
+    @constants
     def test_sensitivity_of_another_cap(self, constant):
         made = setting(1.0, "strong", 1.0, constant, ((0,),) if constant else ((0, 1),))
         half = budgets.tight(replace(made, max_residual=0.5)).calibrations
         self.caught(made, half)
 
     def test_models_that_each_have_all_of_epsilon(self):
-        made = setting(0.5, "strong", 1.0, 0.0, ((0,), (1,)), (0.5, 0.5))
+        made = setting(0.5, "strong", 1.0, 0.0, ((0,), (1,)), EVEN)
         alone = replace(made, groups=((0,),), weights=(1.0,), group_norms=(1.0,))
         self.caught(made, budgets.tight(alone).calibrations * 2)
 
     def test_weights_that_are_left_out_of_the_noise(self):
         """Noise of the better half for both."""
-        made = setting(0.5, "strong", 1.0, 0.0, ((0,), (1,)), (0.8, 0.2))
+        made = setting(0.5, "strong", 1.0, 0.0, ((0,), (1,)), UNEVEN)
         better = budgets.tight(made).calibrations[0]
         self.caught(made, [better] * 2)
 

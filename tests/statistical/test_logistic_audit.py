@@ -5,10 +5,9 @@ this file (seeds are fixed anyway). The same attacks must find what is wrong wit
 have such a fault.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
+from unittest import mock
 
 import pytest
 
@@ -16,15 +15,10 @@ from skdpsurv.classification.logistic_measurements import ColumnGroup
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms import joint_calibration
 from tests.support.logistic_attacks import LARGE, MANY, PAIRS, QUICK, SLOW, STRONGEST, audit
+from tests.support.planted_defects import intercept_outside_the_norm
 
 
-@pytest.fixture
-def constant_outside_the_norm(monkeypatch):
-    monkeypatch.setattr(ColumnGroup, "bound", property(lambda self: self.factor * self.norm))
-
-
-@pytest.fixture
-def norm_left_out_of_the_noise(monkeypatch):
+def norm_left_out_of_the_noise():
     honest = ColumnGroup.rows
 
     def rows(self, X, data_norm):
@@ -32,7 +26,7 @@ def norm_left_out_of_the_noise(monkeypatch):
         seen[:, : len(self.indices)] *= data_norm
         return seen
 
-    monkeypatch.setattr(ColumnGroup, "rows", rows)
+    return mock.patch.object(ColumnGroup, "rows", rows)
 
 
 @pytest.fixture
@@ -57,6 +51,13 @@ methods = pytest.mark.parametrize(("method", "max_residual"), METHODS)
 opposite = pytest.mark.parametrize(("method", "max_residual"), [METHODS[0], METHODS[3]])
 
 
+#: A constant outside the norm, and a norm left out of the noise; and where each shows.
+DEFECTS = [
+    (intercept_outside_the_norm, "constant 10, label"),
+    (norm_left_out_of_the_noise, "norm 10, label"),
+]
+
+
 @pytest.mark.slow
 class TestAttacks:
     @opposite
@@ -76,28 +77,17 @@ class TestAttacks:
         assert audit(name, MANY, **options) <= 4.0
 
     @methods
-    def test_a_constant_outside_the_norm_is_found(
-        self, constant_outside_the_norm, method, max_residual
-    ):
-        options = {"method": method, "max_residual": max_residual}
-        assert audit("constant 10, label", SLOW, **options) > 1.0
-
-    @methods
-    def test_a_norm_left_out_of_the_noise_is_found(
-        self, norm_left_out_of_the_noise, method, max_residual
-    ):
-        options = {"method": method, "max_residual": max_residual}
-        assert audit("norm 10, label", SLOW, **options) > 1.0
+    @pytest.mark.parametrize(("defect", "name"), DEFECTS)
+    def test_defects_are_found(self, defect, name, method, max_residual):
+        with defect():
+            assert audit(name, SLOW, method=method, max_residual=max_residual) > 1.0
 
     @opposite
-    def test_defects_are_found_at_epsilon_4(self, request, method, max_residual):
+    def test_defects_are_found_at_epsilon_4(self, method, max_residual):
+        defect, name = DEFECTS[method == "out_pert"]
         options = {"method": method, "max_residual": max_residual, "epsilon": 4.0}
-        fault, name = {
-            "obj_pert": ("constant_outside_the_norm", "constant 10, label"),
-            "out_pert": ("norm_left_out_of_the_noise", "norm 10, label"),
-        }[method]
-        request.getfixturevalue(fault)
-        assert audit(name, MANY, **options) > 4.0
+        with defect():
+            assert audit(name, MANY, **options) > 4.0
 
     @pytest.mark.parametrize("max_residual", [0.5, 1.0])
     def test_the_norm_in_place_of_its_square_is_found(

@@ -1,13 +1,11 @@
 """The slope of log odds by experiment: neighbours whose table of margins differs in one record."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 
 from skdpsurv.classification.logistic_measurements import N_GROUPS, MarginTable
 from skdpsurv.dp import random_source
-from tests.support.logistic_attacks import log_ratio_bounds
+from tests.support.attacks import by_scores
 
 #: False alarms, or defects that are missed, have this probability; seeds are fixed.
 CONFIDENCE = 1e-7
@@ -29,25 +27,8 @@ def slopes(wrong, trials, spent):
 
 
 def bound(spent, trials=4000):
-    """A lower bound on epsilon: a threshold from one half of the draws, counted on the other."""
-    pair = [slopes(wrong, trials, spent) for wrong in (0, 1)]
-    thresholds = np.quantile(
-        np.concatenate([s[: trials // 2] for s in pair]), np.arange(1, 100) / 100
-    )
-
-    def ratios(part, thresholds, error):
-        right, wrong = ((s[part, None] > thresholds).sum(axis=0) for s in pair)
-        n = trials // 2
-        return np.array(
-            [
-                log_ratio_bounds(right, wrong, n, error),
-                log_ratio_bounds(n - wrong, n - right, n, error),
-            ]
-        )
-
-    found = ratios(slice(trials // 2), thresholds, CONFIDENCE)
-    side, place = np.unravel_index(np.argmax(found), found.shape)
-    return ratios(slice(trials // 2, None), thresholds[[place]], CONFIDENCE)[side, 0]
+    samples = [slopes(wrong, trials, spent) for wrong in (0, 1)]
+    return by_scores(samples, np.arange(1, 100) / 100, CONFIDENCE)
 
 
 @pytest.mark.slow

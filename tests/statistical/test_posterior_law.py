@@ -8,8 +8,6 @@ deviation). 10 % on the standard deviation over all axes together (2000 and more
 six of them, and so is 0.35 on one of five means: a false alarm has probability below 1e-6.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 
 import numpy as np

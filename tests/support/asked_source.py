@@ -3,20 +3,20 @@
 For replays of fits, which look at what each sampler is given. The package knows nothing of it: as
 long as fits are replayed, the code of samplers, and of what begins a part of a fit, is another,
 whoever holds the functions. Sources of random numbers are drawn from as ever.
+
+Who answers for a part of a release has three methods: ``part(what, price)`` begins another part,
+``ask(draw)`` returns what is drawn, ``refuse()`` takes note of a draw whose law nobody knows.
 """
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from types import FunctionType
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdpsurv.dp import RandomSource, noise, random_source, selection
-from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
 from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
@@ -36,47 +36,31 @@ class Draw(NamedTuple):
     again: Callable[[RandomSource], Any]
 
 
-class AskedPart(Protocol):
-    """Who answers for one part of a release."""
-
-    def part(self, what: object, price: object) -> AskedPart:
-        """Begin another part."""
-
-    def ask(self, draw: Draw) -> Any:
-        """Return what is drawn."""
-
-    def refuse(self) -> None:
-        """Take note of a draw whose law nobody knows."""
-
-
 class AskedSource(RandomSource):
     """A source that is asked. Nothing that comes of it is private."""
 
     __slots__ = ("_answers", "_independent")
 
-    def __init__(self, answers: AskedPart, independent: RandomSource | None = None) -> None:
+    def __init__(self, answers, independent=None):
         super().__init__(0, seeded=True)
         self._answers = answers
         self._independent = RandomSource(0, seeded=True) if independent is None else independent
 
     @property
-    def generator(self) -> NoReturn:
+    def generator(self):
         """Refuse: what is drawn from random numbers by itself has a law that is not stated."""
         self._answers.refuse()
         raise TypeError("A draw whose law is not known cannot be asked for.")
 
     @property
-    def exact(self) -> bool:
-        """As for a release."""
+    def exact(self):
         return True
 
-    def begin(self, what: object, price: object) -> None:
-        """Begin a part, until another begins."""
+    def begin(self, what, price):
         self._answers = self._answers.part(what, price)
 
     @contextmanager
-    def part(self, what: object, price: object) -> Iterator[None]:
-        """Begin a part, and end it."""
+    def part(self, what, price):
         before = self._answers
         self.begin(what, price)
         try:
@@ -84,20 +68,18 @@ class AskedSource(RandomSource):
         finally:
             self._answers = before
 
-    def spawn(self, n: int) -> list[RandomSource]:
-        """Return sources that are answered by the same."""
+    def spawn(self, n):
         return [AskedSource(self._answers, self._independent) for _ in range(n)]
 
-    def ask(self, draw: Draw) -> Any:
-        """Return what a sampler is to draw."""
+    def ask(self, draw):
         return self._answers.ask(draw)
 
 
 # ---- What samplers answer: their own code, but for a source that is asked.
 
 
-def _lattice(law: str) -> Any:
-    def instead(honest: Any, value: Any, scale: float, source: AskedSource) -> Any:
+def _lattice(law):
+    def instead(honest, value, scale, source):
         exact = [noise._saturate(v) for v in np.asarray(value).ravel().tolist()]
         noisy = source.ask(Draw(law, float(scale), exact, lambda s: honest(value, scale, s)))
         shaped = isinstance(value, np.ndarray)
@@ -106,31 +88,29 @@ def _lattice(law: str) -> Any:
     return instead
 
 
-def _vector(law: str) -> Any:
-    def instead(honest: Any, dimension: int, scale: float, source: AskedSource) -> Any:
+def _vector(law):
+    def instead(honest, dimension, scale, source):
         return source.ask(Draw(law, scale, dimension, lambda s: honest(dimension, scale, s)))
 
     return instead
 
 
-def _choice(law: str) -> Any:
-    def instead(honest: Any, scores: Any, epsilon: float, each: float, source: AskedSource) -> int:
+def _choice(law):
+    def instead(honest, scores, epsilon, each, source):
         gaps = selection._scaled_gaps(scores, epsilon, each)
         return int(source.ask(Draw(law, 1.0, gaps, lambda s: honest(scores, epsilon, each, s))))
 
     return instead
 
 
-def _stated_vector(honest: Any, law: Any, source: AskedSource) -> Any:
+def _stated_vector(honest, law, source):
     if type(law) in (SphericalLaplace, SphericalGaussian):
         return honest(law, source)
     return source.ask(Draw("stated on a vector", law.scale, law, lambda s: honest(law, s)))
 
 
-def _cell(
-    honest: Any, rungs: Any, epsilon: float, source: AskedSource, n_rungs: int | None = None
-) -> int:
-    def again(other: RandomSource) -> int:
+def _cell(honest, rungs, epsilon, source, n_rungs=None):
+    def again(other):
         return honest(rungs, epsilon, other, n_rungs)
 
     with source.part("ladder", epsilon):
@@ -139,11 +119,11 @@ def _cell(
 
 # ---- Where parts begin.
 
-IN_A_PART: ContextVar[bool] = ContextVar("IN_A_PART", default=False)
+IN_A_PART = ContextVar("IN_A_PART", default=False)
 
 
-def _query(name: str = "") -> Any:
-    def instead(honest: Any, query: Any, exact: Any, price: Any, source: AskedSource) -> Any:
+def _query(name=""):
+    def instead(honest, query, exact, price, source):
         if IN_A_PART.get():  # one of several sums, which are a part together
             return honest(query, exact, price, source)
         inside = IN_A_PART.set(True)
@@ -156,17 +136,17 @@ def _query(name: str = "") -> Any:
     return instead
 
 
-def _problem(honest: Any, problem: Problem, source: AskedSource) -> Any:
+def _problem(honest, problem, source):
     source.begin(problem, None if problem.price is None else problem.price.price)
     return honest(problem, source)
 
 
-def _chain(honest: Any, chain: Any, records: Any, look: Any, source: AskedSource) -> Any:
+def _chain(honest, chain, records, look, source):
     source.begin("noisy Langevin steps", chain.fit.price)
     return honest(chain, records, look, source)
 
 
-def _independent(honest: Any, *arguments: Any) -> Any:
+def _independent(honest, *arguments):
     """Draw what no record has a part in."""
     *others, source = arguments
     return honest(*others, source._independent)
@@ -188,17 +168,17 @@ INSTEAD = {
     find("SecondMoments").release: _query("second moments of rows"),
     Problem.task: _problem,
     find("HazardChain").states: _chain,
-    run_count.RunCount.draw: _independent,
+    selection.RunCount.draw: _independent,
     find("uniform_below"): _independent,
     weibull.PublishedLadder.place: _independent,
     weibull.NoisyEstimates._estimates: _independent,
 }
 
 #: Who answers in place of the seeded sources of a fit that is replayed.
-_ANSWERS: ContextVar[AskedPart | None] = ContextVar("_ANSWERS", default=None)
+_ANSWERS = ContextVar("_ANSWERS", default=None)
 
 
-def _source(honest: Any, random_state: int | None, *, purpose: str = NOISE) -> RandomSource:
+def _source(honest, random_state, *, purpose=NOISE):
     answers = _ANSWERS.get()
     if random_state is None or purpose != NOISE or answers is None:
         return honest(random_state, purpose=purpose)
@@ -207,12 +187,12 @@ def _source(honest: Any, random_state: int | None, *, purpose: str = NOISE) -> R
 
 
 @contextmanager
-def otherwise(function: Any, instead: Callable[..., Any]) -> Iterator[None]:
+def otherwise(function, instead):
     """Have a function do otherwise, whoever holds it: ``instead`` is given what it was, too."""
     code, name = function.__code__, f"_instead_of_{function.__qualname__.replace('.', '_')}"
     honest = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
     honest.__kwdefaults__ = function.__kwdefaults__
-    made: dict[str, Any] = {}
+    made = {}
     exec(f"def stub(*args, **kwargs): return {name}(*args, **kwargs)", made)
     function.__globals__[name] = lambda *args, **kwargs: instead(honest, *args, **kwargs)
     function.__code__ = made["stub"].__code__
@@ -223,20 +203,17 @@ def otherwise(function: Any, instead: Callable[..., Any]) -> Iterator[None]:
         del function.__globals__[name]
 
 
-def _if_asked(instead: Callable[..., Any]) -> Callable[..., Any]:
-    def chosen(honest: Any, *args: Any, **kwargs: Any) -> Any:
-        asked = any(isinstance(each, AskedSource) for each in (*args, *kwargs.values()))
-        return (instead if asked else _as_ever)(honest, *args, **kwargs)
+def _if_asked(instead):
+    def chosen(honest, *args, **kwargs):
+        if any(isinstance(each, AskedSource) for each in (*args, *kwargs.values())):
+            return instead(honest, *args, **kwargs)
+        return honest(*args, **kwargs)
 
     return chosen
 
 
-def _as_ever(honest: Any, *args: Any, **kwargs: Any) -> Any:
-    return honest(*args, **kwargs)
-
-
 @contextmanager
-def asked_instead(answers: AskedPart) -> Iterator[None]:
+def asked_instead(answers):
     """Have fits with an integer ``random_state``, which are not private anyway, ask for noise."""
     token = _ANSWERS.set(answers)
     try:

@@ -1,15 +1,11 @@
 """Products of parameters of which the quick suite takes a few and the slow suite the rest."""
 
-from __future__ import annotations
-
 import itertools
-from collections.abc import Iterable
-from typing import Any
 
 import pytest
 
 
-def thinned(*values: Iterable[Any]) -> list[Any]:
+def thinned(*values):
     """Return all combinations; quick are as many as it takes for each value to be in one."""
     lists = [list(one) for one in values]
     diagonal = {tuple(t % len(one) for one in lists) for t in range(max(map(len, lists)))}

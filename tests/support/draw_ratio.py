@@ -1,20 +1,35 @@
 """How far two replays are apart: the log ratio of the laws of one draw, and where it is largest."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.polynomial import legendre
+from scipy import special
 
-from skdpsurv.audit.density_ratio import DISTANCES, NEAR, Density, grid_step, ladder_logs
-from skdpsurv.dp.types import FloatArray
-from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussian, SphericalLaplace
-from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
-from tests.support.replay import DrawnOnce
+from skdpsurv.audit.density_ratio import DISTANCES, NEAR, grid_step, ladder_logs
+from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
 
-__all__ = ["best_answer", "comparable", "is_gaussian", "ratio"]
+# ---- Log probabilities of choices, without sampling.
+
+
+def log_permute_and_flip(exponents):
+    """Each candidate has a time in [0, 1] at which it is looked at; the first that is kept wins.
+
+    The probability is an integral over that time of a polynomial, which a Gauss rule has exactly.
+    """
+    x = np.array([float(each) for each in exponents])
+    points, weights = legendre.leggauss(x.size // 2 + 1)
+    # Of each candidate, in a row, whether it was not kept before each time.
+    missed = np.log1p(-np.exp(-x)[:, None] * (points + 1.0) / 2.0)
+    others = missed.sum(axis=0) - missed
+    return np.asarray(-x + special.logsumexp(others + np.log(weights / 2.0), axis=1))
+
+
+def log_exponential_mechanism(exponents):
+    x = np.array([float(each) for each in exponents])
+    return np.asarray(-x - special.logsumexp(-x))
+
 
 CHOICES = {
     "permute-and-flip": log_permute_and_flip,
@@ -22,12 +37,7 @@ CHOICES = {
 }
 
 
-def is_gaussian(one: DrawnOnce) -> bool:
-    """Say whether the noise is Gaussian, so that its price is a mu."""
-    return "Gaussian" in one.draw.law
-
-
-def comparable(one: DrawnOnce, other: DrawnOnce) -> bool:
+def comparable(one, other):
     """Say whether two draws differ in nothing but what the records are."""
     return (
         (one.draw.law, one.draw.scale, one.step) == (other.draw.law, other.draw.scale, other.step)
@@ -38,7 +48,7 @@ def comparable(one: DrawnOnce, other: DrawnOnce) -> bool:
     )
 
 
-def ratio(one: DrawnOnce, other: DrawnOnce, n_cells: int, *, each: bool = False) -> float:
+def ratio(one, other, n_cells, *, each=False):
     """Return the log ratio at the answer or, of Gaussian noise, the square of a mu."""
     if not comparable(one, other):
         return math.inf
@@ -49,19 +59,19 @@ def ratio(one: DrawnOnce, other: DrawnOnce, n_cells: int, *, each: bool = False)
         if not one.used:
             return math.inf  # drawn, and added to nothing
         law, gap = _noise_of(one), _gap(one.exact, other.exact)
-        if is_gaussian(one):
+        if one.is_gaussian:
             return law.cost(float(np.linalg.norm(gap))) ** 2
         return law.log_density(np.zeros_like(gap)) - law.log_density(gap)
     if one.draw.law.startswith("discrete"):
         moved = [abs(a - b) / one.draw.scale for a, b in zip(one.exact, other.exact, strict=True)]
-        if is_gaussian(one):
+        if one.is_gaussian:
             moved = [gap**2 for gap in moved]
         return max(moved) if each else math.fsum(moved)
     gaps = _gaps(one, other, n_cells)
     return float(gaps[one.answer // _step(one, n_cells)])
 
 
-def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int, n_before: int) -> Any:
+def best_answer(one, other, n_cells, n_before):
     """Return the answer to a choice at which the log ratio is largest."""
     if one.law is None or other.law is None:
         return int(np.argmax(_gaps(one, other, n_cells))) * _step(one, n_cells)
@@ -76,7 +86,7 @@ def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int, n_before: int) -
     return points[int(np.nanargmax(gaps))]
 
 
-def near_points(one: Density, other: Density) -> FloatArray:
+def near_points(one, other):
     """Return fewer points: in both directions in which the record pulls, and of each parameter."""
     minima = one.minimum, other.minimum
     d = minima[0].size
@@ -91,46 +101,42 @@ def near_points(one: Density, other: Density) -> FloatArray:
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
     ways = np.vstack([ways, -ways])
     constants, kappa = one.objective.likelihood.constants, one.objective.kappa
-    assert one.linear is not None
     reach = max(one.linear.scale, constants.gradient_sensitivity) / kappa
     steps = [distance * reach * ways for distance in DISTANCES]
     steps += [distance * ways for distance in NEAR]
     return np.vstack([minima[0] + np.vstack([np.zeros((1, d)), *steps]), *minima])
 
 
-def _with_scale(one: DrawnOnce) -> Density:
+def _with_scale(one):
     """Return the law of a minimum for the noise that was drawn, whatever was planned."""
-    assert one.law is not None
     return replace(one.law, linear=_noise_of(one))
 
 
-def _noise_of(one: DrawnOnce) -> NoiseDistribution:
-    given = one.draw.given
-    if not isinstance(given, int):
-        law: NoiseDistribution = given
-        return law
-    kind = SphericalGaussian if is_gaussian(one) else SphericalLaplace
-    return kind(given, one.draw.scale)
+def _noise_of(one):
+    if not isinstance(one.draw.given, int):
+        return one.draw.given
+    kind = SphericalGaussian if one.is_gaussian else SphericalLaplace
+    return kind(one.draw.given, one.draw.scale)
 
 
-def _gap(one: FloatArray, other: FloatArray) -> FloatArray:
+def _gap(one, other):
     with np.errstate(invalid="ignore"):
         gap = np.where(one == other, 0.0, one - other)
     return np.where(np.isnan(gap), np.inf, gap)
 
 
-def _size(one: DrawnOnce) -> Any:
+def _size(one):
     if one.draw.law in CHOICES:
         return len(one.draw.given)
     return one.draw.given if one.draw.law.endswith("on a vector") else None
 
 
-def _step(one: DrawnOnce, n_cells: int) -> int:
+def _step(one, n_cells):
     return 1 if one.draw.law in CHOICES else grid_step(one.draw.given[0], n_cells)
 
 
-def _gaps(one: DrawnOnce, other: DrawnOnce, n_cells: int) -> FloatArray:
-    def law(each: DrawnOnce) -> FloatArray:
+def _gaps(one, other, n_cells):
+    def law(each):
         if each.draw.law in CHOICES:
             return CHOICES[each.draw.law](each.draw.given)
         rungs, n_rungs = each.draw.given

@@ -1,9 +1,5 @@
 """Estimators, not fitted, with the parameters of their methods and parts beside their own."""
 
-from __future__ import annotations
-
-from typing import Any
-
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
@@ -22,11 +18,11 @@ OF_RUNS = ("eta", "expected_runs", "holdout")
 OF_COLUMNS = {"feature_groups": "groups", "importances": "importances", "group_norms": "norms"}
 
 
-def _taken(parameters: dict[str, Any], names: Any) -> dict[str, Any]:
+def _taken(parameters, names):
     return {name: parameters.pop(name) for name in names if name in parameters}
 
 
-def hazard(*args: Any, published: bool = False, **parameters: Any) -> Any:
+def hazard(*args, published=False, **parameters):
     """Return a hazard model; with parameters of a chain one that samples a posterior."""
     if chain := _taken(parameters, CHAIN):
         assert parameters.get("method", "psgld") == "psgld"
@@ -35,14 +31,13 @@ def hazard(*args: Any, published: bool = False, **parameters: Any) -> Any:
     return make(*args, **parameters)
 
 
-def logistic(*args: Any, **parameters: Any) -> DPLogisticRegression:
-    """Return a logistic regression."""
+def logistic(*args, **parameters):
     if own := _taken(parameters, OF_PERTURBATION):
         parameters["method"] = Perturbation(parameters.get("method", "auto"), **own)
     return DPLogisticRegression(*args, **parameters)
 
 
-def with_strategy(parameters: dict[str, Any]) -> dict[str, Any]:
+def with_strategy(parameters):
     """Return parameters of a search, those of its strategy in an object; the split has no runs."""
     rest = {**parameters}
     own, word = _taken(rest, OF_RUNS), rest.get("strategy", "repeat")
@@ -53,12 +48,11 @@ def with_strategy(parameters: dict[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def search_of(estimator: Any, grid: Any, **parameters: Any) -> PrivateSearchCV:
-    """Return a search."""
+def search_of(estimator, grid, **parameters):
     return PrivateSearchCV(estimator, grid, **with_strategy(parameters))
 
 
-def with_objects(parameters: dict[str, Any]) -> dict[str, Any]:
+def with_objects(parameters):
     """Return parameters of a stack, those of its partition and of its combiner in objects."""
     rest = {**parameters}
     columns, top = _taken(rest, OF_COLUMNS), _taken(rest, ["holdout"])
@@ -70,7 +64,6 @@ def with_objects(parameters: dict[str, Any]) -> dict[str, Any]:
     return rest
 
 
-def stack_of(epsilon: float = 1.0, *, calibration: str = "tight", **parameters: Any) -> Any:
-    """Return a stack, or that of the paper."""
+def stack_of(epsilon=1.0, *, calibration="tight", **parameters):
     kinds = {"tight": PrivateStackingClassifier, "published": PublishedStackingClassifier}
     return kinds[calibration](epsilon, **with_objects(parameters))

@@ -1,10 +1,6 @@
 """Inputs with a fault, that hold a private number, name or place: nothing of it may be told."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,20 +12,20 @@ from tests.support.registry import N_FAULTY, N_RECORDS, NAME, NUMBER, ROW, SURVI
 class Tongue:
     """A value that speaks of itself whatever it is asked."""
 
-    def _speak(self, *args: Any) -> Any:
+    def _speak(self, *args):
         raise RuntimeError(f"I am {NAME} in row {ROW}, and {NUMBER}")
 
     __float__ = __int__ = __index__ = __bool__ = __array__ = __len__ = __hash__ = __eq__ = _speak
     __lt__ = __gt__ = __iter__ = _speak
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"<{NAME} {NUMBER}>"
 
 
 class Whisper(float):
     """A number that can be used, and fails to be compared or copied."""
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other):
         raise ValueError(f"{NAME} is {NUMBER}")
 
     __lt__ = __gt__ = __le__ = __ge__ = __eq__
@@ -37,7 +33,7 @@ class Whisper(float):
 
 
 #: What may stand in the place of one value.
-CELLS: dict[str, Any] = {
+CELLS = {
     "NaN": np.nan,
     "infinity": np.inf,
     "less than nothing": -NUMBER,
@@ -71,18 +67,17 @@ CELLS: dict[str, Any] = {
 SPEAKING = ("a tongue", "a whisper", "a class", "no decimal")
 
 
-def with_cell(X: np.ndarray, value: Any) -> np.ndarray:
+def with_cell(X, value):
     """Return an array of objects with one more value, beside a private number."""
     X = X.astype(object)
-    X[(ROW, 0) if X.ndim == 2 else ROW] = None
-    flat = X[ROW, :] if X.ndim == 2 else X[ROW : ROW + 1]
-    flat[0] = value
+    row = X[ROW] if X.ndim == 2 else X[ROW : ROW + 1]
+    row[0] = value
     if X.ndim == 2:
-        X[ROW, 1] = NUMBER
+        row[1] = NUMBER
     return X
 
 
-def faulty_matrices(X: Any) -> Iterator[tuple[str, Any]]:
+def faulty_matrices(X):
     """Yield X with a fault; X of shape (n, d), or (n,) where a fit takes durations."""
     if isinstance(X, pd.DataFrame) and any(X[name].dtype == object for name in X):
         yield from _faulty_frames(X)
@@ -90,12 +85,11 @@ def faulty_matrices(X: Any) -> Iterator[tuple[str, Any]]:
     X = np.asarray(X.iloc[:, :2] if isinstance(X, pd.DataFrame) else X, dtype=float).copy()
     X[ROW] = NUMBER
     yield from _faulty_numbers(X)
-    for name, value in CELLS.items():
-        yield f"{name} in X", with_cell(X, value)
+    yield from ((f"{name} in X", with_cell(X, value)) for name, value in CELLS.items())
     yield from _other_containers(X)
 
 
-def _faulty_frames(X: pd.DataFrame) -> Iterator[tuple[str, Any]]:
+def _faulty_frames(X):
     """Yield raw rows with a fault in each of their columns in turn."""
     for j, column in enumerate(X):
         cells = {**CELLS, "infinity": np.inf, "another word": NAME, "a number": NUMBER}
@@ -111,26 +105,25 @@ def _faulty_frames(X: pd.DataFrame) -> Iterator[tuple[str, Any]]:
     yield "an array", np.where(np.arange(len(X))[:, None] == ROW, NUMBER, X.to_numpy())
 
 
-def _faulty_numbers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
-    for name, value in (("NaN", np.nan), ("infinity", np.inf), ("-infinity", -np.inf)):
+def _faulty_numbers(X):
+    for value in (np.nan, np.inf, -np.inf):
         faulty = X.copy()
         faulty.reshape(len(X), -1)[ROW, 0] = value
-        yield f"{name} among floats", faulty
+        yield f"{value} among floats", faulty
     faulty = X.copy()
     faulty[-N_FAULTY:] = np.nan
     yield "many NaN", faulty
     yield "complex numbers", X + NUMBER * 1j
     yield "words", np.full(X.shape, NAME)
-    yield "numbers as text", X.astype(str)
+    for kind in (str, "datetime64[s]", "timedelta64[s]"):
+        yield f"numbers as {kind}", X.astype(kind)
     yield "numbers as bytes", X.astype(str).astype("S")
-    yield "dates", X.astype("datetime64[s]")
-    yield "spans of time", X.astype("timedelta64[s]")
     yield "long doubles beyond doubles", X.astype(np.longdouble) * np.longdouble("1e4000")
     yield "masked", np.ma.MaskedArray(X, mask=X == NUMBER)
     yield "voids", np.zeros(X.shape, dtype="V8")
 
 
-def _other_containers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
+def _other_containers(X):
     rows = X.reshape(len(X), -1)
     yield "a row too few", X[:-1]
     yield "no row", X[:0]
@@ -160,15 +153,13 @@ def _other_containers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
     yield "a frame of dates", frame.assign(c0=pd.Timestamp("1765-04-03"))
     yield "a frame of text", frame.astype("string")
     yield "a frame with columns of one name", frame.set_axis(["c"] * rows.shape[1], axis=1) * np.nan
-    yield (
-        "a frame with mixed names",
-        frame.set_axis([0, *map(str, range(1, rows.shape[1]))], axis=1),
-    )
-    levels = pd.MultiIndex.from_tuples([("a", str(j)) for j in range(rows.shape[1])])
+    names = [str(j) for j in range(rows.shape[1])]
+    yield "a frame with mixed names", frame.set_axis([0, *names[1:]], axis=1)
+    levels = pd.MultiIndex.from_tuples([("a", name) for name in names])
     yield "a frame with two levels", frame.set_axis(levels, axis=1)
 
 
-def faulty_targets(y: Any) -> Iterator[tuple[str, Any]]:
+def faulty_targets(y):
     """Yield y with a fault, be it of times, events, labels or numbers."""
     for name, value in CELLS.items():
         faulty = np.empty(N_RECORDS, dtype=object)
@@ -177,6 +168,7 @@ def faulty_targets(y: Any) -> Iterator[tuple[str, Any]]:
         yield f"{name} in y", faulty
     column = np.array([float(v) if isinstance(v, float | int) else 1.0 for v in _plain(y)])
     column[ROW] = NUMBER
+    yield "y: numbers", column
     yield from ((f"y: {name}", faulty) for name, faulty in _faulty_numbers(column))
     yield from ((f"y: {name}", faulty) for name, faulty in _other_containers(column))
     yield "y: a series by name", pd.Series(column, index=[f"{NAME} {i}" for i in range(N_RECORDS)])
@@ -185,33 +177,24 @@ def faulty_targets(y: Any) -> Iterator[tuple[str, Any]]:
     yield from ((f"y: {name}", faulty) for name, faulty in _faulty_structures())
 
 
-def _plain(y: Any) -> list[Any]:
+def _plain(y):
     values = np.asarray(y)
     return (values["time"] if values.dtype.names else values).tolist()
 
 
-def _faulty_structures() -> Iterator[tuple[str, Any]]:
+def _faulty_structures():
     good = np.zeros(N_RECORDS, dtype=SURVIVAL)
     good["time"] = 1.0
-    for name, value in (("NaN", np.nan), ("infinity", np.inf), ("negative", -NUMBER)):
+    for value in (np.nan, np.inf, -NUMBER):
         faulty = good.copy()
         faulty["time"][ROW] = value
-        yield f"a time that is {name}", faulty
-    for name, fields in (
-        ("events that are numbers", [("event", "f8"), ("time", "f8")]),
-        ("events that are names", [("event", "U20"), ("time", "f8")]),
-        ("times that are names", [("event", "?"), ("time", "U20")]),
-        ("objects", [("event", "O"), ("time", "O")]),
-        ("complex times", [("event", "?"), ("time", "c16")]),
-        ("dates", [("event", "?"), ("time", "M8[s]")]),
-        ("two events", [("event", "?"), ("time", "?")]),
-    ):
-        faulty = np.zeros(N_RECORDS, dtype=fields)
-        kinds = [faulty.dtype[j].kind for j in range(2)]
-        faulty[ROW] = tuple(NAME if k == "U" else True if k == "?" else 7654 for k in kinds)
-        if kinds[0] == "O":
-            faulty[ROW] = (Tongue(), Whisper(-NUMBER))
-        yield name, faulty
+        yield f"a time of {value}", faulty
+    for kinds in ("f8,f8", "U20,f8", "?,U20", "O,O", "?,c16", "?,M8[s]", "?,?"):
+        event, time = kinds.split(",")
+        faulty = np.zeros(N_RECORDS, dtype=[("event", event), ("time", time)])
+        row = [{"U": NAME, "?": True}.get(kind[0], 7654) for kind in (event, time)]
+        faulty[ROW] = (Tongue(), Whisper(-NUMBER)) if kinds == "O,O" else tuple(row)
+        yield f"fields of {kinds}", faulty
     yield "three fields", np.zeros(N_RECORDS, dtype=[*SURVIVAL.descr, ("name", "U20")])
     yield "one field", np.zeros(N_RECORDS, dtype=SURVIVAL.descr[:1])
     yield "fields of arrays", np.zeros(N_RECORDS, dtype=[("event", "?"), ("time", "f8", (2,))])

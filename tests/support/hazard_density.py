@@ -5,8 +5,6 @@ nu(b) |det Hessian of F at f|. No sampling: the ratio for two neighbours is comp
 of a grid, and must stay below e^(epsilon_b + J). What the solver adds is not in it.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from skdpsurv.data.blocks import InMemory

@@ -1,20 +1,14 @@
 """Attacks on private logistic regression, at the two places where such packages have gone wrong.
 
-These are rows of a norm other than 1, and the intercept. Both neighbours are fitted many times. On
-one half of the releases a forest learns which of the two a release comes from, and a threshold on
-what it says; on the other half the rates on either side give Clopper-Pearson bounds on the two
-probabilities, and so a lower bound on epsilon that a correct mechanism passes with probability at
-most ``CONFIDENCE`` per audit.
+These are rows of a norm other than 1, and the intercept. A forest learns from one half of the
+releases; a correct mechanism passes an audit with probability at most ``CONFIDENCE``.
 """
-
-from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
-from sklearn.ensemble import RandomForestClassifier
 
+from tests.support.attacks import by_forest
 from tests.support.estimators import logistic as perturbed
 
 CONFIDENCE = 1e-8
@@ -55,22 +49,20 @@ def moved(first, second, parameters, labels=(0, 1)):
     return Pair((column(*first), column(*second)), (labels, labels), parameters)
 
 
+TEN = without_intercept(10.0)
 PAIRS = {
-    "norm 10, label": flipped(column(10), without_intercept(10.0)),
-    "norm 10, row and its negative": moved(
-        (0, 3, -10), (0, 3, 10), without_intercept(10.0), (0, 1, 1)
-    ),
+    "norm 10, label": flipped(column(10), TEN),
+    "norm 10, row and its negative": moved((0, 3, -10), (0, 3, 10), TEN, (0, 1, 1)),
     "norm 1000, row at zero or at the norm": moved((0, 0), (0, LARGE), without_intercept(LARGE)),
-    "norm 10, row far beyond it": moved((10, -1e9), (10, 1e9), without_intercept(10.0)),
-    "two columns": Pair(
-        (np.array([[10.0, 0.0]]), np.array([[0.0, 10.0]])), ([1], [1]), without_intercept(10.0)
-    ),
+    "norm 10, row far beyond it": moved((10, -1e9), (10, 1e9), TEN),
+    "two columns": Pair((np.array([[10.0, 0.0]]), np.array([[0.0, 10.0]])), ([1], [1]), TEN),
     "constant 0.1, label": flipped(column(0, 0, 0), with_constant(0.1)),
     "constant 1, label": flipped(column(0), with_constant(1.0)),
     "constant 10, label": flipped(column(0, 0, 0, 0, 0), with_constant(10.0)),
-    "constant 0.1, row moved": moved((0, 0), (0, 1), with_constant(0.1)),
-    "constant 1, row moved": moved((0, 0), (0, 1), with_constant(1.0)),
-    "constant 10, row moved": moved((0, 0), (0, 1), with_constant(10.0)),
+    **{
+        f"constant {size:g}, row moved": moved((0, 0), (0, 1), with_constant(size))
+        for size in (0.1, 1.0, 10.0)
+    },
     "constant 1, norm 10, label": flipped(column(10), with_constant(1.0, norm=10.0)),
 }
 STRONGEST = ("norm 10, label", "norm 1000, row at zero or at the norm", "constant 1, row moved")
@@ -100,45 +92,15 @@ def what_is_seen(released, pair):
     return np.hstack([seen, np.abs(seen)])
 
 
-def log_ratio_bounds(hits, others, n, error):
-    """Lower bounds on the log ratio of two probabilities, from hits out of n each."""
-    low = stats.beta.ppf(error / 2, hits, n - hits + 1)
-    high = stats.beta.ppf(1 - error / 2, others + 1, np.maximum(n - others, 1e-9))
-    with np.errstate(divide="ignore"):
-        return np.log(np.where(hits > 0, low, 0.0)) - np.log(np.where(others < n, high, 1.0))
-
-
 def attack(released, pair, error=CONFIDENCE):
-    """Return a lower bound on epsilon."""
-    train, test = zip(*(np.array_split(each, 2) for each in released), strict=True)
-    forest = RandomForestClassifier(
-        100, min_samples_leaf=15, oob_score=True, max_features=None, random_state=0
-    )
-    label = np.repeat([0, 1], [len(each) for each in train])
-    forest.fit(what_is_seen(np.vstack(train), pair), label)
-    learned = forest.oob_decision_function_[:, 1]
-    thresholds = np.unique(np.quantile(learned, np.linspace(0.002, 0.998, 400)))
-
-    def bounds(scores, thresholds, error):
-        above = np.array([(each[:, None] > thresholds).sum(axis=0) for each in scores])
-        n = len(scores[0])
-        return np.array(
-            [
-                log_ratio_bounds(above[1], above[0], n, error),
-                log_ratio_bounds(n - above[0], n - above[1], n, error),
-            ]
-        )
-
-    found = bounds([learned[label == 0], learned[label == 1]], thresholds, error)
-    side, place = np.unravel_index(np.argmax(found), found.shape)
-    held_out = [forest.predict_proba(what_is_seen(each, pair))[:, 1] for each in test]
-    return bounds(held_out, thresholds[[place]], error)[side, 0]
+    samples = [what_is_seen(each, pair) for each in released]
+    shares = np.linspace(0.002, 0.998, 400)
+    return by_forest(samples, shares, error, min_samples_leaf=15, max_features=None)
 
 
-def audit(name, trials, *, method="obj_pert", max_residual=0.5, epsilon=1.0):
+def audit(name, trials, *, method="obj_pert", **parameters):
+    """Cap residuals at a half, at an epsilon of 1, unless parameters say otherwise."""
     pair = PAIRS[name]
     alpha = ALPHA[method] * pair.parameters["data_norm"] ** 2
-    released = releases(
-        pair, trials, method=method, max_residual=max_residual, epsilon=epsilon, alpha=alpha
-    )
-    return attack(released, pair)
+    given = {"max_residual": 0.5, "epsilon": 1.0, "alpha": alpha, **parameters}
+    return attack(releases(pair, trials, method=method, **given), pair)

@@ -1,7 +1,5 @@
 """What every law of noise must keep, and laws that do not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

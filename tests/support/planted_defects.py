@@ -3,13 +3,11 @@
 Used by the tests of the audit and by benchmarks/audit.py.
 """
 
-from __future__ import annotations
-
 import functools
-import itertools
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -28,17 +26,19 @@ from skdpsurv.classification.logistic_measurements import ColumnGroup
 from skdpsurv.dp import random_source
 from skdpsurv.dp.noise import lattice_laplace
 from skdpsurv.hybrid import SubsetSelection
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
+from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.published import LaplaceWeibullFitter
+from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.hazards import posterior as hazard_posterior
+from skdpsurv.survival.weibull import counts as weibull_counts
 from tests.support.estimators import logistic as perturbed
 from tests.support.worst_pairs import pair
 
 
 class Planted(NamedTuple):
-    """A defect, and where it shows."""
-
     estimator: Any
     data: tuple[Any, ...]
     neighbour: tuple[Any, ...]
@@ -47,75 +47,97 @@ class Planted(NamedTuple):
     statistic: Callable[[Any], float] | None = None
 
 
-@contextmanager
-def sixth_of_the_vector_noise() -> Iterator[None]:
-    honest = vector_noise.spherical_laplace
-
-    exact = vector_noise.exact_spherical_laplace
-
-    def small(dimension, scale, source):
-        return honest(dimension, scale / 6, source)
-
-    def small_exact(dimension, scale, source):
-        return exact(dimension, scale / 6, source)
-
-    with (
-        mock.patch.object(vector_noise, "spherical_laplace", small),
-        mock.patch.object(vector_noise, "exact_spherical_laplace", small_exact),
-    ):
-        yield
+def less_vector_noise(part):
+    """A part of Laplace noise on vectors, in floats and on a lattice."""
+    stack = ExitStack()
+    for name in ("spherical_laplace", "exact_spherical_laplace"):
+        honest = getattr(vector_noise, name)
+        small = functools.partial(_scaled, honest, part)
+        stack.enter_context(mock.patch.object(vector_noise, name, small))
+    return stack
 
 
-@contextmanager
-def sixth_of_the_lattice_noise() -> Iterator[None]:
-    def small(value, scale, source):
-        return lattice_laplace(value, scale / 6, source)
-
-    with mock.patch.object(sums, "lattice_laplace", small):
-        yield
+def less_lattice_noise(part):
+    """A part of Laplace noise on sums."""
+    small = functools.partial(_scaled, lattice_laplace, part)
+    return mock.patch.object(sums, "lattice_laplace", small)
 
 
-@contextmanager
-def no_lattice_noise(place: int | None = None, of: int = 1) -> Iterator[None]:
-    """Without noise on all sums of a Weibull fit, or on one of so many."""
-    asked = itertools.count()
-
-    def none(value, scale, source):
-        if place is None or next(asked) % of == place:
-            return int(value)
-        return lattice_laplace(value, scale, source)
-
-    with mock.patch.object(sums, "lattice_laplace", none):
-        yield
+def _scaled(honest, part, what, scale, source):
+    return honest(what, part * scale, source)
 
 
-@contextmanager
-def intercept_outside_the_norm() -> Iterator[None]:
-    with mock.patch.object(ColumnGroup, "bound", property(lambda self: self.factor * self.norm)):
-        yield
+def less_gaussian_noise(part):
+    """A deviation of Gaussian noise on vectors that is too small."""
+    honest = SphericalGaussian.calibrated_to
+
+    def calibrated_to(dimension, sensitivity, mu):
+        return honest(dimension, part * sensitivity, mu)
+
+    return mock.patch.object(SphericalGaussian, "calibrated_to", calibrated_to)
+
+
+def halved(kind, name="sensitivity"):
+    """Half of a bound of a query."""
+    honest = getattr(kind, name).fget
+
+    def half(query):
+        return honest(query) / 2 if honest(query) % 2 else honest(query) // 2
+
+    return mock.patch.object(kind, name, property(half))
+
+
+def half_of_gradients(kind=DiscreteHazard):
+    """Half of the sensitivity of a likelihood's gradients."""
+    held = kind.constants
+    honest = held.fget if isinstance(held, property) else held.func
+
+    def half(self):
+        whole = honest(self)
+        return replace(whole, gradient_sensitivity=whole.gradient_sensitivity / 2)
+
+    return mock.patch.object(kind, "constants", property(half))
+
+
+def half_of_histograms():
+    """Half of the sensitivity of the counts of a curve."""
+    return mock.patch.object(curve_table.EventCounts, "asked", sums.Histogram(1))
+
+
+def doubled(levels):
+    """Levels of a ladder that move by two rungs."""
+
+    class Doubled(levels):
+        def down_to(self, node):
+            return 2 * super().down_to(node)
+
+        def up_to(self, node):
+            return 2 * super().up_to(node)
+
+    return Doubled
+
+
+def doubled_ladder(module=weibull_counts, name="ReleasedMeanLevels"):
+    return mock.patch.object(module, name, doubled(getattr(module, name)))
+
+
+def intercept_outside_the_norm():
+    return mock.patch.object(ColumnGroup, "bound", property(lambda self: self.factor * self.norm))
 
 
 N_CANDIDATES = 10
 
 
-@contextmanager
-def noisy_curve_as_published() -> Iterator[None]:
+def noisy_curve_as_published():
     """Noise of scale 1 / epsilon on each of k points, at the price of one."""
-
-    def small(value, scale, source):
-        return lattice_laplace(value, scale / N_CANDIDATES, source)
-
-    with mock.patch.object(sums, "lattice_laplace", small):
-        yield
+    return less_lattice_noise(1 / N_CANDIDATES)
 
 
 class NoisySum(BaseEstimator):
     """The sum of one column within [0, 1], with noise on a lattice or in floats."""
 
     def __init__(self, epsilon=1.0, *, random_state=None, lattice=True):
-        self.epsilon = epsilon
-        self.random_state = random_state
-        self.lattice = lattice
+        self.epsilon, self.random_state, self.lattice = epsilon, random_state, lattice
 
     def fit(self, X, y=None):
         source = random_source(self.random_state)
@@ -130,24 +152,22 @@ class NoisySum(BaseEstimator):
         return self
 
 
-@contextmanager
-def noise_in_floats() -> Iterator[None]:
+def noise_in_floats():
     honest = NoisySum.fit
 
     def fit(self, X, y=None):
         return honest(self.set_params(lattice=False), X, y)
 
-    with mock.patch.object(NoisySum, "fit", fit):
-        yield
+    return mock.patch.object(NoisySum, "fit", fit)
 
 
-def low_bits(fitted) -> float:
+def low_bits(fitted):
     """Whether the number has bits below 2^-53."""
     return float(math.ldexp(fitted.release_.values["sum"], 53) % 1.0 != 0.0)
 
 
 @contextmanager
-def short_chains() -> Iterator[None]:
+def short_chains():
     """Chains shorter than any that is allowed: their drift shows all the same."""
     with (
         mock.patch.dict(hazard_posterior.LEAST_STEPS, psgld=100),
@@ -157,24 +177,22 @@ def short_chains() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def published_drift() -> Iterator[None]:
+def published_drift():
     """The step of the paper, whose limit is the target squared."""
-    with mock.patch.object(hazard_posterior, "PSGLD", functools.partial(PSGLD, published=True)):
-        yield
+    return mock.patch.object(hazard_posterior, "PSGLD", functools.partial(PSGLD, published=True))
 
 
-def mean_of_curve(fitted) -> float:
+def mean_of_curve(fitted):
     """Sums of losses are nearly 0, or nearly 1: for Laplace noise the likelihood ratio."""
     return float(np.clip(fitted.curve_, 0.0, 1.0).mean())
 
 
-def predictor(fitted) -> float:
+def predictor(fitted):
     """Of rows at their bound: all that the losses see."""
     return float(fitted.baseline_coef_[0] + fitted.coef_[0])
 
 
-def right_or_wrong() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def right_or_wrong():
     """A private record that every candidate predicts rightly, or wrongly."""
     x = np.repeat([-1.0, 1.0], 15) * np.tile(np.linspace(0.5, 1.0, 15), 2)
     X, public = np.r_[1.0, -1.0, x][:, None], np.arange(32) > 1
@@ -184,57 +202,39 @@ def right_or_wrong() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     return (X, y, public), (X, other, public)
 
 
-def _planted() -> dict[str, Planted]:
-    hazard = DPDiscreteTimeSurvival(
-        max_time=1.0,
-        n_intervals=4,
-        n_knots=1,
-        data_norm=1.0,
-        max_cumulative_hazard=1.0,
-        pilot_share=0.0,
-        alpha=20.0,
-    )
-    at_once = "event at once or censored at the end, alone"
-    flipped = "label flipped, others at zero with one label"
+def _planted():
+    small = {"max_time": 1.0, "n_knots": 1, "data_norm": 1.0}
+    linear = {"n_intervals": 4, "max_cumulative_hazard": 1.0, "pilot_share": 0.0, "alpha": 20.0}
+    hazard = DPDiscreteTimeSurvival(**small, **linear)
+    at_once = pair(hazard, "event at once or censored at the end, alone", n=1)
     logistic = perturbed(classes=[0, 1], intercept_scaling=10.0, alpha=0.0, max_residual=0.5)
+    flipped = pair(logistic, "label flipped, others at zero with one label", n=6)
     curve = HybridMEstimator(
         DecisionTreeClassifier(max_depth=1, random_state=0),
         method=SubsetSelection("noisy_curve", candidate_sizes=list(range(20, 20 + N_CANDIDATES))),
         budget_split=(0.02, 0.08, 0.9),
     )
-    chain = DPDiscreteTimeSurvival(
-        epsilon=2.0,
-        method=PosteriorSampling("psgld", step_size=0.2, n_epochs=50),  # within short_chains
-        max_time=1.0,
-        n_intervals=1,
-        n_knots=1,
-        data_norm=1.0,
-    )
+    steps = PosteriorSampling("psgld", step_size=0.2, n_epochs=50)  # within short_chains
+    chain = DPDiscreteTimeSurvival(epsilon=2.0, method=steps, n_intervals=1, **small)
     far_away = "event at once or censored at the end, others with events at once"
+    far_away = pair(chain, far_away, n=2)
     weibull = LaplaceWeibullFitter(max_time=1.0)
+    late = "event at zero or at the horizon, others with events at the horizon"
+    late = pair(weibull, late, n=2)
+    sixth = (
+        functools.partial(less_vector_noise, 1 / 6),
+        functools.partial(less_lattice_noise, 1 / 6),
+    )
+    bits = NoisySum(), ([[0.0]], [0]), ([[1.0]], [0]), 2000, noise_in_floats, low_bits
+    losses = noisy_curve_as_published, mean_of_curve
     return {
-        "a sixth of the noise, objective perturbation": Planted(
-            hazard, *pair(hazard, at_once, n=1), 3000, sixth_of_the_vector_noise
-        ),
-        "a sixth of the noise, noisy estimates": Planted(
-            weibull,
-            *pair(
-                weibull, "event at zero or at the horizon, others with events at the horizon", n=2
-            ),
-            600,
-            sixth_of_the_lattice_noise,
-        ),
-        "intercept outside the norm": Planted(
-            logistic, *pair(logistic, flipped, n=6), 700, intercept_outside_the_norm
-        ),
-        "noise in floats": Planted(
-            NoisySum(), ([[0.0]], [0]), ([[1.0]], [0]), 2000, noise_in_floats, low_bits
-        ),
-        "noisy curve at the price of a point": Planted(
-            curve, *right_or_wrong(), 500, noisy_curve_as_published, mean_of_curve
-        ),
+        "a sixth of the noise, objective perturbation": Planted(hazard, *at_once, 3000, sixth[0]),
+        "a sixth of the noise, noisy estimates": Planted(weibull, *late, 600, sixth[1]),
+        "intercept outside the norm": Planted(logistic, *flipped, 700, intercept_outside_the_norm),
+        "noise in floats": Planted(*bits),
+        "noisy curve at the price of a point": Planted(curve, *right_or_wrong(), 500, *losses),
         "twice the drift in every step": Planted(
-            chain, *pair(chain, far_away, n=2), 1500, published_drift, predictor
+            chain, *far_away, 1500, published_drift, predictor
         ),
     }
 

@@ -1,7 +1,5 @@
 """Releases of made-up sites."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skdpsurv import PrivacyGuarantee, Release
@@ -22,7 +20,6 @@ def covariance(rng, size):
 
 
 def site(seed=0, *, estimate=None, cov=None, known=None, promised=None, **changes):
-    """A release of two knots and two features."""
     rng = np.random.default_rng(seed)
     estimate = rng.normal(size=4) if estimate is None else np.asarray(estimate, float)
     cov = covariance(rng, 4) if cov is None else np.asarray(cov, float)

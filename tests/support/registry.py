@@ -4,11 +4,10 @@ A new public estimator, or a new word for one of its parameters, belongs in ``SE
 fails until it is there.
 """
 
-from __future__ import annotations
-
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -34,21 +33,14 @@ from skdpsurv import (
     PrivateStackingClassifier,
     PublicBoundsScaler,
     PublicColumns,
+    published,
 )
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import Perturbation
 from skdpsurv.data.public_steps import valid_row
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PerturbedHistogramMEstimator,
-    PublishedDiscreteTimeSurvival,
-    PublishedLogisticRegression,
-    PublishedStackingClassifier,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
+from skdpsurv.model_selection.candidates import private_step
 from tests.support.estimators import with_strategy
 from tests.support.extensions import extension
 
@@ -72,67 +64,64 @@ class Data:
     options: dict[str, Any] = field(default_factory=dict)
     extremes: tuple[tuple[Any, ...], ...] = ()
 
-    def replaced(self, x: Any, y: Any, group: Any = None, row: int = ROW) -> Data:
-        """Return data in which one record has other values."""
+    def replaced(self, x, y, group=None, row=ROW):
+        X, target, options = self.X, self.y, self.options
         if group is not None:
-            labels = self.options["group"].copy()
-            labels[row] = group
-            options = {**self.options, "group": labels}
-            return replace(self, options=options).replaced(x, y, row=row)
-        X, target = self.X, self.y
-        if X is not None:
+            options = {**options, "group": options["group"].copy()}
+            options["group"][row] = group
+        if isinstance(X, pd.DataFrame):
+            X = X.astype({name: object for name in X if X[name].dtype.kind not in "fiu"})
+            for j, value in enumerate(x):
+                X.at[row, X.columns[j]] = value
+        elif X is not None:
             X = X.copy()
-            if isinstance(X, pd.DataFrame):
-                X = X.astype({name: object for name in X if X[name].dtype.kind not in "fiu"})
-                for j, value in enumerate(x):
-                    X.at[row, X.columns[j]] = value
-            else:
-                X[row] = x
+            X[row] = x
         if target is not None:
             target = target.copy()
             target[row] = y
-        return replace(self, X=X, y=target)
+        return replace(self, X=X, y=target, options=options)
 
-    def neighbours(self) -> list[Data]:
-        """Return data sets of which any two differ in one record."""
+    def neighbours(self):
         return [self, *(self.replaced(*record) for record in self.extremes)]
 
+    def with_targets(self, targets, y=None):
+        """Return data whose extreme records have other targets."""
+        extremes = tuple((x, t) for (x, *_), t in zip(self.extremes, targets, strict=True))
+        return replace(self, y=self.y if y is None else y, extremes=extremes)
+
     @property
-    def private(self) -> Any:
+    def private(self):
         """Which records are to be protected."""
         return ~np.asarray(self.options.get("public", np.zeros(N_RECORDS, dtype=bool)))
 
 
 ROWS = (
-    (9.0, 9.0, 9.0),
-    (-LARGEST, LARGEST, -LARGEST),
-    (5e-324, -0.0, 2.3e-308),
-    (0.0, 0.0, 0.0),
-    (LARGEST, LARGEST, LARGEST),
+    *((9.0, 9.0, 9.0), (-LARGEST, LARGEST, -LARGEST), (5e-324, -0.0, 2.3e-308)),
+    *((0.0, 0.0, 0.0), (LARGEST, LARGEST, LARGEST)),
 )
 
 
-def _rng() -> np.random.Generator:
-    return np.random.default_rng(20)
+def _columns():
+    return np.random.default_rng(20).uniform(-0.5, 0.5, (N_RECORDS, 3))
 
 
-def _columns() -> np.ndarray:
-    return _rng().uniform(-0.5, 0.5, (N_RECORDS, 3))
+def columns():
+    return Data(_columns(), None, {}, tuple((x, None) for x in ROWS))
 
 
-def _survival_target() -> np.ndarray:
+def _survival_target():
     rng = np.random.default_rng(21)
     y = np.empty(N_RECORDS, dtype=SURVIVAL)
     y["event"], y["time"] = rng.random(N_RECORDS) < 0.6, rng.uniform(0.1, 9.9, N_RECORDS)
     return y
 
 
-def survival() -> Data:
+def survival():
     targets = ((True, 0.0), (False, LARGEST), (True, 5e-324), (True, MAX_TIME), (False, 0.0))
-    return Data(_columns(), _survival_target(), {}, tuple(zip(ROWS, targets, strict=True)))
+    return columns().with_targets(targets, _survival_target())
 
 
-def frame() -> Data:
+def frame():
     data = survival()
     return replace(data, X=pd.DataFrame(data.X, columns=["age", "dose", "size"]))
 
@@ -153,7 +142,7 @@ RAW_ROWS = (
 )
 
 
-def raw_rows() -> pd.DataFrame:
+def raw_rows():
     rng = np.random.default_rng(26)
     days = np.datetime64("2001-01-01") + rng.integers(0, 3650, N_RECORDS)
     return pd.DataFrame(
@@ -166,47 +155,40 @@ def raw_rows() -> pd.DataFrame:
     )
 
 
-def _raw(data: Data) -> Data:
-    """Return data whose rows are raw."""
+def _raw(made):
+    data = made()
     targets = [y for _, y in data.extremes]
     return replace(data, X=raw_rows(), extremes=tuple(zip(RAW_ROWS, targets, strict=True)))
 
 
-def raw_survival() -> Data:
-    return _raw(survival())
+def raw_survival():
+    return _raw(survival)
 
 
-def raw_labelled() -> Data:
-    return _raw(labelled())
+def raw_labelled():
+    return _raw(labelled)
 
 
-def raw_outcomes() -> Data:
-    return _raw(outcomes())
+#: For fits without privacy, which take columns as they are.
+MODERATE = ((0.5, 0.5, 0.5), (-0.5, 0.5, -0.5), (5e-324, -0.0, 2.3e-308), (0.0, 0.0, 0.0))
 
 
-def raw_hybrid() -> Data:
-    return _raw(hybrid())
-
-
-def raw_columns() -> Data:
-    return Data(raw_rows(), None, {}, tuple((x, None) for x in RAW_ROWS))
-
-
-def moderate() -> Data:
-    """For fits without privacy, which take columns as they are."""
-    data = survival()
-    rows = ((0.5, 0.5, 0.5), (-0.5, 0.5, -0.5), (5e-324, -0.0, 2.3e-308), (0.0, 0.0, 0.0))
+def moderate():
     targets = ((True, 0.0), (False, 99.0), (True, 5e-324), (False, 0.0))
-    return replace(data, extremes=tuple(zip(rows, targets, strict=True)))
+    return replace(survival(), extremes=tuple(zip(MODERATE, targets, strict=True)))
 
 
-def durations() -> Data:
+def gentle():
+    return replace(labelled(), extremes=tuple((x, x[0] > 0) for x in MODERATE))
+
+
+def durations():
     y = _survival_target()
     records = ((0.0, True), (LARGEST, False), (5e-324, True), (MAX_TIME, True), (0.0, False))
     return Data(y["time"], y["event"], {}, records)
 
 
-def grouped() -> Data:
+def grouped():
     data = durations()
     wards = np.random.default_rng(27).choice(WARDS[:2], N_RECORDS).astype(object)
     records = zip(data.extremes, ("east", "west", "east", "west", "north"), strict=True)
@@ -214,81 +196,64 @@ def grouped() -> Data:
     return replace(data, options={"group": wards}, extremes=extremes)
 
 
-def grouped_people() -> Data:
-    """As ``people``."""
-    whose = np.arange(N_RECORDS)
-    whose[40:] = whose[:7]
+def grouped_people():
     data = grouped()
-    return replace(data, options={**data.options, "person": whose})
+    return replace(data, options={**data.options, "person": _whose()})
 
 
-def causes() -> Data:
+def _whose():
+    """Some people have two records."""
+    return np.r_[np.arange(40), np.arange(N_RECORDS - 40)]
+
+
+def causes():
     """What happened, as text."""
     data = durations()
-    rng = np.random.default_rng(28)
-    event = np.where(data.y, rng.choice(["relapse", "death"], N_RECORDS), "alive")
+    happened = np.random.default_rng(28).choice(["relapse", "death"], N_RECORDS)
     words = ("death", "alive", "relapse", "death", "alive")
-    extremes = tuple((t, word) for (t, _), word in zip(data.extremes, words, strict=True))
-    return replace(data, y=event.astype(object), extremes=extremes)
+    return data.with_targets(words, np.where(data.y, happened, "alive").astype(object))
 
 
-def labelled() -> Data:
+def labelled():
     X = _columns()
     y = (X[:, 0] + 0.3 * np.random.default_rng(22).normal(size=N_RECORDS) > 0).astype(int)
-    return Data(X, y, {}, tuple(zip(ROWS, (0, 1, 0, 1, 0), strict=True)))
+    return columns().with_targets((0, 1, 0, 1, 0), y)
 
 
-def gentle() -> Data:
-    """As ``moderate``."""
-    return replace(labelled(), extremes=tuple((x, x[0] > 0) for x, _ in moderate().extremes))
+def outcomes():
+    y = np.random.default_rng(24).poisson(np.exp(_columns()[:, 0])).astype(float)
+    return columns().with_targets((0.0, 99.0, 5e-324, LARGEST, 3.0), y)
 
 
-def outcomes() -> Data:
-    X = _columns()
-    y = np.random.default_rng(24).poisson(np.exp(X[:, 0])).astype(float)
-    return Data(X, y, {}, tuple(zip(ROWS, (0.0, 99.0, 5e-324, LARGEST, 3.0), strict=True)))
-
-
-def people() -> Data:
-    """Some have two records."""
-    whose = np.array([f"{NAME} {number}" for number in range(N_RECORDS)])
-    whose[40:] = whose[:7]
+def people():
+    whose = np.array([f"{NAME} {number}" for number in _whose()])
     return replace(labelled(), options={"person": whose})
 
 
-def words() -> Data:
+def words():
     data = labelled()
-    y = np.where(data.y == 1, "ill", "well")
-    return replace(data, y=y, extremes=tuple((x, ("well", "ill")[c]) for x, c in data.extremes))
+    targets = ("well", "ill", "well", "ill", "well")
+    return data.with_targets(targets, np.where(data.y == 1, "ill", "well"))
 
 
-def three() -> Data:
+def three():
     data = labelled()
     return replace(data, y=data.y + (data.X[:, 1] > 0.2))
 
 
-def columns() -> Data:
-    return Data(_columns(), None, {}, tuple((x, None) for x in ROWS))
-
-
-def hybrid() -> Data:
+def hybrid():
     """A label that no public record has is allowed."""
-    data = labelled()
+    data = labelled().with_targets((0, 1, "unheard of", 1, LARGEST))
     public = np.arange(N_RECORDS) < N_PUBLIC
-    y = data.y.astype(object)
-    others = (0, 1, "unheard of", 1, LARGEST)
-    extremes = tuple(zip(ROWS, others, strict=True))
-    return Data(data.X, y, {"public": public}, extremes)
+    return replace(data, y=data.y.astype(object), options={"public": public})
 
 
-def hybrid_numbers() -> Data:
-    data = hybrid()
-    y = np.abs(data.X[:, 0] + data.X[:, 1])
-    outcomes = (LARGEST, -LARGEST, 5e-324, 0.0, 1.0)
-    return replace(data, y=y, extremes=tuple(zip(ROWS, outcomes, strict=True)))
+def hybrid_numbers():
+    X = _columns()
+    return hybrid().with_targets((LARGEST, -LARGEST, 5e-324, 0.0, 1.0), np.abs(X[:, 0] + X[:, 1]))
 
 
-def hybrid_frame() -> Data:
+def hybrid_frame():
     data = hybrid()
     ward = np.random.default_rng(23).choice(WARDS, N_RECORDS).astype(object)
     X = pd.DataFrame({"age": data.X[:, 0], "dose": data.X[:, 1], "ward": ward})
@@ -297,89 +262,69 @@ def hybrid_frame() -> Data:
     return replace(data, X=X, extremes=extremes)
 
 
-def numbers() -> Data:
-    data = hybrid_numbers()
-    return replace(data, options={})
+def numbers():
+    return replace(hybrid_numbers(), options={})
+
+
+raw_outcomes = partial(_raw, outcomes)
+raw_hybrid = partial(_raw, hybrid)
+raw_columns = partial(_raw, columns)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """An estimator with parameters.
-
-    Parameters
-    ----------
-    name : str
-    kind : type
-    data : callable
-        Makes its data.
-    parameters : dict
-        Beside ``epsilon``, ``random_state`` and ``accountant``.
-    values : tuple of str
-        Prefixes of what in ``release_.values`` may depend on private records.
-    attributes : tuple of str
-        Fitted attributes that may, as they follow from the release.
-    epsilon : float
-    representative : bool
-        Whether it stands for its kind where all settings would take too long.
-    quick : bool
-        Whether it stands for a plan that no representative one has.
-    diverges : bool
-        Whether a failure after the charge is documented.
-    slow : bool
-        Whether its fits take a tenth of a second.
-    checked : bool or None
-        Whether scikit-learn's checks are run on it; None: if it is representative.
-    undeclared : dict
-        Parameters for these checks, which know no public domain.
-    """
-
     name: str
     kind: type
     data: Callable[[], Data]
-    parameters: dict[str, Any]
+    parameters: dict[str, Any]  # beside epsilon, random_state and accountant
+    #: Prefixes of what in ``release_.values`` may depend on private records, and fitted attributes
+    #: that may, as they follow from the release.
     values: tuple[str, ...]
     attributes: tuple[str, ...]
     epsilon: float = 1.0
-    representative: bool = False
-    quick: bool = False
-    diverges: bool = False
-    slow: bool = False
+    representative: bool = False  # it stands for its kind where all would take too long
+    quick: bool = False  # it stands for a plan that no representative one has
+    diverges: bool = False  # a failure after the charge is documented
+    slow: bool = False  # its fits take a tenth of a second
+    #: Whether scikit-learn's checks are run on it; None: if it is representative.
     checked: bool | None = None
-    undeclared: dict[str, Any] = field(default_factory=dict)
 
-    def __str__(self) -> str:
+    def __str__(self):
         return self.name
 
     @property
-    def one_of_its_plan(self) -> bool:
+    def one_of_its_plan(self):
         """Whether quick tests look at it; slow ones look at all."""
         return self.representative or self.quick
 
     @property
-    def is_private(self) -> bool:
+    def is_private(self):
         """Whether it spends epsilon at all."""
         return issubclass(self.kind, PrivateEstimator)
 
     @property
-    def by_position(self) -> bool:
+    def has_inner(self):
+        """Whether an estimator inside may speak of public records."""
+        return any(word in self.name for word in ("Hybrid", "Histogram", "hybrid"))
+
+    @property
+    def by_position(self):
         """Whether columns may have any names."""
         return ": raw" not in self.name
 
-    def make(self, random_state: int | None = None, **changes: Any) -> Any:
-        """Return the estimator, not fitted."""
+    def make(self, random_state=None, **changes):
         own = {"epsilon": self.epsilon, "random_state": random_state} if self.is_private else {}
         if not self.is_private:
             changes.pop("accountant", None)
         return self.kind(**{**own, **self.parameters, **changes})
 
-    def checkable(self) -> Any:
-        """Return what scikit-learn's checks can fit."""
-        model = self.make(**self.undeclared)
+    def checkable(self):
+        model = self.make(**UNDECLARED.get(self.kind, {}))
         if isinstance(model, HybridMEstimator):
             return TwoOfThreeArePublic(**model.get_params(deep=False))
         return model
 
-    def rebuild(self, fitted: Any, data: Data) -> tuple[Any, Any]:
+    def rebuild(self, fitted, data):
         """Return what follows from the release and public values, and what it is to equal."""
         if not self.is_private:
             rows = np.zeros((1, 3))
@@ -387,17 +332,15 @@ class Setting:
                 rows = pd.DataFrame([valid_row(fitted, list(RAW))], columns=list(RAW))
             return self.kind(**fitted.get_params()).fit(rows), fitted
         if self.kind is PrivateSearchCV:
-            from skdpsurv.model_selection.candidates import private_step
-
             fitted = private_step(fitted.best_estimator_)[1]
         built = type(fitted).from_release(fitted.release_, **beyond_release(fitted, data))
         return built.set_params(**fitted.get_params(deep=False)), fitted
 
 
-def beyond_release(fitted: Any, data: Data) -> dict[str, Any]:
+def beyond_release(fitted, data):
     """Return what ``from_release`` needs that no release holds."""
-    arguments: dict[str, Any] = {}
-    if isinstance(fitted, HybridMEstimator | PerturbedHistogramMEstimator):
+    arguments = {}
+    if isinstance(fitted, HybridMEstimator | published.PerturbedHistogramMEstimator):
         arguments["estimator"] = fitted.estimator
     if isinstance(fitted, HybridMEstimator):
         public = data.options["public"]
@@ -415,7 +358,7 @@ class TwoOfThreeArePublic(HybridMEstimator):
         return super().fit(X, y, public=public)
 
 
-def prior_release(model: Any, records: Any) -> Any:
+def prior_release(model, records):
     """Return a release from elsewhere: the same one in every process, so seeded."""
     data = records()
     model.random_state = 0
@@ -424,33 +367,34 @@ def prior_release(model: Any, records: Any) -> Any:
         return model.fit(data.X[:30], data.y[:30]).release_
 
 
-def _settings() -> Iterator[Setting]:
-    def several(kind, values, attributes, undeclared=None, **common):
-        def one(name, data, *, epsilon=1.0, **parameters):
-            flags = {
-                flag: parameters.pop(flag)
-                for flag in ("representative", "quick", "diverges", "slow", "checked")
-                if flag in parameters
-            }
-            also = parameters.pop("also", ())  # of these settings' releases alone
-            return Setting(
-                f"{kind.__name__}: {name}",
-                kind,
-                data,
-                {**common, **parameters},
-                (*values, *also),
-                attributes,
-                epsilon,
-                undeclared=undeclared or {},
-                **flags,
-            )
+#: Parameters for scikit-learn's checks: one column and one row are one group and one part.
+UNDECLARED = {
+    DPAalenJohansenFitter: {"causes": [1]},
+    DPLogisticRegression: {"classes": None},
+    published.PublishedLogisticRegression: {"classes": None},
+    PrivateStackingClassifier: {"classes": None, "n_partitions": 1},
+    published.PublishedStackingClassifier: {"classes": None, "n_partitions": 1},
+    PrivateSearchCV: {"estimator": DPLogisticRegression()},
+}
+FLAGS = ("representative", "quick", "diverges", "slow", "checked")
+
+
+def _settings():
+    def several(kind, values, attributes, **common):
+        def one(name, data, *, epsilon=1.0, also=(), **given):
+            """Return a setting; ``also`` may depend on records in its releases alone."""
+            flags = {flag: given.pop(flag) for flag in FLAGS if flag in given}
+            all_values, parameters = (*values, *also), {**common, **given}
+            full = f"{kind.__name__}: {name}"
+            return Setting(full, kind, data, parameters, all_values, attributes, epsilon, **flags)
 
         return one
 
+    estimated = ("inference_estimate", "inference_covariance")
     one = several(
         DPDiscreteTimeSurvival,
         ("coef", "baseline_coef", "recalibration_", "evidence_coef"),
-        ("coef_", "baseline_coef_", "recalibration_"),
+        ("coef_", "baseline_coef_", "recalibration_", "inference_"),
         max_time=MAX_TIME,
         n_intervals=8,
     )
@@ -467,23 +411,27 @@ def _settings() -> Iterator[Setting]:
     yield one("uncapped", survival, method="obj_pert", **uncapped)
     yield one("probit", survival, link="probit", alpha=0.1, pilot_share=0.0)
     yield one("no privacy", moderate, epsilon=np.inf)
-    yield one(
-        "raw columns", raw_survival, columns=PublicColumns(RAW), representative=True, checked=False
-    )
+    stands = {"representative": True, "checked": False}
+    raw = PublicColumns(RAW)
+    yield one("raw columns", raw_survival, columns=raw, **stands)
     mala = PosteriorSampling(n_epochs=100, verbose=1)
-    yield one("mala", survival, method=mala, epsilon=5.0, representative=True, checked=False)
+    yield one("mala", survival, method=mala, epsilon=5.0, **stands)
     short = PosteriorSampling("psgld", n_epochs=25, batch_size=8, verbose=1)
     chain = {"method": short, "epsilon": 5.0, "diverges": True}
     yield one("psgld", survival, quick=True, link="cloglog", **chain)
     noisy = PosteriorSampling("psgld")
+    errors = {"inference_share": 0.3, "link": "cloglog", "also": (*estimated, "evidence_")}
+    yield one("standard errors", survival, quick=True, epsilon=200.0, **errors)
+    out = {"epsilon": 200.0, "method": "out_pert"}
+    yield one("output with standard errors", survival, **errors, **out)
+    descent = {"epsilon": 30.0, "method": "noisy_gd", "delta": 1e-4}
+    yield one("descent with standard errors", survival, **errors, **descent)
     yield one("noisy Langevin", survival, quick=True, method=noisy, delta=1e-4, epsilon=20.0)
 
+    values = ("coef", "baseline_coef")
+    common = {"max_time": MAX_TIME, "n_intervals": 8}
     one = several(
-        PublishedDiscreteTimeSurvival,
-        ("coef", "baseline_coef"),
-        ("coef_", "baseline_coef_"),
-        max_time=MAX_TIME,
-        n_intervals=8,
+        published.PublishedDiscreteTimeSurvival, values, tuple(f"{v}_" for v in values), **common
     )
     yield one("objective", survival, epsilon=5.0, representative=True)
     yield one("output", survival, method="out_pert")
@@ -491,23 +439,7 @@ def _settings() -> Iterator[Setting]:
     yield one("psgld, cloglog", survival, slow=True, link="cloglog", **chain)
     yield one("psgld, probit", survival, slow=True, link="probit", **chain)
     yield one("no privacy", moderate, epsilon=np.inf)
-    yield one("raw columns", raw_survival, columns=PublicColumns(RAW), epsilon=5.0, checked=False)
-
-    one = several(
-        DPDiscreteTimeSurvival,
-        (
-            *("coef", "baseline_coef", "recalibration_", "inference_estimate"),
-            *("inference_covariance", "evidence_"),
-        ),
-        ("coef_", "baseline_coef_", "recalibration_", "inference_"),
-        max_time=MAX_TIME,
-        n_intervals=8,
-        inference_share=0.3,
-        link="cloglog",
-    )
-    yield one("standard errors", survival, quick=True, epsilon=200.0)
-    yield one("output with standard errors", survival, epsilon=200.0, method="out_pert")
-    yield one("descent with standard errors", survival, epsilon=30.0, method="noisy_gd", delta=1e-4)
+    yield one("raw columns", raw_survival, columns=raw, epsilon=5.0, checked=False)
 
     held = ("estimates", "estimate", "rho", "scale")
     shown = ("rho_", "lambda_", "median_survival_time_", *(f"_released.{name}" for name in held))
@@ -516,58 +448,44 @@ def _settings() -> Iterator[Setting]:
     yield one("ladder, X and y", survival, representative=True, checked=False)
     yield one("no privacy", durations, epsilon=np.inf)
 
-    def published(kind, **common):
-        values = ("rho", "lambda", *(("n_events",) if kind is PublishedWeibullFitter else ()))
-        return several(kind, values, shown, max_time=MAX_TIME, **common)
+    def older(kind, *also, **common):
+        return several(kind, ("rho", "lambda", *also), shown, max_time=MAX_TIME, **common)
 
-    one = published(PublishedWeibullFitter)
+    one = older(published.PublishedWeibullFitter, "n_events")
     yield one("exact rungs", durations, rungs="exact", epsilon=2.0)
     yield one("published rungs", durations, n_rungs=5, slow=True)
-    yield published(LaplaceWeibullFitter)("Laplace", frame)
-    yield published(SampleAggregateWeibullFitter)("blocks", durations, checked=True)
+    yield older(published.LaplaceWeibullFitter)("Laplace", frame)
+    yield older(published.SampleAggregateWeibullFitter)("blocks", durations, checked=True)
 
     held = ("estimates", "table", "fit", "law", "_groups")
     curve = ("median_survival_time_", *(f"_released.{name}" for name in held))
     one = several(DPKaplanMeierFitter, ("counts",), curve, max_time=MAX_TIME)
     yield one("everybody", durations, representative=True)
     yield one("equal bands, X and y", survival, n_intervals=6, breakpoints="equal", checked=True)
-    yield one(
-        "groups", grouped, quick=True, groups=list(WARDS), breakpoints=(2.0, 5.0), checked=False
-    )
-    yield one("people", grouped_people, groups=list(WARDS), checked=False)
+    wards = {"groups": list(WARDS), "checked": False}
+    yield one("groups", grouped, quick=True, breakpoints=(2.0, 5.0), **wards)
+    yield one("people", grouped_people, **wards)
     yield one("no privacy", durations, epsilon=np.inf)
-    yield one("no privacy, groups", grouped, epsilon=np.inf, groups=list(WARDS), checked=False)
-    one = several(
-        DPAalenJohansenFitter,
-        ("counts",),
-        curve,
-        undeclared={"causes": [1]},
-        max_time=MAX_TIME,
-        causes=["relapse", "death"],
-        censored="alive",
-    )
+    yield one("no privacy, groups", grouped, epsilon=np.inf, **wards)
+    happens = {"causes": ["relapse", "death"], "censored": "alive", "max_time": MAX_TIME}
+    one = several(DPAalenJohansenFitter, ("counts",), curve, **happens)
     yield one("two causes", causes)
     yield one("one cause", survival, causes=[1], censored=0, representative=True)
     yield one("equal bands", causes, breakpoints="equal", checked=False)
     yield one("no privacy", causes, epsilon=np.inf, checked=False)
 
-    one = several(
-        DPLogisticRegression,
-        ("coef", "intercept", "evidence_coef"),
-        ("coef_", "intercept_"),
-        undeclared={"classes": None},
-        classes=[0, 1],
-    )
+    linear = ("coef", "intercept", "evidence_coef")
+    shown = ("coef_", "intercept_", "recalibration_slope_", "inference_")
+    one = several(DPLogisticRegression, linear, shown, classes=[0, 1])
     yield one("objective", labelled, representative=True)
     capped = Perturbation("out_pert", max_residual=1.0)
     yield one("output", labelled, method=capped, data_norm=2.0)
     yield one("objective without Gaussian noise", labelled, method="obj_pert", delta=1e-4)
     yield one("noisy descent", labelled, method="noisy_gd", delta=1e-4)
-    yield one(
-        "noisy descents", words, method="noisy_gd", delta=1e-4, classes=["ill", "well", "dead"]
-    )
+    of_words = {"classes": ["ill", "well", "dead"]}
+    yield one("noisy descents", words, method="noisy_gd", delta=1e-4, **of_words)
     yield one("Gaussian output", labelled, method="out_pert", delta=1e-4)
-    yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
+    yield one("three classes of words", words, **of_words, alpha=0.01)
     yield one("people", people, quick=True)
     yield one("classes from y", three, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01, checked=True)
@@ -577,105 +495,58 @@ def _settings() -> Iterator[Setting]:
     prior = prior_release(DPLogisticRegression(classes=[0, 1], epsilon=50.0), labelled)
     yield one("prior", labelled, prior=prior)
 
-    one = several(
-        DPLogisticRegression,
-        ("coef", "intercept", "recalibration_slope", "evidence_coef"),
-        ("coef_", "intercept_", "recalibration_slope_"),
-        undeclared={"classes": None},
-        classes=[0, 1],
-    )
-    yield one("objective with a table of margins", labelled, epsilon=20.0)
+    slope = ("recalibration_slope",)
+    yield one("objective with a table of margins", labelled, epsilon=20.0, also=slope)
+    errors = {"inference_share": 0.2, "also": (*slope, *estimated)}
+    yield one("objective with standard errors", labelled, quick=True, epsilon=200.0, **errors)
+    yield one("output with standard errors", labelled, **errors, **out)
+    yield one("descent with standard errors", labelled, **errors, **descent)
 
-    one = several(
-        DPLogisticRegression,
-        (
-            *("coef", "intercept", "recalibration_slope", "evidence_coef"),
-            *("inference_estimate", "inference_covariance"),
-        ),
-        ("coef_", "intercept_", "recalibration_slope_", "inference_"),
-        undeclared={"classes": None},
-        classes=[0, 1],
-        inference_share=0.2,
-    )
-    yield one("objective with standard errors", labelled, quick=True, epsilon=200.0)
-    yield one("output with standard errors", labelled, epsilon=200.0, method="out_pert")
-    yield one("descent with standard errors", labelled, epsilon=30.0, method="noisy_gd", delta=1e-4)
-
-    one = several(
-        PublishedLogisticRegression,
-        ("coef", "intercept", "evidence_coef"),
-        ("coef_", "intercept_"),
-        undeclared={"classes": None},
-        classes=[0, 1],
-    )
+    shown = ("coef_", "intercept_")
+    one = several(published.PublishedLogisticRegression, linear, shown, classes=[0, 1])
     yield one("objective", labelled, fit_intercept=False, representative=True)
-    yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.1)
+    yield one("three classes of words", words, **of_words, alpha=0.1)
     yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01)
 
-    one = several(
-        extension("poisson").DPPoissonRegressor,
-        ("coef",),
-        ("coef_", "intercept_"),
-        max_residual=2.0,
-    )
+    poisson = extension("poisson").DPPoissonRegressor
+    one = several(poisson, ("coef",), ("coef_", "intercept_"), max_residual=2.0)
     yield one("objective", outcomes, representative=True)
-    yield one("raw columns", raw_outcomes, columns=PublicColumns(RAW))
+    yield one("raw columns", raw_outcomes, columns=raw)
 
     one = several(extension("histogram").DPHistogram, ("counts",), ("counts_",))
     yield one("counts", outcomes, representative=True)
 
     levels = ("low_level_coef", "low_level_intercept", "high_level_coef", "high_level_intercept")
-    one = several(
-        PrivateStackingClassifier,
-        levels,
-        tuple(f"{name}_" for name in levels),
-        # One column and one row are one group and one part.
-        undeclared={"classes": None, "n_partitions": 1},
-        classes=[0, 1],
-        n_partitions=2,
-    )
+    two = {"classes": [0, 1], "n_partitions": 2}
+    held = tuple(f"{name}_" for name in levels)
+    one = several(PrivateStackingClassifier, levels, held, **two)
     top, worth = {"combiner": "logistic"}, FeaturePartition(importances=[1.0, 2.0, 0.5])
     yield one("columns", labelled, representative=True)
     yield one("columns, stacked", labelled, partition=worth, **top)
     yield one("columns, plain votes", words, combiner="vote", classes=["ill", "well"], n_jobs=1)
     yield one("rows", labelled, partition="samples")
-    yield one(
-        *("rows, stacked", three),
-        partition="samples",
-        classes=[0, 1, 2],
-        quick=True,
-        checked=True,
-        **top,
-    )
+    rows = {"partition": "samples", "classes": [0, 1, 2], **top}
+    yield one("rows, stacked", three, quick=True, checked=True, **rows)
     yield one("columns, Gaussian noise", labelled, quick=True, delta=0.05)
     yield one("rows, stacked, Gaussian noise", labelled, delta=0.05, partition="samples", **top)
     stack = PrivateStackingClassifier(n_partitions=2, classes=[0, 1])
     yield one("prior", labelled, prior=prior_release(stack, labelled))
-    parts = ColumnTransformer(
-        [
-            ("numbers", PublicColumns({"age": RAW["age"], "ill": RAW["ill"]}), ["age", "ill"]),
-            ("wards", PublicColumns({"ward": RAW["ward"]}, drop=None), ["ward"]),
-        ]
-    )
+    of_numbers = PublicColumns({"age": RAW["age"], "ill": RAW["ill"]})
+    of_wards = PublicColumns({"ward": RAW["ward"]}, drop=None)
+    named = [("numbers", of_numbers, ["age", "ill"]), ("wards", of_wards, ["ward"])]
     groups = [["numbers__age", "wards__ward_east"], ["numbers__ill", "numbers__ill_missing"]]
     groups[1] += ["wards__ward_west", "wards__ward_north", "wards__ward_missing"]
     grouped_columns = FeaturePartition(groups)
-    yield one("raw columns", raw_labelled, columns=parts, partition=grouped_columns)
+    steps = ColumnTransformer(named)
+    yield one("raw columns", raw_labelled, columns=steps, partition=grouped_columns)
     yield one("classes from y", labelled, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf)
 
-    one = several(
-        PublishedStackingClassifier,
-        levels,
-        tuple(f"{name}_" for name in levels),
-        undeclared={"classes": None, "n_partitions": 1},
-        classes=[0, 1],
-        n_partitions=2,
-    )
+    one = several(published.PublishedStackingClassifier, levels, held, **two)
     bounded = FeaturePartition(norms=[0.5, 0.7])
     yield one("columns", labelled, partition=bounded)
     yield one("columns, stacked", labelled, representative=True, **top)
-    yield one("rows", three, partition="samples", classes=[0, 1, 2], **top)
+    yield one("rows", three, **rows)
     yield one("no privacy", gentle, epsilon=np.inf)
 
     one = several(HybridMEstimator, ("weights", "curve"), ("weights_", "curve_", "estimator_"))
@@ -688,39 +559,24 @@ def _settings() -> Iterator[Setting]:
     yield one("numbers", hybrid_numbers, estimator=LinearRegression(), representative=True)
     yield one("counts", hybrid_numbers, method="cells", estimator=PoissonRegressor(), n_cells=4)
     yield one("no privacy", hybrid, epsilon=np.inf, method="all")
-    yield one("raw columns", raw_hybrid, columns=PublicColumns(RAW), slow=True)
-    yield one(
-        "raw columns, Gaussian noise", raw_hybrid, columns=PublicColumns(RAW), delta=0.05, slow=True
-    )
-    one = several(
-        HybridMEstimator,
-        ("weights", "curve", "public_index"),
-        ("weights_", "curve_", "estimator_", "public_index_"),
-    )
+    yield one("raw columns", raw_hybrid, columns=raw, slow=True)
+    described = {"columns": raw, "delta": 0.05, "slow": True}
+    yield one("raw columns, Gaussian noise", raw_hybrid, **described)
+    values = ("weights", "curve", "public_index")
+    one = several(HybridMEstimator, values, (*(f"{v}_" for v in values), "estimator_"))
     yield one("subset", hybrid, quick=True, method=SubsetSelection(candidate_sizes=[5, 20]))
     curve = SubsetSelection("noisy_curve", candidate_sizes=[5, 20])
     yield one("curve", hybrid_numbers, method=curve, estimator=LinearRegression())
 
-    one = several(
-        PerturbedHistogramMEstimator,
-        ("weights",),
-        ("weights_", "estimator_"),
-        bounds=[(-0.5, 0.5)] * 3,
-        n_bins=2,
-    )
-    # Bounds are of as many columns as there are.
+    shown = ("weights_", "estimator_")
+    bins = {"n_bins": 2, "bounds": [(-0.5, 0.5)] * 3}  # of as many columns as there are
+    one = several(published.PerturbedHistogramMEstimator, ("weights",), shown, **bins)
     yield one("labels", labelled, outcome=[0, 1], representative=True, checked=False)
     yield one("numbers", numbers, outcome=[0.0, 1.0], estimator=LinearRegression())
     yield one("no privacy", labelled, outcome=[0, 1], epsilon=np.inf)
-    yield one(
-        "raw columns",
-        raw_labelled,
-        outcome=[0, 1],
-        columns=ColumnTransformer(
-            [("age", PublicBoundsScaler(-0.5, 0.5, missing="midpoint"), ["age"])]
-        ),
-        bounds=[(-1.0, 1.0)],
-    )
+    scaler = PublicBoundsScaler(-0.5, 0.5, missing="midpoint")
+    age = {"columns": ColumnTransformer([("age", scaler, ["age"])]), "bounds": [(-1.0, 1.0)]}
+    yield one("raw columns", raw_labelled, outcome=[0, 1], **age)
 
     one = several(PublicBoundsScaler, (), ())
     yield one("errors", columns, representative=True)
@@ -731,51 +587,41 @@ def _settings() -> Iterator[Setting]:
     yield one("raw columns, all categories", raw_columns, drop=None, missing="midpoint")
     yield one("raw columns, a gap as a category", raw_columns, drop="if_binary", missing="category")
 
-    def search(name, estimator, grid, data, values, *, flags=(), **parameters):
+    def search(name, estimator, grid, data, values, **parameters):
         if parameters.get("strategy") != "repeat":
             parameters = with_strategy({"expected_runs": 2.0, **parameters})
-        parameters |= {"param_grid": grid, "estimator": estimator}
-        return Setting(
-            f"PrivateSearchCV: {name}",
-            PrivateSearchCV,
-            data,
-            parameters,
-            values,
-            ("best_estimator_", "best_index_", "best_params_"),
-            4.0,
-            undeclared={"estimator": DPLogisticRegression()},
-            **dict.fromkeys(flags, True),
-        )
+        shown = ("best_estimator_", "best_index_", "best_params_")
+        parameters |= {"param_grid": grid, "estimator": estimator, "epsilon": 4.0}
+        return several(PrivateSearchCV, values, shown)(name, data, **parameters)
 
     logistic = DPLogisticRegression(classes=[0, 1])
-    alphas, linear = {"alpha": [0.01, 1.0]}, ("coef", "intercept", "evidence_coef")
-    yield search("repeat", logistic, alphas, labelled, linear, flags=("representative",))
+    alphas = {"alpha": [0.01, 1.0]}
+    yield search("repeat", logistic, alphas, labelled, linear, representative=True)
     yield search("split", logistic, alphas, labelled, linear, strategy="split", verbose=1)
     descent = clone(logistic).set_params(method="noisy_gd")
     gaussian = {"delta": 1e-4, "eta": 0.0}
     yield search("Gaussian runs", descent, alphas, labelled, linear, **gaussian)
     again = {**gaussian, "strategy": "split", "refit": 0.4}
-    yield search("Gaussian split", descent, alphas, labelled, linear, flags=("quick",), **again)
-    refit = {"refit": 0.5, "scoring": "brier", "flags": ("checked",)}
+    yield search("Gaussian split", descent, alphas, labelled, linear, quick=True, **again)
+    refit = {"refit": 0.5, "scoring": "brier", "checked": True}
     yield search("refit", logistic, alphas, labelled, linear, **refit)
     yield search("classes from y", DPLogisticRegression(), alphas, labelled, linear)
     piped = make_pipeline(PublicBoundsScaler(), logistic)
     grid = {"dplogisticregression__alpha": [0.01, 1.0]}
     yield search("pipeline", piped, grid, labelled, linear)
     hazard = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
-    raw = make_pipeline(PublicColumns(RAW), logistic)
-    yield search("raw pipeline", raw, grid, raw_labelled, linear, flags=("slow",))
-    described = clone(logistic).set_params(columns=PublicColumns(RAW))
+    steps = make_pipeline(raw, logistic)
+    yield search("raw pipeline", steps, grid, raw_labelled, linear, slow=True)
+    described = clone(logistic).set_params(columns=raw)
     ways = {"columns__missing": ["error", "midpoint"]}
-    yield search("raw columns", described, ways, raw_labelled, linear, flags=("slow",))
+    yield search("raw columns", described, ways, raw_labelled, linear, slow=True)
     ways = {"method": ["obj_pert", "out_pert"]}
     values = ("coef", "baseline_coef", "evidence_")
-    yield search("survival", hazard, ways, frame, values, flags=("quick",))
+    yield search("survival", hazard, ways, frame, values, quick=True)
     weibull = DPWeibullFitter(max_time=MAX_TIME)
     values = ("rho", "lambda", "n_events")
     yield search("Weibull", weibull, {"omega": [4.0, 6.0]}, survival, values, scoring="brier")
-    grid = {"method": ["cells", "all"]}
-    yield search("hybrid", HybridMEstimator(), grid, hybrid, ("weights",))
+    yield search("hybrid", HybridMEstimator(), {"method": ["cells", "all"]}, hybrid, ("weights",))
     yield search("drawn", logistic, alphas, labelled, linear, n_candidates=2, strategy="repeat")
 
 
@@ -787,12 +633,7 @@ CHECKED = [s for s in SETTINGS if (s.representative if s.checked is None else s.
 
 #: Inner estimators for the fuzz, some of which cannot be used.
 INNER = (
-    None,
-    LogisticRegression(C=0.1),
-    DecisionTreeClassifier(max_depth=2, random_state=0),
-    LinearRegression(),
-    KNeighborsClassifier(),
-    LogisticRegression(C=-1.0),
-    LogisticRegression,
+    *(None, LogisticRegression(C=0.1), DecisionTreeClassifier(max_depth=2, random_state=0)),
+    *(LinearRegression(), KNeighborsClassifier(), LogisticRegression(C=-1.0), LogisticRegression),
     "LogisticRegression",
 )

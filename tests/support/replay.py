@@ -6,10 +6,7 @@ added. Noise in an objective is such that the minimum is at a given point. Which
 minimum is answered is for whoever compares both replays to say.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,19 +15,14 @@ import numpy as np
 from skdpsurv.audit.density_ratio import Density
 from skdpsurv.dp.exact_vectors import ExactVector
 from skdpsurv.dp.noise import round_to_lattice
-from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.perturbation import Problem
-from tests.support.asked_source import AskedPart, Draw, asked_instead
-
-__all__ = ["DrawnOnce", "Replay", "ReplayedPart"]
+from tests.support.asked_source import Draw
 
 
 @dataclass
 class DrawnOnce:
-    """One draw of a replay."""
-
     draw: Draw
-    part: ReplayedPart
+    part: Any
     answer: Any = None
     exact: Any = None
     step: float = 0.0
@@ -38,39 +30,39 @@ class DrawnOnce:
     used: int = 0
 
     @property
-    def is_choice(self) -> bool:
+    def is_choice(self):
         """Whether the answer with the largest ratio has to be looked for."""
         unused = self.draw.law.endswith("on a vector") and not self.used
         return self.exact is None and not unused
+
+    @property
+    def is_gaussian(self):
+        """Whether the price of the noise is a mu."""
+        return "Gaussian" in self.draw.law
 
 
 @dataclass
 class ReplayedPart:
     """A part of a replayed fit, and all that is drawn for it."""
 
-    replay: Replay
+    replay: Any
     what: Any
     price: Any
     source: int
     drawn: list[DrawnOnce] = field(default_factory=list)
 
-    def part(self, what: object, price: object) -> AskedPart:
-        """Begin another part."""
+    def part(self, what, price):
         return self.replay.begin(what, price, self.source)
 
-    def ask(self, draw: Draw) -> Any:
-        """Answer a draw."""
+    def ask(self, draw):
         return self.replay.answered(draw, self)
 
-    def refuse(self) -> None:
-        """Take note of a draw whose law nobody knows."""
+    def refuse(self):
         self.replay.refused = True
 
 
 @dataclass
 class Replay:
-    """All draws of one fit."""
-
     chosen: dict[int, Any]
     given: Sequence[Any] | None = None
     parts: list[ReplayedPart] = field(default_factory=list)
@@ -78,37 +70,16 @@ class Replay:
     refused: bool = False
     n_sources: int = 0
 
-    @property
-    def answers(self) -> list[Any]:
-        """What was answered, in order."""
-        return [each.answer for each in self.drawn]
-
-    @contextmanager
-    def instead_of_noise(self) -> Iterator[None]:
-        """Answer for all that fits draw."""
-        with asked_instead(self):
-            yield
-
-    def part(self, what: object, price: object) -> AskedPart:
-        """Begin what is drawn from another source."""
+    def part(self, what, price):
+        """Begin what is drawn from another source; draws are made for a source's parts."""
         self.n_sources += 1
         return self.begin(what, price, self.n_sources - 1)
 
-    def begin(self, what: object, price: object, source: int) -> ReplayedPart:
-        """Begin another part."""
+    def begin(self, what, price, source):
         self.parts.append(ReplayedPart(self, what, price, source))
         return self.parts[-1]
 
-    def ask(self, draw: Draw) -> Any:
-        """Refuse: draws are made for a source's parts."""
-        raise AssertionError(draw)
-
-    def refuse(self) -> None:
-        """As for parts."""
-        self.refused = True
-
-    def answered(self, draw: Draw, part: ReplayedPart) -> Any:
-        """Answer a draw, and note it."""
+    def answered(self, draw, part):
         place, asked = len(self.drawn), DrawnOnce(draw, part)
         self.drawn.append(asked)
         part.drawn.append(asked)
@@ -121,7 +92,7 @@ class Replay:
         asked.answer = self.known(place, self.chosen.get(place, 0))
         return asked.answer
 
-    def known(self, place: int, own: Any) -> Any:
+    def known(self, place, own):
         """Return a neighbour's answer, if it has one of this shape, or one's own."""
         if self.given is None or place >= len(self.given):
             return own
@@ -132,22 +103,22 @@ class Replay:
 class AskedVector(ExactVector):
     """Noise on a vector that is drawn when it is known what it is added to."""
 
-    def __init__(self, asked: DrawnOnce, place: int, replay: Replay) -> None:
+    def __init__(self, asked, place, replay):
         given = asked.draw.given
         size = given if isinstance(given, int) else given.dimension
         super().__init__([0] * size, asked.draw.scale)
         object.__setattr__(self, "_asked", (asked, place, replay))
 
-    def added_to(self, values: FloatArray, step: float) -> FloatArray:
+    def added_to(self, values, step):
         """Return the answer, and note what noise would have been added to."""
-        asked, place, replay = self._asked  # type: ignore[attr-defined]
+        asked, place, replay = self._asked
         asked.exact, asked.step, asked.used = np.array(values), step, asked.used + 1
         asked.answer = replay.known(place, round_to_lattice(values, step))
         return np.array(asked.answer)
 
-    def nearest_doubles(self) -> FloatArray:
+    def nearest_doubles(self):
         """Return the linear term with which an objective is least at the answer."""
-        asked, place, replay = self._asked  # type: ignore[attr-defined]
+        asked, place, replay = self._asked
         problem = asked.part.what
         if not isinstance(problem, Problem):
             asked.part.refuse()

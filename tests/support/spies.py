@@ -1,23 +1,18 @@
 """What is asked of records, and the noise that is drawn for it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 
 from skdpsurv.mechanisms import sums
-from skdpsurv.mechanisms.vector_noise import Spherical
 
 
-def queries_without_noise(monkeypatch: Any) -> list[tuple[int, Any, float]]:
+def queries_without_noise(monkeypatch):
     """Release counts and sums as they are; return a list of sensitivity, exact value and epsilon.
 
     It grows with every query.
     """
     seen = []
 
-    def spy(query: Any, exact: Any, epsilon: float, source: Any) -> Any:
+    def spy(query, exact, epsilon, source):
         seen.append((query.sensitivity, np.array(exact), epsilon))
         return exact
 
@@ -25,7 +20,7 @@ def queries_without_noise(monkeypatch: Any) -> list[tuple[int, Any, float]]:
     return seen
 
 
-def laws_drawn(monkeypatch: Any, law_class: type[Spherical]) -> list[Any]:
+def laws_drawn(monkeypatch, law_class):
     """Return a list of the laws of a class that noise was drawn from, with a seed or without.
 
     It grows with every draw.
@@ -36,8 +31,8 @@ def laws_drawn(monkeypatch: Any, law_class: type[Spherical]) -> list[Any]:
     return seen
 
 
-def _noting(seen: list[Any], honest: Any) -> Any:
-    def spy(law: Any, source: Any) -> Any:
+def _noting(seen, honest):
+    def spy(law, source):
         seen.append(law)
         return honest(law, source)
 

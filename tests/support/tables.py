@@ -1,15 +1,11 @@
 """Data of settings as one table, which chunks and engines cut."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.model_selection import PrivateSearchCV
-from tests.support.registry import SETTINGS, Data
+from tests.support.registry import SETTINGS
 
 #: Settings whose fits take records that are not in memory.
 OF_TABLES = [
@@ -24,7 +20,7 @@ OF_TABLES = [
 ]
 
 
-def table(data: Data) -> tuple[pd.DataFrame, Any, Any]:
+def table(data):
     """Return all of a data set in one frame, and what names X, or durations, and y there."""
     X = data.X if isinstance(data.X, pd.DataFrame) else pd.DataFrame(np.asarray(data.X))
     X = X.rename(columns=str)

@@ -1,11 +1,13 @@
-"""transcript_audit: replay a fit on two neighbours, and compare the laws of all that it draws."""
+"""transcript_audit: replay a fit on two neighbours, and compare the laws of all that it draws.
 
-from __future__ import annotations
+No transcript shows whether drawn noise follows its stated law, draws that no record has a part in,
+and what is released without a mechanism, unless it changes the release of the pair.
+"""
 
 import functools
 import inspect
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,29 +15,17 @@ import numpy as np
 
 from skdpsurv.audit.epsilon import released_numbers
 from skdpsurv.audit.subject import Subject, at_most, check_neighbours
-from skdpsurv.dp.checks import integer
 from skdpsurv.dp.input_errors import suppressed_float_errors, suppressed_warnings
+from tests.support.asked_source import asked_instead
 from tests.support.draw_ratio import best_answer, comparable
-from tests.support.part_ratio import AuditedPart, audited_parts
+from tests.support.part_ratio import AuditedPart, audited_parts, whole_of
 from tests.support.replay import Replay
-from tests.support.whole_price import whole_of
 
-__all__ = ["TranscriptResult", "transcript_audit"]
-
-#: What no transcript shows.
-NOT_AUDITED = (
-    "samplers, and that drawn noise follows its stated law",
-    "draws that no record has a part in, as orders of records and numbers of runs",
-    "what is released without a mechanism, unless it changes the release of this pair",
-)
 #: Public fits within a private one may draw, as of a tree: in each replay the same.
 PUBLIC_SEED = 0
 
-#: Fits, and returns what was fitted or found.
-Run = Callable[[Mapping[str, Any]], Any]
 
-
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class TranscriptResult:
     """How far the laws of all draws of two fits are apart, part by part and together."""
 
@@ -46,10 +36,9 @@ class TranscriptResult:
     unit: str
     follows: bool
     released: Mapping[str, Any]
-    not_audited: tuple[str, ...] = NOT_AUDITED
 
     @property
-    def refuted(self) -> tuple[str, ...]:
+    def refuted(self):
         """What does not hold, in words; nothing if the claim was not refuted."""
         found = [
             f"{part.name}: {part.found:.4g} of {part.allowed:.4g}"
@@ -65,99 +54,61 @@ class TranscriptResult:
         return tuple(found)
 
     @property
-    def passed(self) -> bool:
+    def passed(self):
         """Whether no part, and not all together, exceeds what it may cost."""
         return not self.refuted
 
-    @property
-    def unmoved(self) -> tuple[str, ...]:
-        """Names of parts that this pair of records did not move, of which nothing was found out."""
-        return tuple(part.name for part in self.parts if not part.found)
 
-    def __repr__(self) -> str:
-        verdict = "not refuted" if self.passed else f"REFUTED ({'; '.join(self.refuted)})"
-        if self.passed and self.unmoved:
-            verdict += f", nothing found out of {', '.join(self.unmoved)}"
-        parts = ", ".join(f"{part.name} {part.found:.3g}" for part in self.parts)
-        return (
-            f"TranscriptResult(claim of {self.unit}={self.claimed:.4g} {verdict}: all draws "
-            f"{self.total:.4g}; {parts})"
-        )
+def transcript_audit(estimator, data, neighbour, *, n_cells=512):
+    """Compare the laws of all that two fits draw, part by part, without sampling.
 
-
-def transcript_audit(
-    estimator: Any, data: tuple[Any, ...], neighbour: tuple[Any, ...], *, n_cells: int = 512
-) -> TranscriptResult:
-    """Compare the laws of all that two fits draw, part by part, without sampling."""
-    integer(at_least=2)("n_cells", n_cells)
+    Where no record moves a part, nothing is found out of it: its ``found`` is 0.
+    """
     if isinstance(estimator, functools.partial):
-        return _of_function(estimator, data, neighbour, n_cells)
-    subject = Subject.of(estimator)
-    arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
+        parameters = inspect.signature(estimator).parameters
+        arguments = [dict(zip(parameters, each, strict=False)) for each in (data, neighbour)]
+        epsilon = float(parameters["epsilon"].default)
+        run = lambda named: estimator(**named, random_state=0)  # noqa: E731
+    else:
+        subject = Subject.of(estimator)
+        named = ((data, "data"), (neighbour, "neighbour"))
+        arguments = [subject.fit_arguments(*each) for each in named]
+        epsilon, run = subject.epsilon, functools.partial(_fit, subject)
     check_neighbours(*arguments)
-    return replayed_fits(subject, arguments, n_cells)
+    return _both_ways(run, arguments, epsilon, n_cells)
 
 
-def replayed_fits(
-    subject: Subject, arguments: Sequence[Mapping[str, Any]], n_cells: int
-) -> TranscriptResult:
-    """Compare two fits of an estimator, whose arguments are neighbours."""
-
-    def fit(named: Mapping[str, Any]) -> Any:
-        # A seed: what is replayed was never private, and says so.
-        model = subject.seeded(0)
-        for name, value in model.get_params().items():
-            match name.split("__")[-1]:
-                case "n_jobs":  # answers are for this thread
-                    model.set_params(**{name: 1})
-                case "verbose":
-                    model.set_params(**{name: type(value)(0)})
-        return model.fit(**named)
-
-    return _both_ways(fit, arguments, subject.epsilon, n_cells)
+def _fit(subject, named):
+    # A seed: what is replayed was never private, and says so.
+    model = subject.seeded(0)
+    for name, value in model.get_params().items():
+        match name.split("__")[-1]:
+            case "n_jobs":  # answers are for this thread
+                model.set_params(**{name: 1})
+            case "verbose":
+                model.set_params(**{name: type(value)(0)})
+    return model.fit(**named)
 
 
-def _of_function(
-    function: functools.partial[Any],
-    data: tuple[Any, ...],
-    neighbour: tuple[Any, ...],
-    n_cells: int,
-) -> TranscriptResult:
-    parameters = inspect.signature(function).parameters
-    if not {"epsilon", "random_state"} <= set(parameters):
-        raise TypeError("estimator must be a function with parameters epsilon and random_state.")
-    arguments = [dict(zip(parameters, each, strict=False)) for each in (data, neighbour)]
-    check_neighbours(*arguments)
-    epsilon = float(parameters["epsilon"].default)
-    return _both_ways(lambda named: function(**named, random_state=0), arguments, epsilon, n_cells)
-
-
-def _both_ways(
-    run: Run, arguments: Sequence[Mapping[str, Any]], epsilon: float, n_cells: int
-) -> TranscriptResult:
-    ways = [
-        _one_way(run, one, other, epsilon, n_cells) for one, other in (arguments, arguments[::-1])
-    ]
+def _both_ways(run, arguments, epsilon, n_cells):
+    ways = [_one_way(run, *two, epsilon, n_cells) for two in (arguments, arguments[::-1])]
     # What is not drawn in both ways depends on the records: then the release does not follow.
     both = list(zip(*(way.parts for way in ways), strict=False))
-    parts = tuple(max(each, key=lambda part: part.found) for each in both)
-    worst = max(ways, key=lambda way: way.total)
     return replace(
-        worst,
-        parts=parts,
+        max(ways, key=lambda way: way.total),
+        parts=tuple(max(each, key=lambda part: part.found) for each in both),
         price=max(way.price for way in ways),
         follows=all(way.follows for way in ways),
     )
 
 
-def _one_way(
-    run: Run, data: Mapping[str, Any], neighbour: Mapping[str, Any], epsilon: float, n_cells: int
-) -> TranscriptResult:
+def _one_way(run, data, neighbour, epsilon, n_cells):
     """Compare with the answers of the first data set."""
-    chosen: dict[int, Any] = {}
+    chosen = {}
     while True:
         one, fitted = _replayed(run, data, Replay(chosen))
-        other, again = _replayed(run, neighbour, Replay(chosen, one.answers))
+        answers = [each.answer for each in one.drawn]
+        other, again = _replayed(run, neighbour, Replay(chosen, answers))
         pairs = list(zip(one.drawn, other.drawn, strict=False))
         open_ = [
             i
@@ -174,18 +125,16 @@ def _one_way(
     parts, released = audited_parts(one, other, n_cells), _released(fitted)
     whole = whole_of(fitted, parts, epsilon)
     same = len(one.drawn) == len(other.drawn) and _same(released, _released(again))
-    total = whole.total if same else np.inf
-    return TranscriptResult(
-        tuple(parts), total, whole.claimed, whole.price, whole.unit, same, released
-    )
+    whole = whole if same else whole._replace(total=np.inf)
+    return TranscriptResult(tuple(parts), *whole, same, released)
 
 
-def _replayed(run: Run, named: Mapping[str, Any], replay: Replay) -> tuple[Replay, Any]:
+def _replayed(run, named, replay):
     numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
     np.random.seed(PUBLIC_SEED)  # noqa: NPY002
     random.seed(PUBLIC_SEED)
     try:
-        with suppressed_warnings(), suppressed_float_errors(), replay.instead_of_noise():
+        with suppressed_warnings(), suppressed_float_errors(), asked_instead(replay):
             fitted = run(named)
     except Exception:
         if not replay.refused:
@@ -201,12 +150,12 @@ def _replayed(run: Run, named: Mapping[str, Any], replay: Replay) -> tuple[Repla
     return replay, fitted
 
 
-def _released(fitted: Any) -> Mapping[str, Any]:
+def _released(fitted):
     found = getattr(fitted, "released", None)
     return found if isinstance(found, Mapping) else released_numbers(fitted)
 
 
-def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _same(one, other):
     return one.keys() == other.keys() and all(
         np.array_equal(np.asarray(one[name], float), np.asarray(other[name], float), equal_nan=True)
         for name in one

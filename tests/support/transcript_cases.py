@@ -3,10 +3,8 @@
 Used by the tests of the audit of transcripts and by benchmarks/audit_parts.py.
 """
 
-from __future__ import annotations
-
 import functools
-from collections.abc import Callable, Iterator
+import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,63 +15,54 @@ from skdpsurv import (
     DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
-    DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
     PosteriorSampling,
     PrivateStackingClassifier,
+    published,
 )
 from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.hybrid import SubsetSelection
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PerturbedHistogramMEstimator,
-    PublishedWeibullFitter,
-)
 from tests.support.estimators import logistic as perturbed
 from tests.support.estimators import search_of
 from tests.support.extensions import extension
 from tests.support.worst_pairs import pair
 
-Pair = tuple[Any, Any]
-
 
 @dataclass
 class Case:
-    """An estimator, and pairs that move all of its parts together."""
-
     estimator: Any
     pairs: Any
     n_places: int
     unmoved: dict[int, str] = field(default_factory=dict)
 
-    def made(self) -> list[Pair]:
+    def made(self):
         if callable(self.pairs):
             return list(self.pairs())
         return [pair(self.estimator, name, **sizes) for name, sizes in self.pairs.items()]
 
 
-def hazard(**parameters: Any) -> DPDiscreteTimeSurvival:
+def hazard(**parameters):
     given = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "epsilon": 60.0, "alpha": 10.0}
     return DPDiscreteTimeSurvival(**{**given, "inference_share": 0.2, **parameters})
 
 
-def logistic(**parameters: Any) -> DPLogisticRegression:
+def logistic(**parameters):
     return perturbed(**{"classes": [0, 1], "alpha": 10.0, **parameters})
 
 
 class Predicted:
     """Survival curves by the first column."""
 
-    def predict_survival_function(self, X: Any) -> list[Callable[[Any], Any]]:
+    def predict_survival_function(self, X):
         return [functools.partial(_curve, float(np.asarray(row)[0])) for row in np.asarray(X)]
 
 
-def _curve(rate: float, times: Any) -> Any:
+def _curve(rate, times):
     return np.exp(-rate * np.asarray(times))
 
 
-def evaluated() -> Iterator[Pair]:
+def evaluated():
     """Pairs for cells and places in them; and crowds next to the first candidate for an edge."""
     rates, times = np.geomspace(0.02, 4.0, 12), np.linspace(0.05, 0.95, 12)
     risky, early = np.full(12, 10.0), np.full(12, 3e-5)
@@ -87,13 +76,13 @@ def evaluated() -> Iterator[Pair]:
         made = []
         for own_rate, own_time, event in (first, last):
             y = np.array([(True, t) for t in time], dtype=[("event", "?"), ("time", "f8")])
-            X = rate[:, None].copy()
-            X[0], y[0] = own_rate, (event, own_time)
+            X = np.r_[own_rate, rate[1:]][:, None]
+            y[0] = event, own_time
             made.append((X, y))
         yield tuple(made)
 
 
-def disagreed() -> Iterator[Pair]:
+def disagreed():
     """A private record that either candidate predicts rightly, and the other wrongly."""
     x = np.r_[1.0, -1.0, -1.0, -1.0, np.linspace(-1.0, 1.0, 20)]
     y = (x > 0).astype(int)
@@ -103,16 +92,14 @@ def disagreed() -> Iterator[Pair]:
     yield (x[:, None], y, public), (x[:, None], other, public)
 
 
-def rolled(estimator: Any, names: list[str], **sizes: Any) -> Callable[[], Iterator[Pair]]:
+def rolled(estimator, names, **sizes):
     """Return what makes pairs in which each record in turn is the one that differs."""
 
-    def made() -> Iterator[Pair]:
+    def made():
         for name in names:
-            data, neighbour = pair(estimator, name, **sizes)
-            for place in range(len(data[1])):
-                yield tuple(
-                    tuple(np.roll(each, place, axis=0) for each in one) for one in (data, neighbour)
-                )
+            both = pair(estimator, name, **sizes)
+            for place in range(len(both[0][1])):
+                yield tuple(tuple(np.roll(e, place, axis=0) for e in one) for one in both)
 
     return made
 
@@ -121,10 +108,19 @@ AT_ONCE = "event at once or censored at the end, others at zero and censored"
 OPPOSITE = "row and its negative, others at zero and censored"
 ANGLES = "rows at right angles, others at zero and censored"
 FAR = "rows far beyond the bound, others at zero and censored"
-HAZARD = {AT_ONCE: {"n": 4}, OPPOSITE: {"n": 4}, ANGLES: {"n": 4, "n_features": 2}, FAR: {"n": 4}}
-HALF_OF_EACH = "others half at zero, half censored"
+FOUR, TWO_COLUMNS = {"n": 4}, {"n": 4, "n_features": 2}
+HAZARD = {AT_ONCE: FOUR, OPPOSITE: FOUR, ANGLES: TWO_COLUMNS, FAR: FOUR}
 FLIPPED = "label flipped, others at zero"
-LOGISTIC = {FLIPPED: {"n": 4}, "rows at right angles, others at zero": {"n": 4, "n_features": 2}}
+LOGISTIC = {FLIPPED: FOUR, "rows at right angles, others at zero": TWO_COLUMNS}
+CLASSES = {FLIPPED: FOUR, "label of one class or of another, others alike": FOUR}
+OUTCOME = {"outcome flipped, others alike": FOUR}
+CENSORED = "event at zero or censored at the horizon"
+EARLY_OR_LATE = "event at zero or at the horizon"
+LAST = "others censored at the horizon"
+RUNGS = {
+    f"{CENSORED}, others half at zero, half censored": FOUR,
+    f"{EARLY_OR_LATE}, others with events at the horizon": FOUR,
+}
 
 search = functools.partial(
     search_of, logistic(max_residual=0.5), {"alpha": [10.0, 20.0]}, epsilon=4.0, expected_runs=1.5
@@ -132,19 +128,16 @@ search = functools.partial(
 stacked = PrivateStackingClassifier(
     classes=[0, 1], n_partitions=2, partition="samples", combiner="logistic", alpha=10.0
 )
-subset = HybridMEstimator(
-    DecisionTreeClassifier(random_state=0), method=SubsetSelection(candidate_sizes=[1, 20])
-)
-poisson = extension("poisson").DPPoissonRegressor
+tree = DecisionTreeClassifier(random_state=0)
+stump = DecisionTreeClassifier(max_depth=1, random_state=0)
+poisson = functools.partial(extension("poisson").DPPoissonRegressor, max_residual=2.0, alpha=10.0)
+noisy = {"delta": 0.2, "epsilon": 51.0}
+langevin = PosteriorSampling("psgld")
 CASES = {
     "hazard": Case(hazard(), HAZARD, 8),
     "hazard, output": Case(hazard(method="out_pert"), HAZARD, 7),
-    "hazard, descent": Case(hazard(method="noisy_gd", delta=0.2, epsilon=51.0), HAZARD, 7),
-    "hazard, Langevin": Case(
-        hazard(method=PosteriorSampling("psgld"), delta=0.2, inference_share=0.0, epsilon=51.0),
-        HAZARD,
-        5,
-    ),
+    "hazard, descent": Case(hazard(method="noisy_gd", **noisy), HAZARD, 7),
+    "hazard, Langevin": Case(hazard(method=langevin, inference_share=0.0, **noisy), HAZARD, 5),
     "logistic": Case(
         logistic(epsilon=30.0, inference_share=0.2, alpha=2.0),
         {name: {**sizes, "n": 20} for name, sizes in LOGISTIC.items()},
@@ -154,104 +147,70 @@ CASES = {
         logistic(epsilon=160.0, inference_share=0.2, method="out_pert"), LOGISTIC, 3
     ),
     "logistic, descents": Case(
-        logistic(classes=[0, 1, 2], method="noisy_gd", delta=1e-4),
-        {
-            "label flipped, others at zero": {"n": 4},
-            "label of one class or of another, others alike": {"n": 4},
-        },
-        3,
+        logistic(classes=[0, 1, 2], method="noisy_gd", delta=1e-4), CLASSES, 3
     ),
-    "logistic, three classes": Case(
-        logistic(classes=[0, 1, 2]),
-        {
-            "label flipped, others at zero": {"n": 4},
-            "label of one class or of another, others alike": {"n": 4},
-        },
-        6,
-    ),
+    "logistic, three classes": Case(logistic(classes=[0, 1, 2]), CLASSES, 6),
     "columns": Case(
         PrivateStackingClassifier(classes=[0, 1], n_partitions=2),
-        {"label flipped at a row of all columns, others alike": {"n": 4, "n_features": 2}},
+        {"label flipped at a row of all columns, others alike": TWO_COLUMNS},
         4,
     ),
     "rows, stacked": Case(stacked, rolled(stacked, ["label flipped, others alike"], n=9), 6),
     "Weibull": Case(
         DPWeibullFitter(max_time=1.0),
         {
-            "event at zero or censored at the horizon, others half at zero, half censored": {
-                "n": 4
-            },
-            "event at zero or at the horizon, others half at zero, half censored": {"n": 4},
+            f"{change}, others half at zero, half censored": FOUR
+            for change in (CENSORED, EARLY_OR_LATE)
         },
         4,
     ),
-    "Weibull, exact": Case(
-        PublishedWeibullFitter(max_time=1.0, rungs="exact"),
-        {
-            "event at zero or censored at the horizon, others half at zero, half censored": {
-                "n": 4
-            },
-            "event at zero or at the horizon, others with events at the horizon": {"n": 4},
-        },
-        2,
-    ),
+    "Weibull, exact": Case(published.PublishedWeibullFitter(max_time=1.0, rungs="exact"), RUNGS, 2),
     "Weibull, corrected": Case(
         DPWeibullFitter(max_time=1.0, epsilon=500.0),
         {
-            "event at zero or censored at the horizon, others with events at zero": {"n": 6},
-            "event at zero or at the horizon, others with events at zero": {"n": 6},
+            f"{CENSORED}, others with events at zero": {"n": 6},
+            f"{EARLY_OR_LATE}, others with events at zero": {"n": 6},
             "event or censored at the horizon, others with events at zero": {"n": 6},
             "event in mid course or at the horizon, others spread out": {"n": 6},
-            "event at zero or at the horizon, others with events at the horizon": {"n": 6},
+            f"{EARLY_OR_LATE}, others with events at the horizon": {"n": 6},
         },
         6,
     ),
     "Weibull, Laplace": Case(
-        LaplaceWeibullFitter(max_time=1.0),
-        {
-            "event at zero or censored at the horizon, others censored at the horizon": {"n": 4},
-            "event at zero or at the horizon, others censored at the horizon": {"n": 4},
-        },
+        published.LaplaceWeibullFitter(max_time=1.0),
+        {f"{change}, {LAST}": FOUR for change in (CENSORED, EARLY_OR_LATE)},
         2,
     ),
-    "Poisson": Case(
-        poisson(max_residual=2.0, alpha=10.0), {"outcome flipped, others alike": {"n": 4}}, 2
-    ),
-    "Poisson, output": Case(
-        poisson(max_residual=2.0, alpha=10.0, method="out_pert"),
-        {"outcome flipped, others alike": {"n": 4}},
-        1,
-    ),
-    "Kaplan-Meier": Case(
-        DPKaplanMeierFitter(max_time=1.0),
-        {"event at zero or at the horizon, others censored at the horizon": {"n": 4}},
-        1,
-    ),
+    "Poisson": Case(poisson(), OUTCOME, 2),
+    "Poisson, output": Case(poisson(method="out_pert"), OUTCOME, 1),
+    "Kaplan-Meier": Case(DPKaplanMeierFitter(max_time=1.0), {f"{EARLY_OR_LATE}, {LAST}": FOUR}, 1),
     "Aalen-Johansen": Case(
         DPAalenJohansenFitter(max_time=1.0, causes=["a", "b"], censored="c"),
-        {"event at zero or at the horizon, others censored at the horizon": {"n": 4}},
+        {f"{EARLY_OR_LATE}, {LAST}": FOUR},
         1,
     ),
     "hybrid": Case(
         HybridMEstimator(epsilon=200.0),
         {
-            "at opposite ends, other outcomes, its cell emptied": {"n": 4},
-            "at opposite ends, one outcome, its cell emptied": {"n": 4, "n_features": 2},
+            "at opposite ends, other outcomes, its cell emptied": FOUR,
+            "at opposite ends, one outcome, its cell emptied": TWO_COLUMNS,
         },
         2,
     ),
-    "hybrid, subset": Case(subset, disagreed, 4, unmoved={1: "all records are in one cell"}),
+    "hybrid, subset": Case(
+        HybridMEstimator(tree, method=SubsetSelection(candidate_sizes=[1, 20])),
+        disagreed,
+        4,
+        unmoved={1: "all records are in one cell"},
+    ),
     "hybrid, curve": Case(
-        HybridMEstimator(
-            DecisionTreeClassifier(max_depth=1, random_state=0),
-            method=SubsetSelection("noisy_curve", candidate_sizes=[10, 20]),
-        ),
+        HybridMEstimator(stump, method=SubsetSelection("noisy_curve", candidate_sizes=[10, 20])),
         disagreed,
         4,
     ),
     "histogram": Case(
-        PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1]),
-        {"outcome flipped in the middle, others in its cell": {"n": 4}},
+        published.PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1]),
+        {"outcome flipped in the middle, others in its cell": FOUR},
         1,
     ),
     "search": Case(search(refit=0.5), rolled(search(), [FLIPPED], n=6), 5),
@@ -264,3 +223,13 @@ CASES = {
         8,
     ),
 }
+
+
+def some_neighbours(setting):
+    """Yield pairs with an extreme record each; one of a setting that stands for its kind."""
+    sets = [
+        (each.X, each.y, each.options)[: 3 if each.options else 2]
+        for each in setting.data().neighbours()
+    ]
+    pairs = itertools.pairwise(sets[1:])
+    yield from itertools.islice(pairs, 1) if setting.representative else pairs

@@ -1,36 +1,27 @@
 """Every way to fit a Weibull distribution, and records for it."""
 
-from __future__ import annotations
-
 import warnings
-from typing import Any
 
 import numpy as np
 
-from skdpsurv import DPWeibullFitter, PrivacyLeakWarning, PublicInputWarning
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
+from skdpsurv import DPWeibullFitter, PrivacyLeakWarning, PublicInputWarning, published
 
 KINDS = {
     "tight": (DPWeibullFitter, {}),
-    "exact": (PublishedWeibullFitter, {"rungs": "exact"}),
-    "published": (PublishedWeibullFitter, {}),
-    "laplace": (LaplaceWeibullFitter, {}),
-    "blocks": (SampleAggregateWeibullFitter, {}),
+    "exact": (published.PublishedWeibullFitter, {"rungs": "exact"}),
+    "published": (published.PublishedWeibullFitter, {}),
+    "laplace": (published.LaplaceWeibullFitter, {}),
+    "blocks": (published.SampleAggregateWeibullFitter, {}),
     "no privacy": (DPWeibullFitter, {"epsilon": np.inf}),
 }
 
 
-def model(kind: str = "tight", **parameters: Any) -> Any:
-    """Return a fitter, not fitted."""
+def model(kind="tight", **parameters):
     make, own = KINDS[kind]
     return make(**{"max_time": 1.0, "random_state": 0, **own, **parameters})
 
 
-def strictly(function: Any, *args: Any, **options: Any) -> Any:
+def strictly(function, *args, **options):
     """Call with warnings as errors: one that depends on records would tell about them."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -39,17 +30,14 @@ def strictly(function: Any, *args: Any, **options: Any) -> Any:
         return function(*args, **options)
 
 
-def records(
-    n: int = 300, shape: float = 1.3, scale: float = 0.8, seed: int = 0, horizon: float = 1.0
-) -> Any:
+def records(n=300, shape=1.3, scale=0.8, seed=0, horizon=1.0):
     """Weibull times with exponential censoring; some of both are beyond the horizon."""
     rng = np.random.default_rng(seed)
     time, last = scale * rng.weibull(shape, n), rng.exponential(1.0, n)
     return horizon * np.minimum(time, last), time <= last
 
 
-def target(event: Any, time: Any) -> Any:
-    """Return events and times as one array."""
+def target(event, time):
     y = np.empty(len(time), dtype=[("event", "?"), ("time", "f8")])
     y["event"], y["time"] = event, time
     return y

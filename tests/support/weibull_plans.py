@@ -1,7 +1,5 @@
 """Plans of Weibull fits, and what stands in for their noise."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

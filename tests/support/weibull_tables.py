@@ -1,7 +1,5 @@
 """Tables of awkward records for the ladders of Weibull fits."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from skdpsurv.survival.weibull.counts import N_BINS, CountTable
@@ -11,7 +9,6 @@ DOMAINS = [(6.0, 10.0), (0.4, 10.0), (20.0, 300.0), (6.0, 0.2), (2.0, 3.0)]
 
 
 def make_table(records, omega):
-    """Count (bin, event) pairs."""
     counts = np.zeros((2, N_BINS + 1), dtype=np.int64)
     for place, event in records:
         counts[0, place] += 1

@@ -1,11 +1,7 @@
 """Some of the worst neighbours of an estimator."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 
 from skdpsurv.audit.neighbours import worst_neighbours
 
@@ -13,14 +9,13 @@ from skdpsurv.audit.neighbours import worst_neighbours
 OTHERS = re.compile(r", (?=others |one event among|its cell|alone)")
 
 
-def pair(estimator: Any, name: str, **sizes: Any) -> tuple[Any, Any]:
-    """Return the pair of that name."""
+def pair(estimator, name, **sizes):
     return next(p for p in worst_neighbours(estimator, **sizes) if p.name == name)[1:]
 
 
-def one_of_each_change(estimator: Any, most: int | None = None, **sizes: Any) -> Iterator[Any]:
+def one_of_each_change(estimator, most=None, **sizes):
     """Yield a pair of each sort of change, the strongest first, among other records in turn."""
-    changes: dict[str, list[Any]] = {}
+    changes = {}
     for one in worst_neighbours(estimator, **sizes):
         changes.setdefault(OTHERS.split(one.name)[0], []).append(one)
     for place, pairs in enumerate(islice(changes.values(), most)):
