@@ -140,9 +140,9 @@ def cases() -> Iterator[Case]:
     yield Case("features, published", published_stack(), n_features=2)
     yield Case("ladder", weibull(), n=5)
     yield Case("ladder, shape_fraction=0.9", weibull(shape_fraction=0.9), n=5)
-    exact = PublishedWeibullFitter(max_time=1.0, rungs="exact")
-    yield Case("exact rungs", exact, n=3, share=0.5)
-    yield Case("published rungs", PublishedWeibullFitter(max_time=1.0), 3, share=0.1, pairs=4)
+    exact = PublishedWeibullFitter(max_time=1.0, ladder="exact")
+    yield Case("exact levels", exact, n=3, share=0.5)
+    yield Case("published levels", PublishedWeibullFitter(max_time=1.0), 3, share=0.1, pairs=4)
     yield Case("Laplace", LaplaceWeibullFitter(max_time=1.0))
     yield Case("sample and aggregate", SampleAggregateWeibullFitter(max_time=1.0))
     for method in ("auto", "cells", "residuals", "all", "subset"):
@@ -315,8 +315,8 @@ def ratios(most_pairs: int) -> None:
         ("features, weighted vote", stack(alpha=STRONG), 2, 2),
         ("features, published", published_stack(), 2, 2),
         ("ladder", weibull(), 5, 1),
-        ("exact rungs", PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 1),
-        ("published rungs", PublishedWeibullFitter(max_time=1.0), 3, 1),
+        ("exact levels", PublishedWeibullFitter(max_time=1.0, ladder="exact"), 3, 1),
+        ("published levels", PublishedWeibullFitter(max_time=1.0), 3, 1),
     )
     rows = []
     for settings, estimator, n, n_features in cases[: setting(None, quick=1)]:

@@ -32,7 +32,7 @@ LEAST = math.exp(-OMEGA)
 EPSILONS = setting((0.1, 0.2, 0.4, 0.8, 1.6, 3.2), quick=(0.1, 1.6))
 METHODS: dict[str, Callable[..., WeibullCurve]] = {
     "ladder, tight": DPWeibullFitter,
-    "ladder, exact": partial(PublishedWeibullFitter, rungs="exact"),
+    "ladder, exact": partial(PublishedWeibullFitter, ladder="exact"),
     "ladder, published": PublishedWeibullFitter,
     "sample and aggregate": SampleAggregateWeibullFitter,
     "Laplace": LaplaceWeibullFitter,
@@ -64,8 +64,8 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray
         yield name, LEAST + (1.0 - LEAST) * time / time.max(), event
 
 
-def remember_published_rungs() -> None:
-    """Let repeated fits of the same records share the published rungs, which take 0.1 s."""
+def remember_published_levels() -> None:
+    """Let repeated fits of the same records share the published levels, which take 0.1 s."""
     make = published_plans.PublishedLevels
 
     @cache
@@ -127,7 +127,7 @@ def figure(
 def main() -> None:
     """Tables and figures: shape and scale."""
     args = arguments(__doc__ or "", repetitions=number(500, quick=3))
-    remember_published_rungs()
+    remember_published_levels()
     results: dict[str, dict[str, dict[str, np.ndarray]]] = {"shape": {}, "scale": {}}
     rows: dict[str, list[tuple[str, ...]]] = {"shape": [], "scale": []}
     for data, durations, events in data_sets(args.data_dir):

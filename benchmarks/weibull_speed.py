@@ -27,7 +27,7 @@ SIZES = setting((10_000, 100_000, 1_000_000, 10_000_000), quick=(10_000,))
 ROUNDS, SMALL = setting((9, 50), quick=(1, 3))
 FITS: dict[str, Callable[..., WeibullCurve]] = {
     "ladder, tight": partial(DPWeibullFitter, 1.0),
-    "ladder, exact": partial(PublishedWeibullFitter, 1.0, rungs="exact"),
+    "ladder, exact": partial(PublishedWeibullFitter, 1.0, ladder="exact"),
     "ladder, published": partial(PublishedWeibullFitter, 1.0),
     "maximum likelihood": partial(DPWeibullFitter, math.inf),
 }

@@ -121,9 +121,9 @@ def density_ratio_audit(
 
     **Output perturbation.** :math:`\|f^* - f'^*\|/s`, attained on the line through both minima.
 
-    **Ladder.** Levels of all cells give all probabilities. The rungs are the estimator's own, on
+    **Ladder.** Levels of all cells give all probabilities. The levels are the estimator's own, on
     every so many nodes of its grid: the theorem holds for any set of nodes. The tight ladder's
-    rungs depend on a mean that was released before, and its part of epsilon on a number of events:
+    levels depend on a mean that was released before, and its part of epsilon on a number of events:
     several means are tried, at the number of events of ``data``. :func:`measurement_audit` looks at
     counts and sums.
 
@@ -266,11 +266,11 @@ def offsets(density: Density, ways: list[FloatArray]) -> FloatArray:
 
 
 def ladder_logs(
-    rungs: LadderLevels, epsilon: float, n_rungs: int | None, n_cells: int
+    ladder: LadderLevels, epsilon: float, n_levels: int | None, n_cells: int
 ) -> FloatArray:
     """Return the log probabilities of a ladder's draw among every so many nodes of the grid."""
-    top, step = highest_level(epsilon, n_rungs), grid_step(rungs, n_cells)
-    n_cells = rungs.n_cells // step
+    top, step = highest_level(epsilon, n_levels), grid_step(ladder, n_cells)
+    n_cells = ladder.n_cells // step
     levels = np.zeros(n_cells)
     # The level of a cell is the largest bound on the way to it, as the mechanism defines it.
     blocks = [(0, n_cells)]
@@ -279,16 +279,16 @@ def ladder_logs(
         if end - start > 1:
             middle = (start + end) // 2
             below, above = levels[start:middle], levels[middle:end]
-            np.maximum(below, min(rungs.down_to(middle * step), top), out=below)
-            np.maximum(above, min(rungs.up_to(middle * step), top), out=above)
+            np.maximum(below, min(ladder.down_to(middle * step), top), out=below)
+            np.maximum(above, min(ladder.up_to(middle * step), top), out=above)
             blocks += [(start, middle), (middle, end)]
     logs = -0.5 * epsilon * levels / UNIT
     return np.asarray(logs - np.log(np.sum(np.exp(logs))))
 
 
-def grid_step(rungs: LadderLevels, n_cells: int) -> int:
+def grid_step(ladder: LadderLevels, n_cells: int) -> int:
     """Return the distance of the nodes that are looked at."""
-    return max(1, rungs.n_cells // n_cells)
+    return max(1, ladder.n_cells // n_cells)
 
 
 def _compare_ladders(
@@ -305,11 +305,11 @@ def _compare_ladders(
     ladder = next(leaf for leaf in leaves(node) if isinstance(leaf, Ladder))
     found = []
     for known in knowns:
-        rungs = [ladder.levels(known, table) for table in (one, other)]
+        pair = [ladder.levels(known, table) for table in (one, other)]
         way = ladder.public.way
-        laws = [ladder_logs(each, ladder.price, way.n_levels, n_cells) for each in rungs]
-        gaps = np.abs(laws[0] - laws[1])
-        place = (int(np.argmax(gaps)) + 0.5) * grid_step(rungs[0], n_cells)
+        logs = [ladder_logs(each, ladder.price, way.n_levels, n_cells) for each in pair]
+        gaps = np.abs(logs[0] - logs[1])
+        place = (int(np.argmax(gaps)) + 0.5) * grid_step(pair[0], n_cells)
         found.append((float(gaps.max()), place))
     largest, place = max(found)
     where, unseen = (ladder.shape_at(place),), ("noisy counts and sums", SAMPLERS)

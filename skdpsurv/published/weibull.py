@@ -285,9 +285,9 @@ class PublishedWeibullFitter(WeibullCurve):
         As for :class:`~skdpsurv.DPWeibullFitter`.
     shape_fraction : float or "auto", default="auto"
         Share of epsilon that is spent on the shape; "auto" is 0.5.
-    rungs : {"published", "exact"}, default="published"
+    ladder : {"published", "exact"}, default="published"
         The paper's bounds on how far records can move the shape, or their exact extremes.
-    n_rungs : int or None, default=None
+    n_levels : int or None, default=None
         Height of the ladder: all shapes beyond it are equally likely. None: the level from which
         their probabilities are negligible.
 
@@ -312,12 +312,15 @@ class PublishedWeibullFitter(WeibullCurve):
     >>> from skdpsurv.datasets import load_flchain
     >>> from skdpsurv.published import PublishedWeibullFitter
     >>> y = load_flchain().y
-    >>> fitter = PublishedWeibullFitter(max_time=5200.0, rungs="exact")
+    >>> fitter = PublishedWeibullFitter(max_time=5200.0, ladder="exact")
     >>> bool(0.8 < fitter.fit(y["futime"], y["death"]).rho_ < 1.1)
     True
     """
 
-    _rules: ClassVar[dict[str, Check]] = {"rungs": choice(*LADDERS), "n_rungs": optional(integer())}
+    _rules: ClassVar[dict[str, Check]] = {
+        "ladder": choice(*LADDERS),
+        "n_levels": optional(integer()),
+    }
 
     def __init__(
         self,
@@ -327,8 +330,8 @@ class PublishedWeibullFitter(WeibullCurve):
         omega: float = 5.0,
         max_shape: float = 10.0,
         shape_fraction: float | str = "auto",
-        rungs: str = "published",
-        n_rungs: int | None = None,
+        ladder: str = "published",
+        n_levels: int | None = None,
         alpha: float = 0.05,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -343,17 +346,17 @@ class PublishedWeibullFitter(WeibullCurve):
             random_state=random_state,
             accountant=accountant,
         )
-        self.rungs = rungs
-        self.n_rungs = n_rungs
+        self.ladder = ladder
+        self.n_levels = n_levels
 
     @property
     def _way(self) -> Way:
-        n_levels = None if self.n_rungs is None else int(self.n_rungs)
-        return LADDERS[self.rungs]._replace(n_levels=n_levels)
+        n_levels = None if self.n_levels is None else int(self.n_levels)
+        return LADDERS[self.ladder]._replace(n_levels=n_levels)
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         stated = super()._release_parameters(shape)
-        return {**stated, "rungs": self.rungs, "n_rungs": self._way.n_levels}
+        return {**stated, "ladder": self.ladder, "n_levels": self._way.n_levels}
 
 
 class LaplaceWeibullFitter(WeibullCurve):

@@ -140,11 +140,11 @@ def _weibull(parameters: dict[str, Any], public: Public) -> Changed:
     names = ("method", "calibration", "n_rungs")
     if not parameters.keys() >= set(names):
         return "DPWeibullFitter", parameters
-    method, calibration, n_rungs = map(parameters.pop, names)
+    method, calibration, n_levels = map(parameters.pop, names)
     if method in _WEIBULL:
         return _WEIBULL[method], parameters
     if calibration in ("exact", "published"):
-        ladder = {"rungs": calibration, "n_rungs": n_rungs}
+        ladder = {"ladder": calibration, "n_levels": n_levels}
         return "PublishedWeibullFitter", {**parameters, **ladder}
     return "DPWeibullFitter", parameters
 

@@ -242,7 +242,7 @@ SHIPPED = [
     (PrivateStackingClassifier(**BINARY, n_partitions=1, combiner="logistic"), 4, 400),
     (PrivateStackingClassifier(**BINARY, n_partitions=2, partition="samples"), 4, 400),
     (DPWeibullFitter(max_time=1.0), 5, 400),
-    (published.PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 300),
+    (published.PublishedWeibullFitter(max_time=1.0, ladder="exact"), 3, 300),
     (published.LaplaceWeibullFitter(max_time=1.0), 2, 600),
     (published.SampleAggregateWeibullFitter(max_time=1.0), 2, 600),
     *((HybridMEstimator(method=m), 3, 200) for m in ("auto", "cells", "residuals", "all")),

@@ -36,7 +36,7 @@ def logistic(**parameters):
 def weibull(ladder, **parameters):
     if ladder == "tight":
         return DPWeibullFitter(max_time=1.0, **parameters)
-    return published.PublishedWeibullFitter(max_time=1.0, rungs=ladder, **parameters)
+    return published.PublishedWeibullFitter(max_time=1.0, ladder=ladder, **parameters)
 
 
 def hazard(**parameters):

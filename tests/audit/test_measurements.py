@@ -98,7 +98,7 @@ TOO_SMALL = {
     "gradients": (half_of_gradients, "hazard", "gradients", "minimiser"),
     "gradients, output": (half_of_gradients, "hazard, output", "gradients", "minimiser", "slow"),
     "gradients, descent": (half_of_gradients, "hazard, descent", "gradients", "noisy", "slow"),
-    "ladder": (doubled_ladder, "Weibull", "ladder, rungs: 2 of 1", "ladder"),
+    "ladder": (doubled_ladder, "Weibull", "ladder, levels: 2 of 1", "ladder"),
 }
 transcript = functools.partial(transcript_audit, n_cells=64)
 

@@ -30,7 +30,8 @@ def _weibull(given):
     names = {"laplace": "LaplaceWeibullFitter", "sample_aggregate": "SampleAggregateWeibullFitter"}
     if method in names:
         return names[method], own
-    return "PublishedWeibullFitter", {**own, "rungs": calibration}
+    word = "ladder" if "ladder" in parameters_of("PublishedWeibullFitter") else "rungs"
+    return "PublishedWeibullFitter", {**own, word: calibration}
 
 
 CHAIN = ("sampler", "n_epochs", "batch_size", "step_size", "step_exponent", "verbose")
@@ -105,7 +106,7 @@ RENAMED = {
 #: Parameters that releases state of one checkout and not of the other.
 MOVED = frozenset(
     {
-        *("calibration", "event_of_interest_", "method", "n_rungs", "rungs"),
+        *("calibration", "event_of_interest_", "method", "n_rungs", "rungs", "ladder", "n_levels"),
         *("feature_groups", "feature_groups_", "importances", "weights_"),
     }
 )
@@ -121,9 +122,13 @@ def find(name):
     raise LookupError(f"{name}: in none of the places that tests/fence/places.py knows.")
 
 
+def parameters_of(name):
+    return inspect.signature(find(name)).parameters.keys()
+
+
 def make(name, **parameters):
     kind = find(name)
-    if not parameters.keys() <= inspect.signature(kind).parameters.keys():
+    if not parameters.keys() <= parameters_of(name):
         name, respelled = RESPELLED[name](parameters)
         kind, parameters = find(name), dict(respelled)
     return kind(**parameters)

@@ -141,7 +141,7 @@ SIZES = {"n_intervals", "n_partitions", "n_epochs", "expected_runs", "n_candidat
 SAFE_SIZES = [1, 2, 5, 0, -1, None, "auto", 2.0, np.int64(3), True, [2, 2], np.nan]
 WORDS = {
     "method": ["obj_pert", "out_pert", "psgld", "ladder", "laplace", "cells", "residuals", "all"],
-    "rungs": ["published", "exact"],
+    "ladder": ["published", "exact"],
     "link": ["logit", "cloglog", "probit"],
     "sampler": ["mala", "psgld"],
     "partition": ["features", "samples"],

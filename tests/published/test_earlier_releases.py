@@ -76,15 +76,15 @@ def test_of_weibull_fits(monkeypatch):
     monkeypatch.setattr(papers.weibull, "N_CELLS_PUBLISHED", 200)
     for kind, parameters, words in (
         (DPWeibullFitter, {}, ("ladder", "tight", None)),
-        (papers.PublishedWeibullFitter, {"n_rungs": 5}, ("ladder", "published", 5)),
-        (papers.PublishedWeibullFitter, {"rungs": "exact"}, ("ladder", "exact", None)),
+        (papers.PublishedWeibullFitter, {"n_levels": 5}, ("ladder", "published", 5)),
+        (papers.PublishedWeibullFitter, {"ladder": "exact"}, ("ladder", "exact", None)),
         (papers.LaplaceWeibullFitter, {}, ("laplace", "tight", None)),
         (papers.SampleAggregateWeibullFitter, {}, ("sample_aggregate", "tight", None)),
     ):
         model = kind(max_time=1.0, random_state=0, **parameters)
         release = model.fit(np.linspace(0.02, 0.9, 60), np.arange(60) % 3 > 0).release_
         given = dict(zip(("method", "calibration", "n_rungs"), words, strict=True))
-        other = as_before(release, "DPWeibullFitter", given, ("rungs", "n_rungs"))
+        other = as_before(release, "DPWeibullFitter", given, ("ladder", "n_levels"))
         assert other == release
         assert type(other.to_estimator()) is kind
     odd = {"method": ["laplace"], "calibration": {}, "n_rungs": []}

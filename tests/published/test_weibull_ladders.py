@@ -24,20 +24,20 @@ def model(**parameters):
 
 
 def test_parameters():
-    for name, values in {"n_rungs": (0, -3, 5.0, "5", True), "rungs": ("tight", None)}.items():
+    for name, values in {"n_levels": (0, -3, 5.0, "5", True), "ladder": ("tight", None)}.items():
         for value in values:
             refused(model(**{name: value}), name, *DATA)
-    for rungs, n_rungs, epsilon in itertools.product(
+    for levels, n_levels, epsilon in itertools.product(
         ["published", "exact"], [1, 10**30], [1.0, 1e9]
     ):
-        one = model(epsilon=epsilon, rungs=rungs, n_rungs=n_rungs).fit(*DATA)
+        one = model(epsilon=epsilon, ladder=levels, n_levels=n_levels).fit(*DATA)
         assert one.guarantee_.epsilon == epsilon
         assert 0 < one.rho_ <= 10.0
         assert 0 < one.lambda_ < math.inf
     # NumPy's numbers are numbers.
-    for n_rungs in [np.int64(500), np.int64(2**60)]:
-        one = model(n_rungs=n_rungs).fit(*DATA)
-        assert one.n_rungs is n_rungs
-        assert one.release_ == model(n_rungs=int(n_rungs)).fit(*DATA).release_
+    for n_levels in [np.int64(500), np.int64(2**60)]:
+        one = model(n_levels=n_levels).fit(*DATA)
+        assert one.n_levels is n_levels
+        assert one.release_ == model(n_levels=int(n_levels)).fit(*DATA).release_
         again = Release.from_json(one.release_.to_json()).to_estimator()
-        assert (again.rho_, again.n_rungs) == (one.rho_, int(n_rungs))
+        assert (again.rho_, again.n_levels) == (one.rho_, int(n_levels))

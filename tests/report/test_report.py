@@ -33,7 +33,7 @@ from tests.support.estimators import logistic as perturbed
 from tests.support.registry import PRIVATE, REPRESENTATIVE, Setting, outcomes
 
 #: Whose intervals are simulated for seconds.
-SLOW = {"PublishedWeibullFitter: published rungs", "PublishedWeibullFitter: exact rungs"}
+SLOW = {"PublishedWeibullFitter: published levels", "PublishedWeibullFitter: exact levels"}
 SETTINGS = [replace(one, slow=str(one) in SLOW) for one in PRIVATE]
 DRAWN = [one for one in REPRESENTATIVE if one.is_private]
 VOID = ("asymptotic", "seeded", "none")

@@ -44,24 +44,24 @@ def as_it_is(kind):
     return kind
 
 
-def released_mean_rungs(table, top, changed=as_it_is):
+def released_mean_levels(table, top, changed=as_it_is):
     return changed(ReleasedMeanLevels)(table, -1.1, MAX_SHAPE, left_censored=True)
 
 
-def exact_rungs(table, top, changed=as_it_is):
+def exact_levels(table, top, changed=as_it_is):
     return changed(ExactLevels)(table, MAX_SHAPE, top, left_censored=True)
 
 
-def published_rungs(table, top, changed=as_it_is):
+def published_levels(table, top, changed=as_it_is):
     return changed(PublishedLevels)(table, MAX_SHAPE, top)
 
 
 def own_mean(table, top):
-    mean = exact_rungs(table, top).least_mean(0)
+    mean = exact_levels(table, top).least_mean(0)
     return ReleasedMeanLevels(table, mean, MAX_SHAPE, left_censored=True)
 
 
-RUNGS = [released_mean_rungs, exact_rungs, published_rungs]
+LEVELS = [released_mean_levels, exact_levels, published_levels]
 
 
 @pytest.fixture
@@ -69,18 +69,18 @@ def coarse(monkeypatch):
     monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", N_CELLS)
 
 
-def log_law(rungs, epsilon, n_rungs=None):
+def log_law(ladder, epsilon, n_levels=None):
     """Log probabilities of the shape on N_CELLS cells: a draw among every so many nodes."""
-    top = highest_level(epsilon, n_rungs)
-    step = rungs.n_cells // N_CELLS
+    top = highest_level(epsilon, n_levels)
+    step = ladder.n_cells // N_CELLS
     levels = np.zeros(N_CELLS)
 
     def visit(start, end):
         if end - start > 1:
             middle = (start + end) // 2
             below, above = levels[start:middle], levels[middle:end]
-            np.maximum(below, min(rungs.down_to(middle * step), top), out=below)
-            np.maximum(above, min(rungs.up_to(middle * step), top), out=above)
+            np.maximum(below, min(ladder.down_to(middle * step), top), out=below)
+            np.maximum(above, min(ladder.up_to(middle * step), top), out=above)
             visit(start, middle)
             visit(middle, end)
 
@@ -89,33 +89,33 @@ def log_law(rungs, epsilon, n_rungs=None):
     return logs - np.log(np.sum(np.exp(logs)))
 
 
-def largest_log_ratio(make_rungs, epsilon, n_rungs=None):
+def largest_log_ratio(make_levels, epsilon, n_levels=None):
     """Over all crowds, all pairs of records that may differ, and all cells."""
-    top, found = math.ceil(highest_level(epsilon, n_rungs) / UNIT), []
+    top, found = math.ceil(highest_level(epsilon, n_levels) / UNIT), []
     for crowd in CROWDS.values():
         laws = []
         for extreme in EXTREMES:
             time, event = (np.array(column) for column in zip(*crowd, extreme, strict=True))
-            rungs = make_rungs(table_of(time, event, 1.0, OMEGA), top)
-            laws.append(log_law(rungs, epsilon, n_rungs))
+            ladder = make_levels(table_of(time, event, 1.0, OMEGA), top)
+            laws.append(log_law(ladder, epsilon, n_levels))
         found.append(np.max(np.ptp(laws, axis=0)))
     return float(max(found))
 
 
 class TestDensityRatio:
-    @pytest.mark.parametrize(("make_rungs", "epsilon"), thinned(RUNGS, [0.1, 1.0, 8.0]))
-    def test_log_ratio_is_below_epsilon_and_not_far(self, coarse, make_rungs, epsilon):
-        found = largest_log_ratio(make_rungs, epsilon)
+    @pytest.mark.parametrize(("make_levels", "epsilon"), thinned(LEVELS, [0.1, 1.0, 8.0]))
+    def test_log_ratio_is_below_epsilon_and_not_far(self, coarse, make_levels, epsilon):
+        found = largest_log_ratio(make_levels, epsilon)
         assert 0.5 * epsilon < found <= epsilon * (1 + 1e-12)
 
-    @pytest.mark.parametrize(("make_rungs", "n_rungs"), thinned(RUNGS, [1, 3]))
-    def test_with_rungs_asked_for(self, coarse, make_rungs, n_rungs):
-        found = largest_log_ratio(make_rungs, 2.0, n_rungs)
+    @pytest.mark.parametrize(("make_levels", "n_levels"), thinned(LEVELS, [1, 3]))
+    def test_with_levels_asked_for(self, coarse, make_levels, n_levels):
+        found = largest_log_ratio(make_levels, 2.0, n_levels)
         assert 0.5 * 2.0 < found <= 2.0 * (1 + 1e-12)
 
-    @pytest.mark.parametrize(("make_rungs", "epsilon"), thinned(RUNGS, [0.1, 1.0, 8.0]))
-    def test_levels_that_move_by_two_are_caught(self, coarse, make_rungs, epsilon):
-        assert largest_log_ratio(lambda *args: make_rungs(*args, doubled), epsilon) > epsilon
+    @pytest.mark.parametrize(("make_levels", "epsilon"), thinned(LEVELS, [0.1, 1.0, 8.0]))
+    def test_levels_that_move_by_two_are_caught(self, coarse, make_levels, epsilon):
+        assert largest_log_ratio(lambda *args: make_levels(*args, doubled), epsilon) > epsilon
 
     def test_a_mean_taken_from_the_records_is_caught(self):
         """The tight ladder's mean must be a release: else one record moves it as well."""
@@ -123,7 +123,7 @@ class TestDensityRatio:
 
 
 HALF = [(1.0, False)] * 10 + [(0.0, True)] * 10
-EXACT = {"kind": published.PublishedWeibullFitter, "rungs": "exact", "shape_fraction": 0.9}
+EXACT = {"kind": published.PublishedWeibullFitter, "ladder": "exact", "shape_fraction": 0.9}
 PUBLISHED = {"kind": published.PublishedWeibullFitter, "shape_fraction": 0.9}
 
 #: Name: (parameters, the other records, one record, and what it is replaced by). For the exact and
@@ -146,7 +146,7 @@ PAIRS = {
         *(CORRECTED, [UNCENSORED] * 400 + [(0.5, True)] * 399, UNCENSORED, AT_ONCE),
     ),
     "exact": (EXACT, *EARLY),
-    "exact, few rungs": ({**EXACT, "n_rungs": 2}, *EARLY),
+    "exact, few levels": ({**EXACT, "n_levels": 2}, *EARLY),
     "published": (PUBLISHED, [UNCENSORED] + [(0.02, True)] * 3, CENSORED, (0.0, False)),
     "laplace": (LATE, *ALMOST),
     "sample and aggregate": (BLOCKS, *ALMOST),
@@ -183,7 +183,9 @@ def ladder_of_six_epsilon(monkeypatch):
     monkeypatch.setattr(
         weibull_plan,
         "draw_cell",
-        lambda rungs, epsilon, source, n_rungs=None: honest(rungs, 6 * epsilon, source, n_rungs),
+        lambda ladder, epsilon, source, n_levels=None: honest(
+            ladder, 6 * epsilon, source, n_levels
+        ),
     )
 
 
@@ -206,7 +208,7 @@ class TestAttacks:
             bound, epsilon = audit(name, SLOW)
         assert bound > epsilon
 
-    @pytest.mark.parametrize("name", ["exact", "exact, few rungs", "published"])
+    @pytest.mark.parametrize("name", ["exact", "exact, few levels", "published"])
     def test_a_ladder_drawn_with_six_epsilon_is_caught(self, coarse, ladder_of_six_epsilon, name):
         bound, epsilon = audit(name, SLOW)
         assert bound > epsilon

@@ -109,12 +109,12 @@ def _stated_vector(honest, law, source):
     return source.ask(Draw("stated on a vector", law.scale, law, lambda s: honest(law, s)))
 
 
-def _cell(honest, rungs, epsilon, source, n_rungs=None):
+def _cell(honest, levels, epsilon, source, n_levels=None):
     def again(other):
-        return honest(rungs, epsilon, other, n_rungs)
+        return honest(levels, epsilon, other, n_levels)
 
     with source.part("ladder", epsilon):
-        return int(source.ask(Draw("ladder", float(epsilon), (rungs, n_rungs), again)))
+        return int(source.ask(Draw("ladder", float(epsilon), (levels, n_levels), again)))
 
 
 # ---- Where parts begin.

@@ -139,7 +139,7 @@ def _gaps(one, other, n_cells):
     def law(each):
         if each.draw.law in CHOICES:
             return CHOICES[each.draw.law](each.draw.given)
-        rungs, n_rungs = each.draw.given
-        return ladder_logs(rungs, each.draw.scale, n_rungs, n_cells)
+        levels, n_levels = each.draw.given
+        return ladder_logs(levels, each.draw.scale, n_levels, n_cells)
 
     return law(one) - law(other)

@@ -105,7 +105,7 @@ def half_of_histograms():
 
 
 def doubled(levels):
-    """Levels of a ladder that move by two rungs."""
+    """Levels of a ladder that move by two levels."""
 
     class Doubled(levels):
         def down_to(self, node):

@@ -452,8 +452,8 @@ def _settings():
         return several(kind, ("rho", "lambda", *also), shown, max_time=MAX_TIME, **common)
 
     one = older(published.PublishedWeibullFitter, "n_events")
-    yield one("exact rungs", durations, rungs="exact", epsilon=2.0)
-    yield one("published rungs", durations, n_rungs=5, slow=True)
+    yield one("exact levels", durations, ladder="exact", epsilon=2.0)
+    yield one("published levels", durations, n_levels=5, slow=True)
     yield older(published.LaplaceWeibullFitter)("Laplace", frame)
     yield older(published.SampleAggregateWeibullFitter)("blocks", durations, checked=True)
 

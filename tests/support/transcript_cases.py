@@ -117,7 +117,7 @@ OUTCOME = {"outcome flipped, others alike": FOUR}
 CENSORED = "event at zero or censored at the horizon"
 EARLY_OR_LATE = "event at zero or at the horizon"
 LAST = "others censored at the horizon"
-RUNGS = {
+LEVELS = {
     f"{CENSORED}, others half at zero, half censored": FOUR,
     f"{EARLY_OR_LATE}, others with events at the horizon": FOUR,
 }
@@ -164,7 +164,9 @@ CASES = {
         },
         4,
     ),
-    "Weibull, exact": Case(published.PublishedWeibullFitter(max_time=1.0, rungs="exact"), RUNGS, 2),
+    "Weibull, exact": Case(
+        published.PublishedWeibullFitter(max_time=1.0, ladder="exact"), LEVELS, 2
+    ),
     "Weibull, corrected": Case(
         DPWeibullFitter(max_time=1.0, epsilon=500.0),
         {

@@ -8,7 +8,7 @@ from skdpsurv import DPWeibullFitter, PrivacyLeakWarning, PublicInputWarning, pu
 
 KINDS = {
     "tight": (DPWeibullFitter, {}),
-    "exact": (published.PublishedWeibullFitter, {"rungs": "exact"}),
+    "exact": (published.PublishedWeibullFitter, {"ladder": "exact"}),
     "published": (published.PublishedWeibullFitter, {}),
     "laplace": (published.LaplaceWeibullFitter, {}),
     "blocks": (published.SampleAggregateWeibullFitter, {}),

@@ -225,7 +225,7 @@ class TestNeighbours:
         """Return all that may be asked, with a correction."""
         setting = make_fit(kind, n, 1e3)
         leaves = setting.way.plan(setting).leaves
-        # Else ladders end at their first rung.
+        # Else ladders end at their first level.
         return [replace(leaf, price=1.0) if is_ladder(leaf) else leaf for leaf in leaves]
 
     @pytest.mark.parametrize("kind", LADDERS)

@@ -128,7 +128,7 @@ class WeibullSetting:
     def plan_of(self, tree: Node, words: str) -> Plan:
         inputs = {"n_records": self.n_records, **self.stated()}
         if self.way.n_levels is not None:
-            inputs["n_rungs"] = self.way.n_levels
+            inputs["n_levels"] = self.way.n_levels
         if self.left_censored:
             inputs[LEFT_CENSORED] = True
         return Plan(tree, self.epsilon, inputs=inputs, assumed=ASSUMED, words=words)
@@ -348,7 +348,7 @@ class Ladder(Mechanism):
             for node in range(1, n, max(1, n // NODES_LOOKED_AT))
             for a, b in ((first.down_to, second.down_to), (first.up_to, second.up_to))
         )
-        return [("rungs", max(gaps) / UNIT, 1.0)]
+        return [("levels", max(gaps) / UNIT, 1.0)]
 
 
 class ReleasedMeanLadder(Ladder):
