@@ -30,15 +30,9 @@ def main():
     n = 400
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        frame = pd.DataFrame(
-            {
-                "age": rng.normal(62.0, 10.0, n).round(1),
-                "stage": rng.choice(["I", "II"], n),
-                "days": rng.exponential(900.0, n).round(1),
-                "died": rng.integers(0, 2, n),
-            }
-        )
-        frame.to_csv(folder / "study.csv", index=False)
+        ages, days = rng.normal(62.0, 10.0, n).round(1), rng.exponential(900.0, n).round(1)
+        frame = pd.DataFrame({"age": ages, "stage": rng.choice(["I", "II"], n), "days": days})
+        frame.assign(died=rng.integers(0, 2, n)).to_csv(folder / "study.csv", index=False)
         (folder / "columns.toml").write_text(SCHEMA)
         for command in (
             "--version",

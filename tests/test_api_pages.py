@@ -27,32 +27,21 @@ def found(name):
     return value if callable(value) else (module, last)
 
 
-def callables():
-    """Yield every listed function and class, and each of its own public methods."""
-    for name in listed():
-        value = found(name)
-        if callable(value):
-            yield name, value
-        if inspect.isclass(value):
-            for own, member in inspect.getmembers(value, callable):
-                if own in vars(value) and not own.startswith("_"):
-                    yield f"{name}.{own}", member
-
-
-def test_no_name_is_listed_twice():
+def test_every_name_at_the_top_is_listed_and_none_twice():
     counts = Counter(map(found, listed()))
     assert not [value for value, count in counts.items() if count > 1]
-
-
-def test_names_at_the_top_are_listed_without_a_package():
-    top = {f"skdpsurv.{name}" for name in skdpsurv.__all__} - {"skdpsurv.__version__"}
-    assert top <= set(listed())
+    assert {f"skdpsurv.{name}" for name in skdpsurv.__all__ if name[0] != "_"} <= set(listed())
 
 
 def test_documented_by_a_summary():
-    for name, value in callables():
-        first = (inspect.getdoc(value) or "").split("\n\n")[0]
-        assert first.endswith((".", ":", "?", "!")), name
+    """Every listed function and class, and each of its own public methods."""
+    for name in listed():
+        value, own = found(name), {}
+        if inspect.isclass(value):
+            own = {k: v for k, v in vars(value).items() if callable(v) and not k.startswith("_")}
+        for member in (value, *own.values()):
+            first = (inspect.getdoc(member) or "").split("\n\n")[0]
+            assert not callable(member) or first.endswith((".", ":", "?", "!")), (name, member)
 
 
 def test_what_is_imported_from_the_top_states_its_parameters():

@@ -1,16 +1,16 @@
 """Records in blocks: sums over them, choices among them, and where fits take them from."""
 
-from __future__ import annotations
-
+from itertools import count
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import coo_matrix
 
-from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter
+from skdpsurv import DPDiscreteTimeSurvival, DPWeibullFitter, PrivacyAccountant
 from skdpsurv.data import blocks
-from skdpsurv.data.blocks import InMemory, add_results, in_blocks, pairwise_sum
+from skdpsurv.data.blocks import InMemory, add_results, first, in_blocks, pairwise_sum
 from skdpsurv.datasets import make_discrete_time_survival
 
 
@@ -19,16 +19,10 @@ class Pair(NamedTuple):
     other: np.ndarray | None
 
 
-def test_added():
-    total = add_results((1, Pair(2.0, np.ones(2)), None), (10, Pair(3.0, np.ones(2)), None))
-    assert total[0] == 11
-    assert total[2] is None
-    assert isinstance(total[1], Pair)
-    assert total[1].one == 5.0
-    np.testing.assert_array_equal(total[1].other, [2.0, 2.0])
-
-
 def test_sums_and_maps():
+    total = add_results((1, Pair(2.0, np.ones(2)), None), (10, Pair(3.0, np.ones(2)), None))
+    assert (total[0], type(total[1]), total[1].one, total[2]) == (11, Pair, 5.0, None)
+    np.testing.assert_array_equal(total[1].other, [2.0, 2.0])
     held = InMemory([np.arange(3), np.arange(5)])
     assert held.n_blocks == 2
     assert held.map_reduce(np.sum) == 13
@@ -44,43 +38,32 @@ def test_chosen_records_keep_their_order_within_a_block():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, list, pd.DataFrame])
-def test_arrays_are_cut(monkeypatch, kind):
+def test_arrays_are_cut_and_a_mask_is_not_lost(monkeypatch, kind):
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 4)
-    X, y = np.arange(18.0).reshape(9, 2), np.arange(9)
+    X, y = np.arange(18.0).reshape(9, 2), np.ma.masked_array(np.arange(9), np.arange(9) == 5)
     held = in_blocks(kind(X), y, None)
     assert held.n_blocks == 3
     assert [len(block[1]) for block in held.blocks] == [4, 4, 1]
+    assert all(isinstance(block[1], np.ma.MaskedArray) for block in held.blocks)
     assert all(block[2] is None for block in held.blocks)
     np.testing.assert_array_equal(np.vstack([np.asarray(block[0]) for block in held.blocks]), X)
 
 
-def test_a_mask_is_not_lost(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_ROWS", 4)
-    held = in_blocks(np.ma.masked_array(np.arange(9.0), mask=np.arange(9) == 5))
-    assert all(isinstance(block[0], np.ma.MaskedArray) for block in held.blocks)
-
-
-@pytest.mark.parametrize("model", [
-    DPDiscreteTimeSurvival(max_time=1.0, n_intervals=20),
-    DPWeibullFitter(max_time=1.0),
-])  # fmt: skip
+@pytest.mark.parametrize("kind", [DPDiscreteTimeSurvival, DPWeibullFitter])
 @pytest.mark.parametrize("place", [3, 88])
-def test_what_is_wrong_is_found_in_any_block_before_the_charge(monkeypatch, model, place):
-    from sklearn.base import clone
-
-    from skdpsurv import PrivacyAccountant
-
+def test_what_is_wrong_is_found_in_any_block_before_the_charge(monkeypatch, kind, place):
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 30)
     data = make_discrete_time_survival(100, 2, random_state=0)
     y = data.y.copy()
     y["time"][place] = -1.0
     accountant = PrivacyAccountant(1.0)
-    with pytest.raises(ValueError, match="finite and not negative"):
-        clone(model).set_params(accountant=accountant).fit(data.X, y)
-    with pytest.raises(ValueError, match=r"number of records|numbers of samples"):
-        clone(model).set_params(accountant=accountant).fit(data.X, data.y[:-1])
-    with pytest.raises(ValueError, match="y must be None"):
-        clone(model).set_params(accountant=accountant).fit(Counted([(data.X, data.y)]), data.y)
+    for arguments, why in (
+        ((data.X, y), "finite and not negative"),
+        ((data.X, data.y[:-1]), r"number of records|numbers of samples"),
+        ((Counted([(data.X, data.y)]), data.y), "y must be None"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            kind(max_time=1.0, accountant=accountant).fit(*arguments)
     assert accountant.spent() == 0.0
 
 
@@ -92,43 +75,11 @@ class Counted(InMemory):
         return sum(len(block[0]) for block in self.blocks), self.blocks[0][0].shape[1]
 
 
-@pytest.mark.parametrize("model", [
-    DPDiscreteTimeSurvival(max_time=1.0, n_intervals=20, random_state=0),
-    DPWeibullFitter(max_time=1.0, random_state=0),
-    DPLogisticRegression(classes=[0, 1], random_state=0),
-])  # fmt: skip
-def test_a_source_of_blocks_is_fitted_as_arrays_are(model):
-    from sklearn.base import clone
-
-    data = make_discrete_time_survival(900, 2, random_state=0)
-    y = data.y["event"].astype(int) if isinstance(model, DPLogisticRegression) else data.y
-    parts = np.array_split(np.arange(900), 7)
-    source = Counted([(data.X[part], y[part]) for part in parts])
-    whole = clone(model).fit(data.X, y).release_
-    found = clone(model).fit(source, None).release_
-    for name, value in whole.values.items():
-        np.testing.assert_allclose(found.values[name], value, atol=2e-5)
-
-
-@pytest.mark.parametrize(
-    ("n", "tree"),
-    [
-        (1, "0"),
-        (2, "(0, 1)"),
-        (3, "((0, 1), 2)"),
-        (5, "(((0, 1), (2, 3)), 4)"),
-        (7, "(((0, 1), (2, 3)), ((4, 5), 6))"),
-    ],
-)
-def test_blocks_are_added_in_pairs(n, tree):
-    total = pairwise_sum(range(n), lambda a, b: (a, b))
-    assert str(total) == tree
-
-
-def test_groups_of_eight_make_the_same_tree():
+def test_blocks_are_added_in_pairs_and_groups_of_eight_make_the_same_tree():
     def pair(a, b):
         return (a, b)
 
+    assert str(pairwise_sum(range(7), pair)) == "(((0, 1), (2, 3)), ((4, 5), 6))"
     for n in range(1, 200):
         parts = list(range(n))
         while len(parts) > 1:
@@ -161,30 +112,51 @@ class TestOneRecordDecidesForItselfAlone:
         monkeypatch.setattr(blocks, "BLOCK_ROWS", 20)
 
     def test_of_durations(self):
-        times = np.linspace(0.1, 0.9, self.N).tolist()
-        events = (np.arange(self.N) % 2).tolist()
+        times, events = np.linspace(0.1, 0.9, self.N).tolist(), [0, 1] * 30 + [0]
         for place in (20, 33):
-            nested = list(times)
-            nested[place] = [times[place]]
+            nested = [[time] if i == place else time for i, time in enumerate(times)]
             with pytest.raises(ValueError, match="X one of rows: not both"):
                 DPWeibullFitter(max_time=1.0).fit(nested, events)
 
     def test_of_rows_that_are_not_used(self):
-        X = [[0.0]] * self.N
-        time = np.linspace(0.1, 0.9, self.N)
-        whole = DPWeibullFitter(max_time=1.0, random_state=0).fit(X, time)
+        X, time = [[0.0]] * self.N, np.linspace(0.1, 0.9, self.N)
+        model = DPWeibullFitter(max_time=1.0, random_state=0)
+        whole = model.fit(X, time).release_
         X[40] = [0.5]
-        other = DPWeibullFitter(max_time=1.0, random_state=0).fit(X, time)
-        assert other.release_ == whole.release_
+        assert model.fit(X, time).release_ == whole
         for place in (0, 40):  # what it is of others is not for it to say
             mixed = [0.5 if i == place else row for i, row in enumerate(X)]
             with pytest.raises(ValueError, match="X one of rows: not both"):
-                DPWeibullFitter(max_time=1.0).fit(mixed, time)
+                model.fit(mixed, time)
 
     def test_of_sparse_rows(self):
-        from scipy.sparse import coo_matrix
-
-        y = np.linspace(0.1, 0.9, self.N)
-        DPWeibullFitter(max_time=1.0).fit(coo_matrix(np.eye(self.N)), y)
+        X, y = coo_matrix(np.eye(self.N)), np.linspace(0.1, 0.9, self.N)
+        DPWeibullFitter(max_time=1.0).fit(X, y)
         with pytest.raises(TypeError, match=r"[Ss]parse"):
-            DPDiscreteTimeSurvival(max_time=1.0).fit(coo_matrix(np.eye(self.N)), y)
+            DPDiscreteTimeSurvival(max_time=1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("verbose", [0, False, 1, True, 2])
+def test_the_first_items_come_when_asked_for_and_errors_get_through(capsys, verbose):
+    for n_items in (0, 1, 300):
+        items = count()
+        assert list(first(items, n_items, "posterior sampling", verbose)) == list(range(n_items))
+        assert next(items) == n_items  # and takes no more than these
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert ("posterior sampling" in err) == ("100%" in err) == bool(verbose) == bool(err)
+    assert list(first(iter("abc"), 10, "work", verbose)) == ["a", "b", "c"]
+    # A chain runs no further than it is watched.
+    items = count()
+    some = first(items, 100, "work", verbose)
+    assert [next(some), next(some)] == [0, 1]
+    some.close()
+    assert next(items) == 2
+
+    def failing():
+        yield 1
+        raise ValueError("step_size is too large")
+
+    with pytest.raises(ValueError, match="step_size"):
+        list(first(failing(), 5, "work", verbose))
+    assert capsys.readouterr().out == ""

@@ -1,7 +1,5 @@
 """What every estimator keeps to, in every setting of the registry."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 import re
@@ -28,40 +26,28 @@ from tests.support.registry import CHECKED, PRIVATE, SETTINGS
 
 every = checks.each(SETTINGS)
 private = checks.each(PRIVATE)
+of_its_plan = checks.each([setting for setting in SETTINGS if setting.one_of_its_plan])
 
-#: Check that is expected to fail -> reason.
+#: Checks that are expected to fail for some -> reason.
+CURVES = (DPAalenJohansenFitter, DPKaplanMeierFitter)
+BY_TIMES = (*CURVES, DPWeibullFitter, SampleAggregateWeibullFitter)
 EXPECTED_FAILURES = {
-    kind: {
-        "check_fit2d_predict1d": (
-            "predict(times) is lifelines' and takes a one-dimensional argument for times, also "
-            "after a fit on two-dimensional X"
-        )
-    }
-    for kind in (
-        DPAalenJohansenFitter,
-        DPKaplanMeierFitter,
-        DPWeibullFitter,
-        SampleAggregateWeibullFitter,
-    )
+    "check_fit2d_predict1d": "predict(times) is lifelines', also after a fit on two-dimensional X"
 }
 
 
 def _once_a_class():
     """One estimator of each class is quick."""
-    seen = set()
-    for setting in CHECKED:
-        marks = [pytest.mark.slow] if setting.kind in seen else []
-        seen.add(setting.kind)
+    for place, setting in enumerate(CHECKED):
+        again = setting.kind in {one.kind for one in CHECKED[:place]}
+        marks = [pytest.mark.slow] if again else []
         yield pytest.param(setting, marks=marks, id=str(setting))
 
 
 @pytest.mark.parametrize("setting", list(_once_a_class()))
 def test_scikit_learn_checks(setting):
-    check_estimator(
-        setting.checkable(),
-        expected_failed_checks=EXPECTED_FAILURES.get(setting.kind, {}),
-        on_skip=None,
-    )
+    expected = EXPECTED_FAILURES if setting.kind in BY_TIMES else {}
+    check_estimator(setting.checkable(), expected_failed_checks=expected, on_skip=None)
 
 
 def parameters(estimator):
@@ -71,37 +57,35 @@ def parameters(estimator):
 
 
 def fitted(setting, **changes):
-    data = setting.data()
-    outcome = checks.fit(
-        setting.make(**{"random_state": 3, **changes}), data.X, data.y, data.options
-    )
+    data, model = setting.data(), setting.make(**{"random_state": 3, **changes})
+    outcome = checks.fit(model, data.X, data.y, data.options)
     assert outcome.error is None, outcome.error
     return outcome.fitted
 
 
 @every
-def test_parameters_are_kept_as_they_are(setting):
+def test_parameters_are_kept_and_a_copy_says_what_the_original_says(setting):
     """By clones, which share the ledger, and by fits."""
-    ledger = PrivacyAccountant(rehearsal=True)
+    ledger, data = PrivacyAccountant(rehearsal=True), setting.data()
     model = setting.make(3, accountant=ledger)
-    before = parameters(model)
-    other = clone(model)
+    before, other = parameters(model), clone(model)
     assert parameters(other) == before
-    if setting.is_private:
-        assert other.accountant is ledger
-    data = setting.data()
+    assert not setting.is_private or other.accountant is ledger
     assert checks.fit(model, data.X, data.y, data.options).fitted is model
     assert parameters(model) == before
+    copy = pickle.loads(pickle.dumps(model))
+    assert repr(copy) == repr(model)
+    for name in ("predict", "predict_proba", "transform"):
+        if hasattr(model, name):
+            found, expected = (getattr(one, name)(data.X) for one in (copy, model))
+            np.testing.assert_array_equal(found, expected)
 
 
-@private
-def test_only_what_leads_is_positional(setting):
-    positional = [
-        name
-        for name, one in inspect.signature(setting.kind).parameters.items()
-        if one.kind is not one.KEYWORD_ONLY
-    ]
-    assert set(positional) <= {"estimator", "param_grid", "epsilon"}
+def test_only_what_leads_is_positional():
+    for kind in {setting.kind for setting in PRIVATE}:
+        parameters = inspect.signature(kind).parameters.values()
+        positional = {one.name for one in parameters if one.kind is not one.KEYWORD_ONLY}
+        assert positional <= {"estimator", "param_grid", "epsilon"}, kind
 
 
 @private
@@ -148,43 +132,28 @@ def test_a_seed_is_warned_of_and_entropy_is_not(setting):
 @private
 def test_a_budget_that_does_not_suffice_is_left_as_it_is(setting):
     ledger = PrivacyAccountant(min(setting.epsilon, 1e6) / 2, rehearsal=True)
-    data = setting.data()
-    model = setting.make(3, accountant=ledger)
+    data, model = setting.data(), setting.make(3, accountant=ledger)
     outcome = checks.fit(model, data.X, data.y, data.options)
     # Who reads the classes from y is refused by a ledger with any limit.
-    refusal = (
-        RuntimeError if re.search("from y|from the records", setting.name) else BudgetExceededError
-    )
-    assert isinstance(outcome.error, refusal)
+    reads = re.search("from y|from the records", setting.name)
+    assert isinstance(outcome.error, RuntimeError if reads else BudgetExceededError)
     assert ledger.rehearsed() == 0.0
     checks.check_nothing_kept(outcome)
 
 
 @private
-@pytest.mark.parametrize(
-    ("name", "value"), [("epsilon", -1.0), ("epsilon", "1"), ("random_state", 0.5)]
-)
-def test_parameters_are_refused_by_name_before_any_charge(setting, name, value):
+def test_parameters_are_refused_by_name_before_any_charge(setting):
     data = setting.data()
-    outcome = checks.fit(setting.make(3).set_params(**{name: value}), data.X, data.y, data.options)
-    assert isinstance(outcome.error, ValueError | TypeError)
-    assert name in str(outcome.error)
-    assert outcome.charges == []
-    checks.check_nothing_kept(outcome)
+    for name, value in (("epsilon", -1.0), ("epsilon", "1"), ("random_state", 0.5)):
+        model = setting.make(3).set_params(**{name: value})
+        outcome = checks.fit(model, data.X, data.y, data.options)
+        assert isinstance(outcome.error, ValueError | TypeError)
+        assert name in str(outcome.error)
+        assert outcome.charges == []
+        checks.check_nothing_kept(outcome)
 
 
-@every
-def test_a_copy_says_what_the_original_says(setting):
-    one = fitted(setting)
-    other = pickle.loads(pickle.dumps(one))
-    assert repr(other) == repr(one)
-    X = setting.data().X
-    for name in ("predict", "predict_proba", "transform"):
-        if hasattr(one, name):
-            np.testing.assert_array_equal(getattr(other, name)(X), getattr(one, name)(X))
-
-
-@every
+@of_its_plan
 def test_names_of_columns_are_kept_and_checked(setting):
     data = setting.data()
     if np.ndim(data.X) != 2:

@@ -1,12 +1,12 @@
 """Steps before a model that learn nothing: which they are, and how they read rows."""
 
-from __future__ import annotations
-
+import contextlib
 import json
 import re
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -85,9 +85,6 @@ def test_learned_steps_void_the_guarantee_and_are_named(step):
     np.testing.assert_array_equal(back.to_estimator().predict(behind), model.predict(data.X))
 
 
-# ---- columns=.
-
-
 def test_columns_are_checked_before_any_record_is_looked_at():
     """Of what is public alone: the rows here could not be read."""
     X = pd.DataFrame({name: ["no number"] * 9 for name in ("age", "dose", "size")})
@@ -115,8 +112,7 @@ def test_columns_are_checked_before_any_record_is_looked_at():
     ]:
         outcome = checks.fit(clone(HAZARD).set_params(columns=columns), X, None, {})
         assert isinstance(outcome.error, ValueError | TypeError)
-        with pytest.raises((ValueError, TypeError), match=message):
-            raise outcome.error
+        assert re.search(message, str(outcome.error)), outcome.error
         assert outcome.charges == []
 
 
@@ -133,82 +129,74 @@ def test_columns_are_cloned_and_kept_unfitted():
     model = clone(HAZARD).set_params(columns=columns).fit(data.X, data.y)
     assert model.columns is columns
     assert not hasattr(columns, "n_features_in_")
-    other = clone(model)
-    assert other.columns is not columns
-    other.set_params(columns__drop=None)
+    other = clone(model).set_params(columns__drop=None)
     assert (other.columns.drop, columns.drop) == (None, "first")
     # What is asked later is read as it was in fit.
     before = model.predict(data.X)
     model.set_params(columns=None)
     np.testing.assert_array_equal(model.predict(data.X), before)
-
-
-def test_columns_in_a_grid_search():
-    data = raw_survival()
     grid = {"columns__drop": ["first", None], "columns__missing": ["error", "midpoint"]}
-    model = clone(HAZARD).set_params(columns=PublicColumns(RAW))
-    search = GridSearchCV(model, grid, cv=2, error_score="raise").fit(data.X, data.y)
+    search = GridSearchCV(other, grid, cv=2, error_score="raise").fit(data.X, data.y)
     assert search.best_estimator_.release_.columns is not None
 
 
-def test_arrays_are_read_in_the_order_of_the_frame_that_was_fitted():
+def test_rows_are_read_in_any_container_and_arrays_in_the_order_of_the_fit():
     data = raw_survival()
     X = data.X[["seen", "ward", "age", "ill"]]
-    model = clone(HAZARD).set_params(columns=PublicColumns(RAW)).fit(X, data.y)
-    wanted = model.predict(X)
-    np.testing.assert_array_equal(model.predict(X.to_numpy(dtype=object)), wanted)
-    np.testing.assert_array_equal(model.release_.predict(data.X), wanted)
-    np.testing.assert_array_equal(model.release_.predict(X.to_numpy().tolist()), wanted)
-
-
-def test_polars_frames():
-    polars = pytest.importorskip("polars")
-    data = raw_survival()
-    X = polars.DataFrame({name: data.X[name].tolist() for name in data.X})
+    frame = polars.DataFrame({name: X[name].tolist() for name in X})
     seeded = clone(HAZARD).set_params(columns=PublicColumns(RAW), random_state=3)
-    model = checks.quietly(clone(seeded).fit, X, data.y)
-    same = checks.quietly(clone(seeded).fit, data.X, data.y)
+    model, same = (checks.quietly(clone(seeded).fit, rows, data.y) for rows in (X, frame))
     assert model.release_ == same.release_
-    wanted = same.predict(data.X)
-    np.testing.assert_array_equal(model.predict(X), wanted)
-    np.testing.assert_array_equal(model.release_.predict(X[X.columns[::-1]]), wanted)
-    with_gaps = X.with_columns(polars.lit(None).alias("ward"), polars.lit(None).alias("seen"))
+    wanted = model.predict(X)
+    for rows in (X.to_numpy(dtype=object), frame):
+        np.testing.assert_array_equal(model.predict(rows), wanted)
+    for rows in (data.X, X.to_numpy().tolist(), frame[frame.columns[::-1]]):
+        np.testing.assert_array_equal(model.release_.predict(rows), wanted)
+    with_gaps = frame.with_columns(polars.lit(None).alias("ward"), polars.lit(None).alias("seen"))
     assert np.isfinite(model.predict(with_gaps)).all()
 
 
 def test_a_stack_may_not_be_shrunk_towards_columns_that_were_read_otherwise():
     data = raw_labelled()
     stack = PrivateStackingClassifier(classes=[0, 1], n_partitions=2, columns=PublicColumns(RAW))
-    theirs = checks.quietly(stack.fit, data.X, data.y).release_
-    again = clone(stack).set_params(prior=theirs, columns=theirs.transformer())
+    theirs = checks.quietly(clone(stack).fit, data.X, data.y).release_
+    stack.set_params(prior=theirs)
+    again = clone(stack).set_params(columns=theirs.transformer())
     checks.quietly(again.fit, data.X, data.y)
     other = PublicColumns({**RAW, "age": (-0.5, 0.6)})
     for columns, X in ((other, data.X), (None, np.zeros((47, theirs.n_features)))):
         with pytest.raises(ValueError, match=r"columns=prior\.transformer"):
-            clone(stack).set_params(prior=theirs, columns=columns).fit(X, data.y)
-
-
-# ---- Steps in releases.
+            clone(stack).set_params(columns=columns).fit(X, data.y)
 
 
 def test_steps_that_were_changed_after_the_fit_are_noticed():
     data = labelled()
-    model = checks.quietly(make_pipeline(PublicBoundsScaler(), clone(LOGISTIC)).fit, data.X, data.y)
-    model[0].set_params(upper=2.0)
-    make_release(model)  # it learned nothing: that is what the pipeline predicts with, too
+
+    def changed(step, **parameters):
+        model = checks.quietly(make_pipeline(step, clone(LOGISTIC)).fit, data.X, data.y)
+        model[0].set_params(**parameters)
+        return model
+
+    # It learned nothing: that is what the pipeline predicts with, too.
+    make_release(changed(PublicBoundsScaler(), upper=2.0))
     parts = ColumnTransformer([("imputed", SimpleImputer(), [0, 1, 2])])
-    model = checks.quietly(make_pipeline(parts, clone(LOGISTIC)).fit, data.X, data.y)
-    model[0].set_params(imputed=Normalizer())
     with pytest.warns(PrivacyLeakWarning, match="imputed"):
-        assert make_release(model).guarantee.status == "none"
+        release = make_release(changed(parts, imputed=Normalizer()))
+    assert release.guarantee.status == "none"
     parts = ColumnTransformer([("scaled", PublicBoundsScaler(), [0, 1, 2])])
-    model = checks.quietly(make_pipeline(parts, clone(LOGISTIC)).fit, data.X, data.y)
-    model[0].set_params(scaled=PublicBoundsScaler(0.0, 9.0))
     with pytest.raises(ValueError, match="as they were when it was fitted"):
-        make_release(model)
+        make_release(changed(parts, scaled=PublicBoundsScaler(0.0, 9.0)))
 
 
-@pytest.mark.parametrize("container", ["list", "pandas", "polars", "objects"])
+@pytest.mark.parametrize(
+    "container",
+    [
+        lambda cells: [[one] for one in cells],
+        lambda cells: np.array([[one] for one in cells], dtype=object),
+        lambda cells: pd.DataFrame({"k": cells}),
+        lambda cells: polars.DataFrame({"k": polars.Series(cells, strict=False)}),
+    ],
+)
 @pytest.mark.parametrize(
     "columns",
     [
@@ -222,23 +210,16 @@ def test_steps_that_were_changed_after_the_fit_are_noticed():
 )
 def test_no_record_decides_how_others_are_read(columns, container):
     """Whatever one cell holds, rows of others are what they were, or all is refused."""
-    kinds = {"list": lambda c: [[one] for one in c], "pandas": lambda c: pd.DataFrame({"k": c})}
-    kinds["objects"] = lambda c: np.array([[one] for one in c], dtype=object)
-    if container == "polars":
-        polars = pytest.importorskip("polars")
-        kinds["polars"] = lambda c: polars.DataFrame({"k": polars.Series(c, strict=False)})
 
     def read(last):
-        return encoded(columns, kinds[container]([1, 2, 1, last]), 1, ["k"])
+        return encoded(columns, container([1, 2, 1, last]), 1, ["k"])
 
     before, n_read = read(1), 0
     for other in ("x", None, 2.5, 2**60, True, np.float32(0.1), 10.0**300):
-        try:
+        with contextlib.suppress(ValueError, TypeError):
             after = read(other)
-        except (ValueError, TypeError):
-            continue
-        n_read += 1
-        np.testing.assert_array_equal(after[:3], before[:3])
+            n_read += 1
+            np.testing.assert_array_equal(after[:3], before[:3])
     assert n_read > 0
 
 
@@ -260,38 +241,34 @@ def parts(*those):
 POWERS = leaf("PolynomialFeatures", degree=[20, 20], interaction_only=False, include_bias=False)
 WIDE = leaf("PolynomialFeatures", degree=20, interaction_only=False, include_bias=True)
 HUGE = 10**400
-CRAFTED = {
-    "no step": {},
-    "another step": leaf("StandardScaler"),
-    "no parameters": {"step": "Normalizer"},
-    "half of the parameters": leaf("PublicBoundsScaler", lower=0.0, upper=1.0),
-    "more parameters": leaf("Normalizer", norm="l2", copy=False),
-    "another norm": leaf("Normalizer", norm="l3"),
-    "a huge bound": leaf("PublicBoundsScaler", lower=-HUGE, upper=HUGE, missing="error"),
-    "a huge threshold": leaf("Binarizer", threshold=HUGE),
-    "no bounds": leaf("PublicBoundsScaler", lower=None, upper=None, missing="error"),
-    "a list as name": {"step": ["Normalizer"], "parameters": {}},
-    "no steps": {"step": "Pipeline", "steps": []},
-    "names alike": {"step": "Pipeline", "steps": [["a", None], ["a", leaf("Binarizer")]]},
-    "deep": nested(30),
-    "very deep": nested(300),
-    "many steps": {"step": "Pipeline", "steps": [["a", None]] * 3000},
-    "a high degree": leaf("PolynomialFeatures", degree=HUGE, interaction_only=0, include_bias=0),
-    "too wide": {"step": "Pipeline", "steps": [[f"{k}", WIDE] for k in range(3)]},
-    "too wide side by side": parts(*([f"{k}", WIDE, [0, 1, 2, 0, 1, 2]] for k in range(50))),
-    "no places": parts(["a", None, []]) | {"verbose_names": 1},
-    "places of no column": parts(["a", None, [7]]),
-    "half a place": parts(["a", None, [0.5]]),
-    "columns of another table": leaf(
-        "PublicColumns", columns=[{"name": "x", "bounds": [0, 1]}], missing="error", drop=None
+CRAFTED = [
+    {},
+    leaf("StandardScaler"),
+    {"step": "Normalizer"},
+    leaf("PublicBoundsScaler", lower=0.0, upper=1.0),  # half of the parameters
+    leaf("Normalizer", norm="l2", copy=False),
+    leaf("Normalizer", norm="l3"),
+    leaf("PublicBoundsScaler", lower=-HUGE, upper=HUGE, missing="error"),
+    leaf("Binarizer", threshold=HUGE),
+    leaf("PublicBoundsScaler", lower=None, upper=None, missing="error"),
+    {"step": ["Normalizer"], "parameters": {}},
+    {"step": "Pipeline", "steps": []},
+    {"step": "Pipeline", "steps": [["a", None], ["a", leaf("Binarizer")]]},
+    nested(30),
+    nested(300),
+    {"step": "Pipeline", "steps": [["a", None]] * 3000},
+    leaf("PolynomialFeatures", degree=HUGE, interaction_only=0, include_bias=0),
+    {"step": "Pipeline", "steps": [[f"{k}", WIDE] for k in range(3)]},  # too wide
+    parts(*([f"{k}", WIDE, [0, 1, 2, 0, 1, 2]] for k in range(50))),  # side by side
+    parts(["a", None, []]) | {"verbose_names": 1},
+    parts(["a", None, [7]]),  # of no column
+    parts(["a", None, [0.5]]),
+    *(
+        leaf("PublicColumns", columns=columns, missing="error", drop=None)
+        for columns in ([{"name": "x", "bounds": [0, 1]}], [{"name": "age", "bounds": [0, 1]}] * 3)
     ),
-    "a column twice": leaf(
-        "PublicColumns", columns=[{"name": "age", "bounds": [0, 1]}] * 3, missing="error", drop=None
-    ),
-    "a list": [1],
-    "a word": "Normalizer",
-    "true": True,
-}
+    *([1], "Normalizer", True),
+]
 
 
 FIELDS = [
@@ -312,7 +289,7 @@ def test_crafted_columns_and_fields_are_refused_at_once():
     content = json.loads(checks.quietly(clone(HAZARD).fit, data.X, data.y).release_.to_json())
     Release.from_json(json.dumps(content))
     said = r"[Rr]elease|columns|bound|lower|norm|degree|threshold|feature_names_in"
-    for changes in (*({"columns": one} for one in CRAFTED.values()), *FIELDS):
+    for changes in (*({"columns": one} for one in CRAFTED), *FIELDS):
         with pytest.raises(ValueError, match=said):
             Release.from_json(json.dumps(content | changes))
 

@@ -1,14 +1,15 @@
 """The same release wherever records are: in memory, in chunks, in partitions, under names."""
 
-from __future__ import annotations
-
 import math
+import pickle
 from dataclasses import replace
 from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
@@ -17,19 +18,24 @@ from skdpsurv import (
     FeaturePartition,
     FrameChunks,
     HybridMEstimator,
+    PosteriorSampling,
     PrivacyAccountant,
     PrivateStackingClassifier,
     PublicBoundsScaler,
     PublicColumns,
     split_target,
 )
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.chunks import ChunkBlocks
+from skdpsurv.data.dask import DaskBlocks, partitions
 from skdpsurv.data.person import one_record_each
+from skdpsurv.data.sources import dask_source
 from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.model_selection import PrivateSearchCV
 from tests.support import checks, tables
 from tests.support.registry import N_RECORDS
 
+da = pytest.importorskip("dask.array")
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
 
@@ -64,16 +70,20 @@ def same(one, other, *, exact=False):
         return
     one, other = one.fitted.release_, other.fitted.release_
     assert one.values.keys() == other.values.keys()
+    off = {"rtol": 0 if exact else 1e-9, "atol": 0 if exact else 1e-9}
     for name, value in one.values.items():
-        np.testing.assert_allclose(
-            other.values[name], value, rtol=0 if exact else 1e-9, atol=0 if exact else 1e-9
-        )
+        np.testing.assert_allclose(other.values[name], value, **off)
     assert one.guarantee.public_inputs == other.guarantee.public_inputs
     assert one.n_features_in == other.n_features_in
 
 
 def in_chunks(frame, *ends):
     return FrameChunks([frame.iloc[a:b] for a, b in zip((0, *ends), (*ends, None), strict=True)])
+
+
+def lazily(parts):
+    """Return partitions that may be of different types."""
+    return dd.from_delayed([dask.delayed(part) for part in parts], verify_meta=False)
 
 
 @of_tables
@@ -109,112 +119,65 @@ def test_one_record_of_each_person(setting):
 class TestPeople:
     X = np.linspace(-0.5, 0.5, 12)[:, None]
     y = np.arange(12) % 2
+    frame = pd.DataFrame({"x": X[:, 0], "y": y})
+    whose = np.array([5, 5, 5, 2, 2, 9, 1, 0, 7, 7, 8, 3])
 
     def model(self, **parameters):
         return DPLogisticRegression(1.0, classes=[0, 1], **parameters)
 
     def test_the_first_record_counts_and_no_other(self):
-        whose = np.array([5, 5, 5, 2, 2, 9, 1, 0, 7, 7, 8, 3])
-        one = self.model(random_state=0).fit(self.X, self.y, person=whose)
+        one = self.model(random_state=0).fit(self.X, self.y, person=self.whose)
         other = self.X.copy()
         other[[1, 2, 4, 9]] = 0.4  # not the first of anybody
-        again = self.model(random_state=0).fit(other, self.y, person=whose)
+        again = self.model(random_state=0).fit(other, self.y, person=self.whose)
         assert (one.coef_ == again.coef_).all()
         assert one.guarantee_.public_inputs["n_records"] == 8
 
     def test_names_of_every_type(self):
-        whose = np.array([5, 5, 5, 2, 2, 9, 1, 0, 7, 7, 8, 3])
+        whose = self.whose
         found = [
             self.model(random_state=0).fit(self.X, self.y, person=names).coef_[0, 0]
             for names in (
-                whose,
-                whose.astype(np.uint8),
-                whose.tolist(),
-                whose.astype(object),
-                whose.astype(str),
-                pd.Series(whose.astype(str), dtype="string"),
-                pd.Series(whose.astype(str)).astype("category"),
+                *(whose, whose.astype(np.uint8), whose.tolist()),
+                *(whose.astype(object), whose.astype(str)),
+                *(pd.Series(whose.astype(str)).astype(kind) for kind in ("string", "category")),
                 pd.Series(whose, dtype="Int64"),
             )
         ]
         assert len(set(found)) == 1
 
-    @pytest.mark.parametrize(
-        "names",
-        [
-            np.arange(12.0),
-            [None, *range(11)],
-            ["a", None] * 6,
-            pd.Series([1, None] * 6, dtype="Int64"),
-            ["a", 1] * 6,
-            np.arange(12) > 3,
-            np.full(12, np.nan),
-            np.arange(24).reshape(12, 2),
-            np.full(12, 2**64 - 1, dtype=np.uint64),
-            np.ma.array(np.arange(12)),
-            "abcdefghijkl",
-            {"a": 1},
-        ],
-        ids=str,
-    )
-    def test_names_that_are_none(self, names):
-        accountant = PrivacyAccountant(1.0)
-        with pytest.raises(ValueError, match="person must"):
-            self.model(accountant=accountant).fit(self.X, self.y, person=names)
-        assert accountant.spent() == 0.0
-
-    def test_lengths(self):
-        with pytest.raises(ValueError, match="person must have one entry for each record"):
-            self.model().fit(self.X, self.y, person=range(11))
-
-    def test_a_refusal_is_charged_where_refusals_are(self):
-        accountant = PrivacyAccountant(3.0, charge_refusals=True)
-        with pytest.raises(ValueError, match="none missing"):
-            self.model(accountant=accountant).fit(self.X, self.y, person=["a", None] * 6)
-        assert accountant.spent() == 1.0
-
-    def test_an_exhausted_budget_stops_before_names_are_read(self):
-        class Unread:
-            def __array__(self, *args, **options):
-                raise AssertionError("read")
-
-        accountant = PrivacyAccountant(0.5)
-        with pytest.raises(RuntimeError, match="budget"):
-            self.model(accountant=accountant).fit(self.X, self.y, person=Unread())
-
-    def test_numbers_in_one_place_and_text_in_another(self):
-        frame = pd.DataFrame({"x": self.X[:, 0], "y": self.y})
-        parts = [frame[:6].assign(who=np.arange(6)), frame[6:].assign(who=list("abcdef"))]
-        chunks = FrameChunks(parts)
-        with pytest.raises(ValueError, match="whole numbers everywhere"):
-            self.model().fit(chunks[["x"]], chunks["y"], person=chunks["who"])
-        partitions = dd.from_delayed([dask.delayed(part) for part in parts], verify_meta=False)
-        with pytest.raises(ValueError, match="whole numbers everywhere"):
-            self.model().fit(partitions[["x"]], partitions["y"], person=partitions["who"])
-
-    def test_names_are_those_of_text_alone(self):
-        """A subclass of text may say that it is something else."""
-
+    @pytest.mark.parametrize("charged", [False, True])
+    def test_names_that_are_none(self, charged):
         class Name(str):
+            """A subclass of text may say that it is something else."""
+
             def __str__(self):
                 return "another"
 
-        names = [Name("a"), "a", *map(str, range(10))]
-        with pytest.raises(ValueError, match="person must hold whole numbers or text"):
-            self.model().fit(self.X, self.y, person=names)
+        accountant = PrivacyAccountant(99.0, charge_refusals=charged)
+        refused = [
+            *(np.arange(12.0), [None, *range(11)], ["a", None] * 6, ["a", 1] * 6),
+            *(pd.Series([1, None] * 6, dtype="Int64"), np.arange(12) > 3, np.full(12, np.nan)),
+            *(np.arange(24).reshape(12, 2), np.full(12, 2**64 - 1, dtype=np.uint64)),
+            *("abcdefghijkl", {"a": 1}, [Name("a"), "a", *map(str, range(10))]),
+        ]
+        free = [np.ma.array(np.arange(12)), range(11)]  # none of their entries is looked at
+        for names in (*refused, *free):
+            with pytest.raises(ValueError, match="person must"):
+                self.model(accountant=accountant).fit(self.X, self.y, person=names)
+        assert accountant.spent() == charged * len(refused)
 
     def test_names_that_no_encoding_knows(self):
         names = [f"p{k}" for k in range(11)] + ["p\ud800"]
-        frame = pd.DataFrame({"x": self.X[:, 0], "y": self.y, "who": names})
+        frame = self.frame.assign(who=names)
         whole = self.model(random_state=0).fit(frame[["x"]], frame["y"], person=names).coef_
-        parts = dd.from_delayed([dask.delayed(frame[:5]), dask.delayed(frame[5:])])
-        for table in (parts, in_chunks(frame, 5)):
+        for table in (lazily([frame[:5], frame[5:]]), in_chunks(frame, 5)):
             found = self.model(random_state=0).fit(table[["x"]], table["y"], person=table["who"])
             np.testing.assert_allclose(found.coef_, whole, rtol=1e-9)
 
     def test_records_in_another_order_each_time(self):
         """Else some people would be used twice, and others not at all."""
-        frame = pd.DataFrame({"x": self.X[:, 0], "y": self.y, "who": np.arange(12) // 2})
+        frame = self.frame.assign(who=np.arange(12) // 2)
         passes = iter(range(100))
 
         def shuffled(part):
@@ -241,30 +204,26 @@ class TestPeople:
         with pytest.raises(ValueError, match="person must be None"):
             search.fit(self.X, self.y, person=np.arange(12), public=public)
 
-    @pytest.mark.parametrize("chunks", [True, False])
-    def test_a_refusal_in_one_chunk_is_charged_too(self, chunks):
-        frame = pd.DataFrame({"x": self.X[:, 0], "y": self.y})
-        parts = [frame[:6].assign(who=np.arange(6)), frame[6:].assign(who=list("abcdef"))]
-        table = FrameChunks(parts)
-        if not chunks:
-            table = dd.from_delayed([dask.delayed(part) for part in parts], verify_meta=False)
-        accountant = PrivacyAccountant(3.0, charge_refusals=True)
+    @pytest.mark.parametrize("charged", [False, True])
+    @pytest.mark.parametrize("made", [FrameChunks, lazily])
+    def test_numbers_in_one_place_and_text_in_another(self, made, charged):
+        frame = self.frame
+        table = made([frame[:6].assign(who=np.arange(6)), frame[6:].assign(who=list("abcdef"))])
+        accountant = PrivacyAccountant(3.0, charge_refusals=charged)
         with pytest.raises(ValueError, match="whole numbers everywhere"):
             self.model(accountant=accountant).fit(table[["x"]], table["y"], person=table["who"])
-        assert accountant.spent() == 1.0
+        assert accountant.spent() == float(charged)
 
     def test_nobody_at_all(self):
-        frame = pd.DataFrame({"x": self.X[:, 0], "y": self.y, "who": np.arange(12)})[:0]
+        frame = self.frame.assign(who=np.arange(12))[:0]
         for table in (FrameChunks([frame]), dd.from_pandas(frame, npartitions=1)):
             with pytest.raises(ValueError, match="0 sample"):
                 self.model().fit(table[["x"]], table["y"], person=table["who"])
 
-    def test_searches_and_evaluations(self):
-        whose = np.repeat(np.arange(30), 2)
-        X, y = np.linspace(-0.5, 0.5, 60)[:, None], np.arange(60) % 2
-        search = PrivateSearchCV(
-            self.model(), {"alpha": [0.01, 0.1]}, epsilon=1.0, strategy="split", random_state=0
-        )
+    def test_searches(self):
+        X, y, whose = self.X.repeat(4, axis=0), self.y.repeat(4), np.repeat(np.arange(24), 2)
+        options = {"epsilon": 1.0, "strategy": "split", "random_state": 0}
+        search = PrivateSearchCV(self.model(), {"alpha": [0.01, 0.1]}, **options)
         found = search.fit(X, y, person=whose).guarantee_
         assert found.neighbours == "replace-one-person"
         assert search.fit(X[::2], y[::2]).guarantee_.public_inputs == found.public_inputs
@@ -273,23 +232,14 @@ class TestPeople:
         model = DPDiscreteTimeSurvival(1.0, max_time=4.0, random_state=0)
         frame = pd.DataFrame({"x": np.linspace(-0.5, 0.5, 60), "e": [True, False] * 30})
         frame = frame.assign(t=np.linspace(0.1, 4, 60), who=np.repeat(np.arange(30), 2))
-        model.fit(frame[["x"]][::2], frame[["e", "t"]][::2])
+        model.fit(*split(frame[::2]))
         options = {"max_time": 4.0, "random_state": 0, "n_groups": 2, "n_bands": 1}
         whole = private_survival_metrics(model, *split(frame[::2]), **options)
-        for table in (
-            frame,
-            in_chunks(frame, 7, 40),
-            dd.from_pandas(frame, npartitions=3, sort=False),
-        ):
+        parts = dd.from_pandas(frame, npartitions=3, sort=False)
+        for table in (frame, in_chunks(frame, 7, 40), parts):
             found = private_survival_metrics(model, *split(table), person=table["who"], **options)
             assert found.guarantee.neighbours == "replace-one-person"
             assert found.summary.equals(whole.summary)
-
-    def test_durations(self):
-        times, whose = np.linspace(0.1, 3, 40), np.repeat(np.arange(20), 2)
-        model = DPWeibullFitter(1.0, max_time=4.0, random_state=0)
-        one = model.fit(times, person=whose).lambda_
-        assert model.fit(durations=times[::2]).lambda_ == one
 
 
 class TestChunks:
@@ -297,29 +247,35 @@ class TestChunks:
         {"x": np.linspace(-0.5, 0.5, 20), "t": np.linspace(0.1, 4, 20), "e": [True, False] * 10}
     )
 
+    def model(self, **parameters):
+        return DPDiscreteTimeSurvival(1.0, max_time=4.0, **parameters)
+
     def test_what_begins_anew(self, tmp_path):
-        path = tmp_path / "records.csv"
-        self.frame.to_csv(path, index=False)
-        chunks = FrameChunks(lambda: pd.read_csv(path, chunksize=7))
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0, n_intervals=4, random_state=0)
-        found = model.fit(*split_target(chunks, time="t", event="e")).coef_.copy()
-        whole = model.fit(*split_target(pd.read_csv(path), time="t", event="e")).coef_
+        self.frame.to_csv(tmp_path / "records.csv", index=False)
+        chunks = FrameChunks(lambda: pd.read_csv(tmp_path / "records.csv", chunksize=7))
+        found, whole = (
+            self.model(random_state=0).fit(*split(table)).coef_ for table in (chunks, self.frame)
+        )
         np.testing.assert_allclose(found, whole, rtol=1e-9)
+        for ended in (iter([self.frame]), 3):
+            with pytest.raises(TypeError, match="begins anew"):
+                FrameChunks(ended)
 
-    def test_an_iterator_ends(self):
-        with pytest.raises(TypeError, match="begins anew"):
-            FrameChunks(iter([self.frame]))
-        with pytest.raises(TypeError, match="begins anew"):
-            FrameChunks(3)
-
-    def test_two_tables(self):
-        one, other = FrameChunks([self.frame]), FrameChunks([self.frame])
+    def test_what_is_refused_at_no_cost(self):
+        one, frame = FrameChunks([self.frame]), self.frame
+        broken = frame.assign(x=frame["x"].where(frame.index != 17))
+        twice = pd.concat([frame, frame[["x"]]], axis=1)
         accountant = PrivacyAccountant(1.0)
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0, accountant=accountant)
-        with pytest.raises(TypeError, match="taken from one FrameChunks"):
-            model.fit(one[["x"]], other[["e", "t"]])
-        with pytest.raises(TypeError, match="from one FrameChunks"):
-            model.fit(one[["x"]], self.frame[["e", "t"]])
+        for arguments, why in (
+            ((one[["x"]], FrameChunks([frame])[["e", "t"]]), "taken from one FrameChunks"),
+            ((one[["x"]], frame[["e", "t"]]), "from one FrameChunks"),
+            (split(in_chunks(broken, 5, 9)), "contains NaN"),
+            (split(FrameChunks([frame, frame.to_numpy()])), "frames must hold"),
+            (split(FrameChunks([frame, frame.drop(columns="x")])), "one column 'x'"),
+            (split(FrameChunks([frame, twice])), "one column 'x'"),
+        ):
+            with pytest.raises((TypeError, ValueError), match=why):
+                self.model(accountant=accountant).fit(*arguments)
         assert accountant.spent() == 0.0
 
     def test_columns(self):
@@ -329,161 +285,385 @@ class TestChunks:
         assert chunks.drop(columns=["t"]).columns.tolist() == ["x", "e"]
         with pytest.raises(KeyError, match="'z'"):
             chunks["z"]
-        with pytest.raises(TypeError, match="at least one pandas DataFrame"):
-            FrameChunks([]).columns  # noqa: B018
-        with pytest.raises(TypeError, match="at least one pandas DataFrame"):
-            FrameChunks([[1, 2]]).columns  # noqa: B018
+        for parts in ([], [[1, 2]]):
+            with pytest.raises(TypeError, match="at least one pandas DataFrame"):
+                FrameChunks(parts).columns  # noqa: B018
 
     def test_chunks_that_change(self):
-        lengths = iter([1, 2, 3, 4])
-        chunks = ChunkBlocks(lambda: iter(range(next(lengths))), 2, math.inf)
-        for _ in range(2):
-            if (found := next_sum(chunks)) is not None:
-                assert found == 1
+        for now in (1, 3):
+            with pytest.raises(ValueError, match="same chunks"):
+                ChunkBlocks(lambda now=now: iter(range(now)), 2, math.inf).map_reduce(int)
         with pytest.raises(ValueError, match="same chunks"):
             list(ChunkBlocks(lambda: iter(range(3)), 2, math.inf).results(int))
 
-    @pytest.mark.parametrize("charged", [False, True])
-    def test_a_file_that_cannot_be_read(self, charged):
-        """It is refused as a record is, in words that quote none."""
-        text = "x,t,e\n.1,1,1\nZebedee,2,0\n"
-        chunks = FrameChunks(lambda: pd.read_csv(StringIO(text), chunksize=1, dtype={"x": float}))
-        accountant = PrivacyAccountant(5.0, charge_refusals=charged)
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0, accountant=accountant)
-        with pytest.raises(ValueError, match="frames must be readable") as caught:
-            model.fit(*split_target(chunks, time="t", event="e"))
-        assert caught.value.__context__ is None
-        assert accountant.spent() == (1.0 if charged else 0.0)
-
-    def test_large_ones_are_read_anew(self):
+    @pytest.mark.parametrize(("size", "n_passes"), [(math.inf, 3), (16.0, 1)])
+    def test_large_ones_are_read_anew(self, size, n_passes):
         begun = []
-
-        def begin():
-            begun.append(None)
-            return iter([1.0, 2.0])
-
-        large = ChunkBlocks(begin, 2, math.inf).map(lambda x: x + 1).persist()
-        assert [large.map_reduce(float) for _ in range(3)] == [5.0] * 3
-        assert len(begun) == 3
-        small = ChunkBlocks(begin, 2, 16.0).map(lambda x: x + 1).persist()
-        assert [small.map_reduce(float) for _ in range(3)] == [5.0] * 3
-        assert len(begun) == 4
-
-    def test_a_missing_value_in_one_chunk_costs_nothing(self):
-        broken = self.frame.copy()
-        broken.loc[17, "x"] = np.nan
-        accountant = PrivacyAccountant(1.0)
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0, accountant=accountant)
-        with pytest.raises(ValueError, match="contains NaN"):
-            model.fit(*split_target(in_chunks(broken, 5, 9), time="t", event="e"))
-        assert accountant.spent() == 0.0
-
-    def test_predictions_come_in_chunks(self):
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0, random_state=0)
-        X, y = split_target(self.frame, time="t", event="e")
-        model.fit(X, y)
-        rows, _ = split_target(in_chunks(self.frame, 8), time="t", event="e")
-        found = list(model.predict(rows))
-        assert [part.size for part in found] == [8, 12]
-        np.testing.assert_allclose(np.concatenate(found), model.predict(X), rtol=1e-12)
+        blocks = ChunkBlocks(lambda: begun.append(None) or iter([1.0, 2.0]), 2, size)
+        kept = blocks.map(lambda x: x + 1).persist()
+        assert [kept.map_reduce(float) for _ in range(3)] == [5.0] * 3
+        assert len(begun) == n_passes
 
     @pytest.mark.parametrize(
         "step", [PublicBoundsScaler(-1.0, 1.0), PublicColumns({"x": (-1, 1)})], ids=str
     )
-    def test_pipelines(self, step):
-        from sklearn.pipeline import make_pipeline
+    def test_pipelines_and_their_predictions(self, step):
+        parts, chunks = dd.from_pandas(self.frame, npartitions=2), in_chunks(self.frame, 8)
+        whole, *cut = (
+            make_pipeline(clone(step), self.model(random_state=0)).fit(*split(table))
+            for table in (self.frame, chunks, parts)
+        )
+        for found in cut:
+            np.testing.assert_allclose(found[-1].coef_, whole[-1].coef_, rtol=1e-9)
+        rows = split(self.frame)[0]
+        found = list(whole[-1].predict(chunks[["x"]]))
+        assert [part.size for part in found] == [8, 12]
+        np.testing.assert_allclose(np.concatenate(found), whole[-1].predict(rows), rtol=1e-12)
 
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0, random_state=0)
-        X, y = split_target(self.frame, time="t", event="e")
-        whole = make_pipeline(step, model).fit(X, y)[-1].coef_.copy()
-        for table in (in_chunks(self.frame, 8), dd.from_pandas(self.frame, npartitions=2)):
-            found = make_pipeline(step, model).fit(*split_target(table, time="t", event="e"))
-            np.testing.assert_allclose(found[-1].coef_, whole, rtol=1e-9)
+    def test_an_exhausted_budget_stops_before_chunks_and_names_are_read(self):
+        class Unread:
+            def __array__(self, *args, **options):
+                pytest.fail("read")
 
-    def test_frames_that_are_none(self):
-        frame = self.frame
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0)
-        for parts, match in (
-            ([frame, frame.to_numpy()], "frames must hold"),
-            ([frame, frame.drop(columns="x")], "one column 'x'"),
-            ([frame, pd.concat([frame, frame[["x"]]], axis=1)], "one column 'x'"),
-        ):
-            with pytest.raises((TypeError, ValueError), match=match):
-                model.fit(*split_target(FrameChunks(parts), time="t", event="e"))
-
-    def test_an_exhausted_budget_stops_before_chunks_are_read(self):
         read = []
-
-        def frames():
-            read.append(None)
-            return [self.frame]
-
-        X, y = split_target(FrameChunks(frames), time="t", event="e")
+        X, y = split(FrameChunks(lambda: read.append(None) or [self.frame]))
         read.clear()
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0, accountant=PrivacyAccountant(0.5))
-        with pytest.raises(RuntimeError, match="budget"):
-            model.fit(X, y)
+        model = self.model(accountant=PrivacyAccountant(0.5))
+        for arguments, person in (((X, y), None), (split(self.frame), Unread())):
+            with pytest.raises(RuntimeError, match="budget"):
+                model.fit(*arguments, person=person)
         assert not read
 
-    def test_parameters_are_no_rows(self):
-        chunks = FrameChunks([self.frame])
-        with pytest.raises(TypeError, match="classes must be public"):
-            DPLogisticRegression(classes=chunks["e"]).fit(chunks[["x"]], chunks["e"])
+    def test_parameters_are_no_rows_and_classes_are_given(self):
+        chunks, lazy = FrameChunks([self.frame]), dd.from_pandas(self.frame, npartitions=2)
+        X, y = chunks[["x"]], chunks["e"]
         worth = FeaturePartition(importances=chunks["x"])
-        with pytest.raises(TypeError, match="importances must be public"):
-            PrivateStackingClassifier(partition=worth).fit(chunks[["x"]], chunks["e"])
-        lazy = dd.from_pandas(self.frame, npartitions=2)
-        with pytest.raises(TypeError, match="lower must be public"):
-            PublicBoundsScaler(lazy[["x"]].min(), lazy[["x"]].max()).fit(lazy[["x"]])
+        scaler = PublicBoundsScaler(lazy[["x"]].min(), lazy[["x"]].max())
+        search = PrivateSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [1.0, 2.0]})
+        for fit, why in (
+            (lambda: DPLogisticRegression(classes=y).fit(X, y), "classes must be public"),
+            (lambda: DPLogisticRegression().fit(X, y), "classes must be given"),
+            (lambda: PrivateStackingClassifier(partition=worth).fit(X, y), "importances must be"),
+            (lambda: scaler.fit(lazy[["x"]]), "lower must be public"),
+            (lambda: search.fit(X, y), "must be in memory"),
+        ):
+            with pytest.raises((TypeError, ValueError), match=why):
+                fit()
 
     def test_scores_are_of_memory(self):
-        X, y = split_target(self.frame, time="t", event="e")
-        model = DPDiscreteTimeSurvival(1.0, max_time=4.0).fit(X, y)
-        fitter = DPWeibullFitter(1.0, max_time=4.0).fit(self.frame["t"])
-        lazy = dd.from_pandas(self.frame, npartitions=2)
-        for ask in (
-            lambda: model.score(*split_target(lazy, time="t", event="e")),
-            lambda: model.score(X, lazy[["e", "t"]]),
-            lambda: fitter.score(lazy["t"]),
-        ):
+        X, y = split(self.frame)
+        model, lazy = self.model().fit(X, y), dd.from_pandas(self.frame, npartitions=2)
+        fitter, times = DPWeibullFitter(1.0, max_time=4.0).fit(self.frame["t"]), lazy[["e", "t"]]
+        for one, rows in ((model, split(lazy)), (model, (X, times)), (fitter, [lazy["t"]])):
             with pytest.raises(TypeError, match="must be in memory"):
-                ask()
-
-    def test_durations_beside_events(self):
-        """By their places, whatever index they have."""
-        events = pd.Series(self.frame["e"].to_numpy(), index=np.arange(20)[::-1])
-        model = DPWeibullFitter(1.0, max_time=4.0, random_state=0)
-        whole = model.fit(self.frame["t"], events).rho_
-        lazy = [
-            dd.from_pandas(part, npartitions=2, sort=False) for part in (self.frame["t"], events)
-        ]
-        assert model.fit(*lazy).rho_ == whole
-        with pytest.raises(ValueError, match="same partitions"):
-            model.fit(lazy[0], dd.from_pandas(events, npartitions=3, sort=False))
-        with pytest.raises(TypeError, match="must be a collection of Dask"):
-            model.fit(self.frame[["x"]].to_numpy().tolist(), lazy[0])
-
-    def test_classes_are_given(self):
-        chunks = FrameChunks([self.frame])
-        with pytest.raises(ValueError, match="classes must be given"):
-            DPLogisticRegression().fit(chunks[["x"]], chunks["e"])
-
-    def test_estimators_that_want_memory(self):
-        chunks = FrameChunks([self.frame])
-        for model in (
-            PrivateSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [1.0, 2.0]}),
-        ):
-            with pytest.raises(TypeError, match="must be in memory"):
-                model.fit(chunks[["x"]], chunks["e"])
+                one.score(*rows)
 
 
 def split(table):
-    return table[["x"]], table[["e", "t"]]
+    return split_target(table[["x", "t", "e"]], time="t", event="e")
 
 
-def next_sum(chunks):
-    """Return the sum of a pass, or None if the chunks have changed."""
-    try:
-        return chunks.map_reduce(int)
-    except ValueError:
-        return None
+# ---- Records that Dask holds.
+
+N = 700
+NAMES = ["age", "dose", "score"]
+MAX_TIME = 4.0
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (N, 3))
+    time = rng.exponential(2.0 * np.exp(-X[:, 0]))
+    left = rng.uniform(0, 6, N)
+    return pd.DataFrame(X, columns=NAMES).assign(
+        died=time <= left, years=np.minimum(time, left), ill=(X[:, 1] > 0).astype(int)
+    )
+
+
+def hazard(**parameters):
+    fixed = {"max_time": MAX_TIME, "n_intervals": 20, "random_state": 0}
+    return DPDiscreteTimeSurvival(2.0, **(fixed | parameters))
+
+
+def survival(table):
+    return split_target(table.drop(columns="ill"), time="years", event="died")
+
+
+def test_the_release_is_that_of_memory_whatever_records_are_cut_into(frame, tmp_path):
+    pytest.importorskip("pyarrow")
+    X, y = survival(frame)
+    for k in range(7):
+        part = frame[100 * k : 100 * k + 100]
+        part[["years", "died", *NAMES, "ill"]].to_parquet(tmp_path / f"{k}.parquet")
+    files = survival(dd.read_parquet(tmp_path))
+    # Asked for y alone, Dask reads fewer and larger pieces than of X.
+    assert len(files[0].to_delayed()) > len(files[1].to_delayed())
+    ends = ((0, 0), (0, 300), (300, 300), (300, N))
+    empty = dd.concat([dd.from_pandas(frame.iloc[a:b], npartitions=1) for a, b in ends])
+    empty = empty[empty["age"] < 2]  # of which Dask does not know what is left
+    # Places count, and not what an index says.
+    moved = (
+        dd.from_pandas(X, npartitions=2),
+        dd.from_pandas(y.set_index(X.index + 9), npartitions=2),
+    )
+    target = np.asarray(y.to_records(index=False))
+    arrays = da.from_array(X.to_numpy(), chunks=(100, 2)), da.from_array(target, chunks=250)
+    whole = hazard().fit(X, y).release_
+    for cut in (files, survival(empty), moved, arrays):
+        found = hazard().fit(*cut).release_
+        assert found.target_names == ("died", "years")
+        assert found.guarantee == whole.guarantee
+        for name, value in whole.values.items():
+            np.testing.assert_allclose(found.values[name], value, rtol=1e-9, atol=1e-9)
+
+
+def test_durations_and_events_by_name_and_by_their_places(frame):
+    model = DPWeibullFitter(1.0, max_time=MAX_TIME, random_state=0)
+    moved = pd.Series(frame["died"].to_numpy(), frame.index[::-1])  # whatever index they have
+    whole = clone(model).fit(durations=frame["years"], event_observed=moved).release_
+    n_parts = {"npartitions": 4, "sort": False}
+    cut = dd.from_pandas(frame, **n_parts)
+    years, died = (cut[name].to_dask_array(lengths=True) for name in ("years", "died"))
+    for arguments in (
+        {"durations": cut["years"], "event_observed": cut["died"]},
+        {"durations": cut["years"], "event_observed": dd.from_pandas(moved, **n_parts)},
+        {"X": cut["years"], "y": cut["died"]},
+        {"y": cut[["died", "years"]]},
+        {"durations": years, "event_observed": died},
+    ):
+        assert clone(model).fit(**arguments).release_.values == whole.values
+    with pytest.raises(TypeError, match="must be a collection of Dask"):
+        model.fit(frame[["years"]].to_numpy().tolist(), cut["died"])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        hazard(),
+        hazard(method=PosteriorSampling(n_epochs=100)),
+        hazard(method="noisy_gd", delta=1e-4, n_intervals=4, data_norm=1.0),
+        DPLogisticRegression(3.0),
+    ],
+)
+def test_neither_blocks_nor_noise_nor_the_ledger_are_sent(frame, monkeypatch, model):
+    """A function that holds its objective takes all tasks and the drawn linear term along."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    sent, tasks = [], DaskBlocks._tasks
+
+    def spy(self, function, each):
+        sent.append(cloudpickle.dumps(function))
+        return tasks(self, function, each)
+
+    monkeypatch.setattr(DaskBlocks, "_tasks", spy)
+    cut = dd.from_pandas(frame[:60], npartitions=2)
+    accountant = PrivacyAccountant(5.0, rehearsal=True, delta=1e-3)
+    model = clone(model).set_params(accountant=accountant, random_state=None)
+    if isinstance(model, DPLogisticRegression):
+        model.set_params(classes=[0, 1]).fit(cut[NAMES], cut["ill"])
+    else:
+        model.fit(*survival(cut))
+    assert model.guarantee_.delta == getattr(model, "delta", 0.0)
+    assert len(sent) > 5
+    for kept in (b"DaskBlocks", b"Ledger", b"ExactVector", b"RandomSource"):
+        assert not [function for function in sent if kept in function]
+
+
+def test_predictions_are_lazy_and_the_same(frame):
+    X, y = survival(frame)
+    model, cut = hazard().fit(X, y), dd.from_pandas(X, npartitions=3)
+    classes = DPLogisticRegression(3.0, classes=[0, 1]).fit(X, frame["ill"])
+    for ask in (
+        model.predict,
+        lambda rows: model.predict_survival_function(rows, return_array=True),
+        lambda rows: model.predict_cumulative_hazard_function(rows, return_array=True),
+        classes.predict,
+        classes.predict_proba,
+    ):
+        asked = ask(cut)
+        assert isinstance(asked, da.Array)
+        np.testing.assert_allclose(asked.compute(), ask(X), rtol=1e-12)
+    functions = model.predict_survival_function(cut).compute()
+    assert functions[5](1.0) == model.predict_survival_function(X)[5](1.0)
+    with pytest.warns(UserWarning, match="feature names"):
+        found = classes.predict_proba(da.from_array(X.to_numpy(), chunks=(200, 3))).compute()
+    np.testing.assert_allclose(found, classes.predict_proba(X), rtol=1e-12)
+
+
+def test_what_is_not_cut_alike_or_in_memory_or_broken_is_refused_at_no_cost(frame):
+    X, y = survival(frame)
+    broken = frame.copy()
+    broken.loc[650, "dose"] = np.nan
+    one, other = dd.from_pandas(X, npartitions=2), dd.from_pandas(y, npartitions=3)
+    arrays = da.from_array(X.to_numpy(), chunks=100), da.from_array(y["years"][:50].to_numpy())
+    for arguments, why in (
+        (survival(dd.from_pandas(broken, npartitions=4)), "contains NaN"),
+        ((one.clear_divisions(), other.clear_divisions()), "same partitions"),
+        (arrays, "same number of records"),
+        ((one, y), "y must be a collection of Dask"),
+    ):
+        accountant = PrivacyAccountant(5.0)
+        with pytest.raises((ValueError, TypeError), match=why):
+            hazard(accountant=accountant, random_state=None).fit(*arguments)
+        assert accountant.spent() == 0
+    search = PrivateSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [1.0, 2.0]})
+    with pytest.raises(TypeError, match="takes no Dask collections"):
+        search.fit(one, y["died"])
+
+
+class TestBlocks:
+    def test_sums_are_those_of_memory_to_the_bit(self):
+        values = np.random.default_rng(0).normal(size=(37, 4))
+        found, wanted = (
+            blocks.map_reduce(lambda row: (row / 3.0, None, float(row[0])))
+            for blocks in (DaskBlocks([dask.delayed(row) for row in values]), InMemory(values))
+        )
+        np.testing.assert_array_equal(found[0], wanted[0])
+        assert found[1:] == wanted[1:]
+
+    def test_errors_travel_as_values_and_blocks_stay(self):
+        """What an engine logs of a failure would show a block."""
+
+        def fail(block):
+            if block[0] == 4.0:
+                raise KeyError(f"secret {block}")
+            return block.sum()
+
+        tasks = DaskBlocks([dask.delayed(np.arange(k, k + 3.0)) for k in range(11)])
+        for ask in (lambda: tasks.map_reduce(fail), lambda: list(tasks.map(fail).results(np.sum))):
+            with pytest.raises(RuntimeError, match=r"^A block of records could not be used.$"):
+                ask()
+        with pytest.raises(TypeError, match="stay where they are"):
+            pickle.dumps(tasks)
+
+    @pytest.mark.parametrize(
+        ("n_bytes", "arguments", "n_made"), [(100.0, (), 3), (1e30, (1e-28,), 3), (math.inf, (), 9)]
+    )
+    def test_small_blocks_are_held(self, n_bytes, arguments, n_made):
+        made = []
+
+        def make(k):
+            made.append(k)
+            return np.ones(2)
+
+        tasks = [dask.delayed(make)(k) for k in range(3)]
+        held = DaskBlocks(tasks, n_bytes=n_bytes).persist(*arguments)
+        assert [held.map_reduce(np.sum) for _ in range(3)] == [6.0] * 3
+        assert len(made) == n_made
+
+    def test_partitions_of_files_stay_apart(self, frame, tmp_path):
+        """Dask reads several files as one partition where few of their columns are used."""
+        pytest.importorskip("pyarrow")
+        for k in range(9):
+            frame.iloc[50 * k : 50 * k + 50].to_parquet(tmp_path / f"{k}.parquet")
+        files = dd.read_parquet(tmp_path)
+        few, n_few = files["age"] > 0.0, (frame["age"][:450] > 0).sum()
+        assert len(few.to_delayed()) < len(partitions(few)) == 9
+        source = dask_source(files[NAMES], files["ill"], older=few)
+        assert (source.shape, source.n_blocks) == ((450, 3), 9)
+        assert source.meta.columns.tolist() == NAMES
+        assert list(source.results(len)) == [3] * 9
+        assert source.map_reduce(lambda block: int(block[2].sum())) == n_few
+
+
+@pytest.mark.parametrize("charged", [False, True])
+@pytest.mark.parametrize("when", ["counted", "read", "read with people", "readable"])
+def test_a_step_that_fails_is_refused_as_a_record_is_in_words_that_quote_none(frame, charged, when):
+    """Counting leaves out columns that it does not need, and steps that make these."""
+
+    def step(part):
+        if (part["age"] > 0.0).any():
+            raise KeyError("Zebedee Quux")
+        return part
+
+    lazy, person = dd.from_pandas(frame, npartitions=3), None
+    if when == "readable":
+        text = "age,years,died\n.1,1,1\nZebedee,2,0\n"
+        kinds = {"chunksize": 1, "dtype": {"age": float}}
+        lazy = FrameChunks(lambda: pd.read_csv(StringIO(text), **kinds))
+    elif when == "counted":
+        lazy = lazy.map_partitions(step, meta=frame.iloc[:0])
+    else:
+        lazy["age"] = lazy["age"].map({}.__getitem__, meta=("age", float))
+    if "people" in when:
+        person = lazy["ill"].map({}.__getitem__, meta=("ill", int))
+    accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+    X, y = split_target(lazy, time="years", event="died")
+    with pytest.raises(ValueError, match=f"be {when.split()[0]}") as caught:
+        hazard(random_state=None, accountant=accountant).fit(X, y, person=person)
+    assert caught.value.__context__ is None
+    assert accountant.spent() == (2.0 if charged else 0.0)
+
+
+class Step:
+    """Goes through, and nowhere else."""
+
+    def __call__(self, part):
+        return part
+
+    def __dask_tokenize__(self):
+        return "step"
+
+    def __reduce__(self):
+        raise KeyError(NAMES)
+
+
+class TestWhatCannotBeSent:
+    """It is refused before a worker is asked, and costs nothing unless refusals do."""
+
+    def tables(self, frame):
+        labels, cut = frame["ill"], dd.from_pandas(frame, npartitions=3)
+        yield cut.map_partitions(Step(), meta=frame.iloc[:0])[NAMES], cut["ill"]
+        yield cut[NAMES], cut["ill"].map_partitions(Step(), meta=labels.iloc[:0])
+        array = da.from_array(frame[NAMES].to_numpy(), chunks=(300, 3))
+        yield array.map_blocks(Step(), dtype=float), da.from_array(labels.to_numpy(), chunks=300)
+
+    @pytest.mark.parametrize("place", range(3))
+    def test_a_step_of_a_collection(self, frame, place, caplog):
+        X, y = list(self.tables(frame))[place]
+        model = DPLogisticRegression(1.0, classes=[0, 1], data_norm=2.0)
+        assert clone(model).fit(X, y).coef_.shape == (1, 3)  # threads take anything
+        for charged in (False, True):
+            accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+            model.set_params(accountant=accountant)
+            with (
+                dask.config.set(scheduler="processes"),
+                pytest.raises(ValueError, match=r"^[Xy] must be a collection that can") as caught,
+            ):
+                model.fit(X, y)
+            assert caught.value.__context__ is None
+            assert accountant.spent() == (1.0 if charged else 0.0)
+        assert not caplog.records
+
+    @pytest.mark.parametrize("charged", [False, True])
+    def test_a_parameter_or_a_plan_of_somebody_else_s(self, frame, charged):
+        class Model(Step):
+            def __deepcopy__(self, memo):
+                return self
+
+            def predict_survival_function(self, X):
+                return [np.vectorize(lambda time: 0.5)]
+
+        class Locked(DPLogisticRegression, released=False):
+            def _plan(self, shape):
+                plan = super()._plan(shape)
+                object.__setattr__(plan, "lock", Step())
+                return plan
+
+        accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+        target = np.asarray(frame[["died", "years"]].to_records(index=False))
+        X, y, ill = (
+            da.from_array(a, chunks=300) for a in (frame[NAMES].to_numpy(), target, frame["ill"])
+        )
+        locked = Locked(1.0, classes=[0, 1], data_norm=2.0, accountant=accountant)
+        options = {"max_time": MAX_TIME, "accountant": accountant}
+        for ask, name in (
+            (lambda: private_survival_metrics(Model(), X, y, **options), "model"),
+            (lambda: locked.fit(X, ill), "Locked"),
+        ):
+            with (
+                dask.config.set(scheduler="processes"),
+                pytest.raises(TypeError, match=f"^{name} must be such that it can be sent"),
+            ):
+                ask()
+        assert accountant.spent() == 0.0

@@ -1,12 +1,11 @@
 """Comparisons of releases: lifelines' without noise, and valid with it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 from lifelines.statistics import logrank_test as lifelines_test
+from sklearn.base import clone
 
 from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
 from skdpsurv.dp import random_source
@@ -41,29 +40,23 @@ def groups(records, epsilon=1.0, seed=0, **options):
 
 class TestLogRank:
     @pytest.mark.parametrize("ratio", [1.0, 1.2, 2.0])
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", range(2))
     def test_is_near_that_of_lifelines_without_privacy(self, ratio, seed):
         time, event, treated = records = simulated(ratio=ratio, seed=seed)
-        theirs = lifelines_test(
-            np.minimum(time, 1.5)[treated],
-            np.minimum(time, 1.5)[~treated],
-            (event & (time <= 1.5))[treated],
-            (event & (time <= 1.5))[~treated],
-        )
+        time, event = np.minimum(time, 1.5), event & (time <= 1.5)
+        theirs = lifelines_test(time[treated], time[~treated], event[treated], event[~treated])
         ours = logrank_test(*groups(records, np.inf, n_intervals=60))
         found, expected = math.sqrt(ours.test_statistic), math.sqrt(theirs.test_statistic)
         assert found == pytest.approx(expected, rel=0.06, abs=0.2)
         assert ours.summary.columns.tolist() == ["test_statistic", "p", "-log2(p)"]
 
-    def test_finds_a_difference(self, capsys):
-        result = logrank_test(*groups(simulated(ratio=2.0)))
+    def test_finds_a_difference_in_either_order(self, capsys):
+        a, b = groups(simulated(ratio=2.0))
+        result = logrank_test(a, b)
         assert result.p_value < 1e-6
+        assert logrank_test(b, a).p_value == pytest.approx(result.p_value, rel=1e-9)
         result.print_summary()
         assert "logrank_test" in capsys.readouterr().out
-
-    def test_is_the_same_in_either_order(self):
-        a, b = groups(simulated())
-        assert logrank_test(a, b).p_value == pytest.approx(logrank_test(b, a).p_value, rel=1e-9)
 
     @pytest.mark.slow
     @pytest.mark.parametrize(("epsilon", "censoring"), [(0.5, 1.0), (0.5, 0.4), (3.0, 0.4)])
@@ -91,24 +84,17 @@ class TestLogRank:
 
     def test_of_two_fits_to_different_people(self):
         time, event, treated = simulated(ratio=2.0)
-        one, two = (
-            DPKaplanMeierFitter(1.0, max_time=1.5, n_intervals=20, random_state=0).fit(
-                time[here], event[here]
-            )
-            for here in (treated, ~treated)
-        )
-        assert logrank_test(one, two).p_value < 1e-4
+        model = DPKaplanMeierFitter(1.0, max_time=1.5, n_intervals=20, random_state=0)
+        fits = [clone(model).fit(time[here], event[here]) for here in (treated, ~treated)]
+        assert logrank_test(*fits).p_value < 1e-4
 
     def test_of_competing_events_the_one_of_interest(self):
         time, event, treated = simulated(ratio=2.0)
         cause = np.where(event, np.random.default_rng(0).choice([1, 2], time.size), 0)
         options = {"max_time": 1.5, "causes": [1, 2], "groups": [False, True], "random_state": 0}
         fitter = DPAalenJohansenFitter(3.0, **options).fit(time, cause, group=treated)
-        found = []
-        for which in (1, 2):
-            one = fitter.of_cause(which)
-            result = logrank_test(*(one.of_group(g) for g in (False, True)))
-            found.append(result.p_value)
+        causes = [fitter.of_cause(which) for which in (1, 2)]
+        found = [logrank_test(one.of_group(False), one.of_group(True)).p_value for one in causes]
         assert max(found) < 0.01
         assert found[0] != found[1]
 
@@ -124,16 +110,15 @@ class TestLogRank:
     def test_what_is_no_pair_of_groups_is_refused(self):
         a, _ = groups(simulated())
         other = DPKaplanMeierFitter(max_time=1.5, n_intervals=3, random_state=0).fit([1.0, 2.0])
-        with pytest.raises(ValueError, match="same max_time"):
-            logrank_test(a, other)
-        with pytest.raises(ValueError, match="two groups"):
-            logrank_test(a, a)
-        with pytest.raises(TypeError, match="fitted curves"):
-            logrank_test(a, DPWeibullFitter(max_time=1.0))
-        with pytest.raises(TypeError, match="fitted curves"):
-            logrank_test({"a": a}, a)
-        with pytest.raises(ValueError, match="two groups or more"):
-            pairwise_logrank_test(other)
+        for function, arguments, why in (
+            (logrank_test, (a, other), "same max_time"),
+            (logrank_test, (a, a), "two groups"),
+            (logrank_test, (a, DPWeibullFitter(max_time=1.0)), "fitted curves"),
+            (logrank_test, ({"a": a}, a), "fitted curves"),
+            (pairwise_logrank_test, (other,), "two groups or more"),
+        ):
+            with pytest.raises((ValueError, TypeError), match=why):
+                function(*arguments)
 
 
 class TestComparisons:
@@ -144,10 +129,8 @@ class TestComparisons:
         truth = 2 * -math.expm1(-0.5) - -math.expm1(-1.0)
         row = found.loc["difference"]
         assert row["lower"] < truth < row["upper"] < row["lower"] + 0.1
-        assert row["estimate"] == pytest.approx(
-            b.restricted_mean_survival_time(1.0).estimate
-            - a.restricted_mean_survival_time(1.0).estimate
-        )
+        slow, fast = (one.restricted_mean_survival_time(1.0).estimate for one in (b, a))
+        assert row["estimate"] == pytest.approx(slow - fast)
         assert found.loc["ratio", "lower"] > 1.0
 
     def test_groups_have_errors_of_their_own(self):
@@ -160,23 +143,21 @@ class TestComparisons:
 
     def test_weibull_laws(self):
         time, event, treated = simulated(4000, ratio=2.0)
-        a, b = (
-            DPWeibullFitter(3.0, max_time=1.5, random_state=0).fit(time[here], event[here])
-            for here in (treated, ~treated)
-        )
-        medians = compare_percentiles(a, b, n_resamples=100)
-        assert 1.5 < medians.loc["ratio", "estimate"] < 2.5
-        assert medians.loc["ratio", "lower"] > 1.0
+        model = DPWeibullFitter(3.0, max_time=1.5, random_state=0)
+        a, b = (clone(model).fit(time[here], event[here]) for here in (treated, ~treated))
+        ratio = compare_percentiles(a, b, n_resamples=100).loc["ratio"]
+        assert 1.0 < ratio["lower"] < ratio["estimate"] < 2.5
+        assert ratio["estimate"] > 1.5
         means = compare_restricted_means(a, b, n_resamples=100)
         assert means.loc["difference", "lower"] > 0.0
 
     def test_medians_that_are_not_reached(self):
-        options = {"max_time": 1.0, "n_intervals": 8, "random_state": 0}
-        late = DPKaplanMeierFitter(3.0, **options).fit(np.full(500, 2.0))
-        early = DPKaplanMeierFitter(3.0, **options).fit(np.full(500, 0.3))
+        model = DPKaplanMeierFitter(3.0, max_time=1.0, n_intervals=8, random_state=0)
+        late, early, other = (
+            clone(model).fit(np.full(n, time)) for n, time in ((500, 2.0), (500, 0.3), (400, 2.0))
+        )
         found = compare_percentiles(late, early)
         assert found.loc["difference", "estimate"] == found.loc["ratio", "estimate"] == math.inf
-        other = DPKaplanMeierFitter(3.0, **options).fit(np.full(400, 2.0))
         nothing = compare_percentiles(late, other)
         assert nothing["estimate"].isna().all()
         assert nothing.loc["ratio"].tolist()[1:] == [0.0, math.inf]
