@@ -40,18 +40,12 @@ def test_numbers_of_a_record_are_the_same_whatever_others_have(other):
         assert set(rows[i].dtypes) == {np.dtype(float)}
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        FRAME.to_numpy(dtype=float),
-        FRAME.to_numpy(dtype=float).tolist(),
-        sparse.csr_array(FRAME.to_numpy(dtype=float)),
-    ],
-)
-def test_arrays_and_lists_have_rows_of_their_own(X):
-    rows = LoneRows.of(X, raw=False)
-    np.testing.assert_array_equal(rows[1], [[48.0, 0.0, 1.0]])
-    assert rows[1].base is None
+def test_arrays_and_lists_have_rows_of_their_own():
+    X = FRAME.to_numpy(dtype=float)
+    for container in (X, X.tolist(), sparse.csr_array(X)):
+        rows = LoneRows.of(container, raw=False)
+        np.testing.assert_array_equal(rows[1], [[48.0, 0.0, 1.0]])
+        assert rows[1].base is None
 
 
 @pytest.mark.parametrize(
