@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 
-import pandas as pd
 import pytest
 
 from skdpsurv import PrivacyAccountant, Release
@@ -116,15 +115,13 @@ def test_a_broken_file_is_refused_without_showing_it(study, more):
 
 
 def test_a_missing_file_a_folder_without_files_and_times_that_are_dates(study):
-    one_line(study.km(data="@nothing.csv"), "data")
+    error = json.loads(study.km("--json", data="@nothing.csv", code=3).stderr)
+    assert (error["error"], error["exit_code"]) == ("data", 3)
     (study.folder / "empty").mkdir()
-    one_line(study.km(data="@empty"), "data")
+    one_line(study.km(*LEDGER, data="@empty"), "data")
     target = ("--time", "diagnosed", "--event", "died")
     assert "not dates" in one_line(study.km(*LEDGER, target=target), "data")
     assert study.spent() == 0.0
-    result = study.km("--json", data="@nothing.csv")
-    error = json.loads(result.stderr)
-    assert (error["error"], error["exit_code"], result.stdout) == ("data", 3, "")
 
 
 # ---- Places.
@@ -177,19 +174,17 @@ def test_a_file_that_appears_meanwhile_is_not_written_over(study, monkeypatch):
 # ---- Ledgers.
 
 
-def test_ledgers_that_are_none(study):
+def test_ledgers_that_are_none_or_that_somebody_holds(study, monkeypatch):
     for content in (b"no ledger", b""):
         (study.folder / "study.sqlite").write_bytes(content)
         one_line(study.km(*LEDGER), "ledger")
-    assert not (study.folder / "km.json").exists()
-
-
-def test_a_ledger_that_somebody_holds(study, monkeypatch):
-    study.km(*LEDGER, code=0)
+    (study.folder / "study.sqlite").unlink()
     monkeypatch.setattr(ledger_storage, "BUSY_SECONDS", 0.2)
+    PrivacyAccountant(5.0, path=study.folder / "study.sqlite")
     with locked(study.path("study.sqlite.lock"), 1.0):
-        one_line(study.km(*LEDGER, out="@second.json"), "ledger")
-    assert study.spent() == 1.0
+        one_line(study.km(*LEDGER), "ledger")
+    assert study.spent() == 0.0
+    assert not (study.folder / "km.json").exists()
 
 
 @pytest.mark.parametrize("how", ["lost", "replaced", "restored", "full"])
@@ -255,23 +250,6 @@ def test_an_error_that_nobody_expects_says_nothing_of_itself(study, monkeypatch)
     for fails in (broken, lambda *arguments: float(SECRET)):
         monkeypatch.setattr(fitting, "read_table", fails)
         assert SECRET not in one_line(study.km(*LEDGER), "internal")
-
-
-def test_a_missing_package_is_named(study, monkeypatch):
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setitem(sys.modules, "pyarrow.dataset", None)
-    pd.DataFrame().to_csv(study.folder / "study.parquet")
-    assert "skdpsurv[distributed]" in one_line(study.km(data="@study.parquet"), "missing package")
-
-
-def test_every_kind_has_a_code_of_its_own():
-    assert len({0, *EXIT_CODES.values()}) == len(EXIT_CODES) + 1
-
-
-def test_what_others_call_a_command_or_a_setting_is_answered(study):
-    study.run("fit", "cox", "@study.csv", code=2, says="survival")
-    study.run("predct", code=2, says="'predict'")
-    study.survival("--set", "penalizer=0.1", code=2, says="alpha")
 
 
 # ---- Budgets before files.

@@ -146,12 +146,6 @@ class TestChoice:
         with pytest.raises(ValueError, match=r"delta must be"):
             search(delta=1.0).fit(*wide)
 
-    def test_reproducible(self, wide):
-        with pytest.warns(PrivacyLeakWarning):
-            one, other = (search(random_state=3).fit(*wide) for _ in range(2))
-        assert one.best_index_ == other.best_index_
-        assert np.array_equal(one.best_estimator_.coef_, other.best_estimator_.coef_)
-
 
 @pytest.mark.slow
 def test_more_accurate_than_without(wide):
