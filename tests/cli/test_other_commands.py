@@ -186,7 +186,7 @@ def test_an_explanation_says_what_python_says(study):
     study.survival(code=0)
     shown, release = study.run("explain", "@model.json").stdout, study.release()
     assert shown.startswith(explain(release))
-    assert "exp(coef)" in shown.removeprefix(explain(release))
+    assert "exp(coef) is an odds ratio." in " ".join(shown.removeprefix(explain(release)).split())
     content = study.json("explain", "@model.json")
     assert Release.from_json(json.dumps(content)) == release
 
@@ -230,9 +230,7 @@ def test_an_audit_attacks_each_kind(study, kind):
 
 
 def test_an_audit_that_refutes_a_claim_fails(study, monkeypatch):
-    real = simulate.audit_epsilon
-
-    def refuted(*arguments, **options):
+    def refuted(*arguments, real=simulate.audit_epsilon, **options):
         result = real(*arguments, **options)
         object.__setattr__(result, "lower_bound", 2.0)
         return result

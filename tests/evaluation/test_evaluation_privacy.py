@@ -199,12 +199,6 @@ def test_a_row_tells_nothing_of_other_records(change, person):
     assert {tuple(index) for index, *_ in one} == {(0,)}
 
 
-def test_a_row_of_an_array_is_no_part_of_it():
-    Looking.seen.clear()
-    private_survival_metrics(Looking(), np.zeros((2, 1)), EVENTS, max_time=4.0)
-    assert {base is None for base, *_ in Looking.seen} == {True}
-
-
 def test_text_is_refused_before_the_charge():
     X = pd.DataFrame({"stage": ["I", "secret"]})
     accountant = PrivacyAccountant(1.0)
