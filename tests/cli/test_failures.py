@@ -162,15 +162,13 @@ def test_what_was_paid_for_is_never_lost(study, monkeypatch):
     result = study.km(*LEDGER, out="@other.json", code=EXIT_CODES["output"])
     assert Release.from_json(result.stdout).estimator == "DPKaplanMeierFitter"
     assert study.spent() == 2.0
-
-
-def test_a_file_that_appears_meanwhile_is_not_written_over(study, monkeypatch):
-    meanwhile(monkeypatch, lambda: (study.folder / "km.json").write_text("mine"))
-    study.km(*LEDGER, code=EXIT_CODES["output"])
-    assert (study.folder / "km.json").read_text() == "mine"
-    (beside,) = study.folder.glob("km-*.json")
+    monkeypatch.setattr(layout, "save", real)
+    meanwhile(monkeypatch, lambda: (study.folder / "third.json").write_text("mine"))
+    study.km(*LEDGER, out="@third.json", code=EXIT_CODES["output"])
+    assert (study.folder / "third.json").read_text() == "mine"
+    (beside,) = study.folder.glob("third-*.json")
     assert Release.load(beside).guarantee.epsilon == 1.0
-    assert study.spent() == 1.0
+    assert study.spent() == 3.0
 
 
 # ---- Ledgers.
