@@ -1,7 +1,5 @@
 """The command line: what it prints, saves and refuses."""
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of skdpsurv ledger: verify and copy, and a server's address in place of a file."""
 
-from __future__ import annotations
-
 import json
 import math
 

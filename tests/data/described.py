@@ -1,7 +1,5 @@
 """Descriptions of columns, and a table that has them."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import numpy as np

@@ -1,7 +1,5 @@
 """PublicColumns: what it says of its features, and how it is described in files."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

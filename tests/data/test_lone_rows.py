@@ -1,7 +1,5 @@
 """Rows that are made of their own cells."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl

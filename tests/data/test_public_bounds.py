@@ -1,7 +1,5 @@
 """PublicBoundsScaler: the map, what it refuses, and that it learns and leaks nothing."""
 
-from __future__ import annotations
-
 import re
 import warnings
 

@@ -1,7 +1,5 @@
 """PublicColumns: what it makes of tables, what it says of that, what it refuses, and how."""
 
-from __future__ import annotations
-
 import math
 import re
 import traceback

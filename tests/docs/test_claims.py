@@ -4,8 +4,6 @@ A row of its tables has a claim, the theorem that it rests on, the code that the
 and tests that would fail if it were false. Wording is nobody's business here.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re

@@ -6,8 +6,6 @@ Sybil reads and Sphinx drops ("% invisible-code-block: python"). One test is one
 order does not depend on how tests are shared out to processes.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Concordance of risk scores, against definitions and another library."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

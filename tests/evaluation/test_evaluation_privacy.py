@@ -1,7 +1,5 @@
 """What one record can change of an evaluation, draw by draw, and that nothing else leaves."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Forecasts of accuracy: what is simulated is what was asked, and what comes out is of some use."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """Private evaluation of survival models: values, order, refusals, and what the result can do."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import FrozenInstanceError

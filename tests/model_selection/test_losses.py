@@ -1,7 +1,5 @@
 """Losses of single records: bounded, proper, and silent about what fails."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 from itertools import product

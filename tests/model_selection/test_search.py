@@ -1,7 +1,5 @@
 """PrivateSearchCV: what it costs, what it chooses, what it keeps."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import warnings

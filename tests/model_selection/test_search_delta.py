@@ -1,7 +1,5 @@
 """Tests of searches with a delta: what they cost, and when noise is Gaussian."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

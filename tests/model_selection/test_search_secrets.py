@@ -1,7 +1,5 @@
 """What a search must not do: couple records, tell how many runs there were, or leave traces."""
 
-from __future__ import annotations
-
 import random
 import threading
 import warnings

@@ -1,7 +1,5 @@
 """Entries of OpenDP's registry: valid by its schema, and of nothing that was not proved."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The page about a release: it is made of any, says all that matters, and promises no more."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
