@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import FrozenInstanceError
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import brier_score, concordance_index_censored
 from sksurv.nonparametric import kaplan_meier_estimator
+from sksurv.util import Surv
 
 from skdpsurv import (
     BudgetExceededError,
@@ -21,7 +23,7 @@ from skdpsurv import (
     PrivacyLeakWarning,
 )
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.evaluation import SurvivalEvaluation, released_values
+from skdpsurv.evaluation import SurvivalEvaluation, concordance_index, released_values
 from skdpsurv.evaluation import private_survival_metrics as evaluate
 from skdpsurv.evaluation.risk_table import between_ties, concordance, observed_curves
 
@@ -238,6 +240,38 @@ class TestTables:
         ties = np.mean(b[:, None] > a) + 0.5 * np.mean(b[:, None] == a)
         assert between_ties(np.asarray(ties), np.full(4, 1000.0)) == pytest.approx(fine, abs=0.01)
         assert abs(ties - fine) > 0.015
+
+
+def test_concordance_equals_scikit_survival():
+    """Ties within and between events and censorings, in times and in scores."""
+    for seed, n_times, n_scores in product(range(5), [4, 1000], [3, None]):
+        rng = np.random.default_rng(seed)
+        n = 120
+        event = rng.random(n) < 0.5
+        time = rng.integers(1, n_times + 1, size=n).astype(float)
+        risk = rng.normal(size=n) if n_scores is None else rng.integers(n_scores, size=n) / 1.0
+        expected = concordance_index_censored(event, time, risk)[0]
+        assert concordance_index(Surv.from_arrays(event, time), risk) == pytest.approx(
+            expected, abs=1e-14
+        )
+
+
+def test_concordance_direction_and_integer_scores():
+    y = np.array([1.0, 2.0, 3.0])
+    assert concordance_index(y, [3, 2, 1]) == 1.0
+    assert concordance_index(y, np.array([0, 1, 2], dtype=np.uint8)) == 0.0
+    assert concordance_index(y, np.zeros(3)) == 0.5
+    assert concordance_index(y, [np.inf, 0.0, -np.inf]) == 1.0
+
+
+def test_concordance_without_a_comparable_pair_is_one_half():
+    for event, time in [
+        ([False, False], [1, 2]),
+        ([True, True], [1, 1]),
+        ([False, True], [1, 2]),
+        ([True], [1]),
+    ]:
+        assert concordance_index(Surv.from_arrays(event, time), np.arange(len(time))) == 0.5
 
 
 @pytest.mark.slow

@@ -219,6 +219,13 @@ def test_bounds_by_name_are_found_and_gaps_between_steps_are_no_refusals():
         model = make_pipeline(*steps, model).fit(X, data.y)
         found = summed_losses(error_loss, model, X, data.y)
         assert found == LOSS.total(error_loss(model, X, data.y))
+        turned = X[["b", "a"]] if columns is scaler else X
+        assert summed_losses(error_loss, model, turned, data.y) == found
+    X = np.where(np.arange(len(X))[:, None] < 10, np.nan, X)
+    model = make_pipeline(PublicBoundsScaler(missing="midpoint"), DPLogisticRegression(1e3))
+    model.fit(X, data.y)
+    found = _at_once(error_loss, model, X, data.y)
+    np.testing.assert_array_equal(found, error_loss(model, X, data.y))
     first = ColumnTransformer([("ward", WARD, ["ward"])], remainder="passthrough")
     model = make_pipeline(
         first, PublicBoundsScaler(missing="midpoint"), DPLogisticRegression(1e3, classes=[0, 1])
