@@ -239,7 +239,8 @@ class TestStatus:
     def test_one_warning_at_the_call(self, data, parameters, status, match):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = search(**parameters).fit(*data)
+            model = search(**parameters).fit(data[0][:100], data[1][:100])
+        caught = [warning for warning in caught if warning.category is not PublicInputWarning]
         assert model.guarantee_.status == status
         assert len(caught) == (match is not None)
         for warning in caught:
