@@ -95,6 +95,7 @@ def test_a_structured_target_keeps_its_fields():
     y = np.array([(True, 1.0), (False, 2.0)], dtype=[("event", "?"), ("time", "f8")])
     assert lone_target(y, 1).dtype == y.dtype
     assert lone_target(y, 1).tolist() == [(False, 2.0)]
+    assert lone_target(y, 1).base is None
     assert lone_target(None, 1) is None
 
 
