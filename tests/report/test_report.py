@@ -20,7 +20,7 @@ from skdpsurv import (
 )
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.report import explain, figures, html_report, save_report, units
+from skdpsurv.report import explain, figures, html_report, predictions, save_report, units
 from skdpsurv.report.figures import Advantage
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
@@ -44,7 +44,9 @@ def setting(name: str) -> Setting:
 
 @pytest.fixture
 def no_figures(monkeypatch):
+    """Draw nothing, and simulate few records for intervals: how wide they are is not asked."""
     monkeypatch.setattr(figures, "can_draw", lambda: False)
+    monkeypatch.setattr(predictions, "N_RESAMPLES", 10)
 
 
 def text_of(*arguments, **options) -> str:
