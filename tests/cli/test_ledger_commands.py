@@ -1,7 +1,5 @@
 """Tests of skdpsurv ledger: verify and copy, and a server's address in place of a file."""
 
-from __future__ import annotations
-
 import json
 import math
 
@@ -23,12 +21,17 @@ def charged(study, ledger, name):
     return f"@{name}.json"
 
 
-def test_verify(study):
-    options = [text for name in "ab" for text in ("--release", charged(study, "l", name))]
-    assert study.json("ledger", "verify", "@l.sqlite", *options)["verified"]["entries"] == 2
-    other = charged(study, "other", "c")
+def test_verify_and_copy(study):
+    release, *others = (charged(study, "l", name) for name in "ab")
     verify = ("ledger", "verify", "@l.sqlite", "--release")
-    study.run(*verify, other, code=6, says="charged to another ledger")
+    found = study.json(*verify, release, "--release", *others)
+    assert found["verified"]["entries"] == 2
+    study.run(*verify, charged(study, "other", "c"), code=6, says="charged to another ledger")
+    study.run("ledger", "copy", "@l.sqlite", "@new.sqlite", code=0)
+    study.run("ledger", "verify", "@new.sqlite", "--release", release, code=0)
+    study.run("ledger", "show", "@l.sqlite", code=6, says="was moved to")
+    for old in ("@l.sqlite", "@none.sqlite"):
+        study.run("ledger", "copy", old, "@third.sqlite", code=6)
 
 
 def test_one_charge_does_not_pay_for_two_releases(study):
@@ -67,15 +70,6 @@ def test_show_prints_a_true_pair(study):
     free = PrivacyAccountant(math.inf, path=study.path("free.sqlite"))
     free.charge(PrivacyGuarantee(0.5, 1e-9))
     study.run("ledger", "show", "@free.sqlite", code=0, says="delta 1e-09 of no limit")
-
-
-def test_copy(study):
-    release = charged(study, "l", "one")
-    study.run("ledger", "copy", "@l.sqlite", "@new.sqlite", code=0)
-    study.run("ledger", "verify", "@new.sqlite", "--release", release, code=0)
-    study.run("ledger", "show", "@l.sqlite", code=6, says="was moved to")
-    for old in ("@l.sqlite", "@none.sqlite"):
-        study.run("ledger", "copy", old, "@third.sqlite", code=6)
 
 
 def test_a_server(url, study):  # noqa: F811

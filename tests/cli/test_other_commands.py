@@ -1,7 +1,6 @@
 """skdpsurv schema, predict, evaluate, explain, ledger and audit."""
 
 import csv
-import html
 import io
 import json
 import re
@@ -24,7 +23,7 @@ from skdpsurv.cli import simulate
 from skdpsurv.cli.failures import EXIT_CODES
 from skdpsurv.cli.output import csv_text
 from skdpsurv.evaluation import SurvivalEvaluation
-from skdpsurv.report import explain, html_report
+from skdpsurv.report import explain
 from tests.cli.study import records
 
 PAGE = Path(__file__).parents[2] / "docs" / "user_guide" / "command_line.md"
@@ -41,37 +40,28 @@ def test_the_page_has_all_exit_codes_and_the_header_of_the_file():
 
 
 def test_a_template_names_columns_and_fit_refuses_it(study):
+    study.write(study.frame.rename(columns={"age": 'age "now", years'}))
     template = ("schema", "@study.csv", "--out", "@new.toml")
-    study.run(*template, "--drop", "id", "--drop", "days", "--drop", "died", code=0)
+    study.run(*template, "--drop", "id,days", "--drop", "died", code=0)
     text = (study.folder / "new.toml").read_text()
-    guesses = dict(line.split(" = []  # ") for line in text.splitlines() if " = []" in line)
-    assert guesses == {
-        "age": "numbers",
+    given = tomllib.loads(text)["columns"]
+    guesses = [line.split(" = []  # ")[1] for line in text.splitlines() if " = []" in line]
+    assert dict(zip(given, guesses, strict=True)) == {
+        'age "now", years': "numbers",
         "stage": "text: categories",
         "smoking": "text: categories",
         "diagnosed": "dates",
         "treated": "1 and 0, or true and false",
     }
-    assert tomllib.loads(text)["columns"] == {name: [] for name in guesses}
     study.survival(schema="@new.toml", code=4, says="must say what the column holds")
     study.run(*template, code=7)
-
-
-def test_a_template_quotes_names_and_its_examples_are_specifications(study):
-    frame = study.frame.rename(columns={"age": 'age "now", years', "stage": "Stufe ä"})
-    study.write(frame, "odd.csv")
-    study.run("schema", "@odd.csv", "--out", "@odd.toml", code=0)
-    text = (study.folder / "odd.toml").read_text()
-    assert {'age "now", years', "Stufe ä"} <= set(tomllib.loads(text)["columns"])
+    # Its examples are specifications; the last one of each name.
     examples = [line.lstrip("# ") for line in text.splitlines() if line.startswith("#   ")]
-    lines = {line.split(" = ")[0]: line for line in examples}  # the last one of each name
-    (study.folder / "examples.toml").write_text(
-        "[columns]\n" + "\n".join(line.split("      ")[0] for line in lines.values())
-    )
+    lines = {line.split(" = ")[0]: line.split("      ")[0] for line in examples}
+    (study.folder / "examples.toml").write_text("[columns]\n" + "\n".join(lines.values()))
     columns = PublicColumns.from_toml(study.folder / "examples.toml")
-    assert [type(kind).__name__ for kind in columns._kinds()] == [
-        *("Number", "Category", "Category", "Boolean", "Date", "Date", "Number")
-    ]
+    kinds = "Number Category Category Boolean Date Date Number"
+    assert [type(kind).__name__ for kind in columns._kinds()] == kinds.split()
 
 
 # ---- predict
@@ -81,7 +71,8 @@ def test_predictions_are_those_of_the_release(study):
     study.survival(code=0)
     new = records(20, seed=9)
     study.write(new, "new.csv")
-    given = ("predict", "@model.json", "@new.csv", "--keep", "id", "--times", "0,365,3650")
+    given = ("predict", "@model.json", "@new.csv", "--keep", "id", "--times", "0,365")
+    given += ("--times", "3650")
     study.run(*given, "--out", "@predicted.csv", code=0)
     found = pd.read_csv(study.path("predicted.csv"), dtype={"id": str})
     release, rows = study.release(), new.drop(columns="id")
@@ -108,8 +99,6 @@ def test_predictions_take_the_horizon_unless_told_otherwise(study):
     study.write(study.frame.drop(columns="id").assign(age=120.0), "new.csv")
     result = study.run("predict", "@model.json", "@new.csv", "--strict", *out, code=3)
     assert "120" not in result.stderr
-    study.write(study.frame.drop(columns=["id", "age"]), "new.csv")
-    study.run("predict", "@model.json", "@new.csv", *out, code=3, says="age")
     assert not (study.folder / "b.csv").exists()
 
 
@@ -197,27 +186,9 @@ def test_an_explanation_says_what_python_says(study):
     study.survival(code=0)
     shown, release = study.run("explain", "@model.json").stdout, study.release()
     assert shown.startswith(explain(release))
-    assert "exp(coef)" in shown.removeprefix(explain(release))
+    assert "exp(coef) is an odds ratio." in " ".join(shown.removeprefix(explain(release)).split())
     content = study.json("explain", "@model.json")
     assert Release.from_json(json.dumps(content)) == release
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        (("--link", "cloglog"), "exp(coef) is a hazard ratio."),
-        (("--link", "logit"), "exp(coef) is an odds ratio."),
-        (("--link", "probit"), "no logarithms of ratios"),
-        (("--intervals", "0.2", "--epsilon", "3"), "some may miss the truth"),
-    ],
-)
-def test_coefficients_are_shown_with_the_caution_of_the_page(study, more, said):
-    outputs = [study.survival(*more).stdout, study.run("explain", "@model.json").stdout]
-    page = " ".join(html.unescape(html_report(study.release())).split())
-    caution = "Do not conclude from one of them that a column matters or does not."
-    for flat in (" ".join(output.split()) for output in outputs):
-        assert said in flat
-        assert (caution in flat) == (caution in page) == ("--intervals" not in more)
 
 
 # ---- ledger
@@ -232,39 +203,25 @@ def test_a_ledger_is_made_shown_and_exported(study):
     shown = study.json("ledger", "show", "@l.sqlite")
     assert [entry["status"] for entry in shown["entries"]] == ["proved", "seeded"]
     assert shown["ledger"]["spent"] == 1.0  # a rehearsal stands apart
-    study.run("ledger", "show", "@l.sqlite", code=0, says="spent 1 of 3, 2 left")
+    said = study.run("ledger", "show", "@l.sqlite", code=0, says="spent 1 of 3, 2 left").stdout
+    entries = PrivacyAccountant(path=study.path("l.sqlite")).entries()
+    assert all(when in said for when in entries["when"])  # nothing is cut where it is piped
     study.run("ledger", "export", "@l.sqlite", "--out", "@l.csv", code=0)
     table = pd.read_csv(study.path("l.csv"))
-    accountant = PrivacyAccountant(path=study.path("l.sqlite"))
-    assert table.columns.tolist() == accountant.entries().columns.tolist()
+    assert table.columns.tolist() == entries.columns.tolist()
     assert table["epsilon"].tolist() == [1.0, 1.0]
     study.run("ledger", "show", "@nothing.sqlite", code=6)
     made = study.json("ledger", "create", "@free.sqlite", "--budget", "inf")
     assert (made["ledger"]["budget"], made["ledger"]["remaining"]) == ("inf", "inf")
 
 
-def test_a_ledger_is_whole_where_it_is_piped(study):
-    who, purpose = "anna.of.the.registry@example.org", "protocol 7, second amendment, table 3"
-    ledger = PrivacyAccountant(1.0, path=study.path("l.sqlite"), who=who, purpose=purpose)
-    ledger.charge(PrivacyGuarantee(0.5), estimator="DPDiscreteTimeSurvival")
-    shown = study.run("ledger", "show", "@l.sqlite").stdout.splitlines()
-    (row,) = [line for line in shown if who in line]
-    for cell in (purpose, "DPDiscreteTimeSurvival", ledger.entries()["when"].iloc[0]):
-        assert cell in row
-    assert max(map(len, shown)) < 400
-
-
-def test_all_columns_that_are_refused_are_named(study):
-    study.write(study.frame.assign(stage="IV", treated="perhaps"))
-    said = study.survival(code=3, says="column 'stage'").stderr
-    assert "column 'treated'" in said
-    assert "perhaps" not in said
-
-
 # ---- audit
 
 
-@pytest.mark.parametrize("kind", ["survival", "weibull", "km", "logistic"])
+slow = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("survival", "weibull")]
+
+
+@pytest.mark.parametrize("kind", ["km", "logistic", *slow])
 def test_an_audit_attacks_each_kind(study, kind):
     found = study.json("audit", kind, "--trials", "100", "--pairs", "1", "--epsilon", "0.5")
     assert found["passed"]
@@ -273,9 +230,7 @@ def test_an_audit_attacks_each_kind(study, kind):
 
 
 def test_an_audit_that_refutes_a_claim_fails(study, monkeypatch):
-    real = simulate.audit_epsilon
-
-    def refuted(*arguments, **options):
+    def refuted(*arguments, real=simulate.audit_epsilon, **options):
         result = real(*arguments, **options)
         object.__setattr__(result, "lower_bound", 2.0)
         return result
@@ -287,59 +242,49 @@ def test_an_audit_that_refutes_a_claim_fails(study, monkeypatch):
 
 def test_an_entry_of_a_registry_needs_what_the_publisher_knows(study):
     study.km(code=0)
-    facts, entry = study.folder / "publisher.toml", study.folder / "entry.yaml"
     given = ("explain", "@km.json", "--registry", "@entry.yaml")
     study.run(*given, code=2)
     given += ("--publisher", "@publisher.toml")
     study.run(*given, code=4)
-    facts.write_text('name = "Survival on ward 7"')
-    study.run(*given, code=4, says="data_curators")
+    name = 'name = "Survival on ward 7"\n'
     whole = (
-        'name = "Survival on ward 7"\ndata_curators = ["General Hospital"]\n'
-        'intended_use = "Planning"\ndata_product_region = "Norway"\npublication_date = 2026-03-01\n'
+        f'{name}data_curators = ["General Hospital"]\nintended_use = "Planning"\n'
+        'data_product_region = "Norway"\npublication_date = 2026-03-01\n'
     )
-    facts.write_text(whole + "nonsense = 1\n")
-    study.run(*given, code=4, says="nonsense")
-    facts.write_text(whole)
+    for facts, says in ((name, "data_curators"), (whole + "nonsense = 1\n", "nonsense")):
+        (study.folder / "publisher.toml").write_text(facts)
+        study.run(*given, code=4, says=says)
+    (study.folder / "publisher.toml").write_text(whole)
     study.run(*given, code=0)
-    assert "General Hospital" in entry.read_text()
+    assert "General Hospital" in (study.folder / "entry.yaml").read_text()
 
 
 # ---- plan
 
 
-def as_json(forecast):
-    return json.loads(json.dumps(forecast.to_dict()).replace("Infinity", '"inf"'))
-
-
-def test_a_plan_takes_a_delta(study):
-    given = ("--records", "4000", "--columns", "20", "--epsilon", "1", "--repeats", "2")
-    found = study.json("plan", "survival", *given, "--delta", "6e-8", "--seed", "0")
-    model = DPDiscreteTimeSurvival(max_time=1.0, delta=6e-8)
-    options = {"n_columns": 20, "epsilons": [1.0], "n_repeats": 2, "random_state": 0}
-    assert found == as_json(forecast_accuracy(model, 4000, **options))
-    refused = study.run("plan", "km", *given[:2], "--delta", "6e-8")
-    assert "has no parameter 'delta'" in refused.stderr
-
-
 @pytest.mark.parametrize("kind", ["survival", "weibull", "km", "logistic"])
 def test_a_plan_is_a_forecast(study, kind):
     arguments = ("plan", kind, "--records", "200", "--epsilon", "1", "--repeats", "2")
-    found = study.json(*arguments, "--seed", "0")
-    forecast = forecast_accuracy(kind, 200, epsilons=[1.0], n_repeats=2, random_state=0)
-    assert found == as_json(forecast)
+    given = {"epsilons": [1.0], "n_repeats": 2, "random_state": 0}
+    model, more = kind, ()
+    if kind == "survival":
+        model, more = DPDiscreteTimeSurvival(max_time=1.0, delta=6e-8), ("--delta", "6e-8")
+    found = study.json(*arguments, "--seed", "0", *more)
+    forecast = forecast_accuracy(model, 200, **given)
+    assert found == json.loads(json.dumps(forecast.to_dict()).replace("Infinity", '"inf"'))
     if kind == "km":
         pytest.importorskip("matplotlib")
         given = ("--seed", "0", "--figure", "@plan.png")
         study.run(*arguments, *given, code=0, says=forecast.advice)
         assert (study.folder / "plan.png").read_bytes().startswith(b"\x89PNG")
+        refused = study.run(*arguments, "--delta", "6e-8", code=2)
+        assert "has no parameter 'delta'" in refused.stderr
 
 
 def test_a_plan_takes_a_schema_and_settings(study):
     given = ("plan", "survival", "--records", "200", "--epsilon", "1", "--repeats", "2")
     more = ("--schema", "@columns.toml", "--intervals", "0.2", "--set", "link=cloglog")
     study.run(*given, *more, code=0, says="width: of an interval of a coefficient")
-    study.run(*given, "--schema", "@columns.toml", "--columns", "3", code=2)
-    study.run(*given, "--figure", "@plan.gif", code=2)
-    study.run("plan", "km", "--records", "200", "--intervals", "0.2", code=2)
-    study.run("plan", "survival", "--records", "5", code=2)
+    for wrong in ((*more[:2], "--columns", "3"), ("--figure", "@plan.gif"), ("--records", "5")):
+        study.run(*given, *wrong, code=2)
+    study.run("plan", "km", *given[2:], "--intervals", "0.2", code=2)

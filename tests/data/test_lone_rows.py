@@ -1,7 +1,5 @@
 """Rows that are made of their own cells."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -40,18 +38,12 @@ def test_numbers_of_a_record_are_the_same_whatever_others_have(other):
         assert set(rows[i].dtypes) == {np.dtype(float)}
 
 
-@pytest.mark.parametrize(
-    "X",
-    [
-        FRAME.to_numpy(dtype=float),
-        FRAME.to_numpy(dtype=float).tolist(),
-        sparse.csr_array(FRAME.to_numpy(dtype=float)),
-    ],
-)
-def test_arrays_and_lists_have_rows_of_their_own(X):
-    rows = LoneRows.of(X, raw=False)
-    np.testing.assert_array_equal(rows[1], [[48.0, 0.0, 1.0]])
-    assert rows[1].base is None
+def test_arrays_and_lists_have_rows_of_their_own():
+    X = FRAME.to_numpy(dtype=float)
+    for container in (X, X.tolist(), sparse.csr_array(X)):
+        rows = LoneRows.of(container, raw=False)
+        np.testing.assert_array_equal(rows[1], [[48.0, 0.0, 1.0]])
+        assert rows[1].base is None
 
 
 @pytest.mark.parametrize(
@@ -103,6 +95,7 @@ def test_a_structured_target_keeps_its_fields():
     y = np.array([(True, 1.0), (False, 2.0)], dtype=[("event", "?"), ("time", "f8")])
     assert lone_target(y, 1).dtype == y.dtype
     assert lone_target(y, 1).tolist() == [(False, 2.0)]
+    assert lone_target(y, 1).base is None
     assert lone_target(None, 1) is None
 
 

@@ -4,8 +4,6 @@ A row of its tables has a claim, the theorem that it rests on, the code that the
 and tests that would fail if it were false. Wording is nobody's business here.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import re
@@ -117,9 +115,29 @@ def documented_theorems() -> dict[str, object]:
 ROWS = claims()
 
 
+def number(maths: str) -> float:
+    """Return what is written as a sum of products of powers, such as 1 + 2^{-40}."""
+    total = 0.0
+    for term in maths.split(" + "):
+        product = 1.0
+        for factor in term.split(" \\cdot "):
+            base, _, power = factor.partition("^")
+            product *= float(base) ** float(power.strip("{}") or 1)
+        total += product
+    return total
+
+
+def test_constants_are_what_the_page_about_noise_says():
+    page = read("docs/proofs/noise.md")
+    rows = re.findall(r"^\| `([\w.]+)` \| \$([^$]+)\$ \|", page, flags=re.MULTILINE)
+    assert len(rows) == 14
+    for name, maths in rows:
+        assert imported(name) == number(maths), name
+
+
 def test_there_is_a_table():
     assert len(ROWS) > 30
-    lines = CLAIMS.read_text(encoding="utf-8").splitlines()
+    lines = read("docs/proofs/claims.md").splitlines()
     tables = [line for line in lines if line.startswith("| ") and not line.startswith("| Claim")]
     assert len(tables) == len(ROWS), "a row must begin with its claim in bold letters"
     assert len({row.name for row in ROWS}) == len(ROWS)

@@ -1,7 +1,5 @@
 """What an evaluation asks: for no more than epsilon, and of neighbours within its bounds."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """What one record can change of an evaluation, draw by draw, and that nothing else leaves."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle
@@ -114,6 +112,9 @@ TARGETS = (
 )
 
 
+EVENTS = np.array([(True, 1.0), (True, 2.0)], dtype=[("event", "?"), ("time", "f8")])
+
+
 def transcript(monkeypatch, data, neighbour, model, **options):
     """Compare all draws of two evaluations; their intervals are made of what was released."""
     evaluate = partial(
@@ -196,19 +197,11 @@ def test_a_row_tells_nothing_of_other_records(change, person):
     assert {tuple(index) for index, *_ in one} == {(0,)}
 
 
-def test_a_row_of_an_array_is_no_part_of_it():
-    y = np.array([(True, 1.0), (True, 2.0)], dtype=[("event", "?"), ("time", "f8")])
-    Looking.seen.clear()
-    private_survival_metrics(Looking(), np.zeros((2, 1)), y, max_time=4.0)
-    assert {base is None for base, *_ in Looking.seen} == {True}
-
-
 def test_text_is_refused_before_the_charge():
     X = pd.DataFrame({"stage": ["I", "secret"]})
-    y = np.array([(True, 1.0), (True, 2.0)], dtype=[("event", "?"), ("time", "f8")])
     accountant = PrivacyAccountant(1.0)
     with pytest.raises(ValueError, match="unlike in stage: let the model state columns=") as caught:
-        private_survival_metrics(Looking(), X, y, max_time=4.0, accountant=accountant)
+        private_survival_metrics(Looking(), X, EVENTS, max_time=4.0, accountant=accountant)
     assert "secret" not in str(caught.value)
     assert len(accountant.entries()) == 0
 
@@ -223,20 +216,17 @@ class Leaving(Model):
 
 
 def test_a_model_that_ends_the_program_has_failed_for_a_record():
-    y = np.array([(True, 1.0), (True, 2.0)], dtype=[("event", "?"), ("time", "f8")])
     accountant = PrivacyAccountant(1.0)
     X = np.array([[0.0, 0.0], [1.0, 1.0]])
-    private_survival_metrics(Leaving(), X, y, max_time=4.0, accountant=accountant)
+    private_survival_metrics(Leaving(), X, EVENTS, max_time=4.0, accountant=accountant)
     assert accountant.spent() == 1.0
 
 
 def test_a_subclass_of_pipeline_may_remember():
-    class Counting(Pipeline):
-        pass
-
+    counting = type("Counting", (Pipeline,), {})
     steps = [("scale", StandardScaler()), ("cox", CoxPHSurvivalAnalysis())]
     assert unknown_steps(Pipeline(steps)) == []
-    assert unknown_steps(Counting(steps)) == ["Counting"]
+    assert unknown_steps(counting(steps)) == ["Counting"]
 
 
 def test_rows_are_shown_one_by_one():
@@ -270,20 +260,17 @@ def test_nothing_but_the_release_leaves(name, capfd):
     assert vars(model) == vars(MODELS[name]) or name == "in a pipeline"
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("time", np.nan), ("time", -NUMBER), ("time", np.inf)]
-)
-def test_a_refusal_tells_nothing_and_costs_nothing(field, value):
-    data, accountant = survival(), PrivacyAccountant(epsilon=5.0)
-    data.y[field][ROW] = value
+@pytest.mark.parametrize("value", [np.nan, -NUMBER, np.inf])
+def test_a_refusal_tells_nothing_and_costs_nothing(value):
+    data, ledger = survival(), PrivacyAccountant(epsilon=5.0)
+    data.y["time"][ROW] = value
     outcome = checks.called(
-        lambda: private_survival_metrics(
-            Model(), data.X, data.y, 1.0, max_time=MAX_TIME, accountant=accountant
-        )
+        partial(private_survival_metrics, max_time=MAX_TIME, accountant=ledger),
+        *(Model(), data.X, data.y, 1.0),
     )
     assert isinstance(outcome.error, ValueError)
     checks.check_refusal(outcome)
-    assert accountant.spent() == 0.0
+    assert ledger.spent() == 0.0
 
 
 def test_arithmetic_that_raises_does_not_show():

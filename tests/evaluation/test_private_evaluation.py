@@ -1,10 +1,9 @@
 """Private evaluation of survival models: values, order, refusals, and what the result can do."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from dataclasses import FrozenInstanceError
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -15,6 +14,7 @@ from sksurv.ensemble import RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.metrics import brier_score, concordance_index_censored
 from sksurv.nonparametric import kaplan_meier_estimator
+from sksurv.util import Surv
 
 from skdpsurv import (
     BudgetExceededError,
@@ -23,7 +23,7 @@ from skdpsurv import (
     PrivacyLeakWarning,
 )
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.evaluation import SurvivalEvaluation, released_values
+from skdpsurv.evaluation import SurvivalEvaluation, concordance_index, released_values
 from skdpsurv.evaluation import private_survival_metrics as evaluate
 from skdpsurv.evaluation.risk_table import between_ties, concordance, observed_curves
 
@@ -160,38 +160,28 @@ class TestOrder:
             evaluate(model, *test_part, 1.0, max_time=50.0, accountant=accountant)
         assert accountant.spent() == 0.0
 
-    @pytest.mark.parametrize(
-        ("options", "error", "match"),
-        [
-            ({"max_time": None}, ValueError, "max_time must be given"),
-            ({"max_time": -1.0}, ValueError, "max_time must be"),
-            ({"epsilon": 0.0}, ValueError, "epsilon must be"),
-            ({"level": 1.0}, ValueError, "level must be"),
-            ({"n_groups": 1}, ValueError, "n_groups must be"),
-            ({"n_bands": 2.5}, TypeError, "n_bands must be"),
-            ({"risk_edges": [0.5, 0.4]}, ValueError, "risk_edges must rise"),
-            ({"risk_edges": [0.5, 1.0]}, ValueError, "risk_edges must be"),
-            ({"time_edges": [0.5, 0.9]}, ValueError, "time_edges must rise"),
-            ({"random_state": 1.5}, TypeError, "random_state must be"),
-            ({"accountant": 3}, TypeError, "accountant must be"),
-        ],
-    )
-    def test_refusals_name_the_parameter(self, cox, test_part, options, error, match):
-        with pytest.raises(error, match=match):
-            evaluate(cox, *test_part, **{"max_time": END, **options})
-
-    def test_refusals_of_models_and_records(self, cox, test_part):
+    def test_refusals_name_the_parameter(self, cox, test_part):
         X, y = test_part
-        with pytest.raises(TypeError, match=r"model must .* predict_survival_function, int"):
-            evaluate(3, X, y, max_time=END)
-        with pytest.raises(TypeError, match="model must be fitted"):
-            evaluate(CoxPHSurvivalAnalysis, X, y, max_time=END)
-        with pytest.raises(ValueError, match="same number of records"):
-            evaluate(cox, X, y[:-1], max_time=END)
-        with pytest.raises(ValueError, match="y must be given"):
-            evaluate(cox, X, None, max_time=END)
-        with pytest.raises(ValueError, match="2D array"):
-            evaluate(cox, X[:, 0], y, max_time=END)
+        for options, match in [
+            ({"max_time": None}, "max_time must be given"),
+            ({"max_time": -1.0}, "max_time must be"),
+            ({"epsilon": 0.0}, "epsilon must be"),
+            ({"level": 1.0}, "level must be"),
+            ({"n_groups": 1}, "n_groups must be"),
+            ({"n_bands": 2.5}, "n_bands must be"),
+            ({"risk_edges": [0.5, 0.4]}, "risk_edges must rise"),
+            ({"risk_edges": [0.5, 1.0]}, "risk_edges must be"),
+            ({"time_edges": [0.5, 0.9]}, "time_edges must rise"),
+            ({"random_state": 1.5}, "random_state must be"),
+            ({"accountant": 3}, "accountant must be"),
+            ({"model": 3}, r"model must .* predict_survival_function, int"),
+            ({"model": CoxPHSurvivalAnalysis}, "model must be fitted"),
+            ({"y": y[:-1]}, "same number of records"),
+            ({"y": None}, "y must be given"),
+            ({"X": X[:, 0]}, "2D array"),
+        ]:
+            with pytest.raises((ValueError, TypeError), match=match):
+                evaluate(**{"model": cox, "X": X, "y": y, "max_time": END, **options})
 
 
 class TestTheResult:
@@ -199,23 +189,17 @@ class TestTheResult:
     def found(self, cox, data):
         return evaluate(cox, data.X[600:700], data.y[600:700], 4.0, max_time=END, level=0.9)
 
-    def test_goes_through_json_and_pickle(self, found):
+    def test_is_frozen_and_goes_through_json_and_pickle(self, found):
         again = SurvivalEvaluation.from_dict(json.loads(json.dumps(found.to_dict())))
         assert again == found == pickle.loads(pickle.dumps(found))
         assert hash(again.guarantee) == hash(found.guarantee)
-
-    def test_is_frozen(self, found):
         with pytest.raises(FrozenInstanceError):
             found.level = 0.5
         with pytest.raises(TypeError):
             found.released["table"] = None
 
     def test_reads_well(self, found):
-        assert found.summary.index.tolist() == [
-            "C-index",
-            "integrated Brier score",
-            "expected / observed",
-        ]
+        assert len(found.summary) == 3
         assert (found.summary["lower"] <= found.summary["value"]).all()
         assert (found.summary["value"] <= found.summary["upper"]).all()
         frame = found.calibration
@@ -256,6 +240,38 @@ class TestTables:
         ties = np.mean(b[:, None] > a) + 0.5 * np.mean(b[:, None] == a)
         assert between_ties(np.asarray(ties), np.full(4, 1000.0)) == pytest.approx(fine, abs=0.01)
         assert abs(ties - fine) > 0.015
+
+
+def test_concordance_equals_scikit_survival():
+    """Ties within and between events and censorings, in times and in scores."""
+    for seed, n_times, n_scores in product(range(5), [4, 1000], [3, None]):
+        rng = np.random.default_rng(seed)
+        n = 120
+        event = rng.random(n) < 0.5
+        time = rng.integers(1, n_times + 1, size=n).astype(float)
+        risk = rng.normal(size=n) if n_scores is None else rng.integers(n_scores, size=n) / 1.0
+        expected = concordance_index_censored(event, time, risk)[0]
+        assert concordance_index(Surv.from_arrays(event, time), risk) == pytest.approx(
+            expected, abs=1e-14
+        )
+
+
+def test_concordance_direction_and_integer_scores():
+    y = np.array([1.0, 2.0, 3.0])
+    assert concordance_index(y, [3, 2, 1]) == 1.0
+    assert concordance_index(y, np.array([0, 1, 2], dtype=np.uint8)) == 0.0
+    assert concordance_index(y, np.zeros(3)) == 0.5
+    assert concordance_index(y, [np.inf, 0.0, -np.inf]) == 1.0
+
+
+def test_concordance_without_a_comparable_pair_is_one_half():
+    for event, time in [
+        ([False, False], [1, 2]),
+        ([True, True], [1, 1]),
+        ([False, True], [1, 2]),
+        ([True], [1]),
+    ]:
+        assert concordance_index(Surv.from_arrays(event, time), np.arange(len(time))) == 0.5
 
 
 @pytest.mark.slow

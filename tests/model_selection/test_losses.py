@@ -1,7 +1,5 @@
 """Losses of single records: bounded, proper, and silent about what fails."""
 
-from __future__ import annotations
-
 import warnings
 from functools import partial
 from itertools import product
@@ -53,22 +51,19 @@ X = np.array([[1.0], [1.0], [-1.0], [-1.0]])
 Y = np.array([1, 0, 0, 7])
 
 
-def test_error_and_brier():
+def test_sums_of_losses_are_exact_in_units_of_the_lattice_and_clipped():
     np.testing.assert_array_equal(error_loss(Coin(), X, Y), [0, 1, 0, 1])
     np.testing.assert_allclose(brier_loss(Coin(), X, Y), [1 / 16, 9 / 16, 1 / 16, 1.0])
-
-
-def test_sums_are_exact_in_units_of_the_lattice():
     assert summed_losses(error_loss, Coin(), X, Y) == 2 * LOSS.sensitivity
     assert summed_losses(brier_loss, Coin(), X, Y) == (1 + 9 + 1 + 16) * LOSS.sensitivity // 16
-
-
-def test_losses_are_clipped():
     for value, counted in [(-3.0, 0.0), (5.0, 1.0), (np.nan, 1.0)]:
         total = summed_losses(
             lambda m, X, y, value=value: np.where(y == 7, value, 0.5), Coin(), X, Y
         )
         assert total == round((3 * 0.5 + counted) * LOSS.sensitivity)
+    for strange in (0.0, np.zeros(7)):
+        total = summed_losses(lambda m, X, y, value=strange: value, Coin(), X, Y)
+        assert total == 4 * LOSS.sensitivity
 
 
 def test_a_failure_counts_for_its_record_alone_and_is_silent():
@@ -86,20 +81,18 @@ def test_one_record_moves_the_sum_by_one_at_most():
         assert abs(summed_losses(brier_loss, Coin(), rows, labels) - base) <= LOSS.sensitivity
 
 
-def test_a_loss_of_another_shape_counts_1():
-    for loss in [lambda m, X, y: 0.0, lambda m, X, y: np.zeros(7)]:
-        assert summed_losses(loss, Coin(), X, Y) == 4 * LOSS.sensitivity
-
-
 def test_a_loss_of_ones_own_is_asked_for_one_record_at_a_time():
-    sizes = []
+    """Of a model of this package, too."""
+    own = DPLogisticRegression(classes=[0, 1]).fit(X, [1, 1, 0, 0])
+    for model in (Coin(), own):
+        sizes = []
 
-    def loss(model, X, y):
-        sizes.append(len(X))
-        return (X[:, 0] > X[:, 0].mean()).astype(float)
+        def loss(model, X, y, sizes=sizes):
+            sizes.append(len(X))
+            return (X[:, 0] > X[:, 0].mean()).astype(float)
 
-    assert summed_losses(loss, Coin(), X, Y) == 0
-    assert sizes == [1, 1, 1, 1]
+        assert summed_losses(loss, model, X, Y) == 0
+        assert sizes == [1, 1, 1, 1]
 
 
 def squeezed(model, X, y):
@@ -216,21 +209,23 @@ def test_raw_rows_of_any_container_are_read_alike():
         np.testing.assert_array_equal(np.delete(after, 7), np.delete(before, 7))
 
 
-@pytest.mark.parametrize("inside", [True, False], ids=["columns", "pipeline"])
-def test_bounds_by_name_are_found(inside):
+def test_bounds_by_name_are_found_and_gaps_between_steps_are_no_refusals():
+    """A later step may fill them; a row that an earlier one refuses is refused."""
     data = raw_labelled()
     X = pd.DataFrame({"a": data.X["age"].astype(float), "b": 1.0})
     scaler = PublicBoundsScaler({"b": 0.0, "a": -0.5}, {"b": 2.0, "a": 0.5})
-    model = DPLogisticRegression(1e3, classes=[0, 1], columns=scaler if inside else None)
-    model = model if inside else make_pipeline(scaler, model)
+    for columns, steps in ((scaler, []), (None, [scaler])):
+        model = DPLogisticRegression(1e3, classes=[0, 1], columns=columns)
+        model = make_pipeline(*steps, model).fit(X, data.y)
+        found = summed_losses(error_loss, model, X, data.y)
+        assert found == LOSS.total(error_loss(model, X, data.y))
+        turned = X[["b", "a"]] if columns is scaler else X
+        assert summed_losses(error_loss, model, turned, data.y) == found
+    X = np.where(np.arange(len(X))[:, None] < 10, np.nan, X)
+    model = make_pipeline(PublicBoundsScaler(missing="midpoint"), DPLogisticRegression(1e3))
     model.fit(X, data.y)
-    found = summed_losses(error_loss, model, X, data.y)
-    assert found == LOSS.total(error_loss(model, X, data.y))
-
-
-def test_gaps_between_steps_are_no_refusals():
-    """A later step may fill them; a row that an earlier one refuses is refused."""
-    data = raw_labelled()
+    found = _at_once(error_loss, model, X, data.y)
+    np.testing.assert_array_equal(found, error_loss(model, X, data.y))
     first = ColumnTransformer([("ward", WARD, ["ward"])], remainder="passthrough")
     model = make_pipeline(
         first, PublicBoundsScaler(missing="midpoint"), DPLogisticRegression(1e3, classes=[0, 1])
@@ -340,25 +335,17 @@ class TestSurvival:
             worse = loss(Model(level, slope), X, y) - true
             assert worse.mean() > 4 * worse.std() / np.sqrt(worse.size), (level, slope)
 
-    def test_values(self, kind):
+    def test_values_are_of_times_within_the_horizon(self, kind):
         X, y = self.data(500)
-        model = DPDiscreteTimeSurvival(np.inf, max_time=1.0, n_intervals=37).fit(X, y)
-        losses = SurvivalLoss(kind, 1.0)(model, X, y)
-        assert losses.shape == (500,)
-        assert ((losses >= 0) & (losses <= 1)).all()
-
-    def test_without_covariates(self, kind):
-        X, y = self.data(500)
-        model = DPWeibullFitter(np.inf, max_time=1.0).fit(X, y)
-        assert np.isfinite(SurvivalLoss(kind, 1.0)(model, X, y)).all()
-
-    def test_times_beyond_the_horizon_count_as_censored_there(self, kind):
-        X, y = self.data(50)
-        model = DPDiscreteTimeSurvival(np.inf, max_time=1.0).fit(X, y)
-        late = Surv.from_arrays([True] * 50, np.full(50, 3.0))
-        last = Surv.from_arrays([False] * 50, np.full(50, 1.0))
         loss = SurvivalLoss(kind, 1.0)
-        np.testing.assert_array_equal(loss(model, X, late), loss(model, X, last))
+        late = Surv.from_arrays([True] * 500, np.full(500, 3.0))
+        last = Surv.from_arrays([False] * 500, np.full(500, 1.0))
+        hazard = DPDiscreteTimeSurvival(np.inf, max_time=1.0, n_intervals=37)
+        for model in (hazard, DPWeibullFitter(np.inf, max_time=1.0)):  # without covariates
+            losses = loss(model.fit(X, y), X, y)
+            assert losses.shape == (500,)
+            assert ((losses >= 0) & (losses <= 1)).all()
+            np.testing.assert_array_equal(loss(model, X, late), loss(model, X, last))
 
 
 def test_times_alone_are_held_out_as_they_are():

@@ -1,7 +1,5 @@
 """PrivateSearchCV: what it costs, what it chooses, what it keeps."""
 
-from __future__ import annotations
-
 import inspect
 import math
 import warnings
@@ -22,7 +20,6 @@ from sksurv.util import Surv
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
-    DPWeibullFitter,
     HybridMEstimator,
     PrivacyAccountant,
     PrivacyLeakWarning,
@@ -66,6 +63,7 @@ def search(estimator=None, grid=GRID, **parameters):
     return search_of(estimator, grid, **{"expected_runs": 6.0, **parameters})
 
 
+LEARNING = make_pipeline(StandardScaler(), logistic())
 strategies = pytest.mark.parametrize("strategy", ["split", "repeat"])
 
 
@@ -99,77 +97,45 @@ class TestBudget:
         search(epsilon=1.5, strategy="split", holdout=0.25).fit(*data)
         assert spent == [(1.5, 225, None)] * 2
 
-    @strategies
-    @pytest.mark.parametrize(
-        ("change", "match"),
-        [
-            (lambda X, y: (np.where(np.arange(600)[:, None] == 7, np.nan, X), y), "NaN"),
-            (lambda X, y: (X, y[:-1]), "number"),
-            (lambda X, y: (X, np.where(np.arange(600) == 599, "dead", y)), "not among classes"),
-            (lambda X, y: (X[:1], y[:1]), "n_samples=1"),
-            (lambda X, y: (X, None), "y must be given"),
-        ],
-    )
-    def test_refused_records_cost_nothing(self, data, strategy, change, match):
-        accountant = PrivacyAccountant(5.0, rehearsal=True)
-        with pytest.raises(ValueError, match=match):
-            search(strategy=strategy, accountant=accountant).fit(*change(*data))
-        assert len(accountant.entries()) == 0
-
     def test_refused_parameters_cost_nothing(self, data):
+        ledger = PrivacyAccountant(rehearsal=True)
         for parameters, match in [
             ({"grid": {"alpha": [0.1, -1.0]}}, "alpha must be"),
-            ({"grid": {"epsilon": [1.0]}}, "epsilon must not vary"),
-            ({"grid": {"random_state": [1]}}, "random_state must not vary"),
+            *(({"grid": {n: [1]}}, f"{n} must not vary") for n in ("epsilon", "random_state")),
             ({"grid": {"accountant": [None]}}, "accountant must not vary"),
             ({"grid": {"columns__missing": ["error"]}}, "before the '__' in one of columns"),
             ({"grid": {"surprise": [1]}}, "Invalid parameter"),
             ({"grid": None}, "param_grid must be a dict"),
             ({"grid": []}, "at least one candidate"),
-            ({"n_candidates": 0}, "n_candidates must be"),
-            ({"epsilon": 0.0}, "epsilon must be"),
+            *(({n: 0}, f"{n} must be") for n in ("epsilon", "holdout", "n_jobs", "n_candidates")),
+            *(({"eta": wrong}, "eta must be") for wrong in (-1.0, 1.5)),
+            *(({"expected_runs": wrong}, "expected_runs must be") for wrong in (0.5, 1e12)),
+            *(({"eta": e, "expected_runs": 5.0}, "expected_runs must") for e in (-0.9, -0.99)),
             ({"strategy": "grid"}, "strategy must be"),
             ({"refit": 1.0}, "refit must be"),
-            ({"holdout": 0.0}, "holdout must be"),
-            ({"eta": -1.0}, "eta must be"),
-            ({"eta": 1.5}, "eta must be"),
-            ({"expected_runs": 0.5}, "expected_runs must be"),
             ({"scoring": "roc_auc"}, "scoring must be"),
-            ({"n_jobs": 0}, "n_jobs must be"),
-            ({"verbose": -1}, "verbose must be"),
-            ({"random_state": -1}, "random_state must be"),
-            (
-                {"estimator": logistic(accountant=PrivacyAccountant(rehearsal=True))},
-                "passed to PrivateSearchCV",
-            ),
+            *(({n: -1}, f"{n} must be") for n in ("verbose", "random_state")),
+            ({"estimator": logistic(accountant=ledger)}, "passed to PrivateSearchCV"),
             ({"estimator": HybridMEstimator(), "grid": {"n_cells": [0]}}, "n_cells must be"),
+            ({"estimator": StandardScaler()}, "estimator"),
+            ({"estimator": make_pipeline(logistic(), StandardScaler())}, "estimator"),
+            ({"estimator": DPLogisticRegression}, "estimator"),
+            ({"estimator": PrivateSearchCV(logistic(), GRID)}, "must not be a search itself"),
+            *(({n: 5.0}, n) for n in ("accountant", "scoring")),
+            ({"eta": True}, "eta"),
         ]:
             accountant = PrivacyAccountant(5.0, rehearsal=True)
-            with pytest.raises(ValueError, match=match):
-                search(accountant=accountant, **parameters).fit(*data)
+            with pytest.raises((ValueError, TypeError), match=match):
+                search(**{"accountant": accountant, **parameters}).fit(*data)
             assert len(accountant.entries()) == 0
-
-    def test_types(self, data):
-        for parameters in [
-            {"estimator": StandardScaler()},
-            {"estimator": make_pipeline(logistic(), StandardScaler())},
-            {"estimator": DPLogisticRegression},
-            {"accountant": 5.0},
-            {"eta": True},
-            {"scoring": 3},
-        ]:
-            with pytest.raises(TypeError):
-                search(**parameters).fit(*data)
 
     def test_a_candidate_that_refuses_its_part_is_found_before_the_charge(self, data):
         """Sixty parts of rows need sixty rows, and a part of the search has fewer."""
         accountant = PrivacyAccountant(5.0, rehearsal=True)
         stack = PrivateStackingClassifier(partition="samples", classes=["ill", "well"])
-        grid = {"n_partitions": [2, 60]}
+        one = search(stack, {"n_partitions": [2, 60]}, strategy="split", accountant=accountant)
         with pytest.raises(ValueError, match="n_partitions"):
-            search(stack, grid, strategy="split", accountant=accountant).fit(
-                data[0][:100], data[1][:100]
-            )
+            one.fit(data[0][:100], data[1][:100])
         assert len(accountant.entries()) == 0
 
     def test_exact_shares(self):
@@ -188,13 +154,13 @@ class TestChoice:
     def test_a_clearly_better_candidate_is_chosen(self, data, strategy):
         """Sums of losses are 120 apart, which noise bridges with a probability below 1e-9.
 
-        "repeat" may never draw a candidate: in 1 of 100 searches: seeds are fixed.
+        "repeat" may never draw a candidate: in 1 of 20 searches: seeds are fixed.
         """
         model = search(
             epsilon=8.0,
             strategy=strategy,
             scoring=against_ridge,
-            expected_runs=200.0,
+            expected_runs=40.0,
             random_state=0,
         ).fit(*data)
         assert model.best_params_ == {"alpha": 1e-3}
@@ -262,26 +228,19 @@ class TestStatus:
     @pytest.mark.parametrize(
         ("parameters", "status", "match"),
         [
-            ({}, "proved", None),
+            ({"strategy": "split"}, "proved", None),
             ({"random_state": 0}, "seeded", "random_state is an integer"),
             ({"estimator": logistic(random_state=0)}, "seeded", "random_state is an integer"),
             ({"estimator": logistic(classes=None)}, "none", "classes were read from y"),
             ({"epsilon": np.inf}, "none", None),
-            (
-                {
-                    "estimator": make_pipeline(StandardScaler(), logistic()),
-                    "grid": {"dplogisticregression__alpha": [0.1, 1.0]},
-                },
-                "none",
-                "StandardScaler may learn",
-            ),
+            ({"estimator": LEARNING, "grid": {}}, "none", "StandardScaler may learn"),
         ],
     )
-    @strategies
-    def test_one_warning_at_the_call(self, data, parameters, status, match, strategy):
+    def test_one_warning_at_the_call(self, data, parameters, status, match):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            model = search(strategy=strategy, **parameters).fit(*data)
+            model = search(**parameters).fit(data[0][:100], data[1][:100])
+        caught = [warning for warning in caught if warning.category is not PublicInputWarning]
         assert model.guarantee_.status == status
         assert len(caught) == (match is not None)
         for warning in caught:
@@ -291,8 +250,7 @@ class TestStatus:
 
     def test_classes_that_were_read_are_not_stated(self, data):
         model = search(logistic(classes=None)).fit(*data)
-        assert model.best_estimator_.classes is None
-        assert list(model.classes_) == ["ill", "well"]
+        assert (model.best_estimator_.classes, list(model.classes_)) == (None, ["ill", "well"])
 
     def test_the_model_says_what_the_search_has_cost(self, data):
         accountant = PrivacyAccountant()
@@ -308,14 +266,6 @@ class TestStatus:
 
 
 class TestNothingPrivateIsKept:
-    def test_state(self, data):
-        model = search(strategy="split").fit(*data)
-        kept = {name for name in vars(model) if name.endswith("_")}
-        kept -= {"best_estimator_", "best_params_", "best_index_"}
-        assert kept == {"candidates_", "guarantee_", "release_"}
-        for name in ("cv_results_", "best_score_", "n_runs_"):
-            assert not hasattr(model, name)
-
     @strategies
     def test_neighbours_with_the_same_choice_leave_the_same_traces(self, data, strategy):
         """Seeded noise, and a record whose loss changes: all but the noisy release is equal."""
@@ -354,8 +304,7 @@ class TestEstimators:
         assert model.best_estimator_[-1].guarantee_ == model.guarantee_
         assert not hasattr(model, "predict_survival_function")
 
-    @strategies
-    @pytest.mark.parametrize("scoring", [None, "brier"])
+    @pytest.mark.parametrize(("strategy", "scoring"), [("split", None), ("repeat", "brier")])
     def test_survival(self, survival, strategy, scoring):
         model = search(
             make_pipeline(PublicBoundsScaler(), DPDiscreteTimeSurvival(max_time=1.0)),
@@ -377,16 +326,10 @@ class TestEstimators:
         model = search(estimator, {"data_norm": [1e-3, 2.0]}, epsilon=20.0, strategy="split")
         assert model.set_params(random_state=0).fit(*survival).best_params_ == {"data_norm": 2.0}
 
-    def test_weibull(self, survival):
-        for records in (survival, (survival[1]["time"], survival[1]["event"])):
-            model = search(DPWeibullFitter(max_time=1.0), {"shape_fraction": [0.3, 0.6]})
-            assert model.fit(*records).best_estimator_.rho_ > 0
-
     def test_candidates_that_are_drawn(self, data):
-        model = PrivateSearchCV(logistic(), {"alpha": [1e-3, 1e-2, 1e-1]}, n_candidates=2)
-        assert len(model.fit(*data).candidates_) == 2
-        model = PrivateSearchCV(logistic(), {"alpha": stats.loguniform(1e-3, 1.0)}, n_candidates=3)
-        assert len({each["alpha"] for each in model.fit(*data).candidates_}) == 3
+        for law, n in (([1e-3, 1e-2, 1e-1], 2), (stats.loguniform(1e-3, 1.0), 3)):
+            model = PrivateSearchCV(logistic(), {"alpha": law}, n_candidates=n).fit(*data)
+            assert len({each["alpha"] for each in model.candidates_}) == n
 
     def test_a_strategy_s_parameters_are_its_own(self, data):
         model = PrivateSearchCV(logistic(), GRID, strategy=RepeatedRuns(expected_runs=2))
@@ -475,13 +418,3 @@ class TestHybrid:
             one = search(estimator, {"n_cells": [5]}, strategy="split")
             one.fit(data[0][:100], data[1][:100], public=public)
             assert sizes == expected
-
-    def test_in_a_pipeline_at_the_step_s_own_parameter(self, data):
-        X, y = data
-        public = (np.arange(600) < 200).tolist()
-        pipeline = make_pipeline(PublicBoundsScaler(-2.0, 2.0), HybridMEstimator())
-        model = search(pipeline, {"hybridmestimator__n_cells": [5, 9]}, refit=0.5, scoring="brier")
-        model.fit(X, y, hybridmestimator__public=public)
-        assert model.guarantee_.public_inputs["n_records"] == 400
-        assert model.guarantee_.status == "proved"
-        assert set(model.predict(X)) <= {"ill", "well"}

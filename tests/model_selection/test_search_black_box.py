@@ -6,8 +6,6 @@ probability above 1 - 2e-7 (below 1e-6 for all of this file; seeds are fixed any
 runs spend all of epsilon must be caught by the same audit.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

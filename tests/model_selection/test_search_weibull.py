@@ -1,7 +1,5 @@
 """Intervals of a Weibull fit that a search has chosen: those of the fit, and not of the search."""
 
-from __future__ import annotations
-
 import math
 from functools import partialmethod
 

@@ -1,7 +1,5 @@
 """Releases of every estimator, and what is on a page, for the tests of reports."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from dataclasses import replace

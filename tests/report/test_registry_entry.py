@@ -1,7 +1,5 @@
 """Entries of OpenDP's registry: valid by its schema, and of nothing that was not proved."""
 
-from __future__ import annotations
-
 import datetime
 import re
 from dataclasses import replace
@@ -32,6 +30,14 @@ KNOWN = {
     "data_product_region": "Norway",
     "publication_date": "2026-03-01",
 }
+KIND = {"data_product_type": "Machine learning model"}
+STATIC = {"release_type": "One release", "data_source_type": "Static"}
+DESCRIBED = STATIC | {
+    "release_type_details": "No other use is planned.",
+    "actors": "The hospital is trusted, readers are not.",
+    "justification": "The board chose epsilon.",
+    "preprocessing": "None.",
+}
 SETTINGS = [replace(one, slow=False) for one in PROTECTED]
 
 
@@ -44,6 +50,17 @@ def one_release(**changes) -> Release:
         "n_features_in": 0,
     }
     return Release(**{**fields, **changes})
+
+
+def refused(error, said, release=None, **known) -> None:
+    with pytest.raises(error, match=said):
+        registry_entry(one_release() if release is None else release, **known)
+
+
+def deployment_of(release=None, **more) -> dict:
+    """Return what an entry says of a release."""
+    release = one_release() if release is None else release
+    return read(registry_entry(release, **{**KNOWN, **more}))["deployment"]
 
 
 def read(text: str) -> dict:
@@ -70,10 +87,8 @@ def leaves(part):
 @checks.each(SETTINGS)
 def test_entries_are_valid_and_full(setting):
     release = proved(setting)
-    known = dict(KNOWN)
-    if not type(release).kinds[release.estimator].__module__.startswith("skdpsurv."):
-        known["data_product_type"] = "Machine learning model"
-    deployment = read(registry_entry(release, **known))["deployment"]
+    ours = type(release).kinds[release.estimator].__module__.startswith("skdpsurv.")
+    deployment = deployment_of(release, **KIND if not ours else {})
     guarantee = release.guarantee
     loss, variant = deployment["privacy_loss"], deployment["dp_variant"]
     slips = {"delta": guarantee.delta} if guarantee.delta else {}
@@ -91,45 +106,33 @@ def test_entries_are_valid_and_full(setting):
         assert f"`{name}`" in variant["data_domain"] + variant["unprotected_quantities"]
 
 
-@pytest.mark.parametrize("status", ["asymptotic", "seeded", "none"])
-def test_nothing_unproved_is_entered(status):
-    with pytest.raises(ValueError, match=f"must be proved.*{status}"):
-        registry_entry(with_status(one_release(), status), **KNOWN)
-
-
-def test_a_fit_without_privacy_is_not_entered():
-    setting = next(one for one in PRIVATE if str(one) == "DPKaplanMeierFitter: no privacy")
-    with pytest.raises(ValueError, match="must be proved"):
-        registry_entry(proved(setting), **KNOWN)
-
-
-def test_neighbours_that_nobody_knows_are_not_entered():
-    release = one_release(guarantee=PrivacyGuarantee(1.0, neighbours="add one"))
-    with pytest.raises(ValueError, match=r"its neighbours known.*'add one'"):
-        registry_entry(release, **KNOWN)
+def test_nothing_unproved_is_entered():
+    for status in ("asymptotic", "seeded", "none"):
+        refused(
+            ValueError, f"must be proved.*{status}", with_status(one_release(), status), **KNOWN
+        )
+    without = next(one for one in PRIVATE if str(one) == "DPKaplanMeierFitter: no privacy")
+    refused(ValueError, "must be proved", proved(without), **KNOWN)
+    unknown = one_release(guarantee=PrivacyGuarantee(1.0, neighbours="add one"))
+    refused(ValueError, r"its neighbours known.*'add one'", unknown, **KNOWN)
 
 
 class TestWhatOnlyThePublisherKnows:
-    @pytest.mark.parametrize("name", KNOWN)
-    def test_is_required(self, name):
-        known = {key: one for key, one in KNOWN.items() if key != name}
-        with pytest.raises(TypeError, match=name):
-            registry_entry(one_release(), **known)
-
-    def test_is_all_that_the_schema_requires(self):
+    def test_is_required_and_is_all_that_the_schema_requires(self):
+        for name in KNOWN:
+            refused(TypeError, name, **{key: one for key, one in KNOWN.items() if key != name})
+        refused(TypeError, "epsilon", **KNOWN, epsilon=0.1)
         required = set(SCHEMA["properties"]["deployment"]["properties"]["basic"]["required"])
         assert required - KNOWN.keys() == {"description", "data_product_type"}
-
-    @pytest.mark.parametrize("name", ["name", "intended_use", "description", "actors", "security"])
-    @pytest.mark.parametrize("empty", ["", "  \n "])
-    def test_is_not_empty(self, name, empty):
-        with pytest.raises(ValueError, match=f"{name} must not be empty"):
-            registry_entry(one_release(), **{**KNOWN, name: empty})
+        example = one_release(estimator="Example")
+        refused(ValueError, "data_product_type must be given", example, **KNOWN)
+        deployment_of(example, data_product_type="Dataset")
 
     @pytest.mark.parametrize(
         ("change", "error"),
         [
             ({"name": 7}, TypeError),
+            *(({name: " \n "}, ValueError) for name in ("name", "description", "actors")),
             ({"data_curators": "General Hospital"}, TypeError),
             ({"data_curators": []}, ValueError),
             ({"data_curators": [7]}, TypeError),
@@ -145,119 +148,59 @@ class TestWhatOnlyThePublisherKnows:
         ],
     )
     def test_breaks_a_rule(self, change, error):
-        with pytest.raises(error, match=next(iter(change))):
-            registry_entry(one_release(), **{**KNOWN, **change})
+        refused(error, next(iter(change)), **{**KNOWN, **change})
 
     @pytest.mark.parametrize("name", ["sources", "notes"])
     def test_needs_authors(self, name):
-        with pytest.raises(ValueError, match="registry_authors must be given"):
-            registry_entry(one_release(), **KNOWN, **{name: "A paper."})
-        entry = registry_entry(one_release(), **KNOWN, **{name: "A."}, registry_authors=["B"])
-        assert read(entry)["deployment"]["administrative"] == {
-            name: "A.",
-            "registry_authors": ["B"],
-        }
-
-    def test_unknown_names(self):
-        with pytest.raises(TypeError, match="epsilon"):
-            registry_entry(one_release(), **KNOWN, epsilon=0.1)
+        refused(ValueError, "registry_authors must be given", **KNOWN, **{name: "A paper."})
+        given = {name: "A.", "registry_authors": ["B"]}
+        assert deployment_of(**given)["administrative"] == given
 
     def test_comes_back_as_it_was(self):
         text = "First line: with a colon.\n\n- one   \n- two # no comment\n"
-        deployment = read(registry_entry(one_release(), **KNOWN, justification=text))["deployment"]
+        deployment = deployment_of(justification=text)
         kept = "First line: with a colon.\n\n- one\n- two # no comment"
         assert deployment["implementation"]["justification"] == kept
-        assert deployment["basic"]["publication_date"] == "2026-03-01"
-        assert deployment["basic"]["data_curators"] == KNOWN["data_curators"]
-
-    def test_lines_are_literal(self):
-        text = registry_entry(one_release(), **KNOWN, description="One.\nTwo.")
-        assert "description: |-\n      One.\n      Two.\n" in text
-
-    def test_dates(self):
-        day = datetime.date(2026, 3, 1)
-        with_date = registry_entry(one_release(), **{**KNOWN, "publication_date": day})
-        assert with_date == registry_entry(one_release(), **KNOWN)
+        assert {name: deployment["basic"][name] for name in KNOWN} == KNOWN
+        day = {"publication_date": datetime.date(2026, 3, 1)}
+        same = registry_entry(one_release(), **KNOWN)
+        assert registry_entry(one_release(), **{**KNOWN, **day}) == same
 
 
-def test_words_are_those_of_the_schema():
+def test_words_and_fields_are_those_of_the_schema():
     fields = SCHEMA["properties"]["deployment"]["properties"]
     basic, model = fields["basic"]["properties"], fields["deployment_model"]["properties"]
     for name, words in CHOICES.items():
         assert list(words) == {**basic, **model}[name]["enum"]
-
-
-@pytest.mark.parametrize(
-    ("more", "tier"),
-    [
-        ({}, 1),
-        ({"release_type": "One release"}, 1),
-        ({"release_type": "One release", "data_source_type": "Static"}, 2),
-        (
-            {
-                "release_type": "One release",
-                "data_source_type": "Static",
-                "release_type_details": "No other use is planned.",
-                "actors": "The hospital is trusted, readers are not.",
-                "justification": "The board chose epsilon.",
-                "preprocessing": "None.",
-            },
-            3,
-        ),
-    ],
-)
-def test_tiers(more, tier):
-    assert read(registry_entry(one_release(), **KNOWN, **more))["tier"] == tier
-
-
-def test_third_tier_has_every_field_of_it():
-    more = {
-        "release_type": "One release",
-        "data_source_type": "Static",
-        "release_type_details": "No other use is planned.",
-        "actors": "The hospital is trusted, readers are not.",
-        "justification": "The board chose epsilon.",
-        "preprocessing": "None.",
-    }
-    entry = read(registry_entry(one_release(), **KNOWN, **more))["deployment"]
-    for part, fields in SCHEMA["properties"]["deployment"]["properties"].items():
-        if part in ("basic", "administrative"):
-            continue
-        asked = {name for name, one in fields["properties"].items() if one.get("tier")}
+    tiers = [({}, 1), ({"release_type": "One release"}, 1), (STATIC, 2), (DESCRIBED, 3)]
+    for more, tier in tiers:
+        assert read(registry_entry(one_release(), **KNOWN, **more))["tier"] == tier
+    named = read(registry_entry(one_release(), **{**KNOWN, "name": "A & B_c (2nd)."}))
+    assert named["url_slug"] == "a-b-c-2nd--general-hospital-registry-of-cancer-2026"
+    # The third has every field of it.
+    entry = deployment_of(**DESCRIBED)
+    for part in fields.keys() - {"basic", "administrative"}:
+        asked = {name for name, one in fields[part]["properties"].items() if one.get("tier")}
         # More about what the source of data is, "if more description is useful".
         assert asked - entry[part].keys() <= {"data_source_type_details"}
 
 
-def test_slug_is_what_the_registry_makes():
-    entry = read(registry_entry(one_release(), **{**KNOWN, "name": "A & B_c (2nd)."}))
-    assert entry["url_slug"] == "a-b-c-2nd--general-hospital-registry-of-cancer-2026"
-
-
 def test_delta():
     release = one_release(guarantee=PrivacyGuarantee(1e-5, delta=1e-9))
-    deployment = read(registry_entry(release, **KNOWN))["deployment"]
-    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
-    parameters = {"epsilon": 1e-5, "delta": 1e-9}
+    deployment, without = deployment_of(release), deployment_of()
     loss = deployment["privacy_loss"]
-    assert loss["privacy_parameters"] == parameters
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
+    assert loss["privacy_parameters"] == {"epsilon": 1e-5, "delta": 1e-9}
     assert "more than k times delta" in loss["privacy_unit_details"]
-    without = read(registry_entry(one_release(), **KNOWN))["deployment"]["privacy_loss"]
-    assert "delta" not in without["privacy_unit_details"]
+    assert "delta" not in without["privacy_loss"]["privacy_unit_details"]
 
 
 def test_search_says_that_its_choice_is_paid_for():
     setting = next(one for one in PRIVATE if str(one) == "PrivateSearchCV: repeat")
-    deployment = read(registry_entry(proved(setting), **KNOWN))["deployment"]
+    deployment = deployment_of(proved(setting))
     assert "private search" in deployment["accounting"]["composition"]
     tuning = deployment["implementation"]["preprocessing_and_hyperparameter_tuning"]
     assert "chosen by a private search" in tuning
-
-
-def test_an_unknown_estimator_needs_a_type():
-    release = one_release(estimator="Example")
-    with pytest.raises(ValueError, match="data_product_type must be given"):
-        registry_entry(release, **KNOWN)
-    read(registry_entry(release, **KNOWN, data_product_type="Dataset"))
 
 
 HOSTILE = [
@@ -280,8 +223,7 @@ def test_hostile_names_stay_words(name):
         n_features_in=1,
         feature_names_in=(name,),
     )
-    deployment = read(registry_entry(release, **KNOWN))["deployment"]
-    for words in leaves(deployment):
+    for words in leaves(deployment_of(release)):
         outside = re.sub(r"`[^`\n]*`", "", words)
         assert not re.search(r"[<$\u202e\x00]|\]\(|\\[^u]", outside)
 

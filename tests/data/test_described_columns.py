@@ -1,0 +1,174 @@
+"""PublicColumns: what it says of its features, and how it is described in files."""
+
+import json
+import math
+import re
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpsurv.data import PublicColumns
+from skdpsurv.data.feature import same_features
+from tests.data.described import DATES, SPECIFICATIONS, rows
+
+
+@pytest.fixture
+def frame():
+    return rows()
+
+
+#: What the kinds of an expression mean, but for those of columns and of what is missing.
+MEANINGS = {
+    "is": lambda value, label: float(value == label),
+    "fill": lambda value, number: float(value),
+    "days": lambda value, first: (pd.Timestamp(value) - pd.Timestamp(first)) / pd.Timedelta(days=1),
+    "clip": lambda value, low, high: min(max(value, low), high),
+    "scale": lambda value, centre, half: min(max((value - centre) / half, -1.0), 1.0),
+}
+
+
+def evaluated(expression, row):
+    """Return the value of a formula, as the table of formulas in ``Expression`` has it."""
+    kind, numbers = expression.kind, expression.numbers
+    if kind == "column":
+        return row[numbers[0]]
+    value = evaluated(expression.of[0], row)
+    absent = value is None or value != value
+    if kind == "missing":
+        return float(absent)
+    if absent:
+        return {"is": 0.0, "fill": numbers[0]}.get(kind, math.nan)
+    return MEANINGS[kind](value, *numbers)
+
+
+@pytest.mark.parametrize("drop", ["first", None])
+def test_the_formulas_of_the_features_are_the_transform(frame, drop):
+    columns = PublicColumns(SPECIFICATIONS, drop=drop)
+    features = columns._features([])
+    assert [f.name for f in features] == columns.get_feature_names_out().tolist()
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    table = [[evaluated(f.expression, row) for f in features] for row in rows]
+    Z = columns.transform(frame)
+    np.testing.assert_array_equal(Z, table)
+    low, high = (np.array([getattr(f, end) for f in features]) for end in ("low", "high"))
+    assert np.all((low <= Z) & (high >= Z))
+
+
+def test_features_say_of_which_column_they_are_and_how_far_they_move():
+    said = {f.name: f for f in PublicColumns(SPECIFICATIONS)._features()}
+    about = {n: (f.column, f.level, f.per_unit, f.unit, f.low) for n, f in said.items()}
+    assert about["age"] == ("age", None, 1 / 45, "years", -1.0)
+    assert about["dose_missing"] == ("dose", "missing", 1.0, "", 0.0)
+    assert about["stage_2"] == ("stage", 2, 1.0, "", 0.0)
+    assert about["alive"] == ("alive", True, 1.0, "", 0.0)
+    days = (date(2010, 12, 31) - date(2001, 1, 1)).days
+    assert about["entry"] == ("entry", None, 2 / days, "days", -1.0)
+
+
+TYPICAL = {
+    "temperature": {"bounds": [30, 43], "typical": 37},
+    "stage": {"categories": ["I", "II"], "typical": "II"},
+    "grade": {"categories": [1, 2, 3], "typical": np.int64(3), "missing": "category"},
+    "treated": {"boolean": True, "typical": True},
+    "opened": {"dates": ["2001-01-01", "2010-12-31"], "typical": date(2009, 7, 4)},
+    "bmi": (10, 60),
+    "smoking": ["never", "now"],
+    "seen": bool,
+    "closed": DATES,
+}
+
+
+def test_the_description_is_plain_json_and_makes_the_same():
+    for given, options in (
+        (SPECIFICATIONS, {}),
+        (SPECIFICATIONS, {"missing": "category", "drop": None}),
+        (TYPICAL, {}),
+    ):
+        columns = PublicColumns(given, **options)
+        described = columns._described()
+        # A release sorts the keys of all mappings.
+        again = PublicColumns(**json.loads(json.dumps(described, sort_keys=True)))
+        assert again._described() == described
+        assert same_features(again._features(), columns._features())
+        pd.testing.assert_frame_equal(again.example(), columns.example())
+
+
+def test_an_example_is_what_columns_state_and_else_the_middle():
+    """What is typical changes no feature."""
+    columns = PublicColumns(TYPICAL)
+    (row,) = columns.example().to_dict("records")
+    typical = {"temperature": 37.0, "stage": "II", "grade": 3, "treated": True}
+    middle = {"bmi": 35.0, "smoking": "never", "seen": False, "closed": "2001-01-06"}
+    assert row == typical | {"opened": "2009-07-04"} | middle
+    assert columns.fit_transform(columns.example()).shape == (1, 11)
+    untold = {
+        name: {k: v for k, v in said.items() if k != "typical"} if type(said) is dict else said
+        for name, said in TYPICAL.items()
+    }
+    assert same_features(columns._features(), PublicColumns(untold)._features())
+
+
+@pytest.mark.parametrize(
+    ("column", "wrong"),
+    [
+        ("temperature", (29.9, 98.6, "37", None, True, math.nan, [37])),
+        ("stage", ("III", 1, None, ["II"])),
+        ("grade", (4, "1", True)),
+        ("treated", (1, "yes", None)),
+        ("opened", ("2011-01-01", "04.07.2009", None, 2005)),
+    ],
+)
+def test_what_a_column_cannot_hold_is_not_typical(column, wrong):
+    for typical in wrong:
+        said = {**TYPICAL[column], "typical": typical}
+        with pytest.raises((ValueError, TypeError), match=rf"columns\['{column}'\]"):
+            PublicColumns({column: said}).example()
+
+
+def test_a_file_describes_columns(tmp_path, frame):
+    path = tmp_path / "columns.toml"
+    path.write_text(
+        'drop = "none"\nmissing = "category"\n'
+        '[columns.smoking]\ncategories = ["never", "past", "now"]\n'
+        "[columns.entry]\ndates = [2001-01-01, '2010-12-31']\n"
+        '[columns.age]\nbounds = [0, 90]\nunit = "years"\nmissing = "midpoint"\n'
+        "[columns]\nstage = [1, 2, 3]\nalive.boolean = true\n"
+    )
+    columns = PublicColumns.from_toml(str(path))
+    assert columns.drop is None
+    assert columns._beyond(frame[list(columns.get_params()["columns"])]) == ["entry", "age"]
+    same = {"smoking": SPECIFICATIONS["smoking"], "entry": SPECIFICATIONS["entry"]}
+    same |= {"age": SPECIFICATIONS["age"], "stage": [1, 2, 3], "alive": bool}
+    same = PublicColumns(same, missing="category", drop=None)
+    assert columns._described() == same._described()
+    np.testing.assert_array_equal(
+        PublicColumns.from_toml(path).fit_transform(frame[list(same.columns)]),
+        same.transform(frame[list(same.columns)]),
+    )
+
+
+def test_a_broken_file_is_refused_by_name(tmp_path):
+    path = tmp_path / "columns.toml"
+    for content, said in (
+        (b"[columns", "Expected"),
+        (b"\xff", "decode"),
+        (b"", "must hold a table of columns"),
+        (b"[columns]\na = [1, 0]", r"columns\['a'\] must have two finite bounds"),
+        (b"[column]\na.boolean = true", "must hold a table of columns, and nothing else"),
+        (b"[columns.a]\ndates = [2001-01-01T12:00:00, 2001-01-02]", r"columns\['a'\]"),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=re.escape(f"{path}: ") + ".*" + said):
+            PublicColumns.from_toml(path)
+
+
+def test_names_are_those_in_columns_and_of_the_last_fit(frame):
+    columns = PublicColumns(SPECIFICATIONS).fit(frame)
+    assert list(columns.feature_names_in_) == list(frame)
+    columns.set_params(columns={"bmi": (10, 60)}).fit(frame[["bmi"]].to_numpy())
+    assert columns.n_features_in_ == 1
+    assert not hasattr(columns, "feature_names_in_")
+    with pytest.raises(ValueError, match="input_features must be the names in columns"):
+        columns.get_feature_names_out(["age"])
