@@ -9,7 +9,12 @@ from mpmath import mp
 from scipy import special
 
 from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, block_derivatives
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block, loss_at_zero
+from skdpsurv.likelihoods.hazard import (
+    DiscreteHazard,
+    hazard_block,
+    loss_at_zero,
+    predictor_rounding,
+)
 from skdpsurv.likelihoods.hazard_kernel import cap_thresholds, chunks, slopes, tiles
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
@@ -346,3 +351,6 @@ def test_slopes_in_the_long_way_are_right_to_their_units():
         # Those of the predictor's own rounding beside those of slopes.
         assert units_off(found.ravel(), exact) <= 36.0 + 12.0 * 40.0 * (name != "logit")
     assert inverse_mills(np.array([-40.0]))[0] == 0.0
+    # Of predictors, 4 (2 j + 1) + 2 j with j of 1, or of 4 for probit.
+    rounding = [predictor_rounding(LINKS[name]) for name in sorted(LINKS)]
+    assert rounding == [14.0, 14.0, 44.0]

@@ -98,6 +98,9 @@ def test_log_likelihood_against_scipy(shape):
 def test_log_likelihood_of_an_impossible_time():
     with np.errstate(all="raise"):
         assert mean_log_likelihood(np.array([0.0]), np.array([True]), -300.0, 10.0) == -math.inf
+    with np.errstate(divide="raise"):  # an event before, of a probability below all doubles
+        one = np.array([True])
+        assert mean_log_likelihood(np.array([-3.0]), one, 300.0, 10.0, one) == -3030.0
 
 
 def test_scale_of_the_unit():
@@ -211,11 +214,17 @@ class TestBounds:
     def test_awkward_data_end_within_the_bounds(self, seed):
         rng = np.random.default_rng(seed)
         x = rng.choice([-700.0, -6.0, -1e-9, 0.0, -1.0], size=8)
-        event = rng.random(8) < 0.4
-        for max_shape in (1e-3, 1.0, 1e3):
-            shape, log_scale = maximum_likelihood(x, event, max_shape)
-            assert SHAPE_RANGE * max_shape <= shape[0] <= max_shape
-            assert np.isfinite(log_scale[0])
+        weights = rng.integers(1, 1000, 8)
+        events = np.where(rng.random(8) < 0.4, rng.integers(1, weights + 1), 0)
+        mean, top = events @ x / max(events.sum(), 0.5), x.max()
+        for max_shape in (1e-3, 1.0, 1e3, 1e4):
+            (shape,), (log_scale,) = maximum_likelihood(x, events, max_shape, weights=weights)
+            assert SHAPE_RANGE * max_shape <= shape <= max_shape
+            assert np.isfinite(log_scale)
+            # The score is below 0 until there and above 0 from there on, but for the bounds.
+            for ratio, sign in ((0.999, -1.0), (1.001, 1.0)):
+                score = sign * (weights @ shape_score(x - top, ratio * shape, mean - top))
+                assert score > 0.0 or not SHAPE_RANGE * max_shape < ratio * shape < max_shape
 
 
 class TestShapeScore:

@@ -247,6 +247,9 @@ def test_certified_with_a_pilot_on_a_thinned_sample(monkeypatch):
     assert (thin.n_records, thin.kappa) == (1000, objective.kappa / 4)
     np.testing.assert_array_equal(thin.linear, objective.linear / 4)
     with_pilot = minimize(objective, certified(1e-9))
+    away = with_pilot - objective.center
+    pilot = newton._pilot(objective, 1e-9)
+    assert np.linalg.norm(pilot - away) < 0.2 * np.linalg.norm(away)
     monkeypatch.setattr(newton, "PILOT_RECORDS", 10**9)
     without = minimize(objective, certified(1e-9))
     assert gradient_norm(objective, with_pilot) <= 1e-9
@@ -374,6 +377,7 @@ class TestAcceleratedGradient:
         steps = accelerated_steps(objective, norm, tolerance)
         # The bound (L + kappa) L |x_0 - x*|^2 on the squared norm of the gradient holds at once.
         enough = 0.1 * objective.kappa / np.sqrt(smooth * (smooth + objective.kappa))
+        assert accelerated_steps(objective, 0.4 * enough, 0.1) == 0
         assert accelerated_steps(objective, 0.99 * enough, 0.1) == 0
         assert accelerated_steps(objective, 1.01 * enough, 0.1) == 1
         ratio = np.sqrt(objective.kappa / smooth)
@@ -403,6 +407,9 @@ class TestMaximumLikelihood:
         coef = maximum_likelihood(likelihood, InMemory([block]), np.zeros(2))
         assert np.abs(coef).max() <= 50.0
         assert (coef[0] > 5) == event
+        # Three to one are odds of log(3), a hundredth of the coefficient.
+        likely = LinearBlock(np.full((4, 1), 0.01), np.array([1.0, 1.0, 1.0, -1.0]))
+        assert maximum_likelihood(Logistic(1), InMemory([likely]), np.zeros(1)) == [50.0]
 
 
 class TestGradientDescent:

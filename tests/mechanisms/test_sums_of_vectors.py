@@ -202,4 +202,7 @@ def test_law_hides_the_sensitivity():
     query = SecondMoments(100, 3, 1.0)
     assert query.distribution(0.5).cost(query.sensitivity) <= 0.5 * (1 + 1e-15)
     assert query.distribution(0.5).dimension == 6
+    SecondMoments(100, 1094, 1.0)  # 598,965 numbers; the theorem of noise has 600,000
+    with pytest.raises(ValueError, match="columns"):
+        SecondMoments(100, 1095, 1.0)
     assert SphericalLaplace(6, 2.0).deviation == pytest.approx(2.0 * math.sqrt(7.0))
