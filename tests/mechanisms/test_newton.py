@@ -377,7 +377,7 @@ class TestAcceleratedGradient:
         steps = accelerated_steps(objective, norm, tolerance)
         # The bound (L + kappa) L |x_0 - x*|^2 on the squared norm of the gradient holds at once.
         enough = 0.1 * objective.kappa / np.sqrt(smooth * (smooth + objective.kappa))
-        assert accelerated_steps(objective, 0.4 * enough, 0.1) == 0
+        assert accelerated_steps(objective, 4e-4 * enough, 1e-3) == 0
         assert accelerated_steps(objective, 0.99 * enough, 0.1) == 0
         assert accelerated_steps(objective, 1.01 * enough, 0.1) == 1
         ratio = np.sqrt(objective.kappa / smooth)
