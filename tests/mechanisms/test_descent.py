@@ -51,6 +51,28 @@ def problem(n=400, mu=0.5, seed=0, **changes):
     return Problem(likelihood, InMemory([block(n, seed)]), calibration, np.zeros(D))
 
 
+def drawn_with(patch, scale=1.0):
+    """Return a list of the noise that is drawn from now on, made larger or smaller."""
+    drawn, honest = [], SphericalGaussian.draw
+    noise = lambda *args: drawn.append(scale * honest(*args)) or drawn[-1]  # noqa: E731
+    patch.setattr(SphericalGaussian, "draw", noise)
+    return drawn
+
+
+def farthest(steps, start, *arguments):
+    """Return the largest distance from its start at which a run of steps asks for a gradient."""
+    met = []
+
+    class Watched(steps):
+        def _gradient(self, point):
+            met.append(np.linalg.norm(point - start))
+            return super()._gradient(point)
+
+    run = Watched(*arguments)
+    list(run.states(random_source(0)) if steps is Chain else run.run())
+    return max(met)
+
+
 class TestPrice:
     def test_all_gradients_together_cost_mu(self):
         constants = Logistic(D).constants
@@ -81,14 +103,9 @@ class TestPrice:
                 assert how.each.cost(distance) * math.sqrt(how.n_steps) <= 0.5
 
     def test_every_gradient_gets_noise_of_its_own(self, monkeypatch):
-        drawn, honest = [], SphericalGaussian.draw
-        monkeypatch.setattr(
-            SphericalGaussian, "draw", lambda *args: drawn.append(honest(*args)) or drawn[-1]
-        )
-        one = problem()
+        one, drawn = problem(), drawn_with(monkeypatch)
         perturb(one, random_source(0))
-        assert len(drawn) == one.calibration.n_steps
-        assert len({noise.tobytes() for noise in drawn}) == len(drawn)
+        assert len({noise.tobytes() for noise in drawn}) == len(drawn) == one.calibration.n_steps
 
     def test_records_reach_the_points_through_noisy_gradients_alone(self, monkeypatch):
         """Where those are replaced, whose records they were does not show."""
@@ -129,20 +146,12 @@ class TestPrice:
         inside, start = np.array([3.0, 4.0]), np.array([3.0, 0.0])
         np.testing.assert_array_equal(within(inside, start, 4.0), inside)
         np.testing.assert_allclose(within(inside, start, 2.0), [3.0, 2.0])
-        one = problem()
+        one, start = problem(), np.full(D, 5.0)
         far = max_distance(one.likelihood.constants)
         how = replace(one.calibration, kappa=1e-6)
-        start, met = np.full(D, 5.0), []
-
-        class Watched(Descent):
-            def _gradient(self, point):
-                met.append(np.linalg.norm(point - start))
-                return super()._gradient(point)
-
-        noise = np.random.default_rng(0).normal(size=(how.n_steps, D)) * how.each.scale
-        Watched(one.likelihood, one.blocks, how, start, list(noise)).run()
-        assert max(met) <= far * (1.0 + 1e-12)
-        assert max(met) > 0.999 * far  # it was tried
+        noise = list(np.random.default_rng(0).normal(size=(how.n_steps, D)) * how.each.scale)
+        met = farthest(Descent, start, one.likelihood, one.blocks, how, start, noise)
+        assert 0.999 * far < met <= far * (1.0 + 1e-12)  # it was tried
 
 
 class TestLaw:
@@ -161,18 +170,12 @@ class TestLaw:
         how = calibrate(likelihood.constants, mu, n, 2)
 
         def losses(scale):
-            drawn, honest = [], SphericalGaussian.draw
+            found, made = [], Problem(likelihood, InMemory([one]), how, start)
             with monkeypatch.context() as patch:
-                patch.setattr(
-                    SphericalGaussian,
-                    "draw",
-                    lambda *args: drawn.append(scale * honest(*args)) or drawn[-1],
-                )
+                drawn = drawn_with(patch, scale)
                 patch.setattr(vector_noise, "round_to_lattice", lambda values, step: values)
-                found = []
                 for seed in range(300):
                     drawn.clear()
-                    made = Problem(likelihood, InMemory([one]), how, start)
                     perturb(made, random_source(seed))
                     found.append(self.loss(likelihood, one, other, how, drawn, scale, start))
             return np.array(found)
@@ -322,19 +325,12 @@ class TestChain:
         assert variance == pytest.approx(1.0 / total, rel=0.06)
 
     def test_points_stay_within_max_distance(self):
-        far, start, met = max_distance(CONSTANTS), np.full(3, 5.0), []
-
-        class Watched(Chain):
-            def _gradient(self, point):
-                met.append(np.linalg.norm(point - start))
-                return super()._gradient(point)
-
+        far, start = max_distance(CONSTANTS), np.full(3, 5.0)
         # One step's noise takes points a tenth of the way.
         how = LangevinCalibration(1e-6, 300, 1e-3, SphericalGaussian(3, 100.0 * far), 1.0)
-        one = Watched(Quadratic(0.0, 3), InMemory([np.zeros(3)]), how, start)
-        assert len(list(one.states(random_source(0)))) == len(met)
-        assert max(met) <= far * (1.0 + 1e-12)
-        assert max(met) > 0.999 * far  # it was tried
+        blocks = InMemory([np.zeros(3)])
+        met = farthest(Chain, start, Quadratic(0.0, 3), blocks, how, start)
+        assert 0.999 * far < met <= far * (1.0 + 1e-12)  # it was tried
 
     def test_on_a_lattice(self):
         how = calibrate_langevin(CONSTANTS, 1.0, 300, 3, 1e-2)

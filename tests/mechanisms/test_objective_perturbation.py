@@ -25,7 +25,6 @@ from skdpsurv.mechanisms.objective import (
     curvature_cost,
     least_ridge,
     smallest_ridge,
-    split_budget,
 )
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, SphericalLaplace
@@ -42,7 +41,7 @@ P = 5
 def calibrated():
     """Return settings of every kind, each with its least ridge wanted and its calibration."""
     grid = product(
-        CONSTANTS, (0.01, 1.0, 20.0, 1e4), ((1, 0.0), (1000, 1e-3), (10**7, 0.5)), (0.05, 0.5)
+        CONSTANTS, (0.01, 1.0, 20.0, 1e7), ((1, 0.0), (1000, 1e-3), (10**7, 0.5)), (0.05, 0.5)
     )
     return [
         (
@@ -114,17 +113,6 @@ def test_smallest_ridge_inverts_the_cost_and_is_zero_rather_than_too_small():
             assert smallest_ridge(constants, cost) == 0.0
 
 
-def test_split_budget_gives_the_rest_to_the_noise():
-    constants = CONSTANTS[1]
-    c = split_budget(constants, 2.0, 100, P, 50.0, 0.25)
-    assert c.kappa == 50.0
-    assert c.epsilon_curvature == 0.25
-    assert c.epsilon_solver == SOLVER_SHARE * 2.0
-    assert c.epsilon_noise == pytest.approx(2.0 - 0.25 - SOLVER_SHARE * 2.0)
-    assert c.noise_scale == pytest.approx(constants.gradient_sensitivity / c.epsilon_noise)
-    assert c.solver_scale == pytest.approx(2 * c.certificate.tolerance / (50.0 * c.epsilon_solver))
-
-
 class TestCalibrateToCost:
     """Algorithm 2 of Nguyen and Hui."""
 
@@ -158,12 +146,6 @@ def tiny_problem():
     return likelihood, InMemory([block]), np.array([-1.0, 0.0])
 
 
-def noise_behind(likelihood, blocks, calibration, center, coef):
-    """Return the b that makes ``coef`` the minimiser: minus the gradient of the rest."""
-    gradient = sum(likelihood.derivatives(coef, z, order=1).gradient for z in blocks.blocks)
-    return -gradient - calibration.kappa * (coef - center)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("seeded", [True, False])
 def test_law_of_the_release(seeded):
@@ -173,21 +155,12 @@ def test_law_of_the_release(seeded):
     """
     likelihood, blocks, center = tiny_problem()
     calibration = calibrate(likelihood.constants, 1.0, 12, 2)
-    noise = np.array(
-        [
-            noise_behind(
-                likelihood,
-                blocks,
-                calibration,
-                center,
-                perturb(
-                    Problem(likelihood, blocks, calibration, center),
-                    random_source(i if seeded else None),
-                ).coef,
-            )
-            for i in range(600)
-        ]
-    )
+    problem, noise = Problem(likelihood, blocks, calibration, center), []
+    for i in range(600):
+        coef = perturb(problem, random_source(i if seeded else None)).coef
+        gradient = likelihood.derivatives(coef, blocks.blocks[0], order=1).gradient
+        noise.append(-gradient - calibration.kappa * (coef - center))
+    noise = np.array(noise)
     scale = likelihood.constants.gradient_sensitivity / calibration.epsilon_noise
     law = stats.gamma(2, scale=scale)
     assert stats.kstest(np.linalg.norm(noise, axis=1), law.cdf).pvalue > 1e-7
@@ -204,15 +177,3 @@ def test_release_is_on_a_public_lattice():
     coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0)).coef
     step = 2.0 ** np.floor(np.log2(calibration.solver_scale / 256))
     np.testing.assert_array_equal(np.round(coef / step) * step, coef)
-
-
-def test_much_epsilon_leaves_a_ridge_and_little_solver_noise():
-    """A vanishing ridge would make the noise that hides the solver huge."""
-    likelihood, blocks, center = tiny_problem()
-    for epsilon in (10.0, 1e3, 1e7):
-        calibration = calibrate(likelihood.constants, epsilon, 12, 2)
-        assert calibration.kappa > 0
-        assert calibration.solver_scale <= LARGEST_SOLVER_SCALE
-        coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0)).coef
-        noise = noise_behind(likelihood, blocks, calibration, center, coef)
-        assert np.linalg.norm(noise) < 20 * calibration.noise_scale + 1e-3

@@ -97,14 +97,6 @@ class TestEnergy:
         ):
             np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9 * np.abs(other).max())
 
-    def test_prior_alone_far_away(self):
-        """Logit losses of censored people saturate: what is left is the prior's energy."""
-        X, interval, _ = records()
-        one = target("logit", (0 * X, interval, np.zeros(N, dtype=bool)))
-        coef = np.array([500.0, 0.0, 0.0, 0.0])
-        assert one.energy(coef)[0] == pytest.approx(0.005 * 500.0**2 + N * 1.0, rel=1e-6)
-        np.testing.assert_allclose(one.energy(coef)[1], 1e-2 * coef, atol=1e-9)
-
 
 def test_blocks_are_sent_a_likelihood_numbers_and_a_point(name):
     """By pickle alone, which takes functions of modules and no closures."""
@@ -143,13 +135,6 @@ class TestSampledGradient:
             expected = np.mean([singles[i] for i in rows], axis=0)
             batch = one.sampled_gradient(coef, rows, starts)
             np.testing.assert_allclose(batch, expected, rtol=1e-7, atol=10 * atol)
-
-    def test_blocks_without_a_sampled_record(self, name):
-        one, coef = target(name, n_blocks=4), point(name)
-        starts = np.arange(0, N + 1, N // 4)
-        rows = np.array([N - 1, N - 1])
-        single = one.sampled_gradient(coef, rows[:1], starts)
-        np.testing.assert_allclose(one.sampled_gradient(coef, rows, starts), single, rtol=1e-12)
 
 
 class TestMode:
