@@ -11,6 +11,7 @@ from scipy import special
 from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, block_derivatives
 from skdpsurv.likelihoods.hazard import (
     DiscreteHazard,
+    gradient_rounding,
     hazard_block,
     loss_at_zero,
     predictor_rounding,
@@ -335,6 +336,12 @@ def test_slopes_in_the_long_way_are_right_to_their_units():
         # Those of the predictor's own rounding beside those of slopes.
         assert units_off(found.ravel(), exact) <= 36.0 + 12.0 * 40.0 * (name != "logit")
     assert inverse_mills(np.array([-40.0]))[0] == 0.0
-    # Of predictors, 4 (2 j + 1) + 2 j with j of 1, or of 4 for probit.
+
+
+def test_units_are_those_of_the_proof():
+    """Of predictors, and of slopes, two weights, N chunks, 256 rows twice and intervals twice."""
     rounding = [predictor_rounding(LINKS[name]) for name in sorted(LINKS)]
     assert rounding == [14.0, 14.0, 44.0]
+    for q, chunks_of in ((5, 256), (1000, 32), (40_000, 1)):
+        baseline = 256 + (2**16 / chunks_of + 2) + 256 + 2 * q
+        assert gradient_rounding(q) == (1500 + 4 * q) + 2 + baseline
