@@ -1,7 +1,5 @@
 """The sum that a certificate rests on: its error does not grow with the number of records."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """S, tau and r of one record: never passed by any pair of records, and not needlessly large."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

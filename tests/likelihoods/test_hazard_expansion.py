@@ -1,7 +1,5 @@
 """Separable expansions: the losses and gradients of the loop over intervals, without the loop."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
 
@@ -218,27 +216,20 @@ class TestStrip:
         for reach, tolerance in itertools.product((1e-9, 0.1, 1.0, 4.0, 15.0), (1e-4, 1e-8, 1e-12)):
             assert chebyshev_error(LINKS[name], reach, tolerance, self.A) < 10 * tolerance
 
-    def test_none_where_the_loss_is_cut_off(self):
-        """Beyond its series' reach cloglog is constant, and no polynomial follows the corner."""
-        link = LINKS["cloglog"]
-        assert hazard_expansion.expand(link, np.array([345.0]), np.array([8.0])) is None
-
-    @pytest.mark.parametrize("reach", [1e4, 1e17, np.inf, np.nan])
+    @pytest.mark.parametrize("reach", [1e3, 1e4, 1e17, np.inf, np.nan])
     def test_none_for_huge_predictors(self, link, reach):
+        """Nor where cloglog, beyond its series' reach, is constant: a corner."""
         b = np.array([min(reach, 1e3)])
         assert hazard_expansion._chebyshev(link, self.A, b, reach, FULL) is None
+        some = hazard_expansion._chebyshev(link, self.A, b, 10.0, FULL)
+        assert (some is None) == (link.name == "cloglog")
+        assert expand(LINKS["cloglog"], np.array([345.0]), np.array([8.0])) is None
 
     def test_degree_is_not_wasted(self):
         """A strip that is too wide shows: the tolerance is then missed by far."""
         for reach in (4.0, 10.0):
             assert chebyshev_error(Probit(), reach, 1e-8, self.A) < 1e-8
             assert chebyshev_error(Hasty(), reach, 1e-8, self.A) > 1e-7
-
-    @pytest.mark.parametrize("name", ["logit", "probit"])
-    def test_none_where_the_degree_would_be_too_high(self, name):
-        link, b = LINKS[name], np.array([0.5])
-        assert hazard_expansion._chebyshev(link, self.A, b, 1e3, FULL) is None
-        assert hazard_expansion._chebyshev(link, self.A, b, 10.0, FULL) is not None
 
     def test_logit_has_its_first_pole_at_i_pi(self):
         assert LINKS["logit"].strip == np.pi

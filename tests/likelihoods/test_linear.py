@@ -1,7 +1,5 @@
 """A scalar loss is all that a regression needs: a second one beside the logistic, end to end."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

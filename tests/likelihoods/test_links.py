@@ -1,7 +1,5 @@
 """Links against their definitions, and the curvature constants that proofs rest on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats

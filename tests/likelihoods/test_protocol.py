@@ -1,7 +1,5 @@
 """What every likelihood promises: derivatives of its losses, which add up over records."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

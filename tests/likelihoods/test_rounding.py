@@ -1,7 +1,5 @@
 """Computed gradients beside those in 50 digits: the theorem of docs/proofs/rounding holds."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest

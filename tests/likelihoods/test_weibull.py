@@ -1,7 +1,5 @@
 """Weibull maximum likelihood: against lifelines and scipy, at its bounds, and in groups."""
 
-from __future__ import annotations
-
 import math
 import warnings
 

@@ -1,7 +1,5 @@
 """Noisy gradient descent and noisy Langevin steps: price, law, and where they lead."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product
@@ -15,12 +13,8 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
-from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms import descent, vector_noise
 from skdpsurv.mechanisms.descent import (
-    FORGETTING,
-    LANGEVIN_STEPS_RANGE,
-    STEPS_RANGE,
-    TEMPERATURE,
     Chain,
     Descent,
     LangevinCalibration,
@@ -28,7 +22,6 @@ from skdpsurv.mechanisms.descent import (
     calibrate,
     calibrate_langevin,
     max_distance,
-    within,
 )
 from skdpsurv.mechanisms.newton import Certificate, Objective, gradient_error, minimize
 from skdpsurv.mechanisms.perturbation import Problem, perturb
@@ -81,12 +74,12 @@ class TestPrice:
             each = how.each.cost(constants.gradient_sensitivity)
             assert each * math.sqrt(how.n_steps) <= mu
             assert each * math.sqrt(how.n_steps) == pytest.approx(mu, rel=1e-3)
-            assert STEPS_RANGE[0] <= how.n_steps <= STEPS_RANGE[1]
+            assert descent.STEPS_RANGE[0] <= how.n_steps <= descent.STEPS_RANGE[1]
             # The step is stable, and the ridge no larger than that or its rule asks for.
             curvature = 0.5 * n * constants.hessian_trace
             assert how.kappa * how.n_steps >= curvature * (1 - 1e-12)
             wanted = 0.7 * apart(constants, n) / mu
-            assert how.kappa == pytest.approx(max(wanted, curvature / STEPS_RANGE[1]))
+            assert how.kappa == pytest.approx(max(wanted, curvature / descent.STEPS_RANGE[1]))
             assert how.excess == pytest.approx(how.kappa / wanted)
         assert calibrate(constants, 1.0, 1000, D, 0.5).kappa == 500.0
 
@@ -144,8 +137,8 @@ class TestPrice:
         """However much noise there is: rounding is bounded there and nowhere else."""
         assert max_distance(PrivacyConstants(3.0, 0.5, 1)) == 2000.0 * 3.0 / 0.5
         inside, start = np.array([3.0, 4.0]), np.array([3.0, 0.0])
-        np.testing.assert_array_equal(within(inside, start, 4.0), inside)
-        np.testing.assert_allclose(within(inside, start, 2.0), [3.0, 2.0])
+        np.testing.assert_array_equal(descent.within(inside, start, 4.0), inside)
+        np.testing.assert_allclose(descent.within(inside, start, 2.0), [3.0, 2.0])
         one, start = problem(), np.full(D, 5.0)
         far = max_distance(one.likelihood.constants)
         how = replace(one.calibration, kappa=1e-6)
@@ -276,18 +269,18 @@ class TestCalibration:
             how = calibrate_langevin(CONSTANTS, mu, n, 5, prior, n_steps)
             together = math.sqrt(how.n_steps) * apart(CONSTANTS, n) / how.each.scale
             assert together <= mu
-            if how.n_steps < (n_steps or LANGEVIN_STEPS_RANGE[1]):
+            if how.n_steps < (n_steps or descent.LANGEVIN_STEPS_RANGE[1]):
                 assert together == pytest.approx(mu)
 
     def test_its_law_is_the_posterior_and_it_is_stable_and_forgets(self):
         for n, mu, n_steps, prior in SETTINGS:
             how = calibrate_langevin(CONSTANTS, mu, n, 5, prior, n_steps)
-            assert how.temperature == TEMPERATURE == 1.0
-            assert 0.5 * how.step_size * how.each.scale**2 == pytest.approx(TEMPERATURE)
+            assert how.temperature == descent.TEMPERATURE == 1.0
+            assert 0.5 * how.step_size * how.each.scale**2 == pytest.approx(descent.TEMPERATURE)
             assert how.step_size * (n * CONSTANTS.hessian_trace + how.kappa) <= 1.0 + 1e-9
-            assert how.time * how.kappa >= FORGETTING * (1.0 - 1e-9)
+            assert how.time * how.kappa >= descent.FORGETTING * (1.0 - 1e-9)
             assert how.kappa >= prior
-            assert how.n_steps >= LANGEVIN_STEPS_RANGE[0]
+            assert how.n_steps >= descent.LANGEVIN_STEPS_RANGE[0]
             assert n_steps is None or how.n_steps == n_steps
 
     def test_closed_form_of_the_time(self):

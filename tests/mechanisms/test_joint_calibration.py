@@ -1,7 +1,5 @@
 """Joint calibration: what a whole record can do, and how its epsilon is spent."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import astuple, fields, is_dataclass
 from fractions import Fraction
@@ -12,23 +10,16 @@ import pytest
 from scipy import optimize
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms import objective
+from skdpsurv.mechanisms import joint_calibration, objective
 from skdpsurv.mechanisms.joint_calibration import (
-    MARGIN,
     Part,
     affordable_ridges,
     calibrate_jointly,
     joint_curvature_cost,
     joint_sensitivity,
-    with_noise,
 )
 from skdpsurv.mechanisms.newton import certificate
-from skdpsurv.mechanisms.objective import (
-    LARGEST_SOLVER_SCALE,
-    LEAST_RIDGE,
-    SOLVER_SHARE,
-    curvature_cost,
-)
+from skdpsurv.mechanisms.objective import SOLVER_SHARE, curvature_cost
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, SphericalLaplace
 
 SEEDS = range(40)
@@ -232,8 +223,8 @@ class TestCalibrateJointly:
             parts, whole = random_parts(seed)
             plans = calibrate_jointly(parts, whole, epsilon, n, curvature_share=share)
             for c, p in zip(plans, parts, strict=True):
-                assert c.kappa >= max(p.ridge, LEAST_RIDGE * p.constants.hessian_trace)
-                assert LEAST_NOISE <= c.solver_scale <= LARGEST_SOLVER_SCALE * (1 + 1e-9)
+                assert c.kappa >= max(p.ridge, objective.LEAST_RIDGE * p.constants.hessian_trace)
+                assert LEAST_NOISE <= c.solver_scale <= objective.LARGEST_SOLVER_SCALE * (1 + 1e-9)
                 norm = c.linear.largest_norm()
                 assert c.certificate == certificate(p.constants, n, c.kappa, norm)
 
@@ -254,7 +245,7 @@ def test_a_single_part_is_objective_perturbation(bounded):
 
 def test_solvers_share_one_sliver():
     parts = [part(ridge=5.0)] * 7
-    plans = with_noise(parts, [5.0] * 7, [SphericalLaplace(3, 3.0)] * 7, 2.0, 10)
+    plans = joint_calibration.with_noise(parts, [5.0] * 7, [SphericalLaplace(3, 3.0)] * 7, 2.0, 10)
     assert sum(c.epsilon_solver for c in plans) == pytest.approx(SOLVER_SHARE * 2.0)
     assert sum(map(Fraction, (c.epsilon_solver for c in plans))) <= Fraction(SOLVER_SHARE * 2.0)
     for c in plans:
@@ -263,4 +254,4 @@ def test_solvers_share_one_sliver():
 
 
 def test_margin_is_above_rounding_and_costs_nothing():
-    assert 1 + 2.0**-45 < MARGIN < 1 + 1e-9
+    assert 1 + 2.0**-45 < joint_calibration.MARGIN < 1 + 1e-9

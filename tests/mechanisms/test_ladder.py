@@ -4,8 +4,6 @@ Statistical tests have fixed seeds; they reject below a p-value of 1e-9 with eve
 least 20, so that a correct draw would fail with probability below 1e-6.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from dataclasses import dataclass
@@ -18,14 +16,7 @@ from scipy import stats
 
 from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import ladder
-from skdpsurv.mechanisms.ladder import (
-    NEGLIGIBLE,
-    SMALLEST,
-    UNIT,
-    draw_cell,
-    first_level,
-    highest_level,
-)
+from skdpsurv.mechanisms.ladder import UNIT, draw_cell, highest_level
 from tests.support.combinations import thinned
 
 REJECT = 1e-9
@@ -124,19 +115,19 @@ def p_value(observed, probabilities):
 def test_levels_end_where_weights_do_not_matter():
     for epsilon in (1e-9, 0.013, 1.0, 3.7, 99.0, 1e4):
         top = highest_level(epsilon)
-        assert Fraction(epsilon) * top / (2 * UNIT) >= NEGLIGIBLE
-        assert Fraction(epsilon) * (top - 1) / (2 * UNIT) < NEGLIGIBLE
+        assert Fraction(epsilon) * top / (2 * UNIT) >= ladder.NEGLIGIBLE
+        assert Fraction(epsilon) * (top - 1) / (2 * UNIT) < ladder.NEGLIGIBLE
     for n_rungs in (1, 7, 500):
         assert highest_level(0.1, n_rungs) == (n_rungs + 1) * UNIT
-    assert highest_level(1.0, 10**9) == 2 * SMALLEST * UNIT
-    assert highest_level(1e6, 500) == math.ceil(2 * SMALLEST * UNIT / 1e6)
+    assert highest_level(1.0, 10**9) == 2 * ladder.SMALLEST * UNIT
+    assert highest_level(1e6, 500) == math.ceil(2 * ladder.SMALLEST * UNIT / 1e6)
     assert highest_level(1e300) == highest_level(1e300, 3) == 1
-    assert (NEGLIGIBLE, SMALLEST) == (50, 150)
+    assert (ladder.NEGLIGIBLE, ladder.SMALLEST) == (50, 150)
 
 
 def test_first_level_is_the_least_that_is_reached():
     for least in range(6):
-        assert first_level(lambda level, least=least: level >= least, 4) == min(least, 4)
+        assert ladder.first_level(lambda level, least=least: level >= least, 4) == min(least, 4)
 
 
 class TestLevels:

@@ -6,8 +6,6 @@ test. They reject below a p-value of 1e-9 over the number of bins, so that a cor
 fail with probability below 1e-6. Chains of many independent coordinates give independent draws.
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from itertools import islice

@@ -1,7 +1,5 @@
 """Distances of neighbours: within the bounds that a calibration starts from, and nearly at them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Objective perturbation: how epsilon is spent, and the law of what is released."""
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from itertools import product
@@ -15,17 +13,9 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.base import Move, PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms import objective
 from skdpsurv.mechanisms.newton import certificate
-from skdpsurv.mechanisms.objective import (
-    LARGEST_SOLVER_SCALE,
-    LARGEST_SOLVER_SHARE,
-    SOLVER_SHARE,
-    calibrate,
-    calibrate_to_cost,
-    curvature_cost,
-    least_ridge,
-    smallest_ridge,
-)
+from skdpsurv.mechanisms.objective import SOLVER_SHARE, calibrate, calibrate_to_cost, smallest_ridge
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, SphericalLaplace
 
@@ -62,7 +52,7 @@ class TestCalibrate:
             parts = (c.epsilon_noise, c.epsilon_curvature, c.epsilon_solver)
             assert min(parts) > 0
             assert math.fsum(parts) == pytest.approx(epsilon, rel=1e-12)
-            assert c.epsilon_solver / epsilon in (SOLVER_SHARE, LARGEST_SOLVER_SHARE)
+            assert c.epsilon_solver / epsilon in (SOLVER_SHARE, objective.LARGEST_SOLVER_SHARE)
             # What the largest move costs, solver included, is no more, and no less if it need not.
             r = constants.hessian_rank
             sides = np.full(r, constants.hessian_trace / r)
@@ -87,7 +77,7 @@ class TestCalibrate:
             assert c.solver_scale * c.epsilon_solver >= apart * (1 - 1e-9)
             if c.solver_scale > LEAST_NOISE:  # no larger than needed, either
                 assert c.solver_scale * c.epsilon_solver == pytest.approx(apart)
-            assert LEAST_NOISE <= c.solver_scale <= LARGEST_SOLVER_SCALE * (1 + 1e-9)
+            assert LEAST_NOISE <= c.solver_scale <= objective.LARGEST_SOLVER_SCALE * (1 + 1e-9)
             assert c.certificate == certificate(constants, n, c.kappa, c.linear.largest_norm())
 
     def test_the_ridge_is_as_large_as_asked_or_as_a_solver_needs(self):
@@ -96,7 +86,7 @@ class TestCalibrate:
         for constants, epsilon, n, share, asked, c in calibrated():
             epsilon_noise = epsilon - c.epsilon_solver - share * epsilon
             noise = SphericalLaplace.calibrated_to(P, constants.gradient_sensitivity, epsilon_noise)
-            needed = least_ridge(constants, n, noise, c.epsilon_solver)
+            needed = objective.least_ridge(constants, n, noise, c.epsilon_solver)
             assert c.kappa == pytest.approx(max(*asked, needed), rel=1e-9)
             assert c.kappa >= max(asked)
             origins.add(asked.index(c.kappa) if c.kappa in asked else "solver")
@@ -106,7 +96,9 @@ class TestCalibrate:
 def test_smallest_ridge_inverts_the_cost_and_is_zero_rather_than_too_small():
     for constants in CONSTANTS:
         for cost in (1e-4, 0.3, 5.0):
-            assert curvature_cost(constants, smallest_ridge(constants, cost)) == pytest.approx(cost)
+            assert objective.curvature_cost(
+                constants, smallest_ridge(constants, cost)
+            ) == pytest.approx(cost)
         r = constants.hessian_rank
         assert 0 < smallest_ridge(constants, 699.0 * r) < 1e-290
         for cost in (700.0 * r, 1e9, 1e300):

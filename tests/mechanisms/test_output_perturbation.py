@@ -1,7 +1,5 @@
 """Output perturbation: its scale, and the law of what is released."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

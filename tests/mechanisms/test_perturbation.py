@@ -1,7 +1,5 @@
 """Several problems at once: one stream of noise each, whatever backend solves them."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

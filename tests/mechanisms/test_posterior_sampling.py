@@ -1,7 +1,5 @@
 """The target of posterior sampling: energy, gradients, mode, and what one record can change."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import pickle

@@ -1,7 +1,5 @@
 """Noisy counts and sums: their sensitivity and the law of their noise; choices between sums."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,19 +14,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.dp.privacy_cost import Concentrated, compose_gaussian
 from skdpsurv.hybrid.hybrid_records import nearest
 from skdpsurv.mechanisms import sums
-from skdpsurv.mechanisms.sums import (
-    COUNT,
-    HISTOGRAM,
-    LOSS,
-    CellSums,
-    Choices,
-    Histogram,
-    Histograms,
-    Sum,
-    Sums,
-    least_deviation,
-    least_scale,
-)
+from skdpsurv.mechanisms.sums import HISTOGRAM, CellSums, Choices, Histogram, Histograms, Sum, Sums
 from tests.support.spies import queries_without_noise
 
 
@@ -81,9 +67,11 @@ def test_scales_are_never_too_small():
     rng, one = np.random.default_rng(0), Fraction(1 - 1e-15)
     for sensitivity in (1, 2, 3, 2**30, 2**53 + 1, 2**62 - 1):
         for price in 10.0 ** rng.uniform(-9, 9, 100):
-            spent = Fraction(sensitivity) / Fraction(least_scale(sensitivity, price))
+            spent = Fraction(sensitivity) / Fraction(sums.least_scale(sensitivity, price))
             assert Fraction(price) * one <= spent <= Fraction(price)
-            squared = Fraction(sensitivity) / Fraction(least_deviation(sensitivity, price)) ** 2
+            squared = (
+                Fraction(sensitivity) / Fraction(sums.least_deviation(sensitivity, price)) ** 2
+            )
             assert Fraction(price) ** 2 * one <= squared <= Fraction(price) ** 2
 
 
@@ -103,8 +91,8 @@ class TestSums:
     def test_sensitivities(self):
         """In L1 and in the square of L2, in units of the lattice."""
         for query, length, square in (
-            (COUNT, 1, 1),
-            (LOSS, 2**30, 2**60),
+            (sums.COUNT, 1, 1),
+            (sums.LOSS, 2**30, 2**60),
             (HISTOGRAM, 2, 2),
             # A record that is counted several times: all leave one cell and enter one other.
             (Histogram(4), 4, 8),

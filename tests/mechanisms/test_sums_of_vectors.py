@@ -1,7 +1,5 @@
 """Mean and second moments of rows: sensitivity, exact sums, law of the noise, shrinkage."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Noise on a vector: its law, its lattice, and a norm that it does not exceed."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 
