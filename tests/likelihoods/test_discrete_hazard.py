@@ -12,42 +12,19 @@ from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_kernel import LEAST_RECORDS, cap_thresholds
 from skdpsurv.likelihoods.links import LINKS
 
-Q, N_BASIS, N_FEATURES = 9, 3, 2
+from .hazards import D, Q, hazard, records, some_coefs
 
-
-def basis_of(q, n_basis, seed=0):
-    rng = np.random.default_rng(seed)
-    return np.column_stack([np.full(q, 0.7), rng.normal(size=(q, n_basis - 1))])
-
-
-def make_likelihood(name, cap, q=Q, n_basis=N_BASIS):
-    link = LINKS[name].bounded_at(0.05)
-    return DiscreteHazard(basis_of(q, n_basis), N_FEATURES, 1.0, link, cap)
-
-
+N_BASIS = 3
 CASES = [("logit", None)] + [(n, h) for n in LINKS for h in (0.4, 1.0, 2.5)]
 
 
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
 def likelihood(request):
-    return make_likelihood(*request.param)
-
-
-def records(n=40, q=Q, seed=1):
-    """Records of every kind; more than enough to hit events and censoring in each interval."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, N_FEATURES))
-    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
-    return X, rng.integers(1, q + 1, size=n), rng.random(n) < 0.5
+    return hazard(*request.param)
 
 
 def block_of(**kwargs):
     return hazard_block(*records(**kwargs))
-
-
-def some_coefs(likelihood, scales=(0.3, 1.0, 3.0), seed=2):
-    rng = np.random.default_rng(seed)
-    return [scale * rng.normal(size=likelihood.n_params) for scale in scales]
 
 
 def direct_loss(likelihood, coef, x, survived, event):
@@ -61,12 +38,8 @@ def direct_loss(likelihood, coef, x, survived, event):
 
     value = survived_part(0.0)
     if likelihood.cap is not None and survived:
-        found = optimize.minimize_scalar(
-            lambda c: survived_part(c) + likelihood.cap * c,
-            bounds=(0.0, 60.0),
-            method="bounded",
-            options={"xatol": 1e-10},
-        )
+        shifted = lambda c: survived_part(c) + likelihood.cap * c  # noqa: E731
+        found = optimize.minimize_scalar(shifted, bounds=(0.0, 60.0), options={"xatol": 1e-10})
         value = min(value, found.fun)
     if event:
         value += link.event(eta[survived : survived + 1]).value[0]
@@ -102,7 +75,7 @@ def test_derivatives_are_sums_over_person_periods(name, level, n):
 
     Rare ones among enough records are summed by series; logit's is less exact in the Hessian.
     """
-    likelihood = make_likelihood(name, 50.0 * Q)  # a cap that nobody reaches
+    likelihood = hazard(name, 50.0 * Q)  # a cap that nobody reaches
     block, A = block_of(n=n), likelihood.basis
     coef = np.array([level / 0.7, 0.1, -0.2, 0.8, -0.5])
     gradient, hessian = np.zeros(coef.size), np.zeros((coef.size, coef.size))
@@ -173,7 +146,7 @@ class TestCap:
         """The survived part's slope in the constant direction, over records beyond any hazard."""
         rng = np.random.default_rng(7)
         for name, cap in CASES[1:]:
-            likelihood = make_likelihood(name, cap)
+            likelihood = hazard(name, cap)
             bound = likelihood.link.event_slope * cap
             reached = 0.0
             for _ in range(60):
@@ -205,7 +178,7 @@ class TestCap:
     @pytest.mark.parametrize(("name", "cap"), CASES[1:])
     def test_the_gradient_is_lipschitz_wherever_the_cap_sets_in(self, name, cap):
         """With the constant of the proof, also between points on either side of a threshold."""
-        likelihood = make_likelihood(name, cap)
+        likelihood = hazard(name, cap)
         bound = likelihood.link.event_slope * cap
         curvature = {"logit": 0.25, "cloglog": np.e * bound, "probit": 1.0}[name]
         rng = np.random.default_rng(11)
@@ -291,7 +264,7 @@ class TestWeights:
     @pytest.mark.parametrize("name", sorted(LINKS))
     @pytest.mark.parametrize("cap", [0.4, 1.0, 2.5])
     def test_no_pair_of_weighed_records_passes_the_constants(self, name, cap):
-        plain = make_likelihood(name, cap)
+        plain = hazard(name, cap)
         likelihood = replace(plain, weighted=True)
         constants = likelihood.constants
         assert constants.gradient_sensitivity >= plain.constants.gradient_sensitivity
@@ -300,7 +273,7 @@ class TestWeights:
         for coef in some_coefs(likelihood, scales=(0.1, 1.0, 10.0, 100.0)):
             gradients = []
             for _ in range(60):
-                x = rng.normal(size=(1, N_FEATURES)) * 10.0 ** rng.uniform(-1, 0.6)
+                x = rng.normal(size=(1, D)) * 10.0 ** rng.uniform(-1, 0.6)
                 interval, event = rng.integers(1, Q + 1, 1), rng.random(1) < 0.5
                 one = weighed(hazard_block(x, interval, event))
                 found = likelihood.derivatives(coef, one)

@@ -138,15 +138,6 @@ class TestLinearized:
         expected = curve.slope * np.array([1.0, 0.6, -0.8])
         np.testing.assert_allclose(gradient(np.ones(1)), expected, rtol=1e-12)
 
-    @pytest.mark.parametrize("event", [False, True])
-    def test_nobody_survived_an_interval_and_all_survived_them_all(self, link, event):
-        X = np.random.default_rng(2).uniform(-0.7, 0.7, size=(9, 2))
-        interval = np.full(9, 1 if event else Q)
-        block = hazard_block(X, interval, np.full(9, event))
-        for level in (-8.0, 0.0):
-            likelihood = DiscreteHazard(BASIS, 2, 1.0, link)
-            check(likelihood, coefficients(level, 2.0), block, FULL, 1e-12)
-
     def test_energy_needs_no_loop_over_intervals(self, monkeypatch, link, block):
         """Plain coefficients never fall back to the loop."""
 

@@ -8,14 +8,7 @@ from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, Logistic
 from skdpsurv.likelihoods.links import LINKS
 from tests.support.extensions import extension
 
-N, D, Q = 40, 2, 9
-
-
-def hazard(name, cap):
-    rng = np.random.default_rng(0)
-    basis = np.column_stack([np.full(Q, 0.7), rng.normal(size=(Q, 2))])
-    return DiscreteHazard(basis, D, 1.0, LINKS[name].bounded_at(0.05), cap)
-
+from .hazards import D, N, hazard, records, some_coefs
 
 CASES = {
     "logit": hazard("logit", None),
@@ -31,20 +24,11 @@ def likelihood(request):
 
 
 def block_of(likelihood, n=N):
-    """Records of every kind; more than enough to hit events and censoring in each interval."""
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(n, D))
-    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
-    interval, event = rng.integers(1, Q + 1, size=n), rng.random(n) < 0.5
+    X, interval, event = records(n)
     if isinstance(likelihood, DiscreteHazard):
         return hazard_block(X, interval, event)
     low = -1.0 if isinstance(likelihood, Logistic) else 0.0
     return LinearBlock(X, np.where(event, 1.0, low))
-
-
-def some_coefs(likelihood, scales=(0.3, 1.0, 3.0)):
-    rng = np.random.default_rng(2)
-    return [scale * rng.normal(size=likelihood.n_params) for scale in scales]
 
 
 def agree(one, other, rtol, atol):

@@ -227,12 +227,6 @@ class TestWhereItLeads:
         pull = one.calibration.kappa * (found.coef - found.center)
         assert np.linalg.norm(gradient + pull) < 0.05 * np.linalg.norm(gradient)
 
-    def test_starts_where_it_is_told(self):
-        one = problem(mu=1e-3)
-        far = Problem(one.likelihood, one.blocks, one.calibration, np.full(D, 30.0))
-        found = [perturb(each, random_source(0)).coef for each in (one, far)]
-        assert np.linalg.norm(found[1] - found[0]) > 5.0
-
 
 # ---- Langevin steps.
 

@@ -152,14 +152,6 @@ class TestJointCurvatureCost:
                 )
                 assert cost <= J * (1 + 1e-14)
 
-    def test_equal_groups_gain_up_to_their_number(self):
-        """At a strong ridge: one record's trace is shared, not repeated."""
-        constants = [PrivacyConstants(2.0, 0.25, 1)] * 10
-        shared = joint_curvature_cost(constants, [1e4] * 10, 0.25)
-        assert shared == pytest.approx(0.25 / 1e4, rel=1e-4)
-        apart = joint_curvature_cost(constants, [1e4] * 10, math.inf)
-        assert apart == pytest.approx(10 * shared, rel=1e-4)
-
     def test_extreme_ridges_are_paid(self):
         """At 1e17 no level is found where anything is filled: the gap of the dual is all of J."""
         constants = [PrivacyConstants(2.0, 0.25, 1)] * 2
