@@ -94,8 +94,7 @@ def test_derivatives_are_sums_over_person_periods(name, level, n):
     np.testing.assert_allclose(found.hessian, hessian, rtol=0, atol=error * np.abs(hessian).max())
 
 
-def test_sums_over_many_chunks(monkeypatch, likelihood):
-    """The size of a cacheful changes nothing."""
+def test_the_size_of_a_cacheful_changes_nothing(monkeypatch, likelihood):
     block, coef = block_of(n=200), some_coefs(likelihood)[1]
     whole, losses = likelihood.derivatives(coef, block), likelihood.losses(coef, block)
     monkeypatch.setattr("skdpsurv.likelihoods.hazard_kernel.CHUNK_ELEMENTS", 7)

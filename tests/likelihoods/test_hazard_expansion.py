@@ -222,10 +222,6 @@ class TestStrip:
             assert chebyshev_error(Probit(), reach, 1e-8, self.A) < 1e-8
             assert chebyshev_error(Hasty(), reach, 1e-8, self.A) > 1e-7
 
-    def test_logit_has_its_first_pole_at_i_pi(self):
-        assert LINKS["logit"].strip == np.pi
-        assert abs(1.0 + np.exp(1j * np.pi)) < 1e-15
-
     def test_probit_ends_at_the_first_zero_of_erfc(self):
         """Newton's method finds it, and it lies barely outside of the strip."""
         z = -1.35 + 1.99j  # Abramowitz and Stegun, table 7.10, mirrored: erf z = 1

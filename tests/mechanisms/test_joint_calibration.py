@@ -223,7 +223,6 @@ class TestCalibrateJointly:
 
 @pytest.mark.parametrize("bounded", [False, True])
 def test_a_single_part_is_objective_perturbation(bounded):
-    """Also where the whole is the part."""
     constants = PrivacyConstants(3.0, 0.7, 2)
     whole = constants if bounded else None
     for epsilon, n, alpha in ((0.01, 1, 0.0), (1.0, 1000, 1e-3), (20.0, 1, 0.0), (1e4, 10**7, 0.5)):

@@ -52,7 +52,6 @@ def energies(one, points):
 
 
 def grid_law(one, axes):
-    """Return the probabilities of the points of a grid."""
     mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
     energy = np.concatenate([energies(one, part) for part in np.array_split(mesh, 8)])
     density = np.exp(energy.min() - energy)
@@ -89,7 +88,6 @@ def begin_at(monkeypatch, start):
 
 
 def law_bins(one):
-    """Return edges and probabilities of bins of a target of one coefficient."""
     grid, density = grid_law(one, [np.linspace(-70, 70, 14_001)])
     return bin_edges(grid[:, 0], density)
 
@@ -101,7 +99,6 @@ def long_chain(name):
 
 
 def mala_p_value(one, n_steps):
-    """Compare a chain for a target with its law."""
     return worst_p_value(run(MALA(300), one, n_steps + 500)[500:, 0], *law_bins(one))
 
 
@@ -111,7 +108,6 @@ class TestMALA:
         assert worst_p_value(long_chain(name), *law_bins(target(*TARGETS[name]))) > REJECT
 
     def test_law_of_two_coefficients(self):
-        """Of both, of their sum, and of their difference."""
         one = target(40, 20.0, n_features=2)
         states = run(MALA(300), one, 4500)[500:]
         reach = 6.0 * states.std(axis=0).max() + np.abs(states.mean(axis=0)).max()
@@ -125,8 +121,7 @@ class TestMALA:
     def test_another_temperature_is_told_apart(self, name, factor):
         """A quarter or four times the epsilon on the records: the test would see it."""
         one = target(*TARGETS[name])
-        plain = one.sanitizer
-        other = Sanitizer(plain.ceiling, factor * plain.rate)
+        other = Sanitizer(one.sanitizer.ceiling, factor * one.sanitizer.rate)
         wrong = Target(one.likelihood, one.blocks, other)
         assert worst_p_value(long_chain(name), *law_bins(wrong)) < REJECT
 
@@ -167,15 +162,14 @@ class TestMALA:
         """An energy that is no number anywhere but near the mode."""
         one = target(*TARGETS["bump"])
         mode = one.mode(np.zeros(1))[0][0]
-        plain = Target.energy
-        asked = []
+        plain, asked = Target.energy, []
 
         def broken(self, coef):
             value, gradient = plain(self, coef)
-            if coef[0] > mode + 0.5:
-                asked.append(coef[0])
-                return math.nan, gradient
-            return value, gradient
+            if coef[0] <= mode + 0.5:
+                return value, gradient
+            asked.append(coef[0])
+            return math.nan, gradient
 
         for seed in range(8):
             # A state beyond, from before, would not be an accepted one.
@@ -226,10 +220,8 @@ def psgld(published=False, burn_in=400, step_size=0.1, **changes):
 
 def by_hand(chain, gradient, n, start, seed, n_steps, floor=0.0):
     """Return states of a chain on all records, as its formulas have them."""
-    rng = random_source(seed).generator
-    noise = np.concatenate(
-        [rng.standard_normal((1000, start.size)) for _ in range(math.ceil(n_steps / 1000))]
-    )
+    thousands = math.ceil(n_steps / 1000)
+    noise = random_source(seed).generator.standard_normal((1000 * thousands, start.size))
     f, second, states = start, floor, []
     for t in range(n_steps):
         g = gradient(f)

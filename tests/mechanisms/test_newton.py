@@ -412,8 +412,6 @@ class TestGradientDescent:
 
 
 class CountedBlocks(InMemory):
-    """Blocks that write down when they are summed over."""
-
     def __init__(self, blocks, calls):
         super().__init__(blocks)
         self.calls = calls

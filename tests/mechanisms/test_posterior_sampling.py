@@ -192,14 +192,9 @@ def differences(name, points, epsilon=2.0, n=N, ceiling=None):
     if ceiling is not None:
         sanitizer = Sanitizer(ceiling, sanitizer.rate)
     X, interval, event = records(n=n)
-    rng = np.random.default_rng(5)
-    anybody = [
-        (rng.uniform(-0.7, 0.7, 2), int(rng.integers(1, Q + 1)), bool(rng.random() < 0.5))
-        for _ in range(2)
-    ]
     energies = []
-    for x, s, d in [*CORNERS, *anybody]:
-        X[3], interval[3], event[3] = x, s, d
+    anybody = zip(*records(5, 2), strict=True)
+    for X[3], interval[3], event[3] in [*CORNERS, *anybody]:
         one = target(name, (X, interval, event), sanitizer=sanitizer)
         energies.append([one.energy(f)[0] for f in points])
     energies = np.array(energies)
@@ -259,12 +254,8 @@ def test_losses_are_never_negative_so_that_the_range_holds():
     rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.5], [0.0, -0.5]])
     other = np.vstack([[0.0, 1.0], rows[1:]])
     rng = np.random.default_rng(0)
+    blocks = [InMemory([hazard_block(X, interval, event)]) for X in (rows, other)]
     for _ in range(300):
         coef = np.array([rng.uniform(320, 350), *rng.normal(scale=15.0, size=3)])
-        one, two = (
-            Target(likelihood, InMemory([hazard_block(X, interval, event)]), sanitizer).energy(
-                coef
-            )[0]
-            for X in (rows, other)
-        )
+        one, two = (Target(likelihood, each, sanitizer).energy(coef)[0] for each in blocks)
         assert abs(one - two) <= sanitizer.rate * sanitizer.ceiling * (1.0 + 1e-9)

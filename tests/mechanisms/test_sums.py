@@ -137,8 +137,6 @@ def test_of_several_histograms_each_has_an_equal_part(monkeypatch):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ranks(Choices):
-    """The candidates that are nearest to some quarters."""
-
     name = "ranks"
     proof = "a page"
     moves: int = 4

@@ -114,11 +114,11 @@ def test_mean_stays_in_the_ball():
 
 def test_pure_noise_is_shrunk():
     """Rows of zeros: the release is closer to 0 than its noise, and often 0."""
-    X, noise_length = np.zeros((100, 5)), 5 * 2 / 100
-    means = [private_mean(InMemory([X]), 100, 1.0, 1.0, random_source(i))[0] for i in range(300)]
+    blocks, noise_length = InMemory([np.zeros((100, 5))]), 5 * 2 / 100
+    means = [private_mean(blocks, 100, 1.0, 1.0, random_source(i))[0] for i in range(300)]
     lengths = np.linalg.norm(means, axis=1)
     assert np.mean(lengths) < 0.8 * noise_length
-    assert any(length == 0.0 for length in lengths)
+    assert (lengths == 0.0).any()
 
 
 # ---- Second moments.
