@@ -1,7 +1,5 @@
 """What a ScalarLoss promises, compared on a grid of predictors."""
 
-from __future__ import annotations
-
 import numpy as np
 
 #: Relative difference between a bound and the largest number on the grid, as the grid is not fine.

@@ -1,7 +1,5 @@
 """The sum that a certificate rests on: its error does not grow with the number of records."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -34,10 +32,11 @@ def test_equal_addends(n):
 
 @pytest.mark.parametrize("n", COUNTS)
 def test_any_addends(n):
-    """Of every sign and size, where the sum is small beside its terms."""
+    """Of every sign and size, where the sum is small beside its terms; rows of any stride."""
     rng = np.random.default_rng(n)
     weights = rng.choice([-2.0, 0.5, 1.0], size=n)
-    check(weights, rng.normal(size=(n, 3)) * 10.0 ** rng.uniform(-8, 8, size=(n, 1)))
+    rows = rng.normal(size=(3, 2 * n)).T * 10.0 ** rng.uniform(-8, 8, size=(2 * n, 1))
+    check(weights, rows[::2])
 
 
 def test_a_running_sum_would_be_off_by_more():
@@ -51,20 +50,3 @@ def test_no_columns_and_no_rows():
     for n in (0, *COUNTS[:6]):
         assert weighted_sum(np.ones(n), np.empty((n, 0))).shape == (0,)
     np.testing.assert_array_equal(weighted_sum(np.empty(0), np.empty((0, 3))), np.zeros(3))
-
-
-@pytest.mark.parametrize("n", [5, 3 * SUM_ROWS + 1])
-def test_weights_belong_to_their_rows(n):
-    """Integers, so that the answer is exact in any order."""
-    rng = np.random.default_rng(0)
-    weights, rows = rng.integers(-9, 9, size=n), rng.integers(-9, 9, size=(n, 4))
-    found = weighted_sum(weights.astype(float), rows.astype(float))
-    np.testing.assert_array_equal(found, weights @ rows)
-
-
-def test_rows_need_not_be_contiguous():
-    rng = np.random.default_rng(1)
-    weights, rows = rng.normal(size=1000), rng.normal(size=(4, 2000)).T
-    strided = weighted_sum(weights, rows[::2])
-    whole = weighted_sum(weights, np.ascontiguousarray(rows[::2]))
-    np.testing.assert_allclose(strided, whole, rtol=0, atol=1e-12)

@@ -1,7 +1,5 @@
 """Links against their definitions, and the curvature constants that proofs rest on."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy import stats
@@ -26,10 +24,6 @@ def any_link(request, link):
     return link if request.param == "natural" else link.bounded_at(0.02)
 
 
-def test_table_has_the_three_links():
-    assert {name: link.name for name, link in LINKS.items()} == {n: n for n in HAZARD}
-
-
 def test_predictor_inverts_the_hazard(link):
     hazards = np.array([1e-9, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-6])
     eta = np.array([link.predictor(h) for h in hazards])
@@ -50,27 +44,21 @@ def test_event_is_minus_log_of_hazard(link):
 
 @pytest.mark.parametrize("part", ["survival", "event"])
 def test_derivatives_are_derivatives(any_link, part):
-    curve = getattr(any_link, part)
+    curve, step = getattr(any_link, part), 1e-5
     eta = np.linspace(-8.0, 3.0, 441)
     eta = eta[np.abs(eta - any_link.event_threshold) > 1e-3]  # psi'' jumps at the threshold
-    step = 1e-5
     up, down, here = curve(eta + step), curve(eta - step), curve(eta)
-    np.testing.assert_allclose(
-        here.slope, (up.value - down.value) / (2 * step), rtol=1e-6, atol=1e-8
-    )
-    np.testing.assert_allclose(
-        here.curvature, (up.slope - down.slope) / (2 * step), rtol=1e-5, atol=1e-8
-    )
+    slope, curvature = (up.value - down.value) / (2 * step), (up.slope - down.slope) / (2 * step)
+    np.testing.assert_allclose(here.slope, slope, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(here.curvature, curvature, rtol=1e-5, atol=1e-8)
 
 
 def test_survival_is_increasing_and_event_decreasing_and_both_convex(any_link):
     survival, event = any_link.survival(ETA), any_link.event(ETA)
-    assert (survival.slope >= 0).all()
-    assert (event.slope <= 0).all()
-    assert (survival.curvature >= 0).all()
-    assert (event.curvature >= 0).all()
-    assert (np.diff(survival.slope) >= -1e-12).all()
-    assert (np.diff(event.slope) >= -1e-12).all()
+    assert min(survival.slope.min(), -event.slope.max()) >= 0.0
+    for curve in (survival, event):
+        assert (curve.curvature >= 0).all()
+        assert (np.diff(curve.slope) >= -1e-12).all()
 
 
 def test_survival_slope_is_below_the_exponential(link):
@@ -79,19 +67,17 @@ def test_survival_slope_is_below_the_exponential(link):
     assert (link.survival(eta).slope <= np.exp(eta) * (1 + 1e-12)).all()
 
 
-@pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("scale", [1.0, 2.0 * ETA_LIMIT])
-def test_outer_agrees_with_survival(link, order, scale):
+@pytest.mark.parametrize("scale", [4.0, 2.0 * ETA_LIMIT])
+def test_outer_agrees_with_survival(any_link, scale):
     """Also beyond the limit where logit's product of exponentials would overflow."""
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=5), scale * rng.uniform(-1, 1, size=4)
-    slope, curvature = link.survival_outer(a, b, order)
-    expected = link.survival(a + b[:, None])
-    np.testing.assert_allclose(slope, expected.slope, rtol=1e-12, atol=1e-300)
-    if order == 1:
-        assert curvature is None
-    else:
-        np.testing.assert_allclose(curvature, expected.curvature, rtol=1e-9, atol=1e-300)
+    a, b = np.linspace(-9.0, 3.0, 41), scale * np.linspace(-1.0, 1.0, 17)
+    slope, curvature = any_link.survival_outer(a, b, 2)
+    expected = any_link.survival(a + b[:, None])
+    np.testing.assert_allclose(slope, expected.slope, rtol=1e-14, atol=1e-300)
+    np.testing.assert_allclose(curvature, expected.curvature, rtol=1e-13, atol=1e-300)
+    alone, nothing = any_link.survival_outer(a, b, 1)
+    np.testing.assert_array_equal(alone, slope)
+    assert nothing is None
 
 
 @pytest.mark.parametrize("scale", [1.0, 100.0, 5000.0])
@@ -107,14 +93,11 @@ def test_nothing_overflows(any_link, scale):
 
 class TestConstants:
     def test_event_slope_bounds_the_slope_and_is_attained(self, any_link):
-        if any_link is LINKS["probit"]:  # its natural slope is unbounded: see the next test
+        if any_link is LINKS["probit"]:  # its natural slope is unbounded
             return
         slope = -any_link.event(np.linspace(-40, 20, 5001)).slope
         assert slope.max() <= any_link.event_slope
         assert slope.max() > 0.999999 * any_link.event_slope
-
-    def test_natural_probit_slope_is_unbounded(self):
-        assert -LINKS["probit"].event(np.array([-30.0])).slope[0] > 30.0
 
     def test_event_curvature_is_the_supremum(self, link):
         curvature = link.event(np.linspace(-40, 20, 600_001)).curvature.max()
@@ -160,15 +143,15 @@ class TestBoundedProbit:
         assert bounded.event_slope == pytest.approx(stats.norm.pdf(threshold) / hazard, rel=1e-9)
 
     def test_linear_below_the_threshold_and_unchanged_above(self):
-        bounded = LINKS["probit"].bounded_at(0.01)
+        bounded, gaps = LINKS["probit"].bounded_at(0.01), np.array([1.0, 7.0])
         threshold, natural = bounded.event_threshold, LINKS["probit"]
         above = np.array([threshold, threshold + 1.0])
-        np.testing.assert_allclose(bounded.event(above).value, natural.event(above).value)
-        below = bounded.event(threshold - np.array([1.0, 7.0]))
-        start = natural.event(np.array([threshold])).value[0]
-        np.testing.assert_allclose(below.value, start + bounded.event_slope * np.array([1.0, 7.0]))
-        np.testing.assert_array_equal(below.slope, [-bounded.event_slope] * 2)
-        np.testing.assert_array_equal(below.curvature, [0.0, 0.0])
+        start = natural.event(above).value
+        np.testing.assert_allclose(bounded.event(above).value, start)
+        value, slope, curvature = bounded.event(threshold - gaps)
+        np.testing.assert_allclose(value, start[0] + bounded.event_slope * gaps)
+        assert (slope == -bounded.event_slope).all()
+        assert not curvature.any()
 
     def test_other_links_need_no_bound(self):
         assert LOGIT.bounded_at(0.01) is LOGIT
@@ -179,24 +162,3 @@ class TestBoundedProbit:
 def test_inverse_mills_ratio_in_both_tails(eta):
     exact = np.exp(stats.norm.logpdf(eta) - stats.norm.logsf(eta))
     assert inverse_mills(np.array(eta)) == pytest.approx(exact, rel=1e-7)
-
-
-def test_slopes_alone_are_those_of_the_curve(any_link):
-    """They leave out losses, which nobody asked for and which take longer than the rest."""
-    a, b = np.linspace(-9.0, 3.0, 41), np.linspace(-4.0, 4.0, 17)
-    _, slope, curvature = any_link.survival(a + b[:, None])
-    alone, bend = any_link.survival_outer(a, b, 2)
-    np.testing.assert_allclose(alone, slope, rtol=1e-14)
-    np.testing.assert_allclose(bend, curvature, rtol=1e-13, atol=1e-300)
-    assert any_link.survival_outer(a, b, 1)[1] is None
-
-
-def test_probit_slopes_make_no_losses(monkeypatch):
-    probit = LINKS["probit"]
-
-    def asked(self, eta):
-        raise AssertionError("losses were asked for")
-
-    monkeypatch.setattr(type(probit), "survival", asked)
-    slope, _ = probit.survival_outer(np.zeros(1), np.zeros(1), 1)
-    np.testing.assert_allclose(slope, np.sqrt(2.0 / np.pi))

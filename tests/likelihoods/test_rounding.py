@@ -1,7 +1,5 @@
 """Computed gradients beside those in 50 digits: the theorem of docs/proofs/rounding holds."""
 
-from __future__ import annotations
-
 import mpmath
 import numpy as np
 import pytest
@@ -9,7 +7,13 @@ from mpmath import mp
 from scipy import special
 
 from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, block_derivatives
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block, loss_at_zero
+from skdpsurv.likelihoods.hazard import (
+    DiscreteHazard,
+    gradient_rounding,
+    hazard_block,
+    loss_at_zero,
+    predictor_rounding,
+)
 from skdpsurv.likelihoods.hazard_kernel import cap_thresholds, chunks, slopes, tiles
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
@@ -36,23 +40,23 @@ class TestElementaryFunctions:
     """What the theorem takes for granted about NumPy and SciPy."""
 
     GRID = np.concatenate(
-        [
-            np.linspace(-30.0, 30.0, 997),
-            np.geomspace(1e-8, 600.0, 499),
-            -np.geomspace(1e-8, 600, 499),
-        ]
+        [np.linspace(-30.0, 30.0, 997), *np.outer([1, -1], np.geomspace(1e-8, 600, 499))]
     )
 
-    def test_exp(self):
-        assert units_off(np.exp(self.GRID), [mpmath.exp(x) for x in self.GRID]) <= ELEMENTARY
-
-    def test_expm1(self):
+    @pytest.mark.parametrize(
+        ("function", "exact"),
+        [
+            (np.exp, mpmath.exp),
+            (np.expm1, mpmath.expm1),
+            (special.expit, lambda x: 1 / (1 + mpmath.exp(-mpmath.mpf(x)))),
+        ],
+        ids=["exp", "expm1", "expit"],
+    )
+    def test_exponentials(self, function, exact):
+        """Arrays of any length and stride: vector instructions and what is left over of them."""
         grid = self.GRID[self.GRID != 0.0]
-        assert units_off(np.expm1(grid), [mpmath.expm1(x) for x in grid]) <= ELEMENTARY
-
-    def test_expit(self):
-        exact = [1 / (1 + mpmath.exp(-mpmath.mpf(x))) for x in self.GRID]
-        assert units_off(special.expit(self.GRID), exact) <= ELEMENTARY
+        for part in (grid, *(grid[start::7] for start in range(1, 9))):
+            assert units_off(function(part), map(exact, part)) <= ELEMENTARY
 
     def test_erfcx(self):
         grid = self.GRID[self.GRID > -26.0]
@@ -63,12 +67,6 @@ class TestElementaryFunctions:
         # Below 0 it is nearly 2 exp(x^2), whose exponent is rounded, as if x were.
         for x, computed, value in zip(grid, special.erfcx(grid), exact, strict=True):
             assert units_off([computed], [value]) <= ELEMENTARY + 2.0 * min(x, 0.0) ** 2
-
-    def test_arrays_of_any_length_and_stride_are_computed_alike(self):
-        """Vector instructions and what is left over of them: the bound is for both."""
-        for start in range(1, 9):
-            part = self.GRID[start::7]
-            assert units_off(np.exp(part), [mpmath.exp(x) for x in part]) <= ELEMENTARY
 
 
 def scaled_tail(x):
@@ -123,7 +121,7 @@ def event_slope(link, eta):
 
 def exact_threshold(name, a, cap, near):
     """Solve sum of slopes = cap for b, from a point near it."""
-    if name == "logit" and len(a) <= cap:
+    if not a or (name == "logit" and len(a) <= cap):
         return mpmath.inf
 
     def off(b):
@@ -141,24 +139,18 @@ def exact_gradient(likelihood, coef, block):
     f = [mpmath.mpf(float(v)) for v in coef]
     a = [mpmath.fdot(row, f[:n_basis]) for row in A]
     levels = np.unique(block.survived)
-    near = (
-        levels
-        if cap is None
-        else cap_thresholds(link, likelihood.basis @ coef[:n_basis], levels, cap)
-    )
-    near, thresholds = dict(zip(levels, near, strict=True)), {}
+    thresholds = dict.fromkeys(levels, mpmath.inf)
+    if cap is not None:
+        near = cap_thresholds(link, likelihood.basis @ coef[:n_basis], levels, cap)
+        for k, start in zip(levels, near, strict=True):
+            thresholds[k] = exact_threshold(name, a[:k], mpmath.mpf(cap), start)
     total = [mpmath.mpf(0)] * len(f)
     weights = np.ones(block.survived.size) if block.weight is None else block.weight
     for x, k, event, w in zip(block.X, block.survived, block.event, weights, strict=True):
         x = [mpmath.mpf(float(v)) for v in x]
         b = mpmath.fdot(x, f[n_basis:])
-        if cap is not None and k not in thresholds:
-            thresholds[k] = (
-                exact_threshold(name, a[:k], mpmath.mpf(cap), near[k]) if k else mpmath.inf
-            )
-        inner = b if cap is None else min(b, thresholds[k])
-        masses = [phi_slope(name, s + inner) for s in a[:k]]
-        along = mpmath.mpf(cap) if cap is not None and b > thresholds[k] else mpmath.fsum(masses)
+        masses = [phi_slope(name, s + min(b, thresholds[k])) for s in a[:k]]
+        along = mpmath.mpf(cap) if b > thresholds[k] else mpmath.fsum(masses)
         masses += [mpmath.mpf(0)] * (len(A) - int(k))
         if event:
             slope = event_slope(link, a[k] + b)
@@ -170,9 +162,13 @@ def exact_gradient(likelihood, coef, block):
     return total
 
 
-def distance(computed, exact):
-    gaps = (mpmath.mpf(float(a)) - b for a, b in zip(computed, exact, strict=True))
-    return float(mpmath.norm(list(gaps)))
+def error_and_bound(likelihood, coef, block, exact=None):
+    """Return how far the computed gradient is from the exact one, and how far it may be."""
+    computed = block_derivatives(likelihood, coef, 1, block).gradient
+    exact = exact_gradient(likelihood, coef, block) if exact is None else exact
+    gaps = [mpmath.mpf(float(a)) - b for a, b in zip(computed, exact, strict=True)]
+    n, length = likelihood.n_records(block), float(np.linalg.norm(coef))
+    return float(mpmath.norm(gaps)), gradient_error(likelihood.constants, n, length, 0.0)
 
 
 Q, N_BASIS, D = 7, 2, 3
@@ -212,9 +208,7 @@ def test_gradients_of_hazards(name, cap, kind, level):
     level_at, spread = LEVELS[level]
     rng = np.random.default_rng(8)
     coef = np.concatenate([[level_at / 0.4, 0.3 * spread], spread * rng.normal(size=D)])
-    computed = block_derivatives(likelihood, coef, 1, block).gradient
-    error = distance(computed, exact_gradient(likelihood, coef, block))
-    bound = gradient_error(likelihood.constants, 70, float(np.linalg.norm(coef)), 0.0)
+    error, bound = error_and_bound(likelihood, coef, block)
     assert error <= 0.25 * bound
 
 
@@ -227,18 +221,13 @@ def test_gradients_of_tiles(level):
     capped, _ = likelihood._capped(a, b, block.survived)
     (tile,) = tiles(likelihood.link, a, b, block.survived, likelihood.cap, ~capped)
     assert tile[1].size >= 0.9 * np.count_nonzero(~capped)
-    computed = block_derivatives(likelihood, coef, 1, block).gradient
-    error = distance(computed, exact_gradient(likelihood, coef, block))
-    bound = gradient_error(likelihood.constants, 80, float(np.linalg.norm(coef)), 0.0)
+    error, bound = error_and_bound(likelihood, coef, block)
     assert error <= 0.02 * bound
 
 
 def test_gradients_without_a_cap():
     likelihood, block = hazards("logit", None), records(70, 6, "mixed")
-    coef = np.array([-4.0, 1.0, 0.5, -0.5, 2.0])
-    computed = block_derivatives(likelihood, coef, 1, block).gradient
-    error = distance(computed, exact_gradient(likelihood, coef, block))
-    bound = gradient_error(likelihood.constants, 70, float(np.linalg.norm(coef)), 0.0)
+    error, bound = error_and_bound(likelihood, np.array([-4.0, 1.0, 0.5, -0.5, 2.0]), block)
     assert 0.0 < error <= bound
 
 
@@ -265,8 +254,7 @@ def test_gradients_of_log_odds(cap, size, kind):
         residual = min(1 / (1 + mpmath.exp(label * mpmath.fdot(x, f))), mpmath.mpf(cap))
         slope = -label * residual * mpmath.mpf(1.0 if weight is None else weight[i])
         exact = [t + slope * v for t, v in zip(exact, x, strict=True)]
-    error = distance(block_derivatives(likelihood, coef, 1, block).gradient, exact)
-    bound = gradient_error(likelihood.constants, n, float(np.linalg.norm(coef)), 0.0)
+    error, bound = error_and_bound(likelihood, coef, block, exact)
     assert error <= 0.25 * bound
     if kind == "cancelling" and size == 1e6:  # the part that grows with coefficients is needed
         assert error > gradient_error(likelihood.constants, n, 0.0, 0.0)
@@ -346,3 +334,12 @@ def test_slopes_in_the_long_way_are_right_to_their_units():
         # Those of the predictor's own rounding beside those of slopes.
         assert units_off(found.ravel(), exact) <= 36.0 + 12.0 * 40.0 * (name != "logit")
     assert inverse_mills(np.array([-40.0]))[0] == 0.0
+
+
+def test_units_are_those_of_the_proof():
+    """Of predictors, and of slopes, two weights, N chunks, 256 rows twice and intervals twice."""
+    rounding = [predictor_rounding(LINKS[name]) for name in sorted(LINKS)]
+    assert rounding == [14.0, 14.0, 44.0]
+    for q, chunks_of in ((5, 256), (1000, 32), (40_000, 1)):
+        baseline = 256 + (2**16 / chunks_of + 2) + 256 + 2 * q
+        assert gradient_rounding(q) == (1500 + 4 * q) + 2 + baseline

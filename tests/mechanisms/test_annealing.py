@@ -1,7 +1,5 @@
 """Where chains begin, and which of two wells they end in."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -148,21 +146,6 @@ def two_wells(x, n=40_000, epsilon=0.1, q=200):
     block = hazard_block(X[:, None], interval, event)
     likelihood = DiscreteHazard(orthogonal_basis(q, 1), 1, 1.0, LINKS["logit"])
     return Counted(likelihood, InMemory([block]), calibrate(epsilon, n), counts)
-
-
-def test_the_two_wells_are_what_they_claim():
-    """Equal wells, far apart, and a ridge between them; Newton from beta = 0 goes by the record."""
-    one, other = two_wells(1.0), two_wells(-1.0)
-    assert one.n_records == 40_000
-    np.testing.assert_array_equal(one.blocks.blocks[0].survived, [0, 0, 3, 44, 200, 200])
-    start = np.array([-0.8 / one.likelihood.basis[0, 0], 0.0])
-    modes = [one.mode(start)[0], other.mode(start)[0]]
-    np.testing.assert_allclose(modes[0], modes[1] * [1, -1], rtol=1e-6)
-    assert abs(modes[0][1]) > 3.0
-    ridge = min(one.energy(np.array([a, 0.0]))[0] for a in np.linspace(start[0] - 30, 30, 600))
-    assert ridge - one.energy(modes[0])[0] > 30.0
-    other_well = one.mode(modes[1])[0]
-    assert abs(one.energy(other_well)[0] - one.energy(modes[0])[0]) < 0.1
 
 
 @pytest.mark.slow

@@ -1,7 +1,5 @@
 """Noisy gradient descent and noisy Langevin steps: price, law, and where they lead."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from itertools import product
@@ -15,12 +13,8 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
-from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms import descent, vector_noise
 from skdpsurv.mechanisms.descent import (
-    FORGETTING,
-    LANGEVIN_STEPS_RANGE,
-    STEPS_RANGE,
-    TEMPERATURE,
     Chain,
     Descent,
     LangevinCalibration,
@@ -28,7 +22,6 @@ from skdpsurv.mechanisms.descent import (
     calibrate,
     calibrate_langevin,
     max_distance,
-    within,
 )
 from skdpsurv.mechanisms.newton import Certificate, Objective, gradient_error, minimize
 from skdpsurv.mechanisms.perturbation import Problem, perturb
@@ -51,6 +44,28 @@ def problem(n=400, mu=0.5, seed=0, **changes):
     return Problem(likelihood, InMemory([block(n, seed)]), calibration, np.zeros(D))
 
 
+def drawn_with(patch, scale=1.0):
+    """Return a list of the noise that is drawn from now on, made larger or smaller."""
+    drawn, honest = [], SphericalGaussian.draw
+    noise = lambda *args: drawn.append(scale * honest(*args)) or drawn[-1]  # noqa: E731
+    patch.setattr(SphericalGaussian, "draw", noise)
+    return drawn
+
+
+def farthest(steps, start, *arguments):
+    """Return the largest distance from its start at which a run of steps asks for a gradient."""
+    met = []
+
+    class Watched(steps):
+        def _gradient(self, point):
+            met.append(np.linalg.norm(point - start))
+            return super()._gradient(point)
+
+    run = Watched(*arguments)
+    list(run.states(random_source(0)) if steps is Chain else run.run())
+    return max(met)
+
+
 class TestPrice:
     def test_all_gradients_together_cost_mu(self):
         constants = Logistic(D).constants
@@ -59,12 +74,12 @@ class TestPrice:
             each = how.each.cost(constants.gradient_sensitivity)
             assert each * math.sqrt(how.n_steps) <= mu
             assert each * math.sqrt(how.n_steps) == pytest.approx(mu, rel=1e-3)
-            assert STEPS_RANGE[0] <= how.n_steps <= STEPS_RANGE[1]
+            assert descent.STEPS_RANGE[0] <= how.n_steps <= descent.STEPS_RANGE[1]
             # The step is stable, and the ridge no larger than that or its rule asks for.
             curvature = 0.5 * n * constants.hessian_trace
             assert how.kappa * how.n_steps >= curvature * (1 - 1e-12)
             wanted = 0.7 * apart(constants, n) / mu
-            assert how.kappa == pytest.approx(max(wanted, curvature / STEPS_RANGE[1]))
+            assert how.kappa == pytest.approx(max(wanted, curvature / descent.STEPS_RANGE[1]))
             assert how.excess == pytest.approx(how.kappa / wanted)
         assert calibrate(constants, 1.0, 1000, D, 0.5).kappa == 500.0
 
@@ -81,14 +96,9 @@ class TestPrice:
                 assert how.each.cost(distance) * math.sqrt(how.n_steps) <= 0.5
 
     def test_every_gradient_gets_noise_of_its_own(self, monkeypatch):
-        drawn, honest = [], SphericalGaussian.draw
-        monkeypatch.setattr(
-            SphericalGaussian, "draw", lambda *args: drawn.append(honest(*args)) or drawn[-1]
-        )
-        one = problem()
+        one, drawn = problem(), drawn_with(monkeypatch)
         perturb(one, random_source(0))
-        assert len(drawn) == one.calibration.n_steps
-        assert len({noise.tobytes() for noise in drawn}) == len(drawn)
+        assert len({noise.tobytes() for noise in drawn}) == len(drawn) == one.calibration.n_steps
 
     def test_records_reach_the_points_through_noisy_gradients_alone(self, monkeypatch):
         """Where those are replaced, whose records they were does not show."""
@@ -127,22 +137,14 @@ class TestPrice:
         """However much noise there is: rounding is bounded there and nowhere else."""
         assert max_distance(PrivacyConstants(3.0, 0.5, 1)) == 2000.0 * 3.0 / 0.5
         inside, start = np.array([3.0, 4.0]), np.array([3.0, 0.0])
-        np.testing.assert_array_equal(within(inside, start, 4.0), inside)
-        np.testing.assert_allclose(within(inside, start, 2.0), [3.0, 2.0])
-        one = problem()
+        np.testing.assert_array_equal(descent.within(inside, start, 4.0), inside)
+        np.testing.assert_allclose(descent.within(inside, start, 2.0), [3.0, 2.0])
+        one, start = problem(), np.full(D, 5.0)
         far = max_distance(one.likelihood.constants)
         how = replace(one.calibration, kappa=1e-6)
-        start, met = np.full(D, 5.0), []
-
-        class Watched(Descent):
-            def _gradient(self, point):
-                met.append(np.linalg.norm(point - start))
-                return super()._gradient(point)
-
-        noise = np.random.default_rng(0).normal(size=(how.n_steps, D)) * how.each.scale
-        Watched(one.likelihood, one.blocks, how, start, list(noise)).run()
-        assert max(met) <= far * (1.0 + 1e-12)
-        assert max(met) > 0.999 * far  # it was tried
+        noise = list(np.random.default_rng(0).normal(size=(how.n_steps, D)) * how.each.scale)
+        met = farthest(Descent, start, one.likelihood, one.blocks, how, start, noise)
+        assert 0.999 * far < met <= far * (1.0 + 1e-12)  # it was tried
 
 
 class TestLaw:
@@ -161,18 +163,12 @@ class TestLaw:
         how = calibrate(likelihood.constants, mu, n, 2)
 
         def losses(scale):
-            drawn, honest = [], SphericalGaussian.draw
+            found, made = [], Problem(likelihood, InMemory([one]), how, start)
             with monkeypatch.context() as patch:
-                patch.setattr(
-                    SphericalGaussian,
-                    "draw",
-                    lambda *args: drawn.append(scale * honest(*args)) or drawn[-1],
-                )
+                drawn = drawn_with(patch, scale)
                 patch.setattr(vector_noise, "round_to_lattice", lambda values, step: values)
-                found = []
                 for seed in range(300):
                     drawn.clear()
-                    made = Problem(likelihood, InMemory([one]), how, start)
                     perturb(made, random_source(seed))
                     found.append(self.loss(likelihood, one, other, how, drawn, scale, start))
             return np.array(found)
@@ -231,12 +227,6 @@ class TestWhereItLeads:
         pull = one.calibration.kappa * (found.coef - found.center)
         assert np.linalg.norm(gradient + pull) < 0.05 * np.linalg.norm(gradient)
 
-    def test_starts_where_it_is_told(self):
-        one = problem(mu=1e-3)
-        far = Problem(one.likelihood, one.blocks, one.calibration, np.full(D, 30.0))
-        found = [perturb(each, random_source(0)).coef for each in (one, far)]
-        assert np.linalg.norm(found[1] - found[0]) > 5.0
-
 
 # ---- Langevin steps.
 
@@ -273,18 +263,18 @@ class TestCalibration:
             how = calibrate_langevin(CONSTANTS, mu, n, 5, prior, n_steps)
             together = math.sqrt(how.n_steps) * apart(CONSTANTS, n) / how.each.scale
             assert together <= mu
-            if how.n_steps < (n_steps or LANGEVIN_STEPS_RANGE[1]):
+            if how.n_steps < (n_steps or descent.LANGEVIN_STEPS_RANGE[1]):
                 assert together == pytest.approx(mu)
 
     def test_its_law_is_the_posterior_and_it_is_stable_and_forgets(self):
         for n, mu, n_steps, prior in SETTINGS:
             how = calibrate_langevin(CONSTANTS, mu, n, 5, prior, n_steps)
-            assert how.temperature == TEMPERATURE == 1.0
-            assert 0.5 * how.step_size * how.each.scale**2 == pytest.approx(TEMPERATURE)
+            assert how.temperature == descent.TEMPERATURE == 1.0
+            assert 0.5 * how.step_size * how.each.scale**2 == pytest.approx(descent.TEMPERATURE)
             assert how.step_size * (n * CONSTANTS.hessian_trace + how.kappa) <= 1.0 + 1e-9
-            assert how.time * how.kappa >= FORGETTING * (1.0 - 1e-9)
+            assert how.time * how.kappa >= descent.FORGETTING * (1.0 - 1e-9)
             assert how.kappa >= prior
-            assert how.n_steps >= LANGEVIN_STEPS_RANGE[0]
+            assert how.n_steps >= descent.LANGEVIN_STEPS_RANGE[0]
             assert n_steps is None or how.n_steps == n_steps
 
     def test_closed_form_of_the_time(self):
@@ -322,19 +312,12 @@ class TestChain:
         assert variance == pytest.approx(1.0 / total, rel=0.06)
 
     def test_points_stay_within_max_distance(self):
-        far, start, met = max_distance(CONSTANTS), np.full(3, 5.0), []
-
-        class Watched(Chain):
-            def _gradient(self, point):
-                met.append(np.linalg.norm(point - start))
-                return super()._gradient(point)
-
+        far, start = max_distance(CONSTANTS), np.full(3, 5.0)
         # One step's noise takes points a tenth of the way.
         how = LangevinCalibration(1e-6, 300, 1e-3, SphericalGaussian(3, 100.0 * far), 1.0)
-        one = Watched(Quadratic(0.0, 3), InMemory([np.zeros(3)]), how, start)
-        assert len(list(one.states(random_source(0)))) == len(met)
-        assert max(met) <= far * (1.0 + 1e-12)
-        assert max(met) > 0.999 * far  # it was tried
+        blocks = InMemory([np.zeros(3)])
+        met = farthest(Chain, start, Quadratic(0.0, 3), blocks, how, start)
+        assert 0.999 * far < met <= far * (1.0 + 1e-12)  # it was tried
 
     def test_on_a_lattice(self):
         how = calibrate_langevin(CONSTANTS, 1.0, 300, 3, 1e-2)

@@ -1,7 +1,5 @@
 """Several problems at once: one stream of noise each, whatever backend solves them."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np
@@ -49,13 +47,8 @@ def noise_behind(problem, coef):
 
 @pytest.fixture
 def problems():
-    return [
-        problem(0),
-        problem(1),
-        output_problem(2),
-        problem(3, Unperturbed(2.0)),
-        descent_problem(4),
-    ]
+    free = problem(3, Unperturbed(2.0))
+    return [problem(0), problem(1), output_problem(2), free, descent_problem(4)]
 
 
 def test_each_is_perturbed_with_a_child_of_its_own(problems):
@@ -81,12 +74,8 @@ def test_law_of_the_noise():
     test by itself: 1e-7.
     """
     made = [problem(0), problem(1)]
-    noise = np.array(
-        [
-            [noise_behind(p, f.coef) for p, f in zip(made, perturb_all(made, source), strict=True)]
-            for source in map(random_source, range(300))
-        ]
-    )
+    found = [perturb_all(made, random_source(seed)) for seed in range(300)]
+    noise = np.array([[noise_behind(made[k], pair[k].coef) for k in range(2)] for pair in found])
     law = stats.gamma(D, scale=2.0 / made[0].calibration.epsilon_noise)
     for k in range(2):
         norms, (x, y) = np.linalg.norm(noise[:, k], axis=1), noise[:, k].T
@@ -103,11 +92,8 @@ def test_without_perturbation_it_is_the_minimum():
     free = problem(3, Unperturbed(2.0))
     ((coef, _),) = perturb_all([free], random_source(None))
     assert free.calibration.noise_scale == perturbation.deviation(free.calibration) == 0.0
-    exact = minimize(
-        Objective(free.likelihood, free.blocks, 2.0, free.center, np.zeros(D)),
-        Certificate(1e-10, np.inf),
-    )
-    np.testing.assert_allclose(coef, exact, atol=1e-6)
+    objective = Objective(free.likelihood, free.blocks, 2.0, free.center, np.zeros(D))
+    np.testing.assert_allclose(coef, minimize(objective, Certificate(1e-10, np.inf)), atol=1e-6)
 
 
 #: Processes take seconds to start; of the quick tests, those of the accountant have them.
@@ -155,12 +141,8 @@ def test_floating_point_errors_are_not_raised(backend):
     """Whether some product underflows is for the records to know."""
     likelihood, row = Logistic(D), np.array([[0.7, 1e-300]])
     block = LinearBlock(row, np.ones(1))
-    far = Problem(
-        likelihood,
-        InMemory([block]),
-        calibrate(likelihood.constants, 1.0, 1, D),
-        np.array([40.0, 0.0]),
-    )
+    calibration = calibrate(likelihood.constants, 1.0, 1, D)
+    far = Problem(likelihood, InMemory([block]), calibration, np.array([40.0, 0.0]))
     with np.errstate(all="raise"), parallel_config(backend=backend):
         with pytest.raises(FloatingPointError):
             far.likelihood.derivatives(far.center, block)

@@ -1,7 +1,5 @@
 """Noise on a vector: its law, its lattice, and a norm that it does not exceed."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 
@@ -25,10 +23,6 @@ VALUES = np.array([1.0, -300.0, 1e-3])
 
 def add_noise(values, scale, source):
     return vector_noise.add_noise(values, SphericalLaplace(values.size, scale), source)
-
-
-def largest_norm(dimension, scale):
-    return SphericalLaplace(dimension, scale).largest_norm()
 
 
 def test_a_law_hides_what_it_says():
@@ -90,10 +84,10 @@ def test_sums_are_on_a_lattice_that_the_scale_tells():
 def test_largest_norm_is_not_exceeded():
     """Probability below 1e-43 by Chernoff's bound on a Gamma variable's upper tail."""
     for dimension in (1, 2, 10, 300, 1000, 10**5):
-        radius = largest_norm(dimension, 1.0)
+        radius = SphericalLaplace(dimension, 1.0).largest_norm()
         log_probability = dimension - radius + dimension * np.log(radius / dimension)
         assert -120.0 < log_probability <= -100.0 < -43 * np.log(10)
-        assert largest_norm(dimension, 2.5) == pytest.approx(2.5 * radius)
+        assert SphericalLaplace(dimension, 2.5).largest_norm() == pytest.approx(2.5 * radius)
 
 
 @pytest.mark.parametrize("law", [SphericalLaplace(3, 0.7), SphericalGaussian(3, 0.7)])
