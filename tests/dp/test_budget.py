@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import unicodedata
 from fractions import Fraction
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, compose
-from skdpsurv.dp.budget import exact_sum, float_above, float_below
+from skdpsurv.dp.budget import dataset_name, exact_sum, float_above, float_below
 
 from .costs import cost
 
@@ -132,3 +133,12 @@ def test_a_delta_is_held_where_epsilon_has_no_limit(make):
     accountant.charge(cost(1e6, 1e-6))
     with pytest.raises(BudgetExceededError, match="delta"):
         accountant.charge(cost(1.0, 1e-9))
+
+
+def test_of_letters_only_fillers_cannot_be_seen():
+    for letter in (c for c in map(chr, range(0x4000)) if unicodedata.category(c)[0] == "L"):
+        if "FILLER" in unicodedata.name(letter):
+            with pytest.raises(ValueError, match="dataset"):
+                dataset_name(f"x{letter}")
+        else:
+            assert dataset_name(f"x{letter}") == unicodedata.normalize("NFC", f"x{letter}")
