@@ -22,7 +22,7 @@ def refused(match, *calls, error=ValueError):
             call()
 
 
-def exceeds(accountant, *guarantees, match=""):
+def exceeds(accountant, *guarantees, match=None):
     """Check that a budget has no room for any of these."""
     for guarantee in guarantees:
         with pytest.raises(BudgetExceededError, match=match):
