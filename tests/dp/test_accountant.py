@@ -147,6 +147,7 @@ class TestParallelComposition:
         parts = [cost(0.5), cost(0.25, status="seeded"), cost(1.0), cost(2.0, status="none")]
         accountant.charge_parallel(parts, disjoint=True)
         assert (accountant.spent(), accountant.rehearsed()) == (1.0, 2.0)
+        assert accountant.entries()["status"].tolist() == ["proved", "none"]
         with pytest.raises(BudgetExceededError):  # all or nothing
             accountant.charge_parallel(parts, disjoint=True)
         assert (accountant.spent(), accountant.rehearsed()) == (1.0, 2.0)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from skdpsurv.dp import clip_times
-from skdpsurv.dp.checks import clip_rows, row_weights
+from skdpsurv.dp.checks import clip_rows, row_weights, word_or
 from skdpsurv.dp.input_errors import check_finite
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -53,7 +53,8 @@ class TestClipRows:
 
     def test_huge_tiny_and_zero_rows(self):
         X = np.array([[1e308, 1e308], [-1.7e308, 0.0], [5e-324, 0.0], [0.0, 0.0], [-0.0, 1e-310]])
-        clipped = clip_rows(X, 1.0)
+        with np.errstate(divide="raise", invalid="raise"):  # a warning would betray such rows
+            clipped = clip_rows(X, 1.0)
         half = math.sqrt(0.5)
         np.testing.assert_allclose(clipped[:2], [[half, half], [-1.0, 0.0]], rtol=1e-14)
         assert np.array_equal(clipped[2:], X[2:])
@@ -106,6 +107,23 @@ class TestClipTimes:
             clip_times([1.0, math.nan], [0, 1], 5.0)
         with pytest.raises(ValueError, match="max_time must be a positive finite number, got inf"):
             clip_times([1.0], [0], math.inf)
+
+
+def test_an_object_in_place_of_a_word_checks_itself():
+    class Sized:
+        size = 1
+
+        def check(self):
+            if not self.size:
+                raise ValueError("size must be positive")
+
+    method, empty = word_or(Sized, "auto", "all"), Sized()
+    method("method", "auto")
+    method("method", Sized())
+    empty.size = 0
+    for wrong, name in ((empty, "size"), ("some", "method"), (Sized, "method"), (None, "method")):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must"):
+            method("method", wrong)
 
 
 class TestMessages:

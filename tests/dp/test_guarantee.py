@@ -125,6 +125,8 @@ def test_description_of_a_proof(guarantee):
     assert max(map(len, guarantee.describe().splitlines())) <= 88
     limit = " ".join(PrivacyGuarantee(1.0, 1e-6, status="asymptotic").describe().split())
     assert "probability of 1e-06" in limit
+    assert "only if the sampler has converged" in limit
+    assert "converged" not in flat
     long = PrivacyGuarantee(1.0, public_inputs={"grid": list(range(100))})
     assert "[0, 1, 2, ..., 99] (100 values)" in long.describe()
     assert "'add-remove'" in PrivacyGuarantee(1.0, neighbours="add-remove").describe()
