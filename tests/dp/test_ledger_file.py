@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import threading
 import time
+from functools import partial
 
 import pytest
 
@@ -48,9 +49,9 @@ class TestFile:
         accountant = PrivacyAccountant(1.0, path=path)
         with pytest.raises(BudgetExceededError) as error:
             accountant.charge(cost(2.0))
-        held = error.value  # its traceback keeps the frames, and a forgotten connection, alive
+        # The error's traceback keeps the frames, and a forgotten connection, alive.
         PrivacyAccountant(path=path).charge(cost(1.0))
-        assert held.remaining == 1.0
+        assert error.value.remaining == 1.0
 
     def test_lock_held_by_somebody_else_is_waited_for(self, path):
         accountant = PrivacyAccountant(1.0, path=path)
@@ -150,7 +151,7 @@ class TestIdentity:
 def spend_under_a_reader(path, reading, answers):
     """Charge as often as fits, while another thread opens and closes the file all the time."""
     accountant = PrivacyAccountant(path=path)
-    stop = threading.Event()
+    stop, charged = threading.Event(), 0
 
     def read():
         while not stop.is_set():
@@ -160,7 +161,6 @@ def spend_under_a_reader(path, reading, answers):
     thread = threading.Thread(target=read)
     thread.start()
     reading.wait()
-    charged = 0
     for _ in range(25):
         try:
             accountant.charge(cost(0.1))
@@ -183,10 +183,8 @@ class TestLock:
             path = tmp_path / f"{turn}.sqlite"
             accountant = PrivacyAccountant(1.0, path=path)
             answers, reading = context.SimpleQueue(), context.Barrier(4)
-            processes = [
-                context.Process(target=spend_under_a_reader, args=(path, reading, answers))
-                for _ in range(4)
-            ]
+            spend = partial(spend_under_a_reader, path, reading, answers)
+            processes = [context.Process(target=spend) for _ in range(4)]
             for process in processes:
                 process.start()
             charged = [answers.get() for _ in processes]
@@ -253,18 +251,19 @@ class TestLock:
 
 class TestFilesThatDoNotKeepWhatIsWritten:
     @pytest.mark.parametrize(
-        "trigger",
+        ("when", "does"),
         [
-            "AFTER INSERT ON entries BEGIN DELETE FROM entries WHERE id = NEW.id; END",
-            "BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END",
-            "AFTER INSERT ON entries BEGIN UPDATE entries SET dataset = 'x' WHERE id = NEW.id; END",
-            "AFTER INSERT ON entries BEGIN UPDATE entries SET epsilon = 0.001 WHERE id = 1; END",
+            ("AFTER", "DELETE FROM entries WHERE id = NEW.id"),
+            ("BEFORE", "SELECT RAISE(IGNORE)"),
+            ("AFTER", "UPDATE entries SET dataset = 'x' WHERE id = NEW.id"),
+            ("AFTER", "UPDATE entries SET epsilon = 0.001 WHERE id = 1"),
         ],
     )
-    def test_a_trigger(self, path, trigger):
+    def test_a_trigger(self, path, when, does):
         accountant = PrivacyAccountant(1.0, path=path)
         accountant.charge(cost(0.125))
-        edit({"path": path}, f"CREATE TRIGGER other {trigger}")
+        trigger = f"CREATE TRIGGER other {when} INSERT ON entries BEGIN {does}; END"
+        edit({"path": path}, trigger)
         with pytest.raises(ValueError, match="does not keep what is written"):
             accountant.charge(cost(0.75))
         assert accountant.spent() == 0.125

@@ -61,13 +61,9 @@ class TestOpening:
     def test_flags_are_stored(self, place, flag):
         made = PrivacyAccountant(1.0, **place, **{flag: True})
         assert f"{flag}=True" in repr(made)
-        for one in (
-            PrivacyAccountant(**place),
-            PrivacyAccountant(1.0, **place, **{flag: True}),
-            pickle.loads(pickle.dumps(made)),
-            made.for_dataset("trial"),
-        ):
-            assert getattr(one, flag) is True
+        again = PrivacyAccountant(1.0, **place, **{flag: True})
+        for one in (again, PrivacyAccountant(**place), made.for_dataset("trial")):
+            assert getattr(pickle.loads(pickle.dumps(one)), flag) is getattr(one, flag) is True
         with pytest.raises(ValueError, match=f"reopened with {flag}=False"):
             PrivacyAccountant(**place, **{flag: False})
         lose(place)
@@ -115,15 +111,12 @@ class TestAltered:
     @pytest.mark.parametrize(
         "statement",
         [
-            "UPDATE ledger SET epsilon = 100.0",
-            "UPDATE ledger SET rehearsal = 1",
-            "UPDATE ledger SET charge_refusals = 1",
-            "UPDATE ledger SET schema_version = 5",
+            *(f"UPDATE ledger SET {one} = 1" for one in ("rehearsal", "charge_refusals")),
+            *("UPDATE ledger SET epsilon = 100.0", "UPDATE ledger SET schema_version = 5"),
             "INSERT INTO ledger SELECT * FROM ledger",
             "DELETE FROM ledger",
             "DELETE FROM entries",
-            "DELETE FROM entries WHERE id = 1",
-            "DELETE FROM entries WHERE id = 2",
+            *(f"DELETE FROM entries WHERE id = {one}" for one in (1, 2)),
             "UPDATE entries SET epsilon = 0.25",
             "UPDATE entries SET dataset = 'other' WHERE id = 2",
             "UPDATE entries SET purpose = 'x' WHERE id = 1",
@@ -141,12 +134,8 @@ class TestAltered:
     @pytest.mark.parametrize(
         "change",
         [
-            {"epsilon": -5.0},
-            {"delta": 1.0},
-            {"status": "certain"},
-            {"status": "seeded"},
-            {"renyi": -1.0},
-            {"dataset": "default "},
+            *({"epsilon": -5.0}, {"delta": 1.0}, {"status": "certain"}, {"status": "seeded"}),
+            *({"renyi": -1.0}, {"dataset": "default "}),
         ],
     )
     def test_an_entry_that_fits_its_hash_and_no_charge(self, place, change):
@@ -262,12 +251,9 @@ class TestReceipts:
         with_rho = replace(release, guarantee=stated, receipt=accountant.charge(stated))
         accountant.verify(with_rho)
         for one, change in (
-            (release, {"neighbours": "replace-one-person"}),
-            (release, {"assumptions": ()}),
-            (release, {"public_inputs": {}}),
-            (release, {"source": "elsewhere"}),
-            (release, {"not_covered": ("all",)}),
-            (release, {"epsilon": 0.25}),
+            *((release, {name: ()}) for name in ("assumptions", "not_covered")),
+            *((release, {name: "elsewhere"}) for name in ("neighbours", "source")),
+            *((release, {"public_inputs": {}}), (release, {"epsilon": 0.25})),
             (with_rho, {"rho": 0.001}),
         ):
             other = replace(one, guarantee=replace(one.guarantee, **change))
