@@ -23,11 +23,11 @@ def guarantee():
         mechanism="objective perturbation",
         public_inputs={
             "n": np.int64(100),
+            "norm": np.float32(1.5),
+            "intercept": np.True_,
             "classes": np.array([0, 1]),
             "columns": ["age", np.str_("sex")],
-            "norm": np.float32(1.5),
             "limit": math.inf,
-            "intercept": np.True_,
             "nested": {"low": -math.inf, "prior": None},
         },
         assumptions=("every row was kept",),
@@ -66,8 +66,7 @@ def test_frozen(guarantee):
 def test_copies_are_equal(guarantee, duplicate):
     other = duplicate(guarantee)
     assert other == guarantee
-    assert hash(other) == hash(guarantee)
-    assert repr(other) == repr(guarantee)
+    assert (hash(other), repr(other)) == (hash(guarantee), repr(guarantee))
     assert other != replace(guarantee, epsilon=0.6)
 
 
@@ -98,6 +97,8 @@ def test_validation():
                 PrivacyGuarantee(**{"epsilon": 1.0, "delta": delta, name: value})
     with pytest.raises(ValueError, match="epsilon=inf"):
         PrivacyGuarantee(math.inf, status="asymptotic")
+    zero = PrivacyGuarantee(-0.0, -0.0)
+    assert math.copysign(1.0, zero.epsilon) == math.copysign(1.0, zero.delta) == 1.0
 
 
 def test_html_is_escaped():
@@ -128,11 +129,6 @@ def test_description_of_a_proof(guarantee):
     long = PrivacyGuarantee(1.0, public_inputs={"grid": list(range(100))})
     assert "[0, 1, 2, ..., 99] (100 values)" in long.describe()
     assert "'add-remove'" in PrivacyGuarantee(1.0, neighbours="add-remove").describe()
-
-
-def test_zeros_have_no_sign():
-    assert math.copysign(1.0, PrivacyGuarantee(-0.0).epsilon) == 1.0
-    assert math.copysign(1.0, PrivacyGuarantee(1.0, -0.0).delta) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,7 @@ def shown(monkeypatch):
     with warnings.catch_warnings():
         warnings.resetwarnings()
         warnings.simplefilter("always")
-        monkeypatch.setattr(
-            warnings, "showwarning", lambda message, *_, **__: texts.append(str(message))
-        )
+        monkeypatch.setattr(warnings, "showwarning", lambda *told, **_: texts.append(str(told[0])))
         yield texts
 
 
