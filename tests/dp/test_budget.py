@@ -107,15 +107,6 @@ class TestUnproved:
         other = accountant.for_dataset("trial")
         assert (other.rehearsed(), other.rehearsal) == (0.0, True)
 
-    def test_optimal_composition_leaves_rehearsals_out(self):
-        pytest.importorskip("dp_accounting")
-        accountant = PrivacyAccountant(rehearsal=True)
-        accountant.charge(cost(0.5))
-        alone = accountant.epsilon_at(1e-6)
-        accountant.charge(cost(0.5, status="seeded"))
-        assert accountant.epsilon_at(1e-6) == alone
-        assert 0.0 < alone <= 0.5
-
 
 def test_a_delta_is_held_where_epsilon_has_no_limit(make):
     accountant = make(math.inf, 1e-6)

@@ -55,11 +55,12 @@ class TestCompose:
 
 
 class TestAccountant:
-    def test_only_its_own_data_set(self):
-        accountant = PrivacyAccountant()
+    def test_only_its_own_data_set_and_nothing_rehearsed(self):
+        accountant = PrivacyAccountant(rehearsal=True)
         for _ in range(40):
             accountant.charge(PrivacyGuarantee(0.05))
         accountant.charge(PrivacyGuarantee(9.0), "other")
+        accountant.charge(PrivacyGuarantee(9.0, status="seeded"))
         assert accountant.epsilon_at(1e-6) == compose([(0.05, 0.0)] * 40, 1e-6)
         assert accountant.epsilon_at(1e-6) < accountant.spent()
 

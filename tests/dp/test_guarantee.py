@@ -15,6 +15,8 @@ from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.guarantee import delta_warnings
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
 
+from .costs import refused
+
 
 @pytest.fixture
 def guarantee():
@@ -76,8 +78,7 @@ def test_from_dict_takes_nothing_for_granted():
     for name in {field.name for field in fields(PrivacyGuarantee)} - {"rho", "renyi"}:
         with pytest.raises(ValueError, match=rf"missing key\(s\) .*: {name}\."):
             PrivacyGuarantee.from_dict({key: said for key, said in whole.items() if key != name})
-    with pytest.raises(ValueError, match="budget"):
-        PrivacyGuarantee.from_dict({**whole, "budget": 2})
+    refused("budget", lambda: PrivacyGuarantee.from_dict({**whole, "budget": 2}))
     assert PrivacyGuarantee.from_dict({**whole, "epsilon": "inf", "status": "none"}).epsilon > 1e300
 
 
@@ -95,8 +96,7 @@ def test_validation():
             delta = 1e-6 if name == "rho" and value != 0.01 else 0.0
             with pytest.raises((ValueError, TypeError), match=name):
                 PrivacyGuarantee(**{"epsilon": 1.0, "delta": delta, name: value})
-    with pytest.raises(ValueError, match="epsilon=inf"):
-        PrivacyGuarantee(math.inf, status="asymptotic")
+    refused("epsilon=inf", lambda: PrivacyGuarantee(math.inf, status="asymptotic"))
     zero = PrivacyGuarantee(-0.0, -0.0)
     assert math.copysign(1.0, zero.epsilon) == math.copysign(1.0, zero.delta) == 1.0
 
@@ -176,5 +176,4 @@ def test_a_status_that_compares_as_it_likes():
 
         __hash__ = str.__hash__
 
-    with pytest.raises(ValueError, match="status must be one of"):
-        PrivacyGuarantee(1.0, status=Sure("none"))
+    refused("status must be one of", lambda: PrivacyGuarantee(1.0, status=Sure("none")))

@@ -22,7 +22,6 @@ from skdpsurv.dp.privacy_cost import (
     rho_for,
 )
 
-from .conftest import edit
 from .costs import cost, exceeds, refused
 
 BUDGETS = [(0.01, 1e-6), (1.0, 1e-3), (1.0, 1e-12), (3.0, 1e-6), (15.0, 1e-6), (100.0, 1e-200)]
@@ -98,8 +97,7 @@ class TestWhatAGuaranteeSays:
         ):
             with pytest.raises((TypeError, ValueError), match="renyi must"):
                 PrivacyGuarantee(9.0, 1e-6, renyi=curve)
-        with pytest.raises(ValueError, match="renyi must"):
-            PrivacyGuarantee(9.0, renyi=((2.0, 0.1),))
+        refused("renyi must", lambda: PrivacyGuarantee(9.0, renyi=((2.0, 0.1),)))
 
 
 class TestFilter:
@@ -209,8 +207,7 @@ class TestFilter:
         for terms in ((math.inf, 0.0), (1.0, 0.0), (math.inf, 1e-6)):
             with pytest.raises(ValueError, match="composition"):
                 renyi(*terms)
-        with pytest.raises(ValueError, match="composition"):
-            PrivacyAccountant(1.0, 1e-6, composition="optimal")
+        refused("composition", lambda: PrivacyAccountant(1.0, 1e-6, composition="optimal"))
 
 
 class TestFile:
@@ -224,18 +221,3 @@ class TestFile:
         with pytest.raises(ValueError, match="cannot be reopened with composition='basic'"):
             PrivacyAccountant(path=path, composition="basic")
         assert "composition='renyi'" in repr(opened)
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            "ledger SET renyi_order = 0.0",
-            "ledger SET composition = 'basic'",
-            "ledger SET renyi_order = renyi_order + 1.0",
-            "entries SET renyi = 0.0",
-        ],
-    )
-    def test_changed_by_another_hand(self, path, change):
-        accountant = renyi(path=path)
-        accountant.charge(gaussian(1.0, 1e-6))
-        edit({"path": path}, f"UPDATE {change}")
-        refused("ledger", lambda: accountant.charge(cost(0.1)))
