@@ -53,9 +53,7 @@ class TestBudget:
     def test_delta_has_its_own_budget(self, make):
         accountant = make(10.0, 1e-5)
         accountant.charge(cost(1.0, 8e-6))
-        with pytest.raises(BudgetExceededError, match="delta=5e-06, but only 2e-06") as error:
-            accountant.charge(cost(1.0, 5e-6))
-        assert error.value.quantity == "delta"
+        exceeds(accountant, cost(1.0, 5e-6), match="delta=5e-06, but only 2e-06")
         assert (accountant.spent(), accountant.spent_delta()) == (1.0, 8e-6)
 
     def test_error_has_attributes_and_survives_pickling(self):
@@ -82,9 +80,8 @@ class TestDatasets:
         trial = accountant.for_dataset("trial")
         trial.charge(cost(1.0))
         assert (trial.spent(), accountant.spent()) == (1.0, 0.0)
-        with pytest.raises(BudgetExceededError, match="'trial'") as error:
+        with pytest.raises(BudgetExceededError, match="'trial'"):
             accountant.charge(cost(0.5), "trial")
-        assert error.value.dataset == "trial"
         accountant.charge(cost(0.5))
         trial.charge(cost(0.5), dataset="default")
         trial.for_dataset("b").charge(cost(0.5))
@@ -160,16 +157,15 @@ class TestParallelComposition:
 class TestTable:
     def test_columns(self, make):
         accountant = make(5.0)
-        empty = accountant.entries().columns.tolist()
+        empty = accountant.entries()
         accountant.charge(cost(1.0, mechanism="<script>"), "<b>", estimator="Fitter")
         table = accountant.entries()
-        assert table.columns.tolist() == empty
+        assert table.columns.equals(empty.columns)
         assert table.iloc[0, 1:7].tolist() == ["Fitter", "<script>", 1.0, 0.0, "proved", "<b>"]
         when = datetime.fromisoformat(table.loc[0, "when"])
         assert when.utcoffset() == timedelta(0)
         assert abs(datetime.now(UTC) - when) < timedelta(minutes=10)
-        assert not {"<script>", "<b>"} & set(accountant._repr_html_().split())
-        assert "<script>" not in accountant._repr_html_()
+        assert not [tag for tag in ("<script>", "<b>") if tag in accountant._repr_html_()]
 
     def test_zeros_have_no_sign(self, make):
         """A database keeps -0.0 as 0.0, which has another hash."""
@@ -305,12 +301,9 @@ class TestProcesses:
             process.start()
         results = [answers.get() for _ in range(6)]
         process.join()
-        if kind == "memory":
-            assert all("Make it with a path" in said for said in results)
-            assert accountant.spent() == 0.25
-        else:
-            assert set(results) == {"done"}
-            assert accountant.spent() == 0.625
+        in_memory = kind == "memory"
+        assert all(("Make it with a path" if in_memory else "done") in said for said in results)
+        assert accountant.spent() == (0.25 if in_memory else 0.625)
         accountant.charge(cost(0.125))  # the parent goes on
 
 

@@ -44,9 +44,8 @@ class TestFile:
         assert path.read_bytes() == before
 
     def test_failed_charge_leaves_no_lock(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
         with pytest.raises(BudgetExceededError) as error:
-            accountant.charge(cost(2.0))
+            PrivacyAccountant(1.0, path=path).charge(cost(2.0))
         # The error's traceback keeps the frames, and a forgotten connection, alive.
         PrivacyAccountant(path=path).charge(cost(1.0))
         assert error.value.remaining == 1.0
@@ -76,20 +75,16 @@ class TestIdentity:
         for _ in range(again):
             PrivacyAccountant(path=path).charge(cost(1.0))
         for one in (accountant, pickle.loads(carried)):
-            calls = one.remaining, lambda one=one: one.charge(cost(1.0))
+            calls = one.remaining, partial(one.charge, cost(1.0))
             refused("restored from an older copy", *calls)
 
     def test_a_file_cut_off(self, path):
         accountant = PrivacyAccountant(1.0, path=path)
         accountant.charge(cost(1.0))
         path.write_bytes(b"")
-        refused(
-            "is not a privacy ledger",
-            lambda: accountant.charge(cost(0.5)),
-            accountant.spent,
-            lambda: PrivacyAccountant(1.0, path=path),
-            lambda: PrivacyAccountant(path=path),
-        )
+        opened = lambda: PrivacyAccountant(1.0, path=path), lambda: PrivacyAccountant(path=path)
+        used = accountant.spent, lambda: accountant.charge(cost(0.5))
+        refused("is not a privacy ledger", *used, *opened)
         assert path.read_bytes() == b""
 
     def test_what_is_left_of_a_ledger_is_not_overwritten(self, path):
@@ -103,9 +98,8 @@ class TestIdentity:
     @pytest.mark.parametrize(
         ("column", "value"),
         [
-            *(("epsilon", "-5.0"), ("epsilon", "'much'"), ("delta", "-0.1"), ("delta", "1.0")),
-            *(("status", "'certain'"), ("status", "'seeded'"), ("dataset", "'default '")),
-            ("mechanism", "x'00'"),
+            *(("epsilon", "-5.0"), ("epsilon", "'much'"), ("delta", "1.0")),
+            *(("status", "'certain'"), ("dataset", "'default '"), ("mechanism", "x'00'")),
         ],
     )
     def test_an_entry_that_was_never_charged(self, path, column, value):
@@ -193,19 +187,12 @@ class TestLock:
         monkeypatch.setattr("skdpsurv.dp.ledger_storage.BUSY_SECONDS", 0.05)
         accountant = PrivacyAccountant(1.0, path=path)
         with locked(f"{path}.lock", 1.0):
-            path.read_bytes()  # closes the file again
+            path.read_bytes()
+            path.with_name(f"{path.name}.lock").read_bytes()  # another opening does not end it
             calls = lambda: accountant.charge(cost(0.5)), accountant.entries
             refused("could not be locked", *calls, error=RuntimeError)
         accountant.charge(cost(0.5))
         assert accountant.spent() == 0.5
-
-    def test_another_opening_of_the_lock_does_not_end_it(self, path):
-        with locked(str(path), 1.0):
-            path.read_bytes()
-            with pytest.raises(RuntimeError, match="by another process"), locked(str(path), 0.0):
-                pass
-        with locked(str(path), 0.0):
-            pass
 
     def test_a_lock_removed_while_waited_for_is_none(self, path):
         """Who waited for the removed file would be alone with it."""
@@ -290,15 +277,14 @@ class TestFilesThatDoNotKeepWhatIsWritten:
             accountant.charge(cost(0.75))
 
 
-def test_readers_at_once_add_an_entry_up_once(tmp_path, monkeypatch):
+def test_readers_at_once_add_an_entry_up_once(path, monkeypatch):
     """Threads share the lock to read: another may read between what one finds and what it keeps."""
-    writer = PrivacyAccountant(10.0, path=tmp_path / "ledger.sqlite")
+    writer = PrivacyAccountant(10.0, path=path)
     writer.charge(cost(1.0))
-    reader = PrivacyAccountant(path=tmp_path / "ledger.sqlite")
+    reader = PrivacyAccountant(path=path)
     writer.charge(cost(1.0))
     ledger, rows = reader._ledger, writer._ledger.rows()
-    real = ledger._checked
-    stored = (ledger.identity, ledger.settings, "")
+    real, stored = ledger._checked, (ledger.identity, ledger.settings, "")
     monkeypatch.setattr(sql_ledger, "_stored", lambda connection, storage: stored)
     monkeypatch.setattr(sql_ledger, "_fetched", lambda connection: rows)
 

@@ -58,14 +58,8 @@ class Pretender(metaclass=Pretending):
     __float__ = _exit
 
 
-FOREIGN = [
-    Leaving(),
-    LeavingFloat(1.0),
-    LeavingWhole(1),
-    Pretender(),
-    pd.Series([1.0]),
-    np.array([1.0]),
-]
+FOREIGN = [Leaving(), LeavingFloat(1.0), LeavingWhole(1), Pretender()]
+FOREIGN += [pd.Series([1.0]), np.array([1.0])]
 
 
 def matrices(cell):
