@@ -1,7 +1,5 @@
 """Ledgers of every kind."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import tempfile

@@ -1,7 +1,5 @@
 """What the tests of the ledger charge, and that it is refused."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

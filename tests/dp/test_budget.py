@@ -1,7 +1,5 @@
 """Tests of what a budget adds up: exactly, and only what is proved."""
 
-from __future__ import annotations
-
 import math
 import unicodedata
 from fractions import Fraction

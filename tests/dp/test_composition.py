@@ -1,7 +1,5 @@
 """Optimal composition, against the closed form of Kairouz, Oh and Viswanath."""
 
-from __future__ import annotations
-
 import math
 import sys
 from decimal import Decimal, localcontext

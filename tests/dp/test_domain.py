@@ -1,7 +1,5 @@
 """Tests of the public domain."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

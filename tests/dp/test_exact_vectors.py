@@ -1,7 +1,5 @@
 """Noise in many digits: its law, how far from it, and sums that are rounded exactly."""
 
-from __future__ import annotations
-
 import decimal
 import math
 import random

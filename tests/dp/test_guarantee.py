@@ -1,7 +1,5 @@
 """Tests of the statement of a guarantee."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

@@ -1,7 +1,5 @@
 """Discrete Gaussian noise: one law, whichever sampler draws it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

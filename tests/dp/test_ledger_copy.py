@@ -1,7 +1,5 @@
 """Tests of moving a ledger: one budget is in one place."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """Tests of the ledger in a file: nobody spends twice, whatever happens to the file."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Tests of the ledger on a server, where these differ from those of a file."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest

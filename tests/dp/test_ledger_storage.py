@@ -1,7 +1,5 @@
 """Tests of ledgers in files and on servers: what either keeps, and whom it lets charge."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from dataclasses import replace

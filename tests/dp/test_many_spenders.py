@@ -1,7 +1,5 @@
 """Tests of one ledger under many processes, kills, restarts and lost connections."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

@@ -6,8 +6,6 @@ that each raises a false alarm with probability below 1e-6, all inaccuracy of th
 included.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cells are read by exact types: none of them is asked to convert itself."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

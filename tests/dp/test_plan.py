@@ -1,7 +1,5 @@
 """Plans: how measurements compose, and that nothing runs which costs more than its budget."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction

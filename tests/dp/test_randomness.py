@@ -1,7 +1,5 @@
 """Tests of the one source of randomness."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

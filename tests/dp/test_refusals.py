@@ -1,7 +1,5 @@
 """Errors of a validation never quote a record."""
 
-from __future__ import annotations
-
 import traceback
 
 import numpy as np

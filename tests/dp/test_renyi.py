@@ -1,7 +1,5 @@
 """Tests of Renyi divergences of one order, and of the filter that adds them up."""
 
-from __future__ import annotations
-
 import math
 import pickle
 from decimal import Decimal

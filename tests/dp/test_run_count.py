@@ -1,7 +1,5 @@
 """The number of runs: its law, and that it is drawn from it."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tests of what a search with Gaussian noise costs."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 Exact laws, no draws.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A thread is silent whatever other threads do, and they speak as ever."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 import warnings
