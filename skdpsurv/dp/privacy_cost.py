@@ -200,7 +200,7 @@ def pure_to_rdp(epsilon: float, order: float) -> float:
     >>> round(pure_to_rdp(0.1, 10.0), 3), round(pure_to_rdp(3.0, 10.0), 2)
     (0.044, 2.99)
     """
-    if epsilon == 0.0 or math.isinf(epsilon):
+    if math.isinf(epsilon):
         return epsilon
     if epsilon < TINY:
         return min(epsilon, math.nextafter(0.5 * order * epsilon * epsilon, math.inf) * MARGIN)

@@ -1,15 +1,15 @@
 """Ledgers of every kind."""
 
-from __future__ import annotations
-
 import os
+import sqlite3
 import tempfile
+from contextlib import closing
 
 import pytest
 import sqlalchemy as sa
 
 from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp.ledger_storage import locked
+from skdpsurv.dp.ledger_storage import SCHEMA, locked
 
 
 @pytest.fixture(params=["memory", "file", "server"])
@@ -30,6 +30,14 @@ def make(request, tmp_path):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture(params=["file", "server"])
+def place(request, tmp_path):
+    """Where a ledger is kept, as an accountant is told; there is none yet."""
+    if request.param == "server":
+        return {"url": request.getfixturevalue("url")}
+    return {"path": str(tmp_path / "place.sqlite")}
 
 
 @pytest.fixture(scope="session")
@@ -68,3 +76,20 @@ def run(url, *statements):
     with engine.connect() as connection:
         results = [connection.execute(sa.text(statement)) for statement in statements]
         return results[-1].fetchall() if results[-1].returns_rows else None
+
+
+def edit(place, *statements):
+    """Run statements on a ledger, as its owner can; return the rows of the last."""
+    if "url" in place:
+        return run(place["url"], f"SET search_path TO {SCHEMA}", *statements)
+    statements = [statement.replace("'inf'", "9e999") for statement in statements]
+    with closing(sqlite3.connect(place["path"])) as connection, connection:
+        return [connection.execute(statement).fetchall() for statement in statements][-1]
+
+
+def lose(place):
+    """Remove a ledger."""
+    if "url" in place:
+        run(place["url"], f"DROP SCHEMA {SCHEMA} CASCADE")
+    else:
+        os.unlink(place["path"])

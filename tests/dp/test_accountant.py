@@ -1,14 +1,11 @@
 """Tests of the ledger: nobody overspends, whatever the threads, processes and copies do."""
 
-from __future__ import annotations
-
 import copy
 import gc
 import math
 import multiprocessing
 import os
 import pickle
-import subprocess
 import sys
 import threading
 import warnings
@@ -20,7 +17,7 @@ from sklearn.base import clone
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
 
-from .costs import cost
+from .costs import cost, exceeds, refused
 
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
@@ -33,36 +30,28 @@ class TestBudget:
         accountant.charge(cost(0.5))
         assert (accountant.spent(), accountant.remaining()) == (0.75, 0.25)
         assert accountant.remaining(delta=1e-300) == 0.0  # none was stated
-        for refused in (cost(0.1, 1e-300), 0.5):
-            with pytest.raises((BudgetExceededError, TypeError)):
-                accountant.charge(refused)
+        exceeds(accountant, cost(0.1, 1e-300))
+        with pytest.raises(TypeError):
+            accountant.charge(0.5)
         accountant.entries()["epsilon"] = 0.0
         assert accountant.spent() == 0.75
 
     def test_excess_is_refused_and_records_nothing(self, make):
         accountant = make(1.0)
         accountant.charge(cost(0.75))
-        with pytest.raises(BudgetExceededError, match=r"epsilon=0.5, but only 0.25 is left"):
-            accountant.charge(cost(0.5))
+        accountant.check(cost(0.25))
+        exceeds(accountant, cost(0.5), match=r"epsilon=0.5, but only 0.25 is left")
+        with pytest.raises(BudgetExceededError):
+            accountant.check(cost(0.5))
         assert len(accountant.entries()) == 1
         accountant.charge(cost(0.25))
         assert accountant.remaining() == 0.0
 
-    def test_check_records_nothing(self, make):
-        accountant = make(1.0)
-        accountant.check(cost(1.0))
-        with pytest.raises(BudgetExceededError):
-            accountant.check(cost(1.5))
-        assert accountant.spent() == 0.0
-
     def test_delta_has_its_own_budget(self, make):
         accountant = make(10.0, 1e-5)
         accountant.charge(cost(1.0, 8e-6))
-        with pytest.raises(BudgetExceededError, match="delta=5e-06, but only 2e-06") as error:
-            accountant.charge(cost(1.0, 5e-6))
-        assert error.value.quantity == "delta"
-        assert accountant.spent() == 1.0
-        assert accountant.spent_delta() == 8e-6
+        exceeds(accountant, cost(1.0, 5e-6), match="delta=5e-06, but only 2e-06")
+        assert (accountant.spent(), accountant.spent_delta()) == (1.0, 8e-6)
 
     def test_error_has_attributes_and_survives_pickling(self):
         said = BudgetExceededError(math.inf, 0.5, "trial", "epsilon", "seeded")
@@ -88,52 +77,39 @@ class TestDatasets:
         trial = accountant.for_dataset("trial")
         trial.charge(cost(1.0))
         assert (trial.spent(), accountant.spent()) == (1.0, 0.0)
-        with pytest.raises(BudgetExceededError, match="'trial'") as error:
+        with pytest.raises(BudgetExceededError, match="'trial'"):
             accountant.charge(cost(0.5), "trial")
-        assert error.value.dataset == "trial"
         accountant.charge(cost(0.5))
         trial.charge(cost(0.5), dataset="default")
-        assert (trial.spent(), accountant.spent()) == (1.0, 1.0)
-
-    def test_one_ledger(self, make):
-        accountant = make(1.0)
-        accountant.for_dataset("a").charge(cost(0.25))
-        accountant.for_dataset("a").for_dataset("b").charge(cost(0.5))
-        accountant.charge(cost(1.0))
-        for view in (accountant, accountant.for_dataset("a")):
-            assert view.entries()["dataset"].tolist() == ["a", "b", "default"]
-        assert accountant.for_dataset("a").remaining() == 0.75
-        assert (accountant.dataset, accountant.for_dataset("a").dataset) == ("default", "a")
+        trial.for_dataset("b").charge(cost(0.5))
+        assert (trial.spent(), accountant.spent(), trial.dataset) == (1.0, 1.0, "trial")
+        assert accountant.for_dataset("b").remaining() == 0.5
+        for view in (accountant, trial):
+            assert view.entries()["dataset"].tolist() == ["trial", "default", "default", "b"]
 
     def test_names_can_be_written(self, make):
         accountant = make(1.0)
-        for name in (
-            *(None, 3, b"trial", "", " \n", "\udc80", "x\0a", "x\u200b", "x\x07", "x\u3164"),
-            *("x\ufe0f", "re\u034fg", "re\u115fg", "re\u2800g", "x\U000e0100", "x\uffa0"),
-            *("x\u17b4", "x\U0001d159"),
-        ):
+        unseen = "\udc80\0\u200b\x07\ufe0f\u034f\u2800\U000e0100\u17b4\U0001d159"
+        for name in (None, 3, b"trial", "", " \n", *(f"re{character}g" for character in unseen)):
             with pytest.raises((ValueError, TypeError), match="dataset"):
                 accountant.for_dataset(name)
-        for field in (
+        refused(
+            r"dataset|must be text",
             lambda: accountant.charge(cost(0.5), "x\u200b"),
             lambda: accountant.charge(cost(0.5), estimator="\udc80"),
             lambda: accountant.charge(cost(0.5, mechanism="a\0")),
-        ):
-            with pytest.raises(ValueError, match=r"dataset|must be text"):
-                field()
+        )
         assert len(accountant.entries()) == 0
 
     def test_names_that_look_alike_are_one_budget(self, make):
         accountant = make(1.0).for_dataset("\u00e9tude 7")
         accountant.charge(cost(0.75))
-        for other in (
-            *("e\u0301tude 7", " \u00e9tude 7\n", "\u00e9tude\u00a07", "\u00e9tude\u3000 7"),
-            "\u00e9tude\u2007 \u202f7",
-        ):
+        spaces = "\u00a0", "\u3000 ", "\u2007 \u202f"
+        for other in ("e\u0301tude 7", " \u00e9tude 7\n", *map("\u00e9tude{}7".format, spaces)):
             assert accountant.for_dataset(other).dataset == "\u00e9tude 7"
-            for call in (accountant.charge, accountant.for_dataset(other).charge):
-                with pytest.raises(BudgetExceededError):
-                    call(cost(0.75), other)
+            exceeds(accountant.for_dataset(other), cost(0.75))
+            with pytest.raises(BudgetExceededError):
+                accountant.charge(cost(0.75), other)
 
 
 class TestParallelComposition:
@@ -145,9 +121,8 @@ class TestParallelComposition:
         [entry] = accountant.entries().to_dict("records")
         assert entry["mechanism"] == "3 disjoint parts: a, b"
         assert (entry["status"], entry["estimator"]) == ("proved", "Stack")
-        other = accountant.for_dataset("other")
-        other.charge_parallel(parts[:1], disjoint=True)
-        assert (other.spent(), other.spent_delta()) == (0.5, 0.01)
+        accountant.charge_parallel(parts[:1], disjoint=True, dataset="other")
+        assert accountant.for_dataset("other").spent() == 0.5
 
     def test_a_part_that_is_not_proved_makes_it_infinite(self, make):
         accountant = make(math.inf)
@@ -160,6 +135,7 @@ class TestParallelComposition:
         parts = [cost(0.5), cost(0.25, status="seeded"), cost(1.0), cost(2.0, status="none")]
         accountant.charge_parallel(parts, disjoint=True)
         assert (accountant.spent(), accountant.rehearsed()) == (1.0, 2.0)
+        assert accountant.entries()["status"].tolist() == ["proved", "none"]
         with pytest.raises(BudgetExceededError):  # all or nothing
             accountant.charge_parallel(parts, disjoint=True)
         assert (accountant.spent(), accountant.rehearsed()) == (1.0, 2.0)
@@ -178,26 +154,23 @@ class TestParallelComposition:
 class TestTable:
     def test_columns(self, make):
         accountant = make(5.0)
-        empty = accountant.entries().columns.tolist()
+        empty = accountant.entries()
         accountant.charge(cost(1.0, mechanism="<script>"), "<b>", estimator="Fitter")
         table = accountant.entries()
-        assert table.columns.tolist() == empty
+        assert table.columns.equals(empty.columns)
         assert table.iloc[0, 1:7].tolist() == ["Fitter", "<script>", 1.0, 0.0, "proved", "<b>"]
         when = datetime.fromisoformat(table.loc[0, "when"])
         assert when.utcoffset() == timedelta(0)
         assert abs(datetime.now(UTC) - when) < timedelta(minutes=10)
-        assert not {"<script>", "<b>"} & set(accountant._repr_html_().split())
-        assert "<script>" not in accountant._repr_html_()
+        assert not [tag for tag in ("<script>", "<b>") if tag in accountant._repr_html_()]
 
     def test_zeros_have_no_sign(self, make):
         """A database keeps -0.0 as 0.0, which has another hash."""
         accountant = make(5.0, -0.0)
         for guarantee in (cost(0.5, -0.0), cost(-0.0)):
-            assert math.copysign(1.0, guarantee.delta) == math.copysign(1.0, guarantee.epsilon) == 1
             accountant.charge(guarantee)
-        for table in (accountant.entries(), make().entries() if accountant.path else None):
-            if table is not None:
-                assert "-0" not in "".join(map(repr, table[["epsilon", "delta"]].values.tolist()))
+        for one in (accountant, make() if accountant.path else accountant):
+            assert "-0" not in repr(one.entries()[["epsilon", "delta"]].values.tolist())
         accountant.verify()
         assert accountant.spent() == 0.5
 
@@ -205,9 +178,7 @@ class TestTable:
 class TestThreads:
     def test_never_overspend(self, make):
         """100 charges fit; 8 threads try 25 each, all at once, with eager thread switches."""
-        accountant = make(10.0)
-        barrier = threading.Barrier(8)
-        refused = []
+        accountant, barrier, refusals = make(10.0), threading.Barrier(8), []
 
         def spend():
             barrier.wait()
@@ -215,7 +186,7 @@ class TestThreads:
                 try:
                     accountant.charge(cost(0.1))
                 except BudgetExceededError:
-                    refused.append(1)
+                    refusals.append(1)
 
         interval = sys.getswitchinterval()
         sys.setswitchinterval(1e-6)
@@ -227,65 +198,14 @@ class TestThreads:
                 thread.join()
         finally:
             sys.setswitchinterval(interval)
-        assert len(accountant.entries()) == 100
-        assert len(refused) == 100
+        assert len(accountant.entries()) == len(refusals) == 100
         assert accountant.spent() == 10.0
-
-
-SPEND = """
-import sys
-from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
-accountant = PrivacyAccountant(path=sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-charged = 0
-for _ in range(60):
-    try:
-        accountant.charge(PrivacyGuarantee(0.125))
-        charged += 1
-    except BudgetExceededError:
-        pass
-print(charged)
-"""
 
 
 class TestProcesses:
-    @pytest.mark.slow
-    def test_new_processes_never_overspend(self, path):
-        """Two processes try 60 charges each, together; 80 fit."""
-        accountant = PrivacyAccountant(10.0, path=path)
-        processes = [
-            subprocess.Popen(
-                [sys.executable, "-c", SPEND, str(path)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-            )
-            for _ in range(2)
-        ]
-        for process in processes:
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        charged = [int(process.communicate(timeout=240)[0]) for process in processes]
-        assert [process.returncode for process in processes] == [0, 0]
-        assert sum(charged) == 80
-        assert len(accountant.entries()) == 80
-        assert accountant.spent() == 10.0
-
-    @pytest.mark.slow
-    def test_spawned_workers_share_a_file(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
-        with multiprocessing.get_context("spawn").Pool(2) as pool:
-            pool.map(accountant.charge, [cost(0.25)] * 4)
-            with pytest.raises(BudgetExceededError) as error:
-                pool.apply(accountant.charge, [cost(0.5)])
-        assert (error.value.requested, error.value.remaining) == (0.5, 0.0)
-        assert accountant.spent() == 1.0
-
     def test_loky_workers_share_a_file(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
+        """Two try 60 charges, together; 40 fit."""
+        accountant = PrivacyAccountant(5.0, path=path)
 
         def fit(view):
             try:
@@ -294,11 +214,12 @@ class TestProcesses:
                 return 0
             return 1
 
-        charged = joblib.Parallel(n_jobs=2, backend="loky")(
-            joblib.delayed(fit)(accountant) for _ in range(12)
-        )
-        assert sum(charged) == 8
-        assert accountant.spent() == 1.0
+        workers = joblib.Parallel(n_jobs=2, backend="loky")
+        assert sum(workers(joblib.delayed(fit)(accountant) for _ in range(60))) == 40
+        with pytest.raises(BudgetExceededError) as error:
+            workers([joblib.delayed(accountant.charge)(cost(0.5))])
+        assert (error.value.requested, error.value.remaining) == (0.5, 0.0)
+        assert (accountant.spent(), len(accountant.entries())) == (5.0, 40)
 
     def test_loky_workers_cannot_charge_memory(self):
         accountant = PrivacyAccountant(1.0)
@@ -311,9 +232,8 @@ class TestProcesses:
                 return str(error), repr(copied), copied
             return None
 
-        [(message, text, home)] = joblib.Parallel(n_jobs=2, backend="loky")(
-            [joblib.delayed(attempt)(accountant)]
-        )
+        workers = joblib.Parallel(n_jobs=2, backend="loky")
+        [(message, text, home)] = workers([joblib.delayed(attempt)(accountant)])
         assert "Make it with a path" in message
         assert text == "PrivacyAccountant(epsilon=1, delta=0, detached)"
         # Back where the original lives, it is the original.
@@ -344,30 +264,21 @@ class TestProcesses:
             process.start()
         results = [answers.get() for _ in range(6)]
         process.join()
-        if kind == "memory":
-            assert all("Make it with a path" in said for said in results)
-            assert accountant.spent() == 0.25
-        else:
-            assert set(results) == {"done"}
-            assert accountant.spent() == 0.625
+        in_memory = kind == "memory"
+        assert all(("Make it with a path" if in_memory else "done") in said for said in results)
+        assert accountant.spent() == (0.25 if in_memory else 0.625)
         accountant.charge(cost(0.125))  # the parent goes on
 
 
 class TestCopies:
     def test_copies_in_one_process_share_the_ledger(self, make):
         accountant = make(1.0).for_dataset("trial")
-        for number, duplicate in enumerate(
-            (
-                *(clone, lambda a: clone(a, safe=False), copy.copy, copy.deepcopy),
-                lambda a: pickle.loads(pickle.dumps(a)),
-            ),
-            1,
-        ):
+        duplicates = clone, copy.copy, copy.deepcopy, lambda a: pickle.loads(pickle.dumps(a))
+        for number, duplicate in enumerate(duplicates, 1):
             other = duplicate(accountant)
             assert other.dataset == "trial"
             other.charge(cost(0.125))
             assert accountant.spent() == 0.125 * number
-        assert PrivacyAccountant(1.0).spent() == 0.0
 
     def test_pickle_outliving_its_ledger_is_detached(self):
         """Nobody knows then what was spent."""
@@ -380,12 +291,8 @@ class TestCopies:
         old = pickle.loads(pickled)
         assert "detached" in repr(old)
         assert "detached" in old._repr_html_()
-        for read in (old.spent, old.spent_delta, old.remaining, old.rehearsed, old.entries):
-            with pytest.raises(RuntimeError, match=r"does not know what was charged.*with a path"):
-                read()
-        for call in (old.charge, old.check):
+        reads = old.spent, old.spent_delta, old.remaining, old.rehearsed, old.entries
+        refused("does not know what was charged", *reads, error=RuntimeError)
+        for call in (old.charge, old.check, pickle.loads(pickle.dumps(old)).charge):
             with pytest.raises(RuntimeError, match="Make it with a path"):
                 call(cost(0.25))
-        again = pickle.loads(pickle.dumps(old))
-        with pytest.raises(RuntimeError, match="Make it with a path"):
-            again.charge(cost(0.25))

@@ -1,7 +1,5 @@
 """Tests of the public domain."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 
@@ -12,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from skdpsurv.dp import clip_times
-from skdpsurv.dp.checks import clip_rows, row_weights
+from skdpsurv.dp.checks import clip_rows, row_weights, word_or
 from skdpsurv.dp.input_errors import check_finite
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -34,10 +32,8 @@ class TestClipRows:
         assert not np.shares_memory(X, clipped)
         for row, original in zip(clipped, X, strict=True):
             assert exact_squared_norm(row) <= Fraction(norm) ** 2
-            inside = (
-                exact_squared_norm(original) <= (Fraction(norm) * (1 - Fraction(1, 2**40))) ** 2
-            )
-            if inside:
+            inside = Fraction(norm) * (1 - Fraction(1, 2**40))
+            if exact_squared_norm(original) <= inside**2:
                 assert np.array_equal(row, original)
 
     @pytest.mark.parametrize("n_features", [1, 2, 784, 5000])
@@ -53,10 +49,13 @@ class TestClipRows:
 
     def test_huge_tiny_and_zero_rows(self):
         X = np.array([[1e308, 1e308], [-1.7e308, 0.0], [5e-324, 0.0], [0.0, 0.0], [-0.0, 1e-310]])
-        clipped = clip_rows(X, 1.0)
+        with np.errstate(divide="raise", invalid="raise"):  # a warning would betray such rows
+            clipped = clip_rows(X, 1.0)
         half = math.sqrt(0.5)
         np.testing.assert_allclose(clipped[:2], [[half, half], [-1.0, 0.0]], rtol=1e-14)
         assert np.array_equal(clipped[2:], X[2:])
+        # Rows of small entries are as long as they are.
+        np.testing.assert_allclose(clip_rows(np.full((1, 9), 0.4), 1.0), 1.0 / 3.0, rtol=1e-12)
 
     def test_shapes_and_types(self):
         assert clip_rows([[1, 2], [3, 4]], 10).dtype == np.float64
@@ -68,22 +67,15 @@ class TestClipRows:
             with pytest.raises(ValueError, match="X"):
                 clip_rows(wrong, 1.0)
 
-    def test_rows_of_small_entries_are_as_long_as_they_are(self):
-        clipped = clip_rows(np.full((1, 9), 0.4), 1.0)  # 1.2
-        np.testing.assert_allclose(clipped, 1.0 / 3.0, rtol=1e-12)
-
     @pytest.mark.parametrize("n_features", [1, 7, 784])
     def test_weights_are_those_of_squares(self, n_features):
         """The weight times the squared length is at most the square of the norm, exactly."""
-        rows = (
-            np.random.default_rng(0).normal(size=(40, n_features))
-            * np.geomspace(1e-2, 1e3, 40)[:, None]
-        )
+        sizes = np.geomspace(1e-2, 1e3, 40)[:, None]
+        rows = np.random.default_rng(0).normal(size=(40, n_features)) * sizes
         for row, weight in zip(rows, row_weights(rows, 1.7), strict=True):
             square = exact_squared_norm(row)
             assert Fraction(weight) * square <= Fraction(1.7) ** 2
-            exact = min(1.0, 1.7**2 / float(square))
-            assert weight == pytest.approx(exact, rel=1e-11)
+            assert weight == pytest.approx(min(1.0, 1.7**2 / float(square)), rel=1e-11)
 
 
 class TestClipTimes:
@@ -96,16 +88,31 @@ class TestClipTimes:
         assert time.tolist() == [1.0, 5.0, 6.0, 7.0]
         assert event.tolist() == [True, True, True, False]
 
-    def test_bad_events(self):
+    def test_refusals(self):
         for event in ([0, 2], ["no", "yes"], [0.5, 1], [math.nan, 1], [True]):
             with pytest.raises(ValueError, match="event"):
                 clip_times([1.0, 2.0], event, 5.0)
-
-    def test_bad_times(self):
         with pytest.raises(ValueError, match="time contains NaN or infinity"):
             clip_times([1.0, math.nan], [0, 1], 5.0)
         with pytest.raises(ValueError, match="max_time must be a positive finite number, got inf"):
             clip_times([1.0], [0], math.inf)
+
+
+def test_an_object_in_place_of_a_word_checks_itself():
+    class Sized:
+        size = 1
+
+        def check(self):
+            if not self.size:
+                raise ValueError("size must be positive")
+
+    method, empty = word_or(Sized, "auto", "all"), Sized()
+    method("method", "auto")
+    method("method", Sized())
+    empty.size = 0
+    for wrong, name in ((empty, "size"), ("some", "method"), (Sized, "method"), (None, "method")):
+        with pytest.raises((TypeError, ValueError), match=f"{name} must"):
+            method("method", wrong)
 
 
 class TestMessages:
@@ -126,6 +133,6 @@ class TestMessages:
             call()
         chain, current = [], error.value
         while current is not None:
-            chain.append("".join(map(str, current.args)))
+            chain.append(str(current.args))
             current = current.__cause__ or current.__context__
         assert all("4711" not in text for text in chain)

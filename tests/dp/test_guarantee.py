@@ -1,7 +1,5 @@
 """Tests of the statement of a guarantee."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math
@@ -15,6 +13,8 @@ from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.guarantee import delta_warnings
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
 
+from .costs import refused
+
 
 @pytest.fixture
 def guarantee():
@@ -23,11 +23,11 @@ def guarantee():
         mechanism="objective perturbation",
         public_inputs={
             "n": np.int64(100),
+            "norm": np.float32(1.5),
+            "intercept": np.True_,
             "classes": np.array([0, 1]),
             "columns": ["age", np.str_("sex")],
-            "norm": np.float32(1.5),
             "limit": math.inf,
-            "intercept": np.True_,
             "nested": {"low": -math.inf, "prior": None},
         },
         assumptions=("every row was kept",),
@@ -36,6 +36,11 @@ def guarantee():
 
 
 def test_frozen(guarantee):
+    stated = {"grid": [1, 2]}
+    copied = PrivacyGuarantee(1.0, public_inputs=stated)
+    stated["grid"].append(3)
+    stated["n"] = 4
+    assert copied.public_inputs == {"grid": (1, 2)}
     inputs = guarantee.public_inputs
     with pytest.raises(FrozenInstanceError):
         guarantee.epsilon = 2.0
@@ -48,22 +53,12 @@ def test_frozen(guarantee):
     assert all(type(name) is str for name in inputs["columns"])
 
 
-def test_does_not_follow_changes_of_its_inputs():
-    inputs = {"grid": [1, 2]}
-    guarantee = PrivacyGuarantee(1.0, public_inputs=inputs)
-    inputs["grid"].append(3)
-    inputs["n"] = 4
-    assert guarantee.public_inputs == {"grid": (1, 2)}
-
-
 @pytest.mark.parametrize(
     "duplicate",
     [
         copy.copy,
         copy.deepcopy,
         lambda g: pickle.loads(pickle.dumps(g)),
-        lambda g: pickle.loads(pickle.dumps(g, protocol=2)),
-        lambda g: PrivacyGuarantee.from_dict(g.to_dict()),
         lambda g: PrivacyGuarantee.from_dict(json.loads(json.dumps(g.to_dict(), allow_nan=False))),
         replace,
     ],
@@ -71,8 +66,7 @@ def test_does_not_follow_changes_of_its_inputs():
 def test_copies_are_equal(guarantee, duplicate):
     other = duplicate(guarantee)
     assert other == guarantee
-    assert hash(other) == hash(guarantee)
-    assert repr(other) == repr(guarantee)
+    assert (hash(other), repr(other)) == (hash(guarantee), repr(guarantee))
     assert other != replace(guarantee, epsilon=0.6)
 
 
@@ -82,8 +76,7 @@ def test_from_dict_takes_nothing_for_granted():
     for name in {field.name for field in fields(PrivacyGuarantee)} - {"rho", "renyi"}:
         with pytest.raises(ValueError, match=rf"missing key\(s\) .*: {name}\."):
             PrivacyGuarantee.from_dict({key: said for key, said in whole.items() if key != name})
-    with pytest.raises(ValueError, match="budget"):
-        PrivacyGuarantee.from_dict({**whole, "budget": 2})
+    refused("budget", lambda: PrivacyGuarantee.from_dict({**whole, "budget": 2}))
     assert PrivacyGuarantee.from_dict({**whole, "epsilon": "inf", "status": "none"}).epsilon > 1e300
 
 
@@ -101,38 +94,39 @@ def test_validation():
             delta = 1e-6 if name == "rho" and value != 0.01 else 0.0
             with pytest.raises((ValueError, TypeError), match=name):
                 PrivacyGuarantee(**{"epsilon": 1.0, "delta": delta, name: value})
-    with pytest.raises(ValueError, match="epsilon=inf"):
-        PrivacyGuarantee(math.inf, status="asymptotic")
+    refused("epsilon=inf", lambda: PrivacyGuarantee(math.inf, status="asymptotic"))
+    zero = PrivacyGuarantee(-0.0, -0.0)
+    assert math.copysign(1.0, zero.epsilon) == math.copysign(1.0, zero.delta) == 1.0
 
 
 def test_html_is_escaped():
-    page = PrivacyGuarantee(
-        1.0, mechanism="<script>", public_inputs={"<b>": "<i>"}, assumptions=("a < b",)
-    )._repr_html_()
-    assert not [tag for tag in ("<script>", "<b>", "<i>") if tag in page]
+    stated = PrivacyGuarantee(1.0, mechanism="<script>", public_inputs={"<b>": "<i>"})
+    assert not [tag for tag in ("<script>", "<b>", "<i>") if tag in stated._repr_html_()]
+
+
+def flat(guarantee):
+    return " ".join(guarantee.describe().split())
 
 
 def test_a_bound_is_never_rounded_down():
     for epsilon, bound in ((1.0, "2.719"), (0.1, "1.106"), (1e-9, "1.001"), (1e4, "inf")):
-        text = " ".join(PrivacyGuarantee(epsilon).describe().split())
-        assert f"exp({epsilon!r}), at most {bound}, times" in text
+        said = f"exp({epsilon!r}), at most {bound}, times"
+        assert said in flat(PrivacyGuarantee(epsilon))
 
 
 def test_description_of_a_proof(guarantee):
-    flat = " ".join(guarantee.describe().split())
     for said in ("exp(0.5), at most 1.649", "n = 100", "every row was kept", "docs/proofs"):
-        assert said in flat
+        assert said in flat(guarantee)
     assert max(map(len, guarantee.describe().splitlines())) <= 88
-    limit = " ".join(PrivacyGuarantee(1.0, 1e-6, status="asymptotic").describe().split())
+    limit = flat(PrivacyGuarantee(1.0, 1e-6, status="asymptotic"))
     assert "probability of 1e-06" in limit
+    assert "more than k times the delta" in limit
+    assert "k times the delta" not in flat(guarantee)
+    assert "only if the sampler has converged" in limit
+    assert "converged" not in flat(guarantee)
     long = PrivacyGuarantee(1.0, public_inputs={"grid": list(range(100))})
     assert "[0, 1, 2, ..., 99] (100 values)" in long.describe()
     assert "'add-remove'" in PrivacyGuarantee(1.0, neighbours="add-remove").describe()
-
-
-def test_zeros_have_no_sign():
-    assert math.copysign(1.0, PrivacyGuarantee(-0.0).epsilon) == 1.0
-    assert math.copysign(1.0, PrivacyGuarantee(1.0, -0.0).delta) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -165,7 +159,7 @@ def test_a_proof_is_of_the_program_unless_it_says_otherwise(guarantee):
 
 @pytest.mark.parametrize("status", ["none", "seeded"])
 def test_description_promises_nothing_without_privacy(status):
-    text = " ".join(PrivacyGuarantee(1.0, status=status).describe().split())
+    text = flat(PrivacyGuarantee(1.0, status=status))
     assert "Promise: none." in text
     assert "times as probable" not in text
     assert ("random_state" in text) == (status == "seeded")
@@ -180,5 +174,4 @@ def test_a_status_that_compares_as_it_likes():
 
         __hash__ = str.__hash__
 
-    with pytest.raises(ValueError, match="status must be one of"):
-        PrivacyGuarantee(1.0, status=Sure("none"))
+    refused("status must be one of", lambda: PrivacyGuarantee(1.0, status=Sure("none")))

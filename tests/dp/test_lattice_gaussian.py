@@ -1,7 +1,5 @@
 """Discrete Gaussian noise: one law, whichever sampler draws it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -33,10 +31,8 @@ def test_law(seed, deviation):
 
 
 def test_shapes_and_limits():
-    assert type(lattice_gaussian(5, 2.0, random_source(0))) is int
     assert lattice_gaussian(np.zeros((2, 3), dtype=np.int64), 2.0, random_source(0)).shape == (2, 3)
-    largest = np.iinfo(np.int64).max
-    assert lattice_gaussian(2**80, 1e-9, random_source(0)) == largest
+    assert lattice_gaussian(2**80, 1e-9, random_source(0)) == np.iinfo(np.int64).max
     with pytest.raises(ValueError, match="deviation"):
         lattice_gaussian(5, 0.0, random_source(0))
     with pytest.raises(TypeError, match="value must be an integer"):

@@ -1,6 +1,6 @@
 """Cells are read by exact types: none of them is asked to convert itself."""
 
-from __future__ import annotations
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,8 @@ from skdpsurv.data.person import read_names
 from skdpsurv.data.target import checked_events, checked_times
 from skdpsurv.dp.checks import clip_rows
 from skdpsurv.dp.input_errors import NUMBERS, as_float_array, refuse_foreign_cells
+
+from .costs import refused
 
 asked = []
 
@@ -54,23 +56,16 @@ class Pretender(metaclass=Pretending):
     __float__ = _exit
 
 
-FOREIGN = [
-    Leaving(),
-    LeavingFloat(1.0),
-    LeavingWhole(1),
-    Pretender(),
-    pd.Series([1.0]),
-    np.array([1.0]),
-]
+FOREIGN = [Leaving(), LeavingFloat(1.0), LeavingWhole(1), Pretender()]
+FOREIGN += [pd.Series([1.0]), np.array([1.0])]
 
 
 def matrices(cell):
     array = np.zeros((20, 2), dtype=object)
     array[3, 1] = cell
     rows = array.tolist()
-    frame = pd.DataFrame({"a": np.zeros(20), "b": pd.Series(rows[3][:1] * 20, dtype=object)})
-    frame["b"] = pd.Series([row[1] for row in rows], dtype=object)
-    return array, rows, frame
+    seconds = pd.Series([row[1] for row in rows], dtype=object)
+    return array, rows, pd.DataFrame({"a": np.zeros(20), "b": seconds})
 
 
 @pytest.mark.parametrize("cell", FOREIGN, ids=lambda cell: type(cell).__name__)
@@ -83,30 +78,23 @@ def test_a_cell_of_a_class_of_its_own_is_refused_and_not_asked(cell):
     lone[:] = [1] * 20
     lone[3] = cell
     for X in matrices(cell):
-        for estimator in (
-            DPLogisticRegression(classes=[0, 1], data_norm=1.0),
-            DPDiscreteTimeSurvival(max_time=9.0, data_norm=1.0),
+        for fit in (
+            partial(DPLogisticRegression(classes=[0, 1], data_norm=1.0).fit, y=labels),
+            partial(DPDiscreteTimeSurvival(max_time=9.0, data_norm=1.0).fit, y=np.ones(20)),
+            PublicBoundsScaler(0.0, 1.0).fit_transform,
         ):
-            y = labels if isinstance(estimator, DPLogisticRegression) else np.ones(20)
             with pytest.raises((TypeError, ValueError), match="must hold plain numbers alone"):
-                estimator.fit(X, y)
-        with pytest.raises((TypeError, ValueError), match="must hold plain numbers alone"):
-            PublicBoundsScaler(0.0, 1.0).fit_transform(X)
+                fit(X)
         with pytest.raises(ValueError, match=r"X must|X contains"):
             HybridMEstimator(method="cells").fit(X, labels, public=np.arange(20) > 9)
     columns = PublicColumns({"a": (0, 1), "b": (0, 1)})
-    with pytest.raises(ValueError, match="must hold numbers"):
-        columns.fit_transform(matrices(cell)[2])
-    with pytest.raises(ValueError, match="array of real numbers"):
-        clip_rows(matrices(cell)[0], 1.0)
+    refused("must hold numbers", lambda: columns.fit_transform(matrices(cell)[2]))
+    refused("array of real numbers", lambda: clip_rows(matrices(cell)[0], 1.0))
     for values in (lone, lone.tolist()):
-        for read in (checked_times, checked_events):
-            with pytest.raises(ValueError, match="must be"):
-                read(values, "durations")
-        with pytest.raises(ValueError, match="person must hold"):
-            read_names(values)
-        with pytest.raises(ValueError, match="must"):
-            DPWeibullFitter(max_time=3.0).fit(np.ones(20), values)
+        reads = (partial(read, values, "times") for read in (checked_times, checked_events))
+        refused("must be", *reads)
+        refused("person must hold", partial(read_names, values))
+        refused("must", partial(DPWeibullFitter(max_time=3.0).fit, np.ones(20), values))
     assert not asked
 
 
@@ -130,10 +118,9 @@ def test_what_it_raises_where_it_is_asked_is_a_refusal(cell):
 def test_plain_cells_are_let_through():
     cells = [1, 1.5, True, "2", None, *(kind(1) for kind in NUMBERS)]
     refuse_foreign_cells([cells, cells])
-    refuse_foreign_cells(pd.DataFrame({"a": pd.Series(cells, dtype=object)}))
-    refuse_foreign_cells(pd.DataFrame({"a": pd.Series(["x", "y"], dtype="category")}))
-    refuse_foreign_cells(pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}))
-    assert np.timedelta64 not in NUMBERS
-    assert bool not in NUMBERS
+    of_words = pd.Series(["x", "y"], dtype="category")
+    for column in (pd.Series(cells, dtype=object), of_words, pd.array([1, None], dtype="Int64")):
+        refuse_foreign_cells(pd.DataFrame({"a": column}))
+    assert not {np.timedelta64, bool} & set(NUMBERS)
     assert read_names([1, np.int8(2), np.uint64(3)]).tolist() == [1, 2, 3]
     assert read_names(["a", np.str_("b")]).tolist() == ["a", "b"]

@@ -1,7 +1,5 @@
 """Plans: how measurements compose, and that nothing runs which costs more than its budget."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,7 +8,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.dp import random_source
+from skdpsurv.dp import PrivacyGuarantee, random_source
 from skdpsurv.dp.plan import Disjoint, NoisySum, Plan, RandomlyMany, Sequential, Total
 from skdpsurv.dp.privacy_cost import (
     Concentrated,
@@ -28,6 +26,9 @@ from skdpsurv.dp.privacy_cost import (
 )
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.mechanisms.sums import Sum
+from tests.support.spies import queries_without_noise
+
+from .costs import refused
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,22 +58,17 @@ RECORDS = InMemory([np.zeros(40)])
 
 class TestCosts:
     def test_epsilons_add_up_exactly(self):
-        tenth = cost_of(0.1)
-        assert sequential_cost([tenth] * 3).epsilon == 3 * Fraction(0.1)
-        assert not sequential_cost([tenth] * 3).within(
-            0.3, 0.0
-        )  # 0.1 is a little more than a tenth
-        assert sequential_cost([tenth] * 3).within(math.nextafter(0.3, 1.0), 0.0)
+        three = sequential_cost([cost_of(0.1)] * 3)
+        assert three.epsilon == 3 * Fraction(0.1)
+        assert not three.within(0.3, 0.0)  # 0.1 is a little more than a tenth
+        assert three.within(math.nextafter(0.3, 1.0), 0.0)
 
     def test_mus_add_up_by_their_squares(self):
         one, two = split_gaussian(1.0, 1e-6, [3.0, 4.0])
         both = sequential_cost([cost_of(one), cost_of(two)])
         assert both.rho == pytest.approx(rho_for(1.0, 1e-6), rel=1e-9)
-        assert both.within(1.0, 1e-6)
-        assert not both.within(1.0, 1e-7)
-        assert not both.within(1.0, 0.0)
-        assert not both.is_pure
-        assert both.epsilon == math.inf
+        assert [both.within(1.0, delta) for delta in (1e-6, 1e-7, 0.0)] == [True, False, False]
+        assert (both.is_pure, both.epsilon) == (False, math.inf)
         mixed = sequential_cost([cost_of(0.1), cost_of(Concentrated(0.2))])
         assert mixed.rho == pytest.approx(0.5 * (0.1**2 + 0.2**2), rel=1e-9)
         assert mixed.within(epsilon_at(0.5 * (0.1**2 + 0.2**2), 1e-6) * (1 + 1e-9), 1e-6)
@@ -88,10 +84,8 @@ class TestCosts:
     def test_sets_with_either_noise_are_within_where_both_are(self):
         gaussian = split_gaussian(1.0, 1e-6, [1.0])[0]
         either = disjoint_cost([cost_of(1.0), cost_of(gaussian)])
-        assert either.within(1.0, 1e-6)
-        assert not either.within(0.999, 1e-6)
-        assert either.rho is None
-        assert not either.is_pure
+        assert [either.within(epsilon, 1e-6) for epsilon in (1.0, 0.999)] == [True, False]
+        assert (either.rho, either.is_pure) == (None, False)
 
     def test_a_negative_price_pays_for_nothing(self):
         assert Cost(((),)).epsilon == sequential_cost([]).epsilon == 0
@@ -101,36 +95,31 @@ class TestCosts:
         for price in (-0.5, Concentrated(-0.1), math.nan):
             with pytest.raises(ValueError, match="must not be negative"):
                 Plan(Sequential((count(100.0), count(price))), 1.0)
-        with pytest.raises(ValueError, match="must not be negative"):
-            Sequential((count(0.1),), total=-1.0)
+        refused("must not be negative", lambda: Sequential((count(0.1),), total=-1.0))
 
 
 class TestPlans:
     def test_a_plan_beyond_its_budget_cannot_be_made(self):
         tree = Sequential((count(0.5), count(0.6)))
-        with pytest.raises(ValueError, match="must cost no more"):
-            Plan(tree, 1.0)
+        refused("must cost no more", lambda: Plan(tree, 1.0))
         assert Plan(tree, 1.2).epsilon == 1.2
 
     def test_each_measurement_knows_what_came_before(self):
         plan = Plan(Sequential((count(0.5, "one"), count(0.5, "two"))), 1.0)
         found = plan.run(RECORDS, random_source(3))
-        assert found["seen"] == ["one", "seen"]
+        assert (found.keys(), found["seen"]) == ({"one", "two", "seen"}, ["one", "seen"])
         public = Plan(count(1.0), 1.0, known={"edges": 3}).run(RECORDS, random_source(3))
         assert public == {"edges": 3, "count": public["count"], "seen": ["edges"]}
-        assert {"one", "two"} < found.keys()
 
     def test_what_is_said_of_a_plan_is_what_measurements_say(self):
         plan = Plan(
             Sequential((count(0.25, "one"), count(0.25, "two"))), 1.0, inputs={"n_records": 40},
             assumed=("n is public",),
         )  # fmt: skip
-        promised = plan.guarantee("proved")
-        assert (promised.epsilon, promised.delta, promised.rho) == (1.0, 0.0, None)
-        assert promised.mechanism == "one, then two"
-        assert promised.assumptions == ("n is public", "all are counted")
-        assert promised.source == "a page"
-        assert promised.public_inputs == {"n_records": 40}
+        assert plan.guarantee("proved") == PrivacyGuarantee(
+            1.0, mechanism="one, then two", assumptions=("n is public", "all are counted"),
+            source="a page", public_inputs={"n_records": 40},
+        )  # fmt: skip
         assert plan.scales() == [4.0, 4.0]
 
     @pytest.mark.parametrize("of", ["measurement", "plan", "fit"])
@@ -139,18 +128,14 @@ class TestPlans:
         if of == "measurement":
             weak.__dict__["status"] = "asymptotic"
         plan = Plan(weak, 1.0, status="asymptotic" if of == "plan" else "proved")
-        status = plan.guarantee("asymptotic" if of == "fit" else "proved").status
-        assert status == "asymptotic"
+        of_fit = "asymptotic" if of == "fit" else "proved"
+        assert plan.guarantee(of_fit).status == "asymptotic"
         assert plan.guarantee("none").status == "none"
 
     def test_the_noise_is_that_of_the_query_at_the_price(self, monkeypatch):
-        from tests.support.spies import queries_without_noise
-
         seen = queries_without_noise(monkeypatch)
         Plan(Sequential((count(0.25), count(0.75))), 1.0).run(RECORDS, random_source(0))
-        assert [(s, int(exact), price) for s, exact, price in seen] == [
-            (1, 40, 0.25), (1, 40, 0.75),
-        ]  # fmt: skip
+        assert seen == [(1, 40, 0.25), (1, 40, 0.75)]
 
 
 class TestTotals:
@@ -159,8 +144,7 @@ class TestTotals:
 
     def test_what_is_chosen_may_not_exceed_the_total(self):
         plan = Plan(Sequential((count(0.5, "first"), self.total(lambda known: 0.6))), 1.0)
-        with pytest.raises(ValueError, match="no more than their total"):
-            plan.run(RECORDS, random_source(0))
+        refused("no more than their total", lambda: plan.run(RECORDS, random_source(0)))
 
     def test_a_choice_may_depend_on_what_was_released(self):
         tree = Sequential((count(0.5, "first"), self.total(lambda k: 0.5 / (2 + k["first"] % 2))))
@@ -168,10 +152,9 @@ class TestTotals:
         assert self.total(lambda known: 0.1).cost == cost_of(0.5)
 
     def test_a_possible_choice_beyond_the_total_cannot_be_stated(self):
-        with pytest.raises(ValueError, match="no more than their total"):
-            Total(0.5, lambda known: count(0.5), (count(0.6),))
-        with pytest.raises(ValueError, match="no more than their total"):
-            Total(0.5, lambda known: count(0.5), (count(Concentrated(0.1)),))
+        for price in (0.6, Concentrated(0.1)):
+            with pytest.raises(ValueError, match="no more than their total"):
+                Total(0.5, lambda known: count(0.5), (count(price),))
 
     def test_what_may_be_chosen_decides_on_status_and_assumptions(self):
         good = count(0.5)
@@ -182,8 +165,7 @@ class TestTotals:
             assert found.status == "none"
             assert "nobody looks" in found.assumptions
         plan = Plan(Total(0.5, lambda known: bad, (good,)), 0.5)
-        with pytest.raises(ValueError, match="as private as"):
-            plan.run(RECORDS, random_source(0))
+        refused("as private as", lambda: plan.run(RECORDS, random_source(0)))
 
 
 class TestDisjoint:
@@ -193,18 +175,13 @@ class TestDisjoint:
         return [records.map(lambda block: block[order[:10]]), records.map(lambda b: b[order[10:]])]
 
     def test_each_measures_its_own_records(self, monkeypatch):
-        from tests.support.spies import queries_without_noise
-
         queries_without_noise(monkeypatch)
         tree = Disjoint((count(1.0, "one"), count(1.0, "two")), self.halves)
         found = Plan(tree, 1.0).run(RECORDS, random_source(0))
         assert (found["one"], found["two"]) == (10, 30)
         assert [leaf.name for leaf in Plan(tree, 1.0).leaves] == ["one", "two"]
-
-    def test_a_node_too_many_is_not_forgotten(self):
-        tree = Disjoint((count(1.0),) * 3, self.halves)
-        with pytest.raises(ValueError, match="zip"):
-            Plan(tree, 1.0).run(RECORDS, random_source(0))
+        many = Disjoint((count(1.0),) * 3, self.halves)
+        refused("zip", lambda: Plan(many, 1.0).run(RECORDS, random_source(0)))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -245,20 +222,18 @@ class TestRandomlyMany:
         last = Concentrated(0.1)
         both = Sequential((self.tries(Concentrated(0.05)), count(last)))
         needed = search_epsilon(0.5 * 0.05**2, 1e-6, self.COUNT, 0.5 * 0.1**2)
-        assert both.cost.within(needed * (1.0 + 1e-9), 1e-6)
-        assert not both.cost.within(needed * (1.0 - 1e-9), 1e-6)
         pure = Sequential((self.tries(Concentrated(0.05)), count(0.1)))
-        assert pure.cost.within(needed * (1.0 + 1e-9), 1e-6)
-        assert not pure.cost.within(needed * (1.0 - 1e-9), 1e-6)
+        for plan in (both, pure):
+            assert plan.cost.within(needed * (1.0 + 1e-9), 1e-6)
+            assert not plan.cost.within(needed * (1.0 - 1e-9), 1e-6)
 
     def test_two_random_numbers_of_runs_have_no_price_together(self):
         twice = Sequential((self.tries(Concentrated(0.05)),) * 2)
-        with pytest.raises(ValueError, match="one random number of runs"):
-            Plan(twice, 10.0, 1e-6)
+        refused("one random number of runs", lambda: Plan(twice, 10.0, 1e-6))
 
     def test_the_best_run_is_released_and_nothing_of_the_others(self):
         for seed in range(20):
             found = Plan(self.tries(50.0), math.inf).run(RECORDS, random_source(seed))
+            assert found.keys() == {"score", "who", "best"}
             assert found["who"] == found["best"]
             assert abs(found["score"] - 40 - 1000 * found["best"]) < 20
-            assert set(found) == {"score", "who", "best"}

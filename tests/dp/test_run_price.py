@@ -1,7 +1,5 @@
 """Tests of what a search with Gaussian noise costs."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -11,6 +9,7 @@ from scipy.special import logsumexp
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.privacy_cost import (
     ORDERS,
+    Spend,
     gaussian_price,
     rdp_conversion_term,
     rho_for,
@@ -103,6 +102,7 @@ def test_one_run_is_one_run():
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 3.0])
 @pytest.mark.parametrize("delta", [1e-3, 1e-9])
 def test_what_a_run_is_given_is_worth_its_price(rho, delta):
+    assert Spend(1.0).delta == 0.0
     spend = spend_of(rho, delta)
     assert rho * 0.999 <= rho_for(*spend) <= rho
     assert rho * 0.999 <= gaussian_price(rho).rho <= rho

@@ -3,15 +3,12 @@
 Exact laws, no draws.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
 import pytest
 from scipy import special
 
-from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.mechanisms.sums import COUNT, least_scale
 
@@ -46,9 +43,3 @@ def test_a_delta_grows_by_more_than_the_number_of_records(k):
     several = delta_of_gaussian(k * mu, k * epsilon)
     assert one <= delta
     assert k * one < several <= most(one, epsilon, k)
-
-
-def test_a_guarantee_with_a_delta_says_so():
-    with_delta, without = PrivacyGuarantee(1.0, 1e-6), PrivacyGuarantee(1.0)
-    assert "more than k times the delta" in with_delta.describe()
-    assert "k times the delta" not in without.describe()
