@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from skdpsurv.dp import random_source
-from skdpsurv.mechanisms import ladder
+from skdpsurv.mechanisms import ladder as mechanism
 from skdpsurv.mechanisms.ladder import UNIT, draw_cell, highest_level
 from tests.support.combinations import thinned
 
@@ -38,7 +38,7 @@ class Listed:
         return self.up[node]
 
 
-def monotone_rungs(n_cells, rng, reach=6.0):
+def monotone_ladder(n_cells, rng, reach=6.0):
     """LadderLevels as data have them: down falls, up rises, and both are 0 around the answer."""
     answer = rng.integers(0, n_cells + 1)
     steps = rng.integers(0, int(reach * UNIT / n_cells) + 2, size=(2, n_cells + 1))
@@ -47,36 +47,36 @@ def monotone_rungs(n_cells, rng, reach=6.0):
     return Listed(down.tolist(), up.tolist())
 
 
-def any_rungs(n_cells, rng, reach=6.0):
+def any_ladder(n_cells, rng, reach=6.0):
     return Listed(*rng.integers(0, int(reach * UNIT), size=(2, n_cells + 1)).tolist())
 
 
-def neighbour(rungs, rng):
+def neighbour(ladder, rng):
     """Move every number by at most one unit: at random, or all that matters one way."""
-    n = rungs.n_cells + 1
+    n = ladder.n_cells + 1
     moves = [
         rng.integers(-UNIT, UNIT + 1, size=(2, n)),
         rng.choice([-UNIT, 0, UNIT], size=(2, n)),
         np.broadcast_to(np.where(np.arange(n) < rng.integers(n), UNIT, -UNIT), (2, n)),
     ][rng.integers(3)]
-    moved = np.maximum(np.array([rungs.down, rungs.up]) + moves, 0)
+    moved = np.maximum(np.array([ladder.down, ladder.up]) + moves, 0)
     return Listed(*moved.tolist())
 
 
-def levels_by_definition(rungs, top):
+def levels_by_definition(ladder, top):
     """For each cell, the maximum over the blocks of repeated halving that hold it."""
-    levels = np.zeros(rungs.n_cells, dtype=np.int64)
+    levels = np.zeros(ladder.n_cells, dtype=np.int64)
 
     def visit(start, end):
         if end - start == 1:
             return
         middle = (start + end) // 2
-        levels[start:middle] = np.maximum(levels[start:middle], min(rungs.down[middle], top))
-        levels[middle:end] = np.maximum(levels[middle:end], min(rungs.up[middle], top))
+        levels[start:middle] = np.maximum(levels[start:middle], min(ladder.down[middle], top))
+        levels[middle:end] = np.maximum(levels[middle:end], min(ladder.up[middle], top))
         visit(start, middle)
         visit(middle, end)
 
-    visit(0, rungs.n_cells)
+    visit(0, ladder.n_cells)
     return levels.tolist()
 
 
@@ -86,10 +86,10 @@ def law(levels, epsilon):
     return weights / weights.sum()
 
 
-def frequencies(rungs, epsilon, n_rungs=None, draws=900, seed=11):
+def frequencies(ladder, epsilon, n_levels=None, draws=900, seed=11):
     source = random_source(seed)
-    cells = [draw_cell(rungs, epsilon, source, n_rungs) for _ in range(draws)]
-    return np.bincount(cells, minlength=rungs.n_cells)
+    cells = [draw_cell(ladder, epsilon, source, n_levels) for _ in range(draws)]
+    return np.bincount(cells, minlength=ladder.n_cells)
 
 
 def p_value(observed, probabilities):
@@ -111,26 +111,26 @@ def p_value(observed, probabilities):
 def test_levels_end_where_weights_do_not_matter():
     for epsilon in (1e-9, 0.013, 1.0, 3.7, 99.0, 1e4):
         top = highest_level(epsilon)
-        assert Fraction(epsilon) * top / (2 * UNIT) >= ladder.NEGLIGIBLE
-        assert Fraction(epsilon) * (top - 1) / (2 * UNIT) < ladder.NEGLIGIBLE
-    for n_rungs in (1, 7, 500):
-        assert highest_level(0.1, n_rungs) == (n_rungs + 1) * UNIT
-    assert highest_level(1.0, 10**9) == 2 * ladder.SMALLEST * UNIT
-    assert highest_level(1e6, 500) == math.ceil(2 * ladder.SMALLEST * UNIT / 1e6)
+        assert Fraction(epsilon) * top / (2 * UNIT) >= mechanism.NEGLIGIBLE
+        assert Fraction(epsilon) * (top - 1) / (2 * UNIT) < mechanism.NEGLIGIBLE
+    for n_levels in (1, 7, 500):
+        assert highest_level(0.1, n_levels) == (n_levels + 1) * UNIT
+    assert highest_level(1.0, 10**9) == 2 * mechanism.SMALLEST * UNIT
+    assert highest_level(1e6, 500) == math.ceil(2 * mechanism.SMALLEST * UNIT / 1e6)
     assert highest_level(1e300) == highest_level(1e300, 3) == 1
-    assert (ladder.NEGLIGIBLE, ladder.SMALLEST) == (50, 150)
+    assert (mechanism.NEGLIGIBLE, mechanism.SMALLEST) == (50, 150)
 
 
 def test_first_level_is_the_least_that_is_reached():
     for least in range(6):
-        assert ladder.first_level(lambda level, least=least: level >= least, 4) == min(least, 4)
+        assert mechanism.first_level(lambda level, least=least: level >= least, 4) == min(least, 4)
 
 
 class TestLevels:
     """The acceptance step, in which the level of a cell shows to the last unit."""
 
     @staticmethod
-    def accepts(monkeypatch, rungs, epsilon, cell, threshold, n_rungs=None):
+    def accepts(monkeypatch, ladder, epsilon, cell, threshold, n_levels=None):
         """Offer a cell from one block of all cells with a given threshold."""
         script = [0, cell, threshold]
 
@@ -144,26 +144,26 @@ class TestLevels:
             assert 0 <= value < bound
             return value
 
-        monkeypatch.setattr(ladder, "_FINE_ENOUGH", 1)
-        monkeypatch.setattr(ladder, "uniform_below", scripted)
+        monkeypatch.setattr(mechanism, "_FINE_ENOUGH", 1)
+        monkeypatch.setattr(mechanism, "uniform_below", scripted)
         try:
-            assert draw_cell(rungs, epsilon, random_source(0), n_rungs) == cell
+            assert draw_cell(ladder, epsilon, random_source(0), n_levels) == cell
         except RejectedError:
             return False
         return True
 
     def test_a_cell_is_accepted_exactly_below_its_weight(self, monkeypatch):
         epsilon = 1.3
-        for make, (n_cells, n_rungs) in itertools.product(
-            (monotone_rungs, any_rungs), ((2, None), (7, None), (13, 3))
+        for make, (n_cells, n_levels) in itertools.product(
+            (monotone_ladder, any_ladder), ((2, None), (7, None), (13, 3))
         ):
-            rungs = make(n_cells, np.random.default_rng(n_cells))
-            levels = levels_by_definition(rungs, highest_level(epsilon, n_rungs))
+            ladder = make(n_cells, np.random.default_rng(n_cells))
+            levels = levels_by_definition(ladder, highest_level(epsilon, n_levels))
             for cell, level in enumerate(levels):
                 weight = integer_weight(level, epsilon)
-                assert self.accepts(monkeypatch, rungs, epsilon, cell, weight - 1, n_rungs)
+                assert self.accepts(monkeypatch, ladder, epsilon, cell, weight - 1, n_levels)
                 if level > 0:
-                    assert not self.accepts(monkeypatch, rungs, epsilon, cell, weight, n_rungs)
+                    assert not self.accepts(monkeypatch, ladder, epsilon, cell, weight, n_levels)
 
 
 def integer_weight(level, epsilon):
@@ -174,7 +174,7 @@ def integer_weight(level, epsilon):
     return max(1, int(context.multiply(context.exp(power), Decimal(2) ** 384)))
 
 
-def weight_of(level, epsilon, n_rungs=None):
+def weight_of(level, epsilon, n_levels=None):
     """Return the weight that the draw itself uses, read off the total over two cells."""
     totals = []
 
@@ -183,9 +183,9 @@ def weight_of(level, epsilon, n_rungs=None):
         return 0
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ladder, "uniform_below", first_bound)
+        patch.setattr(mechanism, "uniform_below", first_bound)
         for down in (0, level):
-            draw_cell(Listed([0, down, 0], [0, 0, 0]), epsilon, random_source(0), n_rungs)
+            draw_cell(Listed([0, down, 0], [0, 0, 0]), epsilon, random_source(0), n_levels)
     # Two cells draw three numbers each: which block, which cell, the threshold.
     zero = totals[0] // 2
     return totals[3] - zero
@@ -198,11 +198,11 @@ class TestWeights:
     def test_one_record_changes_them_by_half_of_epsilon_at_most(self):
         """In exact arithmetic, for the integers that the draw compares; and by no less."""
         context, rng = Context(prec=80), np.random.default_rng(1)
-        for epsilon, n_rungs in itertools.product(EPSILONS, (None, 500)):
+        for epsilon, n_levels in itertools.product(EPSILONS, (None, 500)):
             bound = context.exp(min(Decimal(epsilon), Decimal(2000)) / 2)
-            top = highest_level(epsilon, n_rungs)
+            top = highest_level(epsilon, n_levels)
             for level in (0, top, top // 2, *rng.integers(0, top + 1, size=12).tolist()):
-                weights = [weight_of(at, epsilon, n_rungs) for at in (max(level - UNIT, 0), level)]
+                weights = [weight_of(at, epsilon, n_levels) for at in (max(level - UNIT, 0), level)]
                 ratio = Fraction(*weights)
                 assert ratio >= 1
                 assert context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)) <= bound
@@ -217,37 +217,37 @@ class TestLaw:
 
     @pytest.mark.parametrize(
         ("case", "make"),
-        thinned([(2, 0.5), (3, 0.1), (10, 1.0), (33, 6.0)], [monotone_rungs, any_rungs]),
+        thinned([(2, 0.5), (3, 0.1), (10, 1.0), (33, 6.0)], [monotone_ladder, any_ladder]),
     )
     def test_exponential_mechanism(self, case, make):
         n_cells, epsilon = case
-        rungs = make(n_cells, np.random.default_rng(n_cells))
-        levels = levels_by_definition(rungs, highest_level(epsilon))
-        assert p_value(frequencies(rungs, epsilon), law(levels, epsilon)) > REJECT
+        ladder = make(n_cells, np.random.default_rng(n_cells))
+        levels = levels_by_definition(ladder, highest_level(epsilon))
+        assert p_value(frequencies(ladder, epsilon), law(levels, epsilon)) > REJECT
 
     def test_another_epsilon_is_told_apart(self):
-        rungs = monotone_rungs(16, np.random.default_rng(33), reach=20.0)
-        levels = levels_by_definition(rungs, highest_level(1.0))
-        observed = frequencies(rungs, 1.0)
+        ladder = monotone_ladder(16, np.random.default_rng(33), reach=20.0)
+        levels = levels_by_definition(ladder, highest_level(1.0))
+        observed = frequencies(ladder, 1.0)
         assert p_value(observed, law(levels, 1.0)) > REJECT
         assert p_value(observed, law(levels, 0.5)) < REJECT
         assert p_value(observed, law(levels, 2.0)) < REJECT
 
     @pytest.mark.parametrize(
-        ("fine_enough", "make"), thinned([1, 10**30], [any_rungs, monotone_rungs])
+        ("fine_enough", "make"), thinned([1, 10**30], [any_ladder, monotone_ladder])
     )
     def test_how_blocks_are_split_does_not_matter(self, monkeypatch, make, fine_enough):
-        monkeypatch.setattr(ladder, "_FINE_ENOUGH", fine_enough)
-        rungs = make(20, np.random.default_rng(5))
-        levels = levels_by_definition(rungs, highest_level(0.8))
-        assert p_value(frequencies(rungs, 0.8, draws=500), law(levels, 0.8)) > REJECT
+        monkeypatch.setattr(mechanism, "_FINE_ENOUGH", fine_enough)
+        ladder = make(20, np.random.default_rng(5))
+        levels = levels_by_definition(ladder, highest_level(0.8))
+        assert p_value(frequencies(ladder, 0.8, draws=500), law(levels, 0.8)) > REJECT
 
-    def test_beyond_the_last_rung_all_is_equally_likely(self):
-        n_rungs = 2
-        rungs = monotone_rungs(20, np.random.default_rng(8), reach=20.0)
-        uncut = levels_by_definition(rungs, 10**12)
-        levels = np.minimum(uncut, (n_rungs + 1) * UNIT)
-        observed = frequencies(rungs, 1.5, n_rungs)
+    def test_beyond_the_last_level_all_is_equally_likely(self):
+        n_levels = 2
+        ladder = monotone_ladder(20, np.random.default_rng(8), reach=20.0)
+        uncut = levels_by_definition(ladder, 10**12)
+        levels = np.minimum(uncut, (n_levels + 1) * UNIT)
+        observed = frequencies(ladder, 1.5, n_levels)
         assert p_value(observed, law(levels, 1.5)) > REJECT
         assert p_value(observed, law(uncut, 1.5)) < REJECT
 
@@ -256,15 +256,15 @@ class TestLaw:
             assert draw_cell(Listed([5, 0], [0, 5]), epsilon, random_source(0)) == 0
 
     def test_tiny_epsilon_is_uniform(self):
-        rungs = monotone_rungs(20, np.random.default_rng(9), reach=1e6)
-        assert p_value(frequencies(rungs, 1e-9), np.full(20, 1 / 20)) > REJECT
+        ladder = monotone_ladder(20, np.random.default_rng(9), reach=1e6)
+        assert p_value(frequencies(ladder, 1e-9), np.full(20, 1 / 20)) > REJECT
 
     def test_huge_epsilon_finds_the_answer(self):
-        """Cells on the answer's own rung, uniformly; any other has probability below 1e-40."""
-        rungs = Listed([9, 8, 3, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 4])
-        rungs = Listed([UNIT * v for v in rungs.down], [UNIT * v for v in rungs.up])
+        """Cells on the answer's own level, uniformly; any other has probability below 1e-40."""
+        ladder = Listed([9, 8, 3, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 4])
+        ladder = Listed([UNIT * v for v in ladder.down], [UNIT * v for v in ladder.up])
         for epsilon in (1e6, 1e300):
-            counts = frequencies(rungs, epsilon, seed=2)
+            counts = frequencies(ladder, epsilon, seed=2)
             assert counts[[0, 1, 5]].sum() == 0
             assert stats.chisquare(counts[2:5]).pvalue > REJECT
 
@@ -294,10 +294,10 @@ class TestLaw:
             draw_cell(Listed([0, 0], [0, 0]), epsilon, random_source(0))
 
 
-def exact_law(rungs, epsilon, n_rungs=None):
+def exact_law(ladder, epsilon, n_levels=None):
     """Probabilities as fractions, from the integer weights of the draw itself."""
-    levels = levels_by_definition(rungs, highest_level(epsilon, n_rungs))
-    weights = {level: weight_of(level, epsilon, n_rungs) for level in set(levels)}
+    levels = levels_by_definition(ladder, highest_level(epsilon, n_levels))
+    weights = {level: weight_of(level, epsilon, n_levels) for level in set(levels)}
     total = sum(weights[level] for level in levels)
     return [Fraction(weights[level], total) for level in levels]
 
@@ -312,15 +312,15 @@ class TestPrivacy:
     """No sampling: probabilities are exact, and so is the comparison with epsilon."""
 
     @pytest.mark.parametrize("epsilon", [1e-3, 0.7, 8.0, 150.0])
-    @pytest.mark.parametrize(("make", "n_rungs"), [(monotone_rungs, None), (any_rungs, 2)])
-    def test_neighbouring_ladders(self, make, epsilon, n_rungs):
+    @pytest.mark.parametrize(("make", "n_levels"), [(monotone_ladder, None), (any_ladder, 2)])
+    def test_neighbouring_ladders(self, make, epsilon, n_levels):
         largest = Decimal(0)
         for seed in range(12):
             rng = np.random.default_rng(seed)
-            top = highest_level(epsilon, n_rungs) / UNIT
-            rungs = make(int(rng.integers(2, 10)), rng, reach=min(6.0, 1.5 * top))
-            moved = neighbour(rungs, rng)
-            pair = [exact_law(r, epsilon, n_rungs) for r in (rungs, moved)]
+            top = highest_level(epsilon, n_levels) / UNIT
+            ladder = make(int(rng.integers(2, 10)), rng, reach=min(6.0, 1.5 * top))
+            moved = neighbour(ladder, rng)
+            pair = [exact_law(r, epsilon, n_levels) for r in (ladder, moved)]
             largest = max(largest, largest_log_ratio(*pair))
         assert largest <= Decimal(epsilon)
         assert largest > Decimal(epsilon) / 4
@@ -330,5 +330,5 @@ class TestPrivacy:
         for records, private in ((2, False), (1, True)):
             one = Listed([0] * 41, [0, 0] + [records * UNIT] * 39)
             other = Listed([0, *[records * UNIT] * 39, 0], [0] * 41)
-            pair = [exact_law(rungs, 1.0) for rungs in (one, other)]
+            pair = [exact_law(ladder, 1.0) for ladder in (one, other)]
             assert (largest_log_ratio(*pair) <= 1) == private

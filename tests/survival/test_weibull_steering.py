@@ -1,7 +1,5 @@
 """What steers a Weibull fit, against simulations and brute force: none of it costs privacy."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 
