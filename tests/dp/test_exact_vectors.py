@@ -142,8 +142,7 @@ def test_tails_do_not_end_where_those_of_doubles_do():
     normal = exact_spherical_gaussian(2, 1.0, middle).nearest_doubles()
     assert normal == pytest.approx(np.full(2, math.sqrt((2 * BITS - 1) * math.log(2))))
 
-
-def test_points_outside_the_disc_are_drawn_again():
+    # Points outside of it are drawn again.
     bits = iter([0, 0, (1 << BITS) - 1, 0, 1 << (BITS - 1), 3 << (BITS - 2)])
     first, second = exact_spherical_gaussian(2, 1.0, given_bits(lambda count: next(bits))).multiples
     assert 0 < first < 10**5 < second

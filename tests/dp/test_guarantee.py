@@ -165,13 +165,13 @@ def test_description_promises_nothing_without_privacy(status):
     assert ("random_state" in text) == (status == "seeded")
 
 
+class Sure(str):
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return other == "proved"
+
+
 def test_a_status_that_compares_as_it_likes():
-    class Sure(str):
-        __slots__ = ()
-
-        def __eq__(self, other):
-            return other == "proved"
-
-        __hash__ = str.__hash__
-
     refused("status must be one of", lambda: PrivacyGuarantee(1.0, status=Sure("none")))

@@ -201,7 +201,8 @@ class TestCommit:
             raise RuntimeError("away")
 
         monkeypatch.setattr(kind, "commit", lost)
-        monkeypatch.setattr("skdpsurv.dp.sql_ledger._RETURN_SECONDS", 0.0)
+        monkeypatch.setattr(sql_ledger, "_RETURN_SECONDS", -1.0)
+        monkeypatch.setattr(sql_ledger.time, "sleep", lambda seconds: pytest.fail("it waits"))
         with pytest.raises(RuntimeError, match="does not say whether it was recorded"):
             accountant.charge(cost(0.5))
         monkeypatch.setattr(kind, "transaction", transaction)
