@@ -157,8 +157,8 @@ class AccuracyForecast:
                 worst = max(private.loc[epsilon, "loss_high"], 0.0)
                 return (
                     f"Epsilon {epsilon:g} is the smallest of {epsilons} at which the {what} is on "
-                    f"average within {tolerance:g} of a fit without privacy; in one study of "
-                    f"ten it is at least {worst:.3f} {side} that fit's."
+                    f"average within {tolerance:g} of a fit without privacy, and in one study "
+                    f"of ten at least {worst:.3f} {side} it."
                 )
         return (
             f"At none of {epsilons} is the {what} on average within {TOLERANCES[-1]:g} of a fit "
