@@ -53,7 +53,7 @@ def drawn_with(patch, scale=1.0):
 
 
 def farthest(steps, start, *arguments):
-    """Return the largest distance from its start at which a run of steps asks for a gradient."""
+    """Return how far from its start a run of steps asks for a gradient; at first it is there."""
     met = []
 
     class Watched(steps):
@@ -63,6 +63,7 @@ def farthest(steps, start, *arguments):
 
     run = Watched(*arguments)
     list(run.states(random_source(0)) if steps is Chain else run.run())
+    assert met[0] == 0.0
     return max(met)
 
 
