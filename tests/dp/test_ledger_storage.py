@@ -126,7 +126,7 @@ class TestAltered:
         for _ in range(2):
             accountant.charge(cost(0.125))
         edit(place, statement)
-        refused("ledger", lambda: accountant.charge(cost(0.125)), accountant.spent)
+        refused("ledger", accountant.spent, lambda: accountant.charge(cost(0.125)))
 
     @pytest.mark.parametrize(
         "change",
