@@ -82,8 +82,11 @@ runpy.run_path(sys.argv[1])  # an estimator of somebody else
 found = []
 for place, job in enumerate(pickle.loads(Path("rows.pickle").read_bytes())):
     release = Release.load(f"{{place}}.json")
-    asked = release.to_estimator(**job["arguments"]) if job["arguments"] else release
-    found.append(answers(asked, job["rows"], release.kinds[release.estimator]))
+    if job["arguments"]:
+        asked, kind = release.to_estimator(**job["arguments"]), None
+    else:
+        asked, kind = release, release.kinds[release.estimator]
+    found.append(answers(asked, job["rows"], kind))
 Path("answers.pickle").write_bytes(pickle.dumps(found))
 """
     poisson = str(ROOT / "docs/examples/extending/poisson.py")
