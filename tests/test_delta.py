@@ -102,6 +102,7 @@ class TestChoice:
             plans.append(fit.noise if kind == SURVIVAL else fit.noise((1.0,)))
         assert plans[1] <= plans[0]
 
+    @pytest.mark.slow
     def test_more_accurate(self, kind):
         """By so much that four fits show it, whose seeds leave nothing to chance."""
         data, scores = records(kind), []
@@ -145,7 +146,7 @@ class TestRules:
         assert "noisy gradient descent" in one.guarantee_.mechanism
         assert np.isfinite(one.coef_).all()
 
-    @pytest.mark.parametrize("cosine", [0.4, 0.98])
+    @pytest.mark.parametrize("cosine", [0.4, pytest.param(0.98, marks=pytest.mark.slow)])
     def test_rows_in_one_direction_do_not_make_points_swing(self, cosine):
         """The curvature of n records is then nearly that of n equal ones."""
         rng = np.random.default_rng(0)

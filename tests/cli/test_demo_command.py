@@ -36,6 +36,7 @@ def test_demo_prints_a_table_and_saves_a_figure(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_the_demo_and_is_called_what_it_is(monkeypatch):
     """Without matplotlib there is no figure, and all the rest."""
     for name in [m for m in sys.modules if m.split(".")[0] == "matplotlib"]:

@@ -165,6 +165,7 @@ def test_raw_rows_are_within_the_description():
     assert (made.std(axis=0) > 0.05).all()
 
 
+@pytest.mark.slow
 def test_columns_go_the_way_of_real_ones():
     own = DPDiscreteTimeSurvival(max_time=10.0, columns=COLUMNS)
     given = DPDiscreteTimeSurvival(max_time=10.0)
@@ -177,6 +178,7 @@ def test_columns_go_the_way_of_real_ones():
     assert found[0].table["c_index"].iloc[-1] == pytest.approx(0.7, abs=0.03)
 
 
+@pytest.mark.slow
 def test_standard_errors_are_forecast_where_they_are_asked_for():
     given = {"n_columns": 3, "n_repeats": 2, "random_state": 0}
     model = DPDiscreteTimeSurvival(max_time=1.0, inference_share=0.2)
@@ -191,6 +193,7 @@ def test_standard_errors_are_forecast_where_they_are_asked_for():
     assert odds["interval_width"].iloc[0] > 1.0
 
 
+@pytest.mark.slow
 def test_a_word_means_the_estimator_as_it_is_made_and_a_seed_says_it_all():
     for kind, *same in (
         ("survival", DPDiscreteTimeSurvival(max_time=1.0)),

@@ -50,6 +50,7 @@ class TestGuarantee:
         assert spent == pytest.approx(found.rho, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_it_learns(data):
     """A seeded fit; the truth ranks by the first column."""
     score = model(epsilon=4.0, random_state=0).fit(*data).score(*data)

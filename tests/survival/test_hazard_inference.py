@@ -116,7 +116,9 @@ class TestCost:
 
 
 class TestWorth:
-    @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
+    @pytest.mark.parametrize(
+        "method", ["obj_pert", pytest.param("out_pert", marks=pytest.mark.slow)]
+    )
     def test_intervals_hold_the_truth(self, method):
         """95 % are to, one by one; errors of three independent columns are taken as independent.
 
