@@ -119,3 +119,10 @@ def test_of_letters_only_fillers_cannot_be_seen():
                 dataset_name(f"x{letter}")
         else:
             assert dataset_name(f"x{letter}") == unicodedata.normalize("NFC", f"x{letter}")
+
+
+def test_the_last_of_a_range_that_is_drawn_as_nothing_cannot_be_seen():
+    for code in (0x180F, 0xFE0F, 0xFFF8, 0x13446, 0xE0FFF):
+        with pytest.raises(ValueError, match="dataset"):
+            dataset_name(f"x{chr(code)}")
+    assert dataset_name("x\ufe10") == "x\ufe10"  # a comma, for vertical text

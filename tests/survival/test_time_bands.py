@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.survival.curves import table
-from skdpsurv.survival.curves.table import EventCounts, band_ends, n_bands_for
+from skdpsurv.survival.curves.table import EventCounts, band_ends, check_size, n_bands_for
 
 LARGEST = float(np.finfo(float).max)
 
@@ -77,3 +77,13 @@ def test_counts_are_those_of_each_cell():
     found = counts(records, plan)
     # First cause, second cause, censored, each in two bands; and who stays.
     assert found.tolist() == [[1, 0, 1, 0, 0, 1, 0], [0, 0, 0, 1, 0, 0, 2]]
+
+
+def test_tables_of_which_curves_take_hours_are_refused():
+    """Two masses a band; a thousand of them, and twenty groups with so many, are the most."""
+    stated = {"breakpoints": "equal", "max_time": 1.0, "n_intervals": 500}
+    check_size(stated)
+    check_size(stated | {"groups": list(range(20))})
+    for more in ({"n_intervals": 501}, {"groups": list(range(21))}):
+        with pytest.raises(ValueError, match="n_intervals must be smaller"):
+            check_size(stated | more)
