@@ -144,8 +144,7 @@ def _weibull(parameters: dict[str, Any], public: Public) -> Changed:
     if method in _WEIBULL:
         return _WEIBULL[method], parameters
     if calibration in ("exact", "published"):
-        ladder = {"ladder": calibration, "n_levels": n_levels}
-        return "PublishedWeibullFitter", {**parameters, **ladder}
+        return "PublishedWeibullFitter", {**parameters, "ladder": calibration, "n_levels": n_levels}
     return "DPWeibullFitter", parameters
 
 

@@ -370,26 +370,26 @@ class ExactLevels:
         The k smallest go to the horizon: each is further from it than the mean of the larger ones,
         so that moving it gains more than an event for a censored record would.
         """
-        number, distance = self._number, self._total
-        n_events = int(number[-1])
+        n_events = int(self._number[-1])
         if k >= n_events:
             return 0.0
-        bin_ = int(np.searchsorted(number, k))
-        removed = int(distance[bin_]) - (int(number[bin_]) - k) * int(self._distance[bin_])
-        return -((int(distance[-1]) - removed) / n_events) * self.table.omega / N_BINS
+        kept_distance = int(self._total[-1]) - self._distance_of_smallest(k)
+        return -(kept_distance / n_events) * self.table.omega / N_BINS
 
     def least_mean(self, k: int) -> float:
         """Return the least mean of log event times at k changed records.
 
         The k largest go to the least time; 0 for no events.
         """
-        number, distance = self._number, self._total
-        n_events = int(number[-1])
+        n_events = int(self._number[-1])
         furthest = int(self._distance[0])
         if n_events == 0:
             return 0.0 if k == 0 else -furthest * self.table.omega / N_BINS
         j = min(k, n_events)
-        kept = n_events - j
-        bin_ = int(np.searchsorted(number, kept))
-        kept_distance = int(distance[bin_]) - (int(number[bin_]) - kept) * int(self._distance[bin_])
+        kept_distance = self._distance_of_smallest(n_events - j)
         return -((kept_distance + j * furthest) / n_events) * self.table.omega / N_BINS
+
+    def _distance_of_smallest(self, n_events: int) -> int:
+        bin_ = int(np.searchsorted(self._number, n_events))
+        beyond = int(self._number[bin_]) - n_events
+        return int(self._total[bin_]) - beyond * int(self._distance[bin_])
