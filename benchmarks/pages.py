@@ -1,0 +1,170 @@
+"""What pages are made of: tables in Markdown with a judgement, figures, and rows of the first page.
+
+A sentence of judgement is made together with its table, from the same rows, so it cannot quote a
+number that the table does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from benchmarks.harness import Entry
+
+DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
+#: Verdicts on what a paper reports.
+VERDICTS = ("reproduced", "better", "worse", "in part", "not reproduced", "cannot be had")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A row of the first page: a table or figure of a paper, or a comparison with a rival."""
+
+    experiment: str
+    item: str
+    data: str
+    ours: str
+    theirs: str
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How much better this package's default is than a rival, with a 95 % interval.
+
+    ``better`` is positive if it is.
+    """
+
+    task: str
+    data: str
+    epsilon: float
+    rival: str
+    ours: float
+    theirs: float
+    better: float
+    half_width: float
+
+    @property
+    def outcome(self) -> str:
+        """Say who is ahead beyond doubt."""
+        if abs(self.better) <= self.half_width or np.isnan(self.half_width):
+            return "level"
+        return "ahead" if self.better > 0.0 else "behind"
+
+
+class Pages:
+    """Where reports write.
+
+    Parameters
+    ----------
+    folder : Path
+        With tables and figures.
+    quick : bool
+        Whether these are of a quick run.
+    """
+
+    def __init__(self, folder: Path = DOCS, quick: bool = False) -> None:
+        self.folder = folder
+        self.quick = quick
+        self.verdicts: list[Verdict] = []
+        self.comparisons: list[Comparison] = []
+        self._made = ""
+        self._experiment = ""
+
+    def begin(self, entry: Entry, head: dict[str, Any]) -> None:
+        """Start the report of an experiment, whose file has this head."""
+        self._experiment = entry.name
+        made = f"Made by `make bench BENCHMARKS={entry.name}` in {head['minutes']:g} minutes"
+        self._made = f"{made} on {head['date']}; {head['machine']}."
+
+    def table(
+        self,
+        name: str,
+        header: Sequence[str],
+        rows: Sequence[Sequence[object]],
+        judgement: str,
+        note: str,
+    ) -> None:
+        """Write a table with one or two sentences of judgement above, and below what was done."""
+        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+        lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+        quick = "QUICK RUN, with fewer repetitions and sizes.\n\n" if self.quick else ""
+        self.write(
+            f"{name}.md", f"{quick}{judgement}\n\n{chr(10).join(lines)}\n\n{note} {self._made}\n"
+        )
+
+    def write(self, name: str, text: str) -> None:
+        """Write a table's file."""
+        (self.folder / "tables").mkdir(parents=True, exist_ok=True)
+        (self.folder / "tables" / name).write_text(text)
+
+    def figure(self, name: str, drawn: Figure) -> None:
+        """Write a figure."""
+        (self.folder / "figures").mkdir(parents=True, exist_ok=True)
+        drawn.savefig(self.folder / "figures" / f"{name}.png", dpi=100, metadata={"Software": None})
+
+    def verdict(self, item: str, data: str, ours: str, theirs: str, verdict: str) -> None:
+        """Add a row of the first page; ``theirs`` is a paper's number, or "not readable"."""
+        if verdict not in VERDICTS:
+            raise ValueError(f"verdict {verdict!r} is not one of {VERDICTS}")
+        self.verdicts.append(Verdict(self._experiment, item, data, ours, theirs, verdict))
+
+    def comparison(
+        self,
+        task: str,
+        data: str,
+        epsilon: float,
+        rival: str,
+        ours: np.ndarray,
+        theirs: np.ndarray,
+        larger_is_better: bool = True,
+    ) -> Comparison:
+        """Add a row to the first page's table of rivals, from scores of the same repetitions."""
+        ours, theirs = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
+        sign = 1.0 if larger_is_better else -1.0
+        better, width = interval(sign * (ours - theirs))
+        row = Comparison(
+            task, data, epsilon, rival, float(ours.mean()), float(theirs.mean()), better, width
+        )
+        self.comparisons.append(row)
+        return row
+
+    def first_page(self) -> None:
+        """Write the table of all verdicts."""
+        header = ("table or figure", "data", "ours", "paper", "verdict")
+        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+        lines += [
+            f"| {row.item} | {row.data} | {row.ours} | {row.theirs} | {row.verdict} |"
+            for row in self.verdicts
+        ]
+        self.write("papers.md", "\n".join(lines) + "\n")
+
+
+def interval(values: np.ndarray) -> tuple[float, float]:
+    """Return a mean and the half-width of its 95 % interval, by Student's t."""
+    values = np.asarray(values, dtype=float)
+    if values.size < 2:
+        return float(values.mean()), float("nan")
+    width = stats.t.ppf(0.975, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size)
+    return float(values.mean()), float(width)
+
+
+def cell(values: np.ndarray, digits: int = 3) -> str:
+    """Return a mean and its interval as text."""
+    mean, width = interval(values)
+    return f"{mean:.{digits}f} ± {width:.{digits}f}"
+
+
+def sheet(width: float, height: float) -> Figure:
+    """Return an empty figure."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")

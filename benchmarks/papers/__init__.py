@@ -1,0 +1,1 @@
+"""Tables and figures of the four papers, each beside the paper's number."""

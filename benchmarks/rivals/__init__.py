@@ -1,0 +1,1 @@
+"""Other private methods, on the same records, bounds and splits, in the same run."""

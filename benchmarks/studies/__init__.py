@@ -1,0 +1,1 @@
+"""What is claimed of this package's own methods: intervals, calibration, forecasts, attacks."""
