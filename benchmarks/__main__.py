@@ -11,6 +11,7 @@ import time
 import traceback
 from pathlib import Path
 
+from benchmarks.first_page import write_first_page
 from benchmarks.harness import OUTPUT, RESULTS, Entry, Setting, manifest, measure_all, report
 from benchmarks.pages import DOCS, Pages
 
@@ -73,7 +74,7 @@ def write_pages(entries: list[Entry], quick: bool) -> list[str]:
         except Exception:
             traceback.print_exc()
             failed.append(f"{entry.name} (report)")
-    pages.first_page()
+    write_first_page(pages)
     return failed
 
 

@@ -137,16 +137,6 @@ class Pages:
         self.comparisons.append(row)
         return row
 
-    def first_page(self) -> None:
-        """Write the table of all verdicts."""
-        header = ("table or figure", "data", "ours", "paper", "verdict")
-        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-        lines += [
-            f"| {row.item} | {row.data} | {row.ours} | {row.theirs} | {row.verdict} |"
-            for row in self.verdicts
-        ]
-        self.write("papers.md", "\n".join(lines) + "\n")
-
 
 def interval(values: np.ndarray) -> tuple[float, float]:
     """Return a mean and the half-width of its 95 % interval, by Student's t."""
