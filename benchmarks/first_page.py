@@ -15,7 +15,9 @@ COLOURS = {"ahead": "#0072B2", "level": "0.55", "behind": "#D55E00"}
 
 
 def write_first_page(pages: Pages) -> None:
-    """Write the tables ``papers`` and ``rivals`` and the figure ``rivals``."""
+    """Write the tables ``papers`` and ``rivals``, the figure ``rivals``, and named numbers."""
+    facts = "".join(f'{name} = "{text}"\n' for name, text in sorted(pages.facts.items()))
+    pages.write("facts.toml", facts)
     if pages.verdicts:
         _papers(pages)
     small = [row for row in pages.comparisons if row.epsilon <= SMALL_EPSILON]

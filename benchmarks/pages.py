@@ -76,6 +76,7 @@ class Pages:
         self.quick = quick
         self.verdicts: list[Verdict] = []
         self.comparisons: list[Comparison] = []
+        self.facts: dict[str, str] = {}
         self._made = ""
         self._experiment = ""
 
@@ -116,6 +117,10 @@ class Pages:
         if verdict not in VERDICTS:
             raise ValueError(f"verdict {verdict!r} is not one of {VERDICTS}")
         self.verdicts.append(Verdict(self._experiment, item, data, ours, theirs, verdict))
+
+    def fact(self, name: str, text: str) -> None:
+        """Name a number, so that the README and other pages may quote it and a test can look."""
+        self.facts[name] = text
 
     def comparison(
         self,

@@ -61,6 +61,14 @@ _GUSTO |= {"sysbp": (60, 220), "ste": (0, 12), "killip": (1, 4)}
 _READMISSION: Bounds = {"age_mid": (0, 100), "duration": (1, 14), "n_previous_visits": (0, 10)}
 _READMISSION |= {"n_diagnoses": (1, 16), "n_procedures": (0, 6), "n_medications": (1, 60)}
 
+#: Bounds of what is no flag, stated without a look at the records.
+TABLE_BOUNDS = {
+    "heart disease": _HEART,
+    "diabetes": _DIABETES,
+    "GUSTO-I": _GUSTO,
+    "readmission": _READMISSION,
+}
+
 
 def _table(file: str, bounds: Bounds, leave: tuple[str, ...] | None = None) -> Callable[..., tuple]:
     """Return a loader; with ``leave``, what is no column, all the rest are flags."""
