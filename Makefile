@@ -33,7 +33,7 @@ quick: $(VENV)/.installed-test ## what changes most often: layers, contract, pla
 QUICK_TESTS = tests/test_layers.py tests/test_contract.py tests/test_base.py tests/dp/test_plan.py \
 	tests/mechanisms tests/leaks/test_golden_releases.py
 
-test-slow: $(VENV)/.installed-test ## the slow tests: statistical checks of the privacy guarantees
+test-slow: $(VENV)/.installed-test $(VENV)/.installed-bench ## the slow tests: statistical checks of the privacy guarantees
 	$(PYTEST) -m slow $(ARGS)
 
 test-lowest: BIN := $(LOWEST)/bin
@@ -76,7 +76,7 @@ dist: $(UV) ## wheel and sdist, each installed into an empty environment and tri
 	done
 	@rm -rf .venv-dist
 
-bench: $(VENV)/.installed-test ## run the benchmarks (some: BENCHMARKS="accuracy speed"; a quick try: QUICK=1)
+bench: $(VENV)/.installed-test $(VENV)/.installed-bench ## run the benchmarks (some: BENCHMARKS="weibull_error"; do they run: QUICK=1)
 	@$(BIN)/python -m benchmarks $(BENCHMARKS) $(if $(QUICK),--quick) $(ARGS)
 
 constraints: $(UV) ## pin the dependencies anew (newest versions: make constraints ARGS=--upgrade)
@@ -90,7 +90,7 @@ clean: ## remove what builds, tests and tools leave behind
 	find skdpsurv tests benchmarks docs -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## remove the environments too
-	rm -rf $(VENV) $(LOWEST) .venv-dist .venv-diffprivlib .venv-dask-ml .uv benchmarks/output
+	rm -rf $(VENV) .venv-* .uv benchmarks/output
 
 # --- The environment. A stamp records an installation; it is redone when the pins change. ---
 
@@ -116,6 +116,12 @@ $(VENV)/.installed-demo: $(PINS) | $(VENV)/pyvenv.cfg
 $(VENV)/.installed-test: $(PINS) | $(VENV)/pyvenv.cfg
 	@echo "installing skdpsurv and its tests' dependencies into $(VENV)"
 	@$(INSTALL) --editable '.[all]' --group test
+	@touch $@
+
+# What benchmarks need beyond that; rivals with other needs get an environment .venv-NAME each.
+$(VENV)/.installed-bench: $(PINS) | $(VENV)/pyvenv.cfg
+	@echo "installing what benchmarks need into $(VENV)"
+	@$(INSTALL) --group bench
 	@touch $@
 
 # The lower bounds of pyproject.toml, and the newest of what these need in turn. Say where Python 3.11
