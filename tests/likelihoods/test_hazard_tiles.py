@@ -1,5 +1,7 @@
 """Slopes of probit by tiles of predictors: the same sums as interval by interval, to rounding."""
 
+from dataclasses import replace
+
 import mpmath
 import numpy as np
 import pytest
@@ -28,7 +30,8 @@ def found(a, b, survived, cap=CAP, link=PROBIT):
 
 
 def empty_sums(a, b, weights, survived):
-    return Sums(PROBIT, np.ones((Q, 1)), a, b, weights, survived, 1)
+    basis = np.column_stack([np.full(Q, 0.4), np.linspace(-1.0, 1.0, Q)])
+    return Sums(PROBIT, basis, a, b, weights, survived, 2)
 
 
 class TestTiles:
@@ -45,6 +48,10 @@ class TestTiles:
             np.testing.assert_allclose(one.slope, other.slope, rtol=0, atol=1e-13 * CAP)
             mass = 1e-13 * CAP * weights[rows].sum()
             np.testing.assert_allclose(one.interval_slope, other.interval_slope, rtol=0, atol=mass)
+            for name in ("curvature", "cross", "interval_curvature"):
+                long = getattr(other, name)
+                error = max(1e-12 * np.abs(long).max(), 1e-30)
+                np.testing.assert_allclose(getattr(one, name), long, rtol=0, atol=error)
 
     @pytest.mark.parametrize("level", [-1.0, -2.5, -4.0])
     def test_they_hold_what_the_proof_supposes(self, level):
@@ -86,6 +93,18 @@ class TestTiles:
         add_tile(one, np.arange(N), 0.0)
         add_survived(other, np.arange(N))
         np.testing.assert_allclose(one.slope, other.slope, rtol=1e-12)
+
+    def test_intervals_that_no_record_of_the_tile_survived(self):
+        """Are left alone; a tile may have none that was survived."""
+        a, b, _, weights = problem(-4.0, 0.2)
+        for most in (0, 1, 7):
+            survived = np.sort(np.arange(N) % (most + 1))
+            ((upper, rows),) = found(a, b, survived)
+            sums = empty_sums(a, b, weights, survived)
+            add_tile(sums, rows, upper)
+            for total in (sums.interval_slope, sums.interval_curvature):
+                np.testing.assert_array_equal(total > 0.0, np.arange(Q) < most)
+            np.testing.assert_array_equal(sums.slope > 0.0, survived > 0)
 
 
 class TestWhatTheProofCounts:
@@ -137,12 +156,20 @@ def block(n, seed=3):
 
 class TestInTheLikelihood:
     @pytest.mark.parametrize("level", [-1.0, -2.0, -3.0])
-    def test_gradients_are_those_of_the_long_way(self, monkeypatch, level):
+    @pytest.mark.parametrize("capped", [True, False])
+    def test_derivatives_are_those_of_the_long_way(self, monkeypatch, level, capped):
         """Of levels at which most records, some and none are beyond their threshold."""
         model, rows = likelihood(), block(5 * SUM_ROWS)
-        coef = np.array([level / 0.4, 1.0, 0.8, -0.5])
-        tiled = model.derivatives(coef, rows, order=1).gradient
+        if not capped:
+            model = replace(model, link=LINKS["probit"], max_cumulative_hazard=None)
+        coef, made = np.array([level / 0.4, 1.0, 0.8, -0.5]), []
+        add = hazard_kernel.add_tile
+        monkeypatch.setattr(hazard_kernel, "add_tile", lambda *args: made.append(1) or add(*args))
+        gradient, hessian = model.derivatives(coef, rows)
+        assert len(made) > 1
+        assert (model.derivatives(coef, rows, order=1).gradient == gradient).all()
         monkeypatch.setattr(hazard_kernel, "tiles", lambda *args: iter(()))
-        np.testing.assert_allclose(
-            tiled, model.derivatives(coef, rows, order=1).gradient, rtol=1e-12
-        )
+        long = model.derivatives(coef, rows)
+        np.testing.assert_allclose(gradient, long.gradient, rtol=1e-12)
+        size = np.abs(long.hessian).max()
+        np.testing.assert_allclose(hessian, long.hessian, rtol=0, atol=1e-12 * size)
