@@ -225,24 +225,28 @@ def _terms_last(terms: FloatArray) -> FloatArray:
 LENGTH, N_NODES = 0.5, 20
 #: Nodes of tiles further out would be too near to each other, as doubles.
 FARTHEST = 1e6
-#: Tiles with fewer records go the long way, and so does what is below so many tiles.
-LEAST_RECORDS_OF_TILES, MOST_TILES = 64, 32
+#: A record of a tile takes the time of so many intervals, and a tile that of so many and those of
+#: its nodes. Where the long way is faster it is taken, and so it is below so many tiles.
+RECORD_COST, TILE_COST, MOST_TILES = 16, 2**14, 32
 
 
 def tiles(
     link: Link, a: FloatArray, b: FloatArray, k: IntArray, cap: float, chosen: BoolArray
 ) -> Iterator[tuple[float, IntArray]]:
     """Yield each tile's upper end and its records, of those ``chosen``: below their threshold."""
-    left = np.flatnonzero(chosen & (b <= min(-a.max(), FARTHEST)) & (b >= -FARTHEST))
+    gain = k - RECORD_COST
+    within = (b <= min(-a.max(), FARTHEST)) & (b >= -FARTHEST)
+    left = np.flatnonzero(chosen & within & (gain > 0))
     for _ in range(MOST_TILES):
-        if left.size < LEAST_RECORDS_OF_TILES:
+        if gain[left].sum() < TILE_COST:
             return
         upper = b[left].max()
         slope, _ = link.survival_outer(a, np.array([upper]), 1)
         most = np.searchsorted(np.cumsum(slope[0]), cap, side="right")
         inside = (b[left] >= upper - LENGTH) & (k[left] <= most)
-        if np.count_nonzero(inside) >= LEAST_RECORDS_OF_TILES:
-            yield float(upper), left[inside]
+        rows = left[inside]
+        if gain[rows].sum() >= TILE_COST + N_NODES * k[rows].max(initial=0):
+            yield float(upper), rows
             left = left[~inside]
         else:
             left = left[b[left] < upper - LENGTH / 8.0]

@@ -16,6 +16,13 @@ PROBIT = LINKS["probit"].bounded_at(0.01)
 Q, N, CAP = 40, 900, 1.5
 
 
+@pytest.fixture(autouse=True)
+def _tiles_of_few_records(monkeypatch):
+    """Use tiles where the long way would be faster, too."""
+    monkeypatch.setattr(hazard_kernel, "RECORD_COST", 0)
+    monkeypatch.setattr(hazard_kernel, "TILE_COST", 100)
+
+
 def problem(level, spread, n=N, seed=0):
     """Return baseline, records' part, intervals survived (ascending, every count) and weights."""
     rng = np.random.default_rng(seed)
@@ -60,20 +67,29 @@ class TestTiles:
         together = np.concatenate([rows for _, rows in made])
         assert np.unique(together).size == together.size > (0.9 if level < -3.0 else 0.05) * N
         for upper, rows in made:
-            assert rows.size >= hazard_kernel.LEAST_RECORDS_OF_TILES
             assert a.max() + upper <= 0.0
             assert ((b[rows] <= upper) & (b[rows] >= upper - LENGTH)).all()
             total = PROBIT.survival(a[: survived[rows].max()] + upper).slope.sum()
             assert total <= CAP * (1.0 + 1e-12)
 
-    def test_none_for_few_records_or_those_far_out_or_other_links(self):
+    def test_none_for_records_far_out_or_other_links(self):
         a, b, survived, _ = problem(-4.0, 0.2)
         assert found(a, b, survived)
-        chosen = np.arange(b.size) < hazard_kernel.LEAST_RECORDS_OF_TILES - 1
-        assert not list(tiles(PROBIT, a, b, survived, CAP, chosen))
         assert not found(a, b - 2.0 * FARTHEST, survived)
         assert not found(a - 2.0 * FARTHEST, b + 2.0 * FARTHEST, survived)
         assert [link.tiled for link in (LINKS["logit"], LINKS["cloglog"])] == [False, False]
+
+    def test_none_where_the_long_way_is_faster(self, monkeypatch):
+        """Records with few intervals go that way, and tiles with few intervals beyond those."""
+        monkeypatch.undo()
+        cost, tile = hazard_kernel.RECORD_COST, hazard_kernel.TILE_COST + 20 * Q
+        few = 1 + tile // (Q - cost)
+        for n, k, expected in ((few - 2, Q, 0), (few, Q, few), (10 * few, cost, 0)):
+            made = found(np.full(Q, -4.0), np.zeros(n), np.full(n, k))
+            assert sum(rows.size for _, rows in made) == expected
+        survived = np.repeat([cost, Q], [100, few])
+        ((_, rows),) = found(np.full(Q, -4.0), np.zeros(few + 100), survived)
+        assert rows.min() == 100
 
     def test_not_many_of_them_are_looked_at(self, monkeypatch):
         looks, honest = [], Probit.survival_outer
@@ -95,9 +111,9 @@ class TestTiles:
         np.testing.assert_allclose(one.slope, other.slope, rtol=1e-12)
 
     def test_intervals_that_no_record_of_the_tile_survived(self):
-        """Are left alone; a tile may have none that was survived."""
+        """Are left alone."""
         a, b, _, weights = problem(-4.0, 0.2)
-        for most in (0, 1, 7):
+        for most in (1, 7):
             survived = np.sort(np.arange(N) % (most + 1))
             ((upper, rows),) = found(a, b, survived)
             sums = empty_sums(a, b, weights, survived)
