@@ -198,8 +198,9 @@ class DiscreteHazard(BlockLikelihood):
         capped, thresholds = self._capped(a, b, block.survived)
         small = kernel.is_small(self.link, a, b)
         long = ~(small | capped)
-        if order < 2 and self.link.tiled and self.cap is not None:
-            for upper, rows in kernel.tiles(self.link, a, b, block.survived, self.cap, long):
+        if self.link.tiled:
+            cap = np.inf if self.cap is None else self.cap
+            for upper, rows in kernel.tiles(self.link, a, b, block.survived, cap, long):
                 kernel.add_tile(sums, rows, upper)
                 long[rows] = False
         for add, chosen in ((kernel.add_small, small & ~capped), (kernel.add_survived, long)):

@@ -1,5 +1,7 @@
 """Slopes of probit by tiles of predictors: the same sums as interval by interval, to rounding."""
 
+from dataclasses import replace
+
 import mpmath
 import numpy as np
 import pytest
@@ -12,6 +14,13 @@ from skdpsurv.likelihoods.links import LINKS, Probit
 
 PROBIT = LINKS["probit"].bounded_at(0.01)
 Q, N, CAP = 40, 900, 1.5
+
+
+@pytest.fixture(autouse=True)
+def _tiles_of_few_records(monkeypatch):
+    """Use tiles where the long way would be faster, too."""
+    monkeypatch.setattr(hazard_kernel, "RECORD_COST", 0)
+    monkeypatch.setattr(hazard_kernel, "TILE_COST", 100)
 
 
 def problem(level, spread, n=N, seed=0):
@@ -28,7 +37,8 @@ def found(a, b, survived, cap=CAP, link=PROBIT):
 
 
 def empty_sums(a, b, weights, survived):
-    return Sums(PROBIT, np.ones((Q, 1)), a, b, weights, survived, 1)
+    basis = np.column_stack([np.full(Q, 0.4), np.linspace(-1.0, 1.0, Q)])
+    return Sums(PROBIT, basis, a, b, weights, survived, 2)
 
 
 class TestTiles:
@@ -45,6 +55,10 @@ class TestTiles:
             np.testing.assert_allclose(one.slope, other.slope, rtol=0, atol=1e-13 * CAP)
             mass = 1e-13 * CAP * weights[rows].sum()
             np.testing.assert_allclose(one.interval_slope, other.interval_slope, rtol=0, atol=mass)
+            for name in ("curvature", "cross", "interval_curvature"):
+                long = getattr(other, name)
+                error = max(1e-12 * np.abs(long).max(), 1e-30)
+                np.testing.assert_allclose(getattr(one, name), long, rtol=0, atol=error)
 
     @pytest.mark.parametrize("level", [-1.0, -2.5, -4.0])
     def test_they_hold_what_the_proof_supposes(self, level):
@@ -53,20 +67,29 @@ class TestTiles:
         together = np.concatenate([rows for _, rows in made])
         assert np.unique(together).size == together.size > (0.9 if level < -3.0 else 0.05) * N
         for upper, rows in made:
-            assert rows.size >= hazard_kernel.LEAST_RECORDS_OF_TILES
             assert a.max() + upper <= 0.0
             assert ((b[rows] <= upper) & (b[rows] >= upper - LENGTH)).all()
             total = PROBIT.survival(a[: survived[rows].max()] + upper).slope.sum()
             assert total <= CAP * (1.0 + 1e-12)
 
-    def test_none_for_few_records_or_those_far_out_or_other_links(self):
+    def test_none_for_records_far_out_or_other_links(self):
         a, b, survived, _ = problem(-4.0, 0.2)
         assert found(a, b, survived)
-        chosen = np.arange(b.size) < hazard_kernel.LEAST_RECORDS_OF_TILES - 1
-        assert not list(tiles(PROBIT, a, b, survived, CAP, chosen))
         assert not found(a, b - 2.0 * FARTHEST, survived)
         assert not found(a - 2.0 * FARTHEST, b + 2.0 * FARTHEST, survived)
         assert [link.tiled for link in (LINKS["logit"], LINKS["cloglog"])] == [False, False]
+
+    def test_none_where_the_long_way_is_faster(self, monkeypatch):
+        """Records with few intervals go that way, and tiles with few intervals beyond those."""
+        monkeypatch.undo()
+        cost, tile = hazard_kernel.RECORD_COST, hazard_kernel.TILE_COST + 20 * Q
+        few = 1 + tile // (Q - cost)
+        for n, k, expected in ((few - 2, Q, 0), (few, Q, few), (10 * few, cost, 0)):
+            made = found(np.full(Q, -4.0), np.zeros(n), np.full(n, k))
+            assert sum(rows.size for _, rows in made) == expected
+        survived = np.repeat([cost, Q], [100, few])
+        ((_, rows),) = found(np.full(Q, -4.0), np.zeros(few + 100), survived)
+        assert rows.min() == 100
 
     def test_not_many_of_them_are_looked_at(self, monkeypatch):
         looks, honest = [], Probit.survival_outer
@@ -86,6 +109,18 @@ class TestTiles:
         add_tile(one, np.arange(N), 0.0)
         add_survived(other, np.arange(N))
         np.testing.assert_allclose(one.slope, other.slope, rtol=1e-12)
+
+    def test_intervals_that_no_record_of_the_tile_survived(self):
+        """Are left alone."""
+        a, b, _, weights = problem(-4.0, 0.2)
+        for most in (1, 7):
+            survived = np.sort(np.arange(N) % (most + 1))
+            ((upper, rows),) = found(a, b, survived)
+            sums = empty_sums(a, b, weights, survived)
+            add_tile(sums, rows, upper)
+            for total in (sums.interval_slope, sums.interval_curvature):
+                np.testing.assert_array_equal(total > 0.0, np.arange(Q) < most)
+            np.testing.assert_array_equal(sums.slope > 0.0, survived > 0)
 
 
 class TestWhatTheProofCounts:
@@ -137,12 +172,20 @@ def block(n, seed=3):
 
 class TestInTheLikelihood:
     @pytest.mark.parametrize("level", [-1.0, -2.0, -3.0])
-    def test_gradients_are_those_of_the_long_way(self, monkeypatch, level):
+    @pytest.mark.parametrize("capped", [True, False])
+    def test_derivatives_are_those_of_the_long_way(self, monkeypatch, level, capped):
         """Of levels at which most records, some and none are beyond their threshold."""
         model, rows = likelihood(), block(5 * SUM_ROWS)
-        coef = np.array([level / 0.4, 1.0, 0.8, -0.5])
-        tiled = model.derivatives(coef, rows, order=1).gradient
+        if not capped:
+            model = replace(model, link=LINKS["probit"], max_cumulative_hazard=None)
+        coef, made = np.array([level / 0.4, 1.0, 0.8, -0.5]), []
+        add = hazard_kernel.add_tile
+        monkeypatch.setattr(hazard_kernel, "add_tile", lambda *args: made.append(1) or add(*args))
+        gradient, hessian = model.derivatives(coef, rows)
+        assert len(made) > 1
+        assert (model.derivatives(coef, rows, order=1).gradient == gradient).all()
         monkeypatch.setattr(hazard_kernel, "tiles", lambda *args: iter(()))
-        np.testing.assert_allclose(
-            tiled, model.derivatives(coef, rows, order=1).gradient, rtol=1e-12
-        )
+        long = model.derivatives(coef, rows)
+        np.testing.assert_allclose(gradient, long.gradient, rtol=1e-12)
+        size = np.abs(long.hessian).max()
+        np.testing.assert_allclose(hessian, long.hessian, rtol=0, atol=1e-12 * size)

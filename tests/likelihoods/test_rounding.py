@@ -213,8 +213,10 @@ def test_gradients_of_hazards(name, cap, kind, level):
 
 
 @pytest.mark.parametrize("level", [-1.7, -3.0, -9.0])
-def test_gradients_of_tiles(level):
+def test_gradients_of_tiles(monkeypatch, level):
     """Of 80 records of probit in one tile: of a sum near the cap, of small slopes, of none."""
+    monkeypatch.setattr("skdpsurv.likelihoods.hazard_kernel.RECORD_COST", 0)
+    monkeypatch.setattr("skdpsurv.likelihoods.hazard_kernel.TILE_COST", 1)
     likelihood, block = hazards("probit", 0.8), records(80, 5, "mixed")
     coef = np.array([level / 0.4, 0.2, 0.05, -0.1, 0.1])
     a, b = likelihood._predictor(coef, block)
