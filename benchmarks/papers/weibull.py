@@ -189,4 +189,4 @@ def _figure(median: pd.Series, kind: str, pages: Pages) -> None:
     pages.figure(f"weibull_{kind}_error", drawn)
 
 
-ERROR = Experiment(cases, measure, report, repetitions=500, quick=3)
+ERROR = Experiment(cases, measure, report, repetitions=200, quick=3)
