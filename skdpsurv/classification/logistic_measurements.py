@@ -378,6 +378,7 @@ class MarginTable:
         variance = self.query.deviation(price) ** 2
         widths = np.diff(self.ends)[:, None]
         points = self.ends[:-1, None] + widths * (np.arange(N_POINTS) + 0.5) / N_POINTS
+        flat = points.ravel()
 
         log_slope = math.log(prior)
         for _ in range(N_STEPS):
@@ -389,9 +390,11 @@ class MarginTable:
             moves = guess * (up * down * predictor).mean(axis=1)
             weight = moves / (guess * p * q + variance * (p**2 + q**2))
 
-            def score(at: float, weight: FloatArray = weight) -> float:
-                p = special.expit(math.exp(at) * points).mean(axis=1)
-                excess = float(np.sum(weight * ((1.0 - p) * right - p * wrong)))
+            # (1 - p) N+ - p N- is N+ less p times both.
+            most, falls = float(weight @ right), np.repeat(weight * (right + wrong), N_POINTS)
+
+            def score(at: float, most: float = most, falls: FloatArray = falls) -> float:
+                excess = most - float(special.expit(math.exp(at) * flat) @ falls) / N_POINTS
                 return excess - (at - math.log(prior)) / DEVIATION**2
 
             # The score falls: without a root in the range, the slope is at an end.
