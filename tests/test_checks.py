@@ -183,9 +183,10 @@ def test_rows_are_made_and_clipped_piece_by_piece(monkeypatch):
     np.testing.assert_array_equal(clip_rows(rows, 1.5), whole)
 
 
+@pytest.mark.parametrize("least", [-1.0, 0.0, 0.5])
 @pytest.mark.parametrize("n", [0, 1, 20_001])
-def test_gram(n):
+def test_gram(n, least):
     rng = np.random.default_rng(2)
-    rows, weights = rng.normal(size=(n, 4)), rng.uniform(size=n)
+    rows, weights = rng.normal(size=(n, 4)), np.maximum(rng.normal(size=n), least)
     wanted = np.einsum("i,ij,ik->jk", weights, rows, rows)
     np.testing.assert_allclose(gram(rows, weights), wanted, rtol=1e-11, atol=1e-11)

@@ -40,7 +40,7 @@ from scipy import optimize, special
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import privacy_cost
-from skdpsurv.dp.checks import clip_rows, row_weights
+from skdpsurv.dp.checks import by_pieces, clip_rows, row_pieces, row_weights
 from skdpsurv.dp.plan import GAUSSIAN, Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
@@ -146,7 +146,7 @@ class SignedRows(NamedTuple):
         """Return the records with rows clipped to a norm; inf leaves them as they are."""
         return self._replace(X=clip_rows(self.X, norm)) if math.isfinite(norm) else self
 
-    def rows(self, places: IndexArray) -> SignedRows:
+    def rows(self, places: IndexArray | slice) -> SignedRows:
         """Return some of the records."""
         return SignedRows(self.X[places], self.signs[:, places])
 
@@ -198,12 +198,14 @@ class GroupFit:
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within."""
         longest = self.data_norm * (self.downweighting_bound or 1.0)
-        clipped = records.map(lambda block: block.within(longest))
+        if len(self.groups) > 1:  # one copy for all groups
+            records = records.map(partial(SignedRows.within, norm=longest))
+            longest = math.inf
         shared = [perturbation.SharedPrice(self.price) for _ in range(self.n_outputs)]
         problems = []
         for group, how, centers in zip(self.groups, self.calibrations, self.centers, strict=True):
             likelihood = Logistic(group.n_params, group.bound, self.max_residual)
-            seen = clipped.map(partial(_seen, group, self.data_norm))
+            seen = records.map(partial(_seen, group, self.data_norm, longest))
             weighed = None if self.downweighting_bound is None else group
             for output, (center, price) in enumerate(zip(centers, shared, strict=True)):
                 blocks = seen.map(partial(_labelled, weighed, output))
@@ -246,8 +248,11 @@ class GroupFit:
         }
 
 
-def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows:
-    return block._replace(X=group.rows(block.X, data_norm))
+def _seen(group: ColumnGroup, data_norm: float, norm: float, block: SignedRows) -> SignedRows:
+    def seen(piece: slice) -> FloatArray:  # a copy of all clipped rows would take longer
+        return group.rows(block.rows(piece).within(norm).X, data_norm)
+
+    return block._replace(X=by_pieces(seen, block.n_records, group.n_params))
 
 
 def _labelled(weighed: ColumnGroup | None, output: int, block: SignedRows) -> LinearBlock:
@@ -373,25 +378,23 @@ class MarginTable:
 
     def slope(self, counts: FloatArray, price: privacy_cost.Price, prior: float) -> float:
         """Return b."""
-        right, wrong = counts
+        right, both = counts[0], counts.sum(axis=0)
         guess = self.n_records * self.n_outputs / N_GROUPS
         variance = self.query.deviation(price) ** 2
-        widths = np.diff(self.ends)[:, None]
-        points = self.ends[:-1, None] + widths * (np.arange(N_POINTS) + 0.5) / N_POINTS
-
+        places = (np.arange(N_POINTS) + 0.5) / N_POINTS
+        points = self.ends[:-1, None] + np.outer(np.diff(self.ends), places)
         log_slope = math.log(prior)
         for _ in range(N_STEPS):
-            # Weights of one step are those of the last: with b in them far slopes would look
-            # likely, as nothing has weight there.
+            # Weights are those of the last step: with b in them far slopes would look likely.
             predictor = math.exp(log_slope) * points
             up, down = special.expit(predictor), special.expit(-predictor)
             p, q = up.mean(axis=1), down.mean(axis=1)
             moves = guess * (up * down * predictor).mean(axis=1)
             weight = moves / (guess * p * q + variance * (p**2 + q**2))
+            most, falls = float(weight @ right), np.repeat(weight * both / N_POINTS, N_POINTS)
 
-            def score(at: float, weight: FloatArray = weight) -> float:
-                p = special.expit(math.exp(at) * points).mean(axis=1)
-                excess = float(np.sum(weight * ((1.0 - p) * right - p * wrong)))
+            def score(at: float, most: float = most, falls: FloatArray = falls) -> float:
+                excess = most - float(special.expit(math.exp(at) * points.ravel()) @ falls)
                 return excess - (at - math.log(prior)) / DEVIATION**2
 
             # The score falls: without a root in the range, the slope is at an end.
@@ -432,8 +435,12 @@ class Margins(NoisySum):
         fit, model, table = self.fit, known["_model"], self.table(known)
 
         def counts(block: SignedRows) -> IntArray:
-            scores = model.each_predictor(block.within(fit.data_norm).X)
-            return table.counts(log_odds(scores, fit.max_residual), block.signs.T)
+            total = np.zeros((2, N_GROUPS), dtype=np.int64)
+            for piece in row_pieces(*block.X.shape):
+                part = block.rows(piece).within(fit.data_norm)
+                odds = log_odds(model.each_predictor(part.X), fit.max_residual)
+                total += table.counts(odds, part.signs.T)
+            return total
 
         return records.map_reduce(counts)
 

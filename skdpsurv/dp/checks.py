@@ -364,24 +364,24 @@ def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
     rows = as_float_array(X, "X")
     if rows.ndim != 2:
         raise ValueError("X must be two-dimensional.")
-    check_finite(rows, "X")
     radius = norm * (1.0 - (rows.shape[1] + 8) * 2.0**-53)
     return by_pieces(lambda piece: _clipped(rows[piece], radius), *rows.shape)
 
 
 def _clipped(rows: FloatArray, radius: float) -> FloatArray:
-    if rows.size == 0:
-        return rows
-    rows = rows.copy(order="C")
-    largest = np.max(np.abs(rows), axis=1)
-    # Divide by the largest magnitude, so that nothing overflows or vanishes. Rows of small entries
-    # need no norm, and zero rows stay out of the division.
-    may_exceed = largest > 0.5 * radius / math.sqrt(rows.shape[1])
-    largest = np.where(may_exceed, largest, 1.0)
-    unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]  # entries in [-1, 1]
+    rows = np.ascontiguousarray(rows)
+    square = np.einsum("ij,ij->i", rows, rows)
+    ordinary = (square > 1e-100) & (square < 1e100)
+    if ordinary.all() or rows.size == 0:
+        return np.asarray(rows * (radius / np.maximum(np.sqrt(square), radius))[:, None])
+    check_finite(rows, "X")
+    rows, largest = rows.copy(), np.max(np.abs(rows), axis=1)
+    # Other rows are divided by their largest entry, unless it is so small that they need no norm.
+    may_exceed = ordinary | (largest > 0.5 * radius / math.sqrt(rows.shape[1]))
+    largest = np.where(may_exceed & ~ordinary, largest, 1.0)
+    unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]
     length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
-    # length * largest > radius, written so that nothing overflows.
-    outside = may_exceed & (length > radius / largest)
+    outside = length > radius / largest  # length * largest > radius, without an overflow
     rows[outside] = unit[outside] * (radius / length[outside])[:, None]
     return rows
 

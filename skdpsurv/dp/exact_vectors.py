@@ -1,22 +1,21 @@
-r"""Noise on vectors, drawn in many decimals and added exactly.
+r"""Noise on vectors, drawn in many digits and added exactly.
 
 Neighbours: replace-one, or any relation for which the stated L2 sensitivity holds.
 
-Theorem (docs/proofs/noise, "The program's noise"): noise is drawn in :data:`DIGITS` decimals from
-independent fair bits, and its sum with a private vector is rounded to a public lattice exactly. The
-rounded sum has the distribution of the ideal one, in real numbers, within a total variation of
-:math:`10^{-30}`, for up to :math:`6 \cdot 10^5` coordinates. A mechanism that is
-:math:`\epsilon`-private in real arithmetic is :math:`(\epsilon, (1 + e^\epsilon) 10^{-30})`-private
-as a program, for each such sum.
+Theorem (docs/proofs/noise, "The program's noise"): noise is drawn in multiples of
+:math:`2^{-384}` from independent fair bits, and its sum with a private vector is rounded to a
+public lattice exactly. The rounded sum has the distribution of the ideal one, in real numbers,
+within a total variation of :math:`10^{-30}`, for up to :math:`6 \cdot 10^5` coordinates. A
+mechanism that is :math:`\epsilon`-private in real arithmetic is :math:`(\epsilon,
+(1 + e^\epsilon) 10^{-30})`-private as a program, for each such sum.
 """
 
 from __future__ import annotations
 
-import decimal
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -24,27 +23,17 @@ from skdpsurv.dp.checks import positive_int, positive_number
 from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.types import FloatArray
 
-#: Returns so many independent fair bits, as a non-negative integer.
-Bits = Callable[[int], int]
-
 #: Random bits in each uniform number.
 BITS = 320
-#: Digits of each operation. 2^-320 is about 10^-96.
-DIGITS = 110
-#: Digits after the point of a drawn vector, in units of its scale.
-PLACES = 100
+#: Binary digits after the point of all that is computed, in integers.
+FRACTION = 384
+#: Uniform numbers whose product has one logarithm; pairs that are drawn at once.
+FACTORS, PAIRS = 16, 1024
 #: Total variation from the ideal distribution that the theorem allows, up to MOST_COORDINATES.
 TOTAL_VARIATION = 1e-30
 MOST_COORDINATES = 6 * 10**5
 #: Noisy vectors that the least delta allows for: more than 200 of the longest chains.
 MOST_VECTORS = 10**6
-# Traps are off and exponents unlimited, as no outcome may be an error.
-_CONTEXT = decimal.Context(
-    DIGITS, decimal.ROUND_HALF_EVEN, decimal.MIN_EMIN, decimal.MAX_EMAX, traps=[]
-)
-_WHOLE = 1 << BITS
-_SQUARE = decimal.Decimal(_WHOLE * _WHOLE)  # exact, in more digits than DIGITS
-_TEN = 10**PLACES
 
 
 def program_delta(epsilon: float) -> float:
@@ -74,7 +63,7 @@ def require_theorem(dimension: int) -> None:
 
 @dataclass(frozen=True)
 class ExactVector:
-    """A private vector of rational numbers, ``multiples * scale / 10^PLACES``; scale is public."""
+    """A private vector of rational numbers, ``multiples * scale / 2^FRACTION``; scale is public."""
 
     multiples: list[int]
     scale: float
@@ -82,7 +71,7 @@ class ExactVector:
     def nearest_doubles(self) -> FloatArray:
         """Return the doubles nearest to the numbers."""
         top, bottom = self.scale.as_integer_ratio()
-        return np.array([_quotient(k * top, bottom * _TEN) for k in self.multiples])
+        return np.array([_quotient(k * top, bottom << FRACTION) for k in self.multiples])
 
     def added_to(self, values: FloatArray, step: float) -> FloatArray:
         """Round values plus this vector to multiples of a public power of two, exactly.
@@ -97,9 +86,9 @@ class ExactVector:
             if not math.isfinite(value):
                 return value
             over, under = value.as_integer_ratio()
-            # (over / under + k top / (bottom 10^PLACES)) / step
-            sum_over = (over * bottom * _TEN + k * top * under) * step_bottom
-            nearest = _round_half_even(sum_over, under * bottom * _TEN * step_top)
+            # (over / under + k top / (bottom 2^FRACTION)) / step
+            sum_over = ((over * bottom << FRACTION) + k * top * under) * step_bottom
+            nearest = _round_half_even(sum_over, under * bottom * step_top << FRACTION)
             return _quotient(nearest * step_top, step_bottom)
 
         return np.array([rounded(float(v), k) for v, k in zip(values, self.multiples, strict=True)])
@@ -112,42 +101,86 @@ def exact_spherical_laplace(dimension: int, scale: float, source: RandomSource) 
     is that of a standard normal vector, in one dimension a sign.
     """
     require_theorem(dimension)
-    bits = source.bits
-    with decimal.localcontext(_CONTEXT):
-        # Uniform numbers on the multiples of 2^-BITS in (0, 1].
-        uniform = (decimal.Decimal(bits(BITS) + 1) / _WHOLE for _ in range(dimension))
-        radius = -math.prod(uniform, start=decimal.Decimal(1)).ln()
-        if dimension == 1:
-            return _exact_vector([radius if bits(1) else -radius], scale)
-        normal = _normals(dimension, bits)
-        stretch = radius / sum((z * z for z in normal), decimal.Decimal(0)).sqrt()
-        return _exact_vector([stretch * z for z in normal], scale)
+    # Uniform numbers on the multiples of 2^-BITS in (0, 1].
+    uniform = [k + 1 for k in source.words(dimension, BITS)]
+    products = (math.prod(uniform[i : i + FACTORS]) for i in range(0, dimension, FACTORS))
+    radius = dimension * BITS * _log_two(FRACTION) - sum(map(_log, products))
+    if dimension == 1:
+        return ExactVector([radius if source.bits(1) else -radius], scale)
+    normal = _normals(dimension, source)
+    length = max(math.isqrt(sum(z * z for z in normal)), 1)
+    return ExactVector([radius * z // length for z in normal], scale)
 
 
 def exact_spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -> ExactVector:
     """Draw a vector of independent normal numbers in many digits."""
     require_theorem(dimension)
-    with decimal.localcontext(_CONTEXT):
-        return _exact_vector(_normals(dimension, source.bits), deviation)
+    return ExactVector(_normals(dimension, source), deviation)
 
 
-def _normals(n: int, bits: Bits) -> list[decimal.Decimal]:
-    """Return n normal numbers, by Marsaglia's polar method."""
-    drawn: list[decimal.Decimal] = []
+def _normals(n: int, source: RandomSource) -> list[int]:
+    """Return n normal numbers in units of 2^-FRACTION, by Marsaglia's polar method."""
+    whole, drawn = 1 << BITS, list[int]()
     while len(drawn) < n:
         # The middles of the cells of a square: odd multiples of 2^-BITS between -1 and 1.
-        x, y = 2 * bits(BITS) + 1 - _WHOLE, 2 * bits(BITS) + 1 - _WHOLE
-        square = x * x + y * y  # exact
-        if square < _WHOLE * _WHOLE:
-            s = square / _SQUARE
-            stretch = (-2 * s.ln() / s).sqrt() / _WHOLE
-            drawn += [stretch * x, stretch * y]
+        missing = min((n - len(drawn) + 1) // 2, PAIRS)
+        middles = iter([2 * k + 1 - whole for k in source.words(2 * missing, BITS)])
+        for x, y in zip(middles, middles, strict=True):
+            square = x * x + y * y  # s, in units of whole^2
+            if square < whole * whole:
+                loss = max(2 * BITS * _log_two(FRACTION) - _log(square), 0)  # -log(s)
+                stretch = math.isqrt((loss << FRACTION + 2 * BITS + 1) // square)
+                drawn += [stretch * x >> BITS, stretch * y >> BITS]
     return drawn[:n]
 
 
-def _exact_vector(numbers: list[decimal.Decimal], scale: float) -> ExactVector:
-    """Cut numbers off after PLACES digits."""
-    return ExactVector([int(number.scaleb(PLACES)) for number in numbers], scale)
+# ---- Logarithms, in units of 2^-FRACTION.
+
+
+def _log(number: int) -> int:
+    """Return the natural logarithm of an integer from 1 to 2^(FACTORS BITS).
+
+    Two divisions by short integers, whose logarithms are kept, leave a number near 1.
+    """
+    digits = FRACTION
+    exponent = number.bit_length() - 1
+    rest = number << digits - exponent if exponent <= digits else number >> exponent - digits
+    half = rest >> digits - 8  # from 2^8 to 2^9 - 1
+    rest = (rest << 8) // half
+    near = rest >> digits - 16  # from 2^16 to 2^16 + 2^8
+    rest = (rest << 16) // near
+    return (
+        exponent * _log_two(digits)
+        + _log_short(half, 8, digits)
+        + _log_short(near, 16, digits)
+        + _log_near_one(rest, digits)
+    )
+
+
+@cache
+def _log_short(over: int, power: int, digits: int) -> int:
+    """Return the logarithm of ``over / 2^power``, from 1 to 2."""
+    return _log_near_one(over << digits - power, digits)
+
+
+def _log_two(digits: int) -> int:
+    return _log_short(2, 0, digits)
+
+
+def _log_near_one(number: int, digits: int) -> int:
+    r"""Return the logarithm of a number from 1 to 2, off by at most 2^9 units.
+
+    It is :math:`2(w + w^3/3 + w^5/5 + \dots)` with :math:`w = (x - 1)/(x + 1)`.
+    """
+    one = 1 << digits
+    power = ((number - one) << digits) // (number + one)
+    square = power * power >> digits
+    total, k = 0, 1
+    while power:
+        total += power // k
+        power = power * square >> digits
+        k += 2
+    return 2 * total
 
 
 def _round_half_even(over: int, under: int) -> int:

@@ -170,8 +170,13 @@ def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
     n_columns = rows.shape[1]
     total = np.zeros((n_columns, n_columns))
     for piece in row_pieces(*rows.shape):
-        part = rows[piece]
-        total += (part * weights[piece, None]).T @ part
+        used = weights[piece] != 0.0
+        part, weight = rows[piece][used], weights[piece][used, None]
+        if weight.min(initial=0.0) < 0.0:
+            total += (part * weight).T @ part
+        else:
+            part *= np.sqrt(weight)
+            total += part.T @ part  # NumPy sees that this is symmetric, and computes one half
     return total
 
 

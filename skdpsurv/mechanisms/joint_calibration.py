@@ -141,8 +141,8 @@ def calibrate_jointly(
     for part in parts:
         noise = distribution.calibrated_to(part.n_params, sensitivity, least_noise * part.weight)
         solver, center = _each_solver(parts, epsilon), Center(part.center_norm)
-        solvable = least_ridge(part.constants, n_records, noise, solver, center=center)
-        wanted.append(max(part.ridge, solvable))
+        public = part.constants, n_records, noise, solver
+        wanted.append(least_ridge(*public, center=center, wanted=part.ridge))
     ridges = affordable_ridges(constants, wanted, trace, curvature_share * epsilon)
     cost = joint_curvature_cost(constants, ridges, trace)
     epsilon_noise = ((1.0 - SOLVER_SHARE) * epsilon - cost) / MARGIN

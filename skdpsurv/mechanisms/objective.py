@@ -113,18 +113,23 @@ def least_ridge(
     epsilon_solver: float,
     solver_scale: float = LARGEST_SOLVER_SCALE,
     center: Center = ZERO,
+    wanted: float = 0.0,
 ) -> float:
     """Return a ridge that a solver can work with, however large epsilon or n is.
 
     It is at least a hundredth of one record's curvature, and enough for the noise that hides the
-    solver to have a scale of at most ``solver_scale``.
+    solver to have a scale of at most ``solver_scale``. The one ``wanted`` is returned if it will
+    do, and is the least.
     """
-    norm = noise.largest_norm()
-    return certifiable_ridge(
-        lambda kappa: certificate(constants, n_records, kappa, norm, center).tolerance,
-        LEAST_RIDGE * constants.hessian_trace,
-        0.5 * epsilon_solver * solver_scale,
-    )
+    norm, ratio = noise.largest_norm(), 0.5 * epsilon_solver * solver_scale
+    least = LEAST_RIDGE * constants.hessian_trace
+
+    def tolerance(kappa: float) -> float:
+        return certificate(constants, n_records, kappa, norm, center).tolerance
+
+    if wanted >= least and tolerance(wanted) <= ratio * wanted:
+        return wanted
+    return max(wanted, certifiable_ridge(tolerance, least, ratio))
 
 
 def calibrate(
@@ -172,7 +177,8 @@ def calibrate(
             n_params, constants.gradient_sensitivity, (1.0 - share - curvature_share) * epsilon
         )
         solver = share * epsilon
-        kappa = max(wanted, least_ridge(constants, n_records, least_noise, solver, center=center))
+        public = constants, n_records, least_noise, solver
+        kappa = least_ridge(*public, center=center, wanted=wanted)
         if kappa == wanted:
             break
     cost = curvature_cost(constants, kappa)

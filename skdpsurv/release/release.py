@@ -297,9 +297,12 @@ def _read_only(name: str, value: ArrayLike) -> FloatArray:
     return array
 
 
+_signature = functools.cache(inspect.signature)
+
+
 def parameters_of(kind: Any) -> tuple[str, ...]:
     """Return the names of the parameters of a class's constructor."""
-    return tuple(inspect.signature(kind).parameters)
+    return tuple(_signature(kind).parameters)
 
 
 class Released(BaseEstimator):

@@ -4,6 +4,7 @@ import decimal
 import math
 import random
 import warnings
+from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from scipy import stats
 from skdpsurv.dp import PrivacyAccountant, exact_vectors, random_source
 from skdpsurv.dp.exact_vectors import (
     BITS,
+    FRACTION,
     MOST_COORDINATES,
     TOTAL_VARIATION,
     ExactVector,
@@ -44,11 +46,11 @@ LAWS = (exact_spherical_laplace, exact_spherical_gaussian)
 
 
 def given_bits(bits):
-    return SimpleNamespace(bits=bits)
+    return SimpleNamespace(bits=bits, words=lambda n, count: [bits(count) for _ in range(n)])
 
 
 def exact(vector):
-    return [Fraction(k) * Fraction(vector.scale) / 10**100 for k in vector.multiples]
+    return [Fraction(k) * Fraction(vector.scale) / 2**FRACTION for k in vector.multiples]
 
 
 def test_coordinates_of_gaussian():
@@ -81,12 +83,9 @@ def test_more_bits_and_digits_change_what_the_proof_allows(law, dimension, monke
     as_ever = [given_bits(random.Random(seed).getrandbits) for seed in range(20)]
     coarse = [law(dimension, 1.0, source) for source in as_ever]
     monkeypatch.setattr(exact_vectors, "BITS", 2 * BITS)
-    monkeypatch.setattr(exact_vectors, "_WHOLE", 1 << (2 * BITS))
-    monkeypatch.setattr(exact_vectors, "_SQUARE", decimal.Decimal(1 << (4 * BITS)))
-    finer = exact_vectors._CONTEXT.copy()
-    finer.prec = 260
-    monkeypatch.setattr(exact_vectors, "_CONTEXT", finer)
+    monkeypatch.setattr(exact_vectors, "FRACTION", 2 * FRACTION)
     fine = [law(dimension, 1.0, given_bits(Refined(seed))) for seed in range(20)]
+    fine = [replace(one, multiples=[k >> FRACTION for k in one.multiples]) for one in fine]
     allowed = Fraction(math.isqrt((2 * dimension + 1000) ** 3), 2**160)
     for one, other in zip(coarse, fine, strict=True):
         gaps = [abs(a - b) for a, b in zip(exact(one), exact(other), strict=True)]
@@ -101,7 +100,21 @@ def test_constants_of_the_proof():
     rare = (2 * d + 2) * 2.0**-150
     near = (2 * d + 1000) ** 1.5 * 2.0**-160
     assert rare + 2 * d * near * (1.0 / step + 0.5) <= TOTAL_VARIATION
-    assert 10 ** -(exact_vectors.DIGITS - 5) < 2.0**-330
+    # A square and a product of uniform numbers have logarithms.
+    assert 2 * BITS <= exact_vectors.FACTORS * BITS == 5120
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 255, 2**16 + 1, 2**384 - 1, 2**640 - 1, 2**5120 - 1])
+def test_logarithms_are_as_near_as_the_proof_says(number):
+    drawn = random.Random(number).getrandbits(max(number.bit_length(), 2)) + 1
+    with decimal.localcontext(prec=300):
+        for k in (number, drawn):
+            ideal = decimal.Decimal(k).ln() * 2**FRACTION
+            assert abs(exact_vectors._log(k) - ideal) < 2**22
+        for x in (1, Fraction(5, 4), Fraction(3, 2), Fraction(2**40 - 1, 2**39), 2):
+            found = exact_vectors._log_near_one(int(x * 2**FRACTION), FRACTION)
+            exactly = decimal.Decimal(x.numerator) / decimal.Decimal(x.denominator)
+            assert abs(found - exactly.ln() * 2**FRACTION) < 2**9
 
 
 def test_longer_vectors_have_no_law():
@@ -145,13 +158,13 @@ def test_tails_do_not_end_where_those_of_doubles_do():
     # Points outside of it are drawn again.
     bits = iter([0, 0, (1 << BITS) - 1, 0, 1 << (BITS - 1), 3 << (BITS - 2)])
     first, second = exact_spherical_gaussian(2, 1.0, given_bits(lambda count: next(bits))).multiples
-    assert 0 < first < 10**5 < second
+    assert 0 < first < 2**68 < second
     assert next(bits, None) is None
 
 
 @given(
     st.floats(allow_nan=False, allow_infinity=False),
-    st.integers(-(10**104), 10**104),
+    st.integers(-(10**120), 10**120),
     st.floats(1e-12, 1e12),
     st.integers(-60, 20),
 )
@@ -167,11 +180,11 @@ def test_sums_are_rounded_exactly(value, multiple, scale, exponent):
 
 
 def test_halves_go_to_the_even_multiple():
-    vector = ExactVector([0, 0, 0, 10**100, 1], 1.0)
+    vector = ExactVector([0, 0, 0, 2**FRACTION, 1], 1.0)
     found = vector.added_to(np.array([0.5, 1.5, -0.5, 1.5, 0.5]), 1.0)
     assert found.tolist() == [0.0, 2.0, 0.0, 2.0, 1.0]
     assert not np.signbit(found).any()
-    large = ExactVector([10**103, -(10**103), 0], 1e308)
+    large = ExactVector([2 ** (FRACTION + 10), -(2 ** (FRACTION + 10)), 0], 1e308)
     found = large.added_to(np.array([1e308, -1e308, np.inf]), 1.0)
     most = np.finfo(float).max
     assert found.tolist() == [most, -most, np.inf]
@@ -197,10 +210,17 @@ class TestWhoDrawsThem:
         """What the public functions return is nearest to what they would draw in digits."""
         function = spherical_laplace if type(law) is SphericalLaplace else spherical_gaussian
         source, twin = random_source(None), random.Random(1)
-        monkeypatch.setattr(type(source), "bits", lambda self, count: twin.getrandbits(count))
+        words = given_bits(twin.getrandbits).words
+        monkeypatch.setattr(type(source), "words", lambda self, *numbers: words(*numbers))
         found = function(3, 0.7, source)
         twin.seed(1)
         assert np.array_equal(found, law.draw_exactly(source).nearest_doubles())
+
+
+def test_words_are_bits_drawn_at_once():
+    one, other = random_source(3), random_source(3)
+    assert one.words(5, BITS) == [other.bits(BITS) for _ in range(5)]
+    assert one.bits(32) == other.bits(32)
 
 
 def test_bits_of_a_source_are_fair():
