@@ -95,7 +95,7 @@ def calibrate(
     return calibrate_at(constants, epsilon, n_records, n_params, kappa, distribution, center)
 
 
-#: Found on simulated survival data and flchain; see docs/benchmarks/accuracy.
+#: Found on simulated survival data and flchain; see docs/benchmarks/discrete_time.
 RIDGE = 0.03
 
 

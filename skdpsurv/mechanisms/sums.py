@@ -320,7 +320,7 @@ class Choices(Mechanism):
 
 
 #: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
-#: keeps more of a noisy mean, and did better on simulated data (docs/benchmarks/accuracy).
+#: keeps more of a noisy mean, and did better on simulated data (docs/benchmarks/discrete_time).
 SHRINKAGE = 0.25
 
 

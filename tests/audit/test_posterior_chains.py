@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks._posterior_chains import nonprivate_posterior_chains
+from benchmarks.posterior_chains import nonprivate_posterior_chains
 from skdpsurv import PrivacyAccountant
 from skdpsurv.datasets import make_discrete_time_survival
 from tests.support.estimators import hazard

@@ -22,7 +22,7 @@ def test_scale_is_the_sensitivity_of_certified_minima(epsilon):
     constants = PrivacyConstants(3.0, 2.0, 2)
     for n, alpha in ((1, 0.0), (1000, 0.1), (10**8, 0.0)):
         c = calibrate(constants, epsilon, n, 4, alpha)
-        # Balanced between noise and shrinkage (docs/benchmarks/accuracy).
+        # Balanced between noise and shrinkage (docs/benchmarks/discrete_time).
         balanced = math.sqrt(0.03 * n * 4 * 3.0 / epsilon)
         assert c.kappa == pytest.approx(max(n * alpha, balanced, 0.01 * 2.0))
         apart = (3.0 + 2 * c.certificate.tolerance) / c.kappa

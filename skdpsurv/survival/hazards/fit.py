@@ -49,7 +49,7 @@ from skdpsurv.survival.hazards.model import (
 # Tuned constants, each with the page of docs/benchmarks that found it, if there is one.
 
 #: Root mean squares of the baseline's columns, beside covariates in a unit ball: small columns keep
-#: the sensitivity near that of the covariates alone (docs/benchmarks/accuracy).
+#: the sensitivity near that of the covariates alone (docs/benchmarks/discrete_time).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
 #: Share of ``pilot_share`` for the life table; the mean of the rows has the rest.
 TABLE_PART = 1.0 / 3.0
