@@ -28,16 +28,16 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from skdpsurv.data.blocks import MOST_LEVELS, Blocks
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants, block_derivatives
+from skdpsurv.mechanisms.newton_steps import Goal, newton
 
 # ---- The certificate.
 
@@ -168,12 +168,10 @@ def certifiable_ridge(tolerance: Callable[[float], float], least: float, ratio: 
 
 # ---- The solver.
 
-#: Newton steps before the method with a proved number of steps takes over. Six to ten are usual.
-NEWTON_STEPS = 60
 #: Records of the smallest sample that a starting point is found on; each next one is 4 times it.
 PILOT_RECORDS = 1200
-#: The pilot stops at this Newton decrement: about its own sampling error in one coefficient.
-PILOT_DECREMENT = 1.0
+#: Without privacy, standard errors that the last step may leave.
+NEGLIGIBLE = 1e-9
 #: Least ridge of the pilot: a rare column may be constant or separated in a thinned sample.
 PILOT_RIDGE = 1.0
 #: Least ridge of a private fit in units of tau: with less, records could keep a solver busy for
@@ -246,16 +244,18 @@ def _thin(likelihood: Likelihood, step: int, block: Any) -> Any:
 def minimize(objective: Objective, certificate: Certificate) -> FloatArray:
     """Return a point that satisfies the certificate of an objective with ``kappa`` > 0.
 
-    Newton's method with the exact Hessian starts from the solution on a thinned sample. If it
-    stalls, Nesterov's accelerated gradient goes on, and then gradient descent from the centre,
-    which surely ends in double precision (docs/proofs/rounding). No error depends on data.
+    Newton's method starts from the solution on a thinned sample. If it stalls, Nesterov's
+    accelerated gradient goes on, and then gradient descent from the centre, which surely ends in
+    double precision (docs/proofs/rounding). No error depends on data.
     """
     computed = certificate.computed
 
     def allowed(shift: FloatArray) -> bool:
         return float(np.linalg.norm(shift)) <= certificate.max_distance
 
-    shift, certified = _newton(objective, _pilot(objective, computed), computed)
+    goal = Goal(computed)
+    start, hessian = _pilot(objective, np.zeros_like(objective.center), goal)
+    shift, certified, _ = newton(objective, start, goal, hessian)
     if not (certified and allowed(shift)):
         shift, certified = accelerated_gradient(objective, shift, computed)
     if not (certified and allowed(shift)):
@@ -264,93 +264,50 @@ def minimize(objective: Objective, certificate: Certificate) -> FloatArray:
 
 
 def maximum_likelihood(
-    likelihood: Likelihood, blocks: Blocks[Any], start: FloatArray
+    likelihood: Likelihood, blocks: Blocks[Any], center: FloatArray, start: FloatArray | None = None
 ) -> FloatArray:
-    """Minimise the sum of losses without privacy, inside ``PUBLIC_BOX`` around ``start``."""
-    objective = Objective(likelihood, blocks, 0.0, start, np.zeros_like(start))
-    return minimize_without_privacy(objective, PUBLIC_BOX)
+    """Minimise the sum of losses without privacy, inside ``PUBLIC_BOX`` around ``center``.
+
+    ``start`` may depend on data; None: the centre.
+    """
+    objective = Objective(likelihood, blocks, 0.0, center, np.zeros_like(center))
+    shift = None if start is None else start - center
+    return minimize_without_privacy(objective, shift, PUBLIC_BOX)
 
 
-def minimize_without_privacy(objective: Objective, box: float = math.inf) -> FloatArray:
+def minimize_without_privacy(
+    objective: Objective, start: FloatArray | None = None, box: float = math.inf
+) -> FloatArray:
     """Minimise as well as Newton's method can inside a box, with no certificate."""
-    tolerance = max(1e-9, 1e-14 * objective.n_records)
-    pilot = np.clip(_pilot(objective, tolerance), -box, box)
-    return objective.center + _newton(objective, pilot, tolerance, box=box)[0]
+    goal = Goal(max(1e-9, 1e-14 * objective.n_records), error=NEGLIGIBLE)
+    start = np.zeros_like(objective.center) if start is None else np.clip(start, -box, box)
+    shift, hessian = _pilot(objective, start, goal)
+    found = newton(objective, np.clip(shift, -box, box), goal, hessian, box)
+    return objective.center + found.shift
 
 
-def _pilot(objective: Objective, tolerance: float) -> FloatArray:
-    """Return a starting shift: the solution on ever larger samples, or 0 if n is small."""
-    shift = np.zeros_like(objective.center)
+def _pilot(
+    objective: Objective, start: FloatArray, goal: Goal
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return a shift and a Hessian to start from, found on ever larger samples.
+
+    A sample is done with at a Newton decrement of one per coefficient, its own sampling error.
+    """
+    shift, hessian = start, None
     step, fewer = objective.n_records // PILOT_RECORDS, 1
     if step < 3:
-        return shift
+        return shift, hessian
+    goal = replace(goal, decrement=float(shift.size), error=0.0)
     while step >= 12:
         step, fewer = step // 4, 4 * fewer
     # The largest sample first: the others are samples of it, and all records are read once.
     sample = objective.thinned(step)
     while fewer:
         some = sample.thinned(fewer) if fewer > 1 else sample
-        shift = _newton(some, shift, tolerance, PILOT_DECREMENT)[0]
+        shift, _, hessian = newton(some, shift, goal, hessian)
+        hessian = hessian * (4 if fewer > 1 else step)
         fewer //= 4
-    return shift
-
-
-def _newton(
-    objective: Objective,
-    start: FloatArray,
-    tolerance: float,
-    decrement: float = 0.0,
-    box: float = math.inf,
-) -> tuple[FloatArray, bool]:
-    """Return the last point, and whether its gradient (or its decrement) is small enough."""
-    shift = start
-    gradient, hessian = objective.derivatives(shift)
-    norm, ratio, fresh = float(np.linalg.norm(gradient)), 1.0, True
-    for _ in range(NEWTON_STEPS):
-        if norm <= tolerance:
-            return shift, True
-        if hessian is None:
-            hessian, fresh = objective.derivatives(shift).hessian, True
-        assert hessian is not None
-        direction = _newton_direction(hessian, gradient)
-        slope = float(direction @ gradient)
-        if not slope < 0.0:
-            break
-        if -slope <= decrement:
-            return shift + direction, True
-        # Where convergence is quadratic and two more steps will do, gradients alone are computed:
-        # the second step takes the last Hessian once more.
-        order = 1 if norm * ratio**4 <= tolerance else 2
-        shift, gradient, new = _line_search(objective, shift, direction, slope, order)
-        hessian, fresh = (hessian, False) if new is None and fresh else (new, True)
-        before, norm = norm, float(np.linalg.norm(gradient))
-        ratio = norm / before
-        if np.max(np.abs(shift)) > box:
-            return np.clip(shift, -box, box), False
-    return shift, norm <= tolerance
-
-
-def _newton_direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    try:
-        return np.asarray(-linalg.cho_solve(linalg.cho_factor(hessian), gradient))
-    except linalg.LinAlgError:  # rounding made a tiny ridge vanish beside a large Hessian
-        return np.asarray(-np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0])
-
-
-def _line_search(
-    objective: Objective, shift: FloatArray, direction: FloatArray, slope: float, order: int
-) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Bisect on the derivative along a descent direction: F is convex, so no values are needed."""
-    low, high, step = 0.0, math.inf, 1.0
-    for _ in range(40):
-        point = shift + step * direction
-        gradient, hessian = objective.derivatives(point, order)
-        along = float(direction @ gradient)
-        if along <= -0.5 * slope:
-            break
-        high = step
-        step = 0.5 * (low + high)
-    return point, gradient, hessian
+    return shift, hessian
 
 
 def accelerated_steps(objective: Objective, gradient_norm: float, tolerance: float) -> int:

@@ -8,6 +8,7 @@ import pytest
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import sums
 from skdpsurv.survival.hazards import model as hazard_model
@@ -95,3 +96,25 @@ def test_any_table_gives_a_finite_baseline():
 def test_a_table_that_is_all_noise_leaves_the_prior():
     coef = baseline(np.array([[3.0, 5.0], [0.0, 2.0], [8.0, 0.0], [1.0, 1.0]]), 1e-4)
     np.testing.assert_allclose(coef, [-4.0, 0.0, 0.0], atol=0.05)
+
+
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_a_baseline_fitted_to_exits_has_the_scores_of_maximum_likelihood(link):
+    rng = np.random.default_rng(0)
+    basis, exits = orthogonal_basis(20, 3), rng.integers(1, 30, size=(20, 2)).astype(float)
+    start = np.array([-2.0, 0.0, 0.0])
+    coef = hazard_model.fit_to_exits(exits, basis, LINKS[link], start, 0.0, 20)
+    interval, event = np.repeat(np.arange(1, 21), 2), np.tile([False, True], 20)
+    block = hazard_block(np.zeros((40, 0)), interval, event)
+    order = np.argsort(interval - event, kind="stable")
+    likelihood = DiscreteHazard(basis, 0, link=LINKS[link])
+    gradient = likelihood.derivatives(coef, block, exits.ravel()[order], order=1).gradient
+    np.testing.assert_allclose(gradient, 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("event", [False, True])
+def test_without_survivors_or_events_the_start_is_finite(event):
+    exits = np.zeros((20, 2))
+    exits[0, int(event)] = 5.0
+    basis, start = orthogonal_basis(20, 3), np.array([-2.0, 0.0, 0.0])
+    assert np.abs(hazard_model.fit_to_exits(exits, basis, LINKS["logit"], start, 0.0, 6)).max() < 20

@@ -124,8 +124,17 @@ class HazardFit:
         basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
         return basis
 
+    @cached_property
+    def _bounded(self) -> dict[float | None, Bounded]:
+        return {}
+
     def bounded(self, cap: float | None) -> Bounded:
-        """Return the likelihood with a cap, and its perturbation."""
+        """Return the likelihood with a cap, and its perturbation; a fit asks more than once."""
+        if cap not in self._bounded:
+            self._bounded[cap] = self._made(cap)
+        return self._bounded[cap]
+
+    def _made(self, cap: float | None) -> Bounded:
         n_features, link = self.model.n_features, self.model.bounded_link()
         likelihood = DiscreteHazard(self.basis, n_features, 1.0, link, cap, self.has_inference)
         return Bounded(likelihood, self.calibrated(likelihood))

@@ -156,6 +156,9 @@ N_BANDS = 4
 #: Prior standard deviations of the log-odds of the hazard, and of its shape.
 LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 
+#: Newton steps of the baseline that maximum likelihood starts from.
+STARTING_STEPS = 4
+
 
 def outcome_counts(records: Records, q: int, n_bands: int, horizon: bool = False) -> IntArray:
     """Count private records, censored and with events, in each band of q intervals.
@@ -181,17 +184,12 @@ def baseline_from_life_table(
     q, n_basis = basis.shape
     table = np.maximum(counts, 0).reshape(-1, 2).astype(np.float64)
     n_bands = table.shape[0]
-    middle = np.clip(np.rint((np.arange(n_bands) + 0.5) * q / n_bands), 1, q)
+    middle = np.clip(np.rint((np.arange(n_bands) + 0.5) * q / n_bands), 1, q).astype(np.int64)
     censored = middle.copy()
     censored[-1] = q  # most of the last band's censored records reached the horizon
-    block = hazard_block(
-        np.zeros((2 * n_bands, 0)),
-        np.concatenate([censored, middle]).astype(np.int64),
-        np.repeat([False, True], n_bands),
-    )
-    # In the order in which ``hazard_block`` sorts the records.
-    weights = table.T.ravel()[np.argsort([*censored, *(middle - 1)], kind="stable")]
-    likelihood = DiscreteHazard(basis, 0, 0.0, link)
+    exits = np.zeros((q, 2))
+    np.add.at(exits[:, 0], censored - 1, table[:, 0])
+    np.add.at(exits[:, 1], middle - 1, table[:, 1])
     noise = HISTOGRAM.deviation(price) ** 2 * table.size
     size = np.sqrt(np.mean(basis**2, axis=0))
     deviation = np.full(n_basis, SHAPE_DEVIATION)
@@ -199,13 +197,36 @@ def baseline_from_life_table(
     # The ridge that minimises a coefficient's squared error: noise variance over information times
     # prior variance.
     ridge = noise * size**2 / (max(table[:, 1].sum(), math.sqrt(noise)) * deviation**2)
-    coef = prior
-    for _ in range(25):
-        gradient, hessian = likelihood.derivatives(coef, block, weights)
-        assert hessian is not None
+    return fit_to_exits(exits, basis, link, prior, ridge, 25)
+
+
+def fit_to_exits(
+    exits: FloatArray,
+    basis: FloatArray,
+    link: Link,
+    start: FloatArray,
+    ridge: FloatArray | float,
+    n_steps: int,
+) -> FloatArray:
+    r"""Fit baseline coefficients to exits without and with an event, of shape (n_intervals, 2).
+
+    .. math:: \sum_s m_s\varphi(A_s a) + d_s\psi(A_s a) + \tfrac12\sum_j r_j (a_j - a^0_j)^2
+
+    with :math:`m_s` survivors of an interval and :math:`d_s` events in it.
+    """
+    events = exits[:, 1]
+    survivors = np.cumsum(exits.sum(axis=1)[::-1])[::-1] - events
+    size = np.sqrt(np.mean(basis**2, axis=0))
+    coef = start
+    for _ in range(n_steps):
+        predictor = basis @ coef
+        survival, event = link.survival(predictor), link.event(predictor)
+        gradient = (survivors * survival.slope + events * event.slope) @ basis
+        curvature = survivors * survival.curvature + events * event.curvature
+        hessian = basis.T @ (curvature[:, None] * basis)
         # The small multiple of the identity keeps the system regular for any table.
-        damping = np.diag(ridge + 1e-9 * np.trace(hessian))
-        step = np.linalg.solve(hessian + damping, gradient + ridge * (coef - prior))
+        damping = (ridge + 1e-9 * np.trace(hessian)) * np.eye(coef.size)
+        step = np.linalg.solve(hessian + damping, gradient + ridge * (coef - start))
         largest = float(np.max(np.abs(step * size)))
         coef = coef - step * min(1.0, 1.5 / max(largest, 1e-12))
         if largest < 1e-6:
@@ -313,9 +334,16 @@ class MaximumLikelihood(Mechanism):
         basis = orthogonal_basis(model.n_intervals, model.n_knots)
         link = LINKS[model.link] if cap is None else model.bounded_link()
         likelihood = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
-        start = np.zeros(likelihood.n_params)
-        start[0] = likelihood.link.predictor(model.prior_hazard)
+        center = np.zeros(likelihood.n_params)
+        center[0] = link.predictor(model.prior_hazard)
+        start, q = np.zeros_like(center), model.n_intervals
+        exits = outcome_counts(records, q, q).reshape(q, 2).astype(np.float64)
+        # Half an event more, so that there is one.
+        intervals = float(np.arange(1, q + 1) @ exits.sum(axis=1))
+        start[0] = link.predictor((exits[:, 1].sum() + 0.5) / (intervals + 1.0))
+        level = slice(model.n_knots)
+        start[level] = fit_to_exits(exits, basis, link, start[level], 0.0, STARTING_STEPS)
         coef = newton.maximum_likelihood(
-            likelihood, records.map(lambda block: block.within(0.0, math.inf)), start
+            likelihood, records.map(lambda block: block.within(0.0, math.inf)), center, start
         )
         return released(model, basis @ coef[: model.n_knots], coef[model.n_knots :])

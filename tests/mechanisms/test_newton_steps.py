@@ -1,0 +1,136 @@
+"""Newton's method: how often it asks for Hessians, updated ones, and optima at infinity."""
+
+import math
+
+import numpy as np
+import pytest
+
+from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv.data import PublicBoundsScaler
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.datasets import load_flchain, make_discrete_time_survival
+from skdpsurv.likelihoods.base import Derivatives
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms import newton_steps
+from skdpsurv.mechanisms.newton import Objective, maximum_likelihood
+from skdpsurv.mechanisms.newton_steps import Goal, newton
+
+
+@pytest.fixture
+def passes(monkeypatch):
+    """Number of records and order of each pass over records."""
+    found = []
+    original = Objective.derivatives
+
+    def spy(self, shift, order=2):
+        found.append((self.n_records, order))
+        return original(self, shift, order)
+
+    monkeypatch.setattr(Objective, "derivatives", spy)
+    return found
+
+
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_flchain_takes_two_hessians_of_all_records(passes, link):
+    data = load_flchain()
+    X = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint").fit_transform(data.X)
+    DPDiscreteTimeSurvival(math.inf, max_time=data.max_time, n_intervals=200, link=link).fit(
+        X, data.y
+    )
+    n = len(data.y)
+    assert passes.count((n, 2)) <= 2
+    assert passes.count((n, 1)) <= 4
+    assert len(passes) <= 10
+
+
+def test_the_life_table_is_as_good_a_start_however_wrong_the_prior_event_rate(passes):
+    data = make_discrete_time_survival(3000, 3, baseline="front-loaded", random_state=0)
+    numbers = []
+    for rate in (1e-6, 0.3, 0.999):
+        passes.clear()
+        DPDiscreteTimeSurvival(math.inf, max_time=1.0, n_intervals=50, prior_event_rate=rate).fit(
+            data.X, data.y
+        )
+        numbers.append(len(passes))
+    assert max(numbers) <= 8
+    assert max(numbers) - min(numbers) <= 1
+
+
+class TestOptimaAtInfinity:
+    """A column whose records all have the same label, beside one that is regular."""
+
+    @pytest.fixture
+    def separated(self):
+        rng = np.random.default_rng(0)
+        X = np.column_stack([rng.random(400) < 0.1, np.ones(400), rng.normal(size=400)])
+        label = np.where((rng.random(400) < 0.6) | (X[:, 0] == 1.0), 1.0, -1.0)
+        return LinearBlock(X.astype(float), label)
+
+    def test_take_few_passes(self, passes, separated):
+        coef = maximum_likelihood(Logistic(3), InMemory([separated]), np.zeros(3))
+        assert 15.0 < coef[0] <= 50.0
+        assert len(passes) <= 20
+        # The others are those of the other records.
+        rest = separated.X[:, 0] == 0.0
+        block = LinearBlock(separated.X[rest, 1:], separated.y[rest])
+        alone = maximum_likelihood(Logistic(2), InMemory([block]), np.zeros(2))
+        np.testing.assert_allclose(coef[1:], alone, rtol=1e-8)
+
+    def test_would_take_more_without_long_steps(self, monkeypatch, passes, separated):
+        monkeypatch.setattr(newton_steps, "LONGEST", 1.0)
+        maximum_likelihood(Logistic(3), InMemory([separated]), np.zeros(3))
+        assert len(passes) > 20
+
+
+class Sum:
+    """A convex function of two coordinates: the sum of a square and of an exponential."""
+
+    n_records = 10**4
+
+    def __init__(self):
+        self.orders = []
+
+    def derivatives(self, shift, order=2):
+        self.orders.append(order)
+        x, y = shift
+        gradient = np.array([x + 0.1 * y, 0.1 * x + np.exp(y) - 2.0])
+        hessian = np.array([[1.0, 0.1], [0.1, np.exp(y)]])
+        return Derivatives(gradient, hessian if order == 2 else None)
+
+
+class TestNewton:
+    def test_ends_with_gradients_alone(self):
+        function = Sum()
+        found = newton(function, np.array([1.0, 1.0]), Goal(1e-12))
+        assert found.reached
+        assert np.linalg.norm(function.derivatives(found.shift).gradient) <= 1e-12
+        assert function.orders[0] == 2
+        assert function.orders.count(2) <= 3
+
+    def test_starts_with_the_gradient_if_a_hessian_is_known(self):
+        function = Sum()
+        known = 1.5 * function.derivatives(np.zeros(2)).hessian
+        function.orders.clear()
+        assert newton(function, np.array([1.0, 1.0]), Goal(1e-12), known).reached
+        assert function.orders[0] == 1
+
+    def test_a_decrement_or_an_error_ends_with_a_step_unseen(self):
+        seen, unseen = Sum(), Sum()
+        exact = newton(seen, np.array([1.0, 1.0]), Goal(1e-14)).shift
+        for goal, off in ((Goal(1e-14, error=1e-5), 1e-5), (Goal(1e-14, decrement=1e-4), 1e-2)):
+            unseen.orders.clear()
+            found = newton(unseen, np.array([1.0, 1.0]), goal)
+            assert found.reached
+            assert np.linalg.norm(found.shift - exact) <= off
+            assert len(unseen.orders) < len(seen.orders)
+
+    def test_an_update_maps_the_move_to_the_change(self):
+        rng = np.random.default_rng(0)
+        root = rng.normal(size=(4, 4))
+        old, move = root @ root.T + np.eye(4), rng.normal(size=4)
+        change = (old + np.diag([1.0, 0.0, 2.0, 0.5])) @ move
+        new = newton_steps._secant(old, move, change)
+        np.testing.assert_allclose(new @ move, change)
+        assert np.linalg.eigvalsh(new).min() > 0.0
+        np.testing.assert_array_equal(newton_steps._secant(old, move, -change), old)
