@@ -204,9 +204,10 @@ class DiscreteHazard(BlockLikelihood):
                 kernel.add_tile(sums, rows, upper)
                 long[rows] = False
         for add, chosen in ((kernel.add_small, small & ~capped), (kernel.add_survived, long)):
-            rows = np.flatnonzero(chosen)
-            if rows.size:
-                add(sums, rows)
+            if chosen.size and chosen.all():
+                add(sums, slice(None))  # without copies
+            elif chosen.any():
+                add(sums, np.flatnonzero(chosen))
         hessian_aa = self._add_capped(sums, capped, thresholds)
         self._add_events(sums, block.event)
 

@@ -96,12 +96,12 @@ def slopes(
     return slope, curvature
 
 
-def add_survived(sums: Sums, rows: IntArray) -> None:
+def add_survived(sums: Sums, rows: IntArray | slice) -> None:
     """Add the intervals survived by the records ``rows``, ascending in ``survived``."""
     ones = np.ones(sums.a.size)
     columns = np.column_stack([sums.basis, ones])
     b, weight = sums.b[rows], sums.weights[rows]
-    slope_sums, moments = np.zeros(rows.size), np.zeros((rows.size, columns.shape[1]))
+    slope_sums, moments = np.zeros(b.size), np.zeros((b.size, columns.shape[1]))
     for chunk in chunks(sums.survived[rows]):
         part, width = chunk.part, chunk.width
         slope, curvature = slopes(sums.link, sums.a, b, chunk, sums.order)
@@ -156,7 +156,7 @@ def is_small(link: Link, a: FloatArray, b: FloatArray) -> BoolArray:
     return np.asarray(b + a.max() <= link.series.log_limit)
 
 
-def add_small(sums: Sums, rows: IntArray) -> None:
+def add_small(sums: Sums, rows: IntArray | slice) -> None:
     """Add the intervals survived by records with small hazards, ascending in ``survived``."""
     series, a = sums.link.series, sums.a
     assert series is not None
@@ -173,7 +173,7 @@ def add_small(sums: Sums, rows: IntArray) -> None:
 
 def _add_split(
     sums: Sums,
-    rows: IntArray,
+    rows: IntArray | slice,
     records: Callable[[FloatArray], FloatArray],
     slope_terms: FloatArray,
     curvature_terms: FloatArray | None,
@@ -193,8 +193,8 @@ def _add_split(
 
     mass = np.zeros((width + 1, n_terms))  # sums of weighted T_j by k
     b, k, weight = sums.b[rows], sums.survived[rows], sums.weights[rows]
-    slope, moments = np.empty(rows.size), np.empty((len(curvatures_to), rows.size))
-    for part in row_pieces(rows.size, n_terms):
+    slope, moments = np.empty(k.size), np.empty((len(curvatures_to), k.size))
+    for part in row_pieces(k.size, n_terms):
         here = k[part]
         own = records(b[part])
         slope[part] = np.einsum("np,np->n", own, slopes_to.take(here, axis=0))
