@@ -14,7 +14,7 @@ import sksurv.datasets
 
 from benchmarks._common import FILES, SurvivalData, flchain
 from benchmarks._run import data_file, part
-from benchmarks.logistic_accuracy import BOUNDS
+from benchmarks.data.labelled import _DIABETES, _HEART
 from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.data.target import event_and_time
 
@@ -150,15 +150,19 @@ LOADERS: dict[str, Callable[[Path | None], SurvivalData | LabelledData]] = {
     "Rossi": _rossi,
     "AIDS": _aids,
     "veterans": _veterans,
-    "myocardial infarction": _labelled("myocardial infarction", *BOUNDS["myocardial infarction"]),
+    "myocardial infarction": _labelled(
+        "myocardial infarction",
+        "mi_edinburgh_webglore.csv.gz",
+        {f"F{j}": FLAG for j in range(1, 10)},
+    ),
     "readmission": _labelled(
         "readmission",
         "diabetes130_readmission.csv.gz",
         _READMISSION,
         ("site_admission_source", "site_insurer"),
     ),
-    "heart disease": _labelled("heart disease", *BOUNDS["heart disease"]),
-    "diabetes": _labelled("diabetes", *BOUNDS["diabetes"]),
+    "heart disease": _labelled("heart disease", "heart_disease_4sites.csv.gz", _HEART),
+    "diabetes": _labelled("diabetes", "nhanes_diabetes.csv.gz", _DIABETES),
     "GUSTO-I": _labelled(
         "GUSTO-I",
         "gusto1_16regions.csv.gz",
