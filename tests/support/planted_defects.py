@@ -1,6 +1,6 @@
 """Mechanisms that are not private enough, and where they show it.
 
-Used by the tests of the audit and by benchmarks/audit.py.
+Used by the tests of the audit and by benchmarks/studies/audit.py.
 """
 
 import functools

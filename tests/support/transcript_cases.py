@@ -1,6 +1,6 @@
 """Estimators, and pairs of neighbours that together move each of their parts as far as they can.
 
-Used by the tests of the audit of transcripts and by benchmarks/audit_parts.py.
+Used by the tests of the audit of transcripts and by benchmarks/studies/checks.py.
 """
 
 import functools

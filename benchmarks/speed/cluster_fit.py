@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import pickle
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from benchmarks._run import setting
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter, split_target
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.mechanisms.newton import Objective
 
-#: Records of a file, which is one row group and one partition: 47 MB.
-ROWS = setting(500_000, quick=10_000)
 COLUMNS = [f"x{j}" for j in range(10)]
 MAX_TIME = 4.0
 MODELS: dict[str, Callable[[float], Any]] = {
@@ -30,24 +29,30 @@ MODELS: dict[str, Callable[[float], Any]] = {
 }
 
 
-def files(folder: Path, n_records: int, first: int = 0) -> list[str]:
-    """Return files with so many records, written if they are not there, one after the other."""
-    folder = folder / f"distributed_{ROWS}"
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{k:05}.parquet" for k in range(first, first + max(1, n_records // ROWS))]
+@cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    """Return where files are, until this process ends."""
+    return tempfile.TemporaryDirectory()
+
+
+def files(n_files: int, rows: int, first: int = 0) -> list[str]:
+    """Return files of so many records, written if they are not there, one after the other."""
+    folder = Path(_folder().name)
+    paths = [folder / f"{rows}_{k:03}.parquet" for k in range(first, first + n_files)]
     for k, path in enumerate(paths, first):
-        if path.exists():
-            continue
-        rng = np.random.default_rng([0, k])
-        X = rng.uniform(-1.0, 1.0, (ROWS, len(COLUMNS)))
-        times = rng.exponential(3.0 * np.exp(-X[:, 0] - 0.5 * X[:, 1]))
-        left = rng.uniform(0.0, 8.0, ROWS)
-        frame = pd.DataFrame(X, columns=COLUMNS)
-        frame = frame.assign(time=np.minimum(times, left), event=times <= left)
-        part = path.with_suffix(".part")
-        frame.to_parquet(part)
-        part.rename(path)
+        if not path.exists():
+            records(k, rows).to_parquet(path)
     return [str(path) for path in paths]
+
+
+def records(k: int, rows: int) -> pd.DataFrame:
+    """Return the records of a file."""
+    rng = np.random.default_rng([0, k])
+    X = rng.uniform(-1.0, 1.0, (rows, len(COLUMNS)))
+    times = rng.exponential(3.0 * np.exp(-X[:, 0] - 0.5 * X[:, 1]))
+    left = rng.uniform(0.0, 8.0, rows)
+    frame = pd.DataFrame(X, columns=COLUMNS)
+    return frame.assign(time=np.minimum(times, left), event=times <= left)
 
 
 #: Of workers: Dask's, without what has them give back freed memory at once.
@@ -171,9 +176,7 @@ def measure(
     with ExitStack() as stack:
         client = None
         if engine == "memory":
-            start = time.perf_counter()
             frame = pd.concat([pd.read_parquet(path) for path in paths], ignore_index=True)
-            found["reading"] = time.perf_counter() - start
         else:
             import dask
             import dask.dataframe as dd
