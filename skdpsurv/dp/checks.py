@@ -320,8 +320,8 @@ CHUNK_ELEMENTS = 2**15
 
 
 def row_pieces(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices of rows, in their order, that a cache holds."""
-    step = max(1, CHUNK_ELEMENTS // max(1, n_columns))
+    """Yield slices of rows, in their order, that a cache holds; singly beyond NumPy's buffer."""
+    step = max(1, CHUNK_ELEMENTS // max(1, n_columns)) if n_columns <= 2**13 else 1
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
@@ -371,7 +371,7 @@ def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
 def _clipped(rows: FloatArray, radius: float) -> FloatArray:
     rows = np.ascontiguousarray(rows)
     square = np.einsum("ij,ij->i", rows, rows)
-    ordinary = (square > 1e-100) & (square < 1e100)
+    ordinary = (square > 1e-100) & (square < 1e100) & (radius > 1e-200)
     if ordinary.all() or rows.size == 0:
         return np.asarray(rows * (radius / np.maximum(np.sqrt(square), radius))[:, None])
     check_finite(rows, "X")

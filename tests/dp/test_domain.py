@@ -57,6 +57,22 @@ class TestClipRows:
         # Rows of small entries are as long as they are.
         np.testing.assert_allclose(clip_rows(np.full((1, 9), 0.4), 1.0), 1.0 / 3.0, rtol=1e-12)
 
+    @pytest.mark.parametrize("norm", [1e-250, 1e-262, 1e-270, 1e-280, 1e-300])
+    def test_small_norms_of_rows_that_are_not(self, norm):
+        """The quotient of norm and length has few digits, or none."""
+        sizes = np.append(10.0 ** np.linspace(-45.0, 49.4, 200), norm / 2.6e-324)
+        for row in clip_rows(np.outer(sizes[sizes < 1e50], [0.6, 0.8]), norm):
+            assert exact_squared_norm(row) <= Fraction(norm) ** 2
+
+    @pytest.mark.parametrize("n_features", [5000, 9000, 10_000, 12_000])
+    def test_no_row_changes_another(self, n_features):
+        """Not in its last digit. NumPy adds up a row beyond its buffer in another order alone."""
+        rows = np.random.default_rng(3).normal(size=(2 * (2**15 // n_features) + 1, n_features))
+        alone = np.vstack([clip_rows(row[None], 1.0) for row in rows])
+        for shift in range(2):
+            together = clip_rows(np.roll(rows, shift, axis=0), 1.0)
+            assert np.array_equal(together, np.roll(alone, shift, axis=0))
+
     def test_shapes_and_types(self):
         assert clip_rows([[1, 2], [3, 4]], 10).dtype == np.float64
         assert clip_rows(np.zeros((0, 3)), 1.0).shape == (0, 3)
