@@ -24,6 +24,7 @@ def write_first_page(pages: Pages) -> None:
     if small:
         _rivals(small, pages)
         _figure(small, pages)
+    pages.fill_gaps()
 
 
 def _papers(pages: Pages) -> None:

@@ -6,6 +6,7 @@ number that the table does not hold.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,6 +118,19 @@ class Pages:
         if verdict not in VERDICTS:
             raise ValueError(f"verdict {verdict!r} is not one of {VERDICTS}")
         self.verdicts.append(Verdict(self._experiment, item, data, ours, theirs, verdict))
+
+    def fill_gaps(self) -> None:
+        """Say of what a page includes and no experiment has made that it is not measured yet."""
+        for page in DOCS.glob("*.md"):
+            for kind, name in re.findall(r"\{(include|image)\} (\S+)", page.read_text()):
+                if (self.folder / name).exists():
+                    continue
+                if kind == "include":
+                    self.write(Path(name).name, "*Not measured yet.*\n")
+                else:
+                    drawn = sheet(4.0, 0.6)
+                    drawn.text(0.5, 0.5, "not measured yet", ha="center", va="center")
+                    self.figure(Path(name).stem, drawn)
 
     def fact(self, name: str, text: str) -> None:
         """Name a number, so that the README and other pages may quote it and a test can look."""
