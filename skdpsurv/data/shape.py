@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
-from skdpsurv.dp.checks import is_lazy
+from skdpsurv.dp.checks import is_lazy, row_pieces
 from skdpsurv.dp.input_errors import NO_TABLE, call_or_none, call_without_data, refuse_masked
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
@@ -233,7 +233,10 @@ def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
     Unlike a product of matrices, each row is summed by itself: not even its last digit depends on
     other rows.
     """
-    return np.asarray(np.einsum("ij,j->i", np.ascontiguousarray(rows), coef))
+    rows, total = np.ascontiguousarray(rows), np.empty(len(rows))
+    for piece in row_pieces(*rows.shape):  # singly where NumPy's order depends on their number
+        total[piece] = np.einsum("ij,j->i", rows[piece], coef)
+    return total
 
 
 def take(values: Any, rows: slice | IndexArray) -> Any:

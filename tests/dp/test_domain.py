@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from skdpsurv.data.shape import row_products
 from skdpsurv.dp import clip_times
 from skdpsurv.dp.checks import clip_rows, row_weights, word_or
 from skdpsurv.dp.input_errors import check_finite
@@ -72,6 +73,14 @@ class TestClipRows:
         for shift in range(2):
             together = clip_rows(np.roll(rows, shift, axis=0), 1.0)
             assert np.array_equal(together, np.roll(alone, shift, axis=0))
+
+    @pytest.mark.parametrize("n_features", [3, 5000, 10_000])
+    def test_a_product_depends_on_its_row_alone(self, n_features):
+        rng = np.random.default_rng(4)
+        rows, coef = rng.normal(size=(9, n_features)), rng.normal(size=n_features)
+        alone = [row_products(row[None], coef).item() for row in rows]
+        assert row_products(rows, coef).tolist() == alone
+        np.testing.assert_allclose(alone, rows @ coef, rtol=1e-9)
 
     def test_shapes_and_types(self):
         assert clip_rows([[1, 2], [3, 4]], 10).dtype == np.float64

@@ -100,6 +100,8 @@ def test_constants_of_the_proof():
     rare = (2 * d + 2) * 2.0**-150
     near = (2 * d + 1000) ** 1.5 * 2.0**-160
     assert rare + 2 * d * near * (1.0 / step + 0.5) <= TOTAL_VARIATION
+    assert BITS >= 320
+    assert FRACTION >= 384
     # A square and a product of uniform numbers have logarithms.
     assert 2 * BITS <= exact_vectors.FACTORS * BITS == 5120
 
