@@ -2,7 +2,8 @@
 
 from benchmarks.data.labelled import LABELLED, Labelled, labelled
 from benchmarks.data.organisations import ORGANISATIONS, Organisations, organisations
-from benchmarks.data.survival import SURVIVAL, Survival, simulated, survival
+from benchmarks.data.survival import SURVIVAL, Survival, simulated, survival, survset_frame
+from benchmarks.data.survset import survset
 
 __all__ = [
     "LABELLED",
@@ -16,6 +17,8 @@ __all__ = [
     "simulated",
     "split",
     "survival",
+    "survset",
+    "survset_frame",
 ]
 
 import numpy as np

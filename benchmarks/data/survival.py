@@ -138,7 +138,7 @@ def _rossi(setting: Setting) -> Raw:
 
 def _rotterdam(setting: Setting) -> Raw:
     """Deaths of 2,982 women with breast cancer (``rott2`` of SurvSet)."""
-    frame = _survset("rott2")
+    frame = survset_frame("rott2")
     X = pd.DataFrame(
         {
             "hormon": frame.fac_hormon == "yes",
@@ -153,7 +153,9 @@ def _rotterdam(setting: Setting) -> Raw:
     return X, frame.event.to_numpy(), days, 7000.0, dict.fromkeys(X.columns, FLAG)
 
 
-def _survset(name: str) -> pd.DataFrame:
+@cache
+def survset_frame(name: str) -> pd.DataFrame:
+    """Return a data set of the package SurvSet: columns ``event``, ``time`` and covariates."""
     from SurvSet.data import SurvLoader  # type: ignore[import-not-found, unused-ignore]
 
     return SurvLoader().load_dataset(name)["df"]

@@ -26,7 +26,7 @@ of :math:`N\,E_\theta[g(\beta; z) - g(f; z)]`. The distance of :math:`\theta` an
 bounds the effect of a false model, and widens.
 
 All this is post-processing (docs/proofs/inference). Coverage is shown by simulation
-(docs/benchmarks/hazard_intervals). The idea is that of Gourieroux, Monfort and Renault (1993); with
+(docs/benchmarks/intervals). The idea is that of Gourieroux, Monfort and Renault (1993); with
 a mechanism between model and estimate, Wang, Chang and Awan (2025, arXiv 2507.10746).
 """
 

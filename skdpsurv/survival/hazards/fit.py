@@ -68,7 +68,7 @@ SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
 #: The same with standard errors, where downweighting allows a lower bound.
 INFERENCE_SPREAD = (0.8, 4.0)
 #: The cap with standard errors: factor and power of the information, its maximum, and how many
-#: times the level of the life table it is at most (docs/benchmarks/hazard_intervals).
+#: times the level of the life table it is at most (docs/benchmarks/intervals).
 INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 4.0
 #: Information of rows about one coefficient, relative to rows of equal length in all directions
 #: (docs/benchmarks/priors).

@@ -45,7 +45,7 @@ from skdpsurv.survival.hazards.model import Recalibration, Records
 #: Query of positions: p and 2 p^2 - 1/4 move by at most 1 in L2 (docs/proofs/discrete_time).
 POSITIONS = CellSums(0.75, distance=1.0)
 
-# Tuned constants (docs/benchmarks/recalibration).
+# Tuned constants (docs/benchmarks/absolute_risk).
 #: Share of ``recalibration_share`` for positions of scores within groups.
 POSITIONS_PART = 0.15
 #: Most groups of scores and bands of time, and the ends of groups in guessed standard deviations.

@@ -285,7 +285,7 @@ class DPWeibullFitter(WeibullCurve):
 
     Intervals invert a test: they contain the shapes from which simulated records give the released
     one not too rarely. They assume that times are Weibull, and always contain the estimate.
-    Censoring is known from the number of events alone. docs/benchmarks/weibull has the measured
+    Censoring is known from the number of events alone. docs/benchmarks/intervals has the measured
     coverage. A simulated fit takes a few milliseconds, whatever the number of records.
 
     Times beyond ``max_time`` or below the least are clipped silently by design, as their number is
