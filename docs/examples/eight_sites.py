@@ -133,7 +133,7 @@ figure.suptitle("How models of one hospital and of eight rank other people")
 # ------------------
 # Each hospital promises its own patients epsilon = 1. The pooled release promises everybody
 # epsilon = 1, as long as nobody was a patient of two hospitals; somebody who was has the sum.
-# :doc:`/user_guide/several_sites` says what must be agreed on, and :doc:`/benchmarks/priors` how
+# :doc:`/user_guide/several_sites` says what must be agreed on, and :doc:`/benchmarks/sites` how
 # much is gained on other data, and when nothing is.
 #
 # **Small hospitals that may share no rows can still share a model.**

@@ -140,7 +140,7 @@ figure.suptitle("How models of one hospital and of eight rank other people")
 # has no estimate at all. Eight together do, at no further cost, and without a row that moves. How
 # models *rank* people hardly changes: age does most of that, and a few hundred patients are enough
 # to learn about age. All rows in one place remain the best that privacy allows, where that is
-# allowed; :doc:`/benchmarks/priors` has trials and hospitals on which they are far ahead.
+# allowed; :doc:`/benchmarks/sites` has trials and hospitals on which they are far ahead.
 #
 # Each hospital promises its own patients epsilon = 1. The pooled release promises everybody
 # epsilon = 1, as long as nobody was a patient of two hospitals.

@@ -89,7 +89,7 @@ ax.tick_params(axis="y", length=0)
 # %%
 # The private search is ahead of the grid search, whose fits have hardly any epsilon each, and the
 # default is ahead of both. :doc:`/user_guide/privacy` says what a search costs, and
-# :doc:`/benchmarks/private_search` has more data.
+# :doc:`/benchmarks/evaluation` has more data.
 #
 # **A good setting that is known beforehand beats a search; where there must be one, let it pay once
 # for all.**

@@ -52,7 +52,7 @@ from skdpsurv.priors import Evidence, Prior
 
 PROOF = reference("docs/proofs/logistic", "chaudhuri")
 #: Information of rows about a coefficient, as a share of that of isotropic rows at their bound
-#: (docs/benchmarks/priors).
+#: (docs/benchmarks/sites).
 INFORMATION_PART = 0.25
 #: Groups of log odds, narrower towards 0 as their ends are cubes; points that stand for the log
 #: odds of a group; and steps in which weights follow the slope.

@@ -131,7 +131,7 @@ def forecast_accuracy(
     log-normal within their bounds, and any two columns are slightly correlated. Effects are drawn
     anew in each study, with a strength that reaches ``concordance``. Fits are scored on 2,000 fresh
     records of each study by expectations, so that only effects, records and noise vary from study
-    to study. Real columns have other shapes: docs/benchmarks/forecast compares forecasts with
+    to study. Real columns have other shapes: docs/benchmarks/evaluation compares forecasts with
     private fits to real data.
 
     Examples

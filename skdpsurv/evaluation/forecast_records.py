@@ -3,7 +3,7 @@ r"""Simulated records of a forecast: covariates within public bounds, and outcom
 **Covariates.** A latent normal vector, with equal correlations, is turned into columns one by one.
 Noise in a coefficient hurts less if its column varies little, but such a column also says little.
 Numbers fill about a third of their bounds, as in studies whose bounds come from a protocol
-(docs/benchmarks/forecast).
+(docs/benchmarks/evaluation).
 
 **Survival times.** Record i has its event at time t (the horizon being 1) with the cumulative
 hazard :math:`r_i H t^k`, where :math:`r_i = \exp(s z_i)`. Its follow-up is uniform between 0 and

@@ -322,7 +322,7 @@ def deviation(calibration: Calibrated) -> float:
 
 _EVIDENCE = ("evidence_coef", "evidence_error")
 #: Records agree with a prior if their estimate's part along it is at least so many of its standard
-#: errors, and at least such a part of it (docs/benchmarks/priors).
+#: errors, and at least such a part of it (docs/benchmarks/sites).
 LEAST_ERRORS, LEAST_PART = 0.5, 0.25
 
 

@@ -278,7 +278,7 @@ def test_concordance_without_a_comparable_pair_is_one_half():
 def test_intervals_cover(data, cox, monkeypatch):
     """95 % intervals of 60 samples hold the values of everybody.
 
-    At a coverage of 90 %, far below what was measured (docs/benchmarks/private_metrics), fewer than
+    At a coverage of 90 %, far below what was measured (docs/benchmarks/evaluation), fewer than
     40 of 60 have a probability below 1e-6 for each measure; the seeds are fixed.
     """
     monkeypatch.setattr(released_values, "N_RESAMPLES", 200)

@@ -71,7 +71,7 @@ INFERENCE_SPREAD = (0.8, 4.0)
 #: times the level of the life table it is at most (docs/benchmarks/intervals).
 INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 4.0
 #: Information of rows about one coefficient, relative to rows of equal length in all directions
-#: (docs/benchmarks/priors).
+#: (docs/benchmarks/sites).
 INFORMATION_PART = 0.25
 #: Smallest spread of centred rows, relative to ``data_norm``.
 SMALLEST_SPREAD = 0.25
