@@ -53,6 +53,9 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
         )
     cox = medians["Cox regression", "none"]
     private = {float(e): c for (model, e), c in medians.items() if model.startswith("Private")}
+    pages.fact("demonstration_cox", f"{cox:.3f}")
+    for e, c in private.items():
+        pages.fact(f"demonstration_{e:g}".replace(".", "_"), f"{c:.3f}")
     shown = ", ".join(f"{c:.3f} at ε = {e:g}" for e, c in sorted(private.items(), reverse=True))
     pages.table(
         "demonstration",
