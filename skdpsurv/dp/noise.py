@@ -98,7 +98,7 @@ class RandomSource:
         return int.from_bytes(self.generator.bytes(n_bytes), "big") >> (8 * n_bytes - count)
 
     def words(self, n: int, count: int) -> list[int]:
-        """Return what ``n`` calls of ``bits(count)`` would, for a multiple of 32, in less time."""
+        """Draw like ``n`` calls of ``bits(count)``, for a multiple of 32, in less time."""
         n_bytes = count // 8
         raw = self.generator.bytes(n * n_bytes)
         return [int.from_bytes(raw[i : i + n_bytes], "big") for i in range(0, n * n_bytes, n_bytes)]
