@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.pages import VERDICTS, Comparison, Pages, sheet
+from benchmarks.pages import VERDICTS, Comparison, Pages, panel, sheet
 
 #: Up to this epsilon a user may expect to be told where another method is better.
 SMALL_EPSILON = 1.0
@@ -20,6 +20,8 @@ def write_first_page(pages: Pages) -> None:
     pages.write("facts.toml", facts)
     if pages.verdicts:
         _papers(pages)
+    if pages.incomplete:
+        print(f"pages say that these are not complete: {', '.join(pages.incomplete)}")
     small = [row for row in pages.comparisons if row.epsilon <= SMALL_EPSILON]
     if small:
         _rivals(small, pages)
@@ -52,7 +54,7 @@ def _rivals(small: Sequence[Comparison], pages: Pages) -> None:
         "rivals.md",
         f"At ε up to {SMALL_EPSILON:g} the defaults are beyond doubt ahead in "
         f"{sum(row[2] for row in rows)} of {len(small)} comparisons, and behind in {behind_all}. "
-        f"The rest are level.\n\n{text}",
+        f"In the rest the 95 % interval of the difference holds 0, or there is none.\n\n{text}",
     )
 
 
@@ -63,14 +65,15 @@ def _markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def _figure(small: Sequence[Comparison], pages: Pages) -> None:
-    """Draw how much better the defaults are at the largest of the small epsilons."""
-    epsilon = max(row.epsilon for row in small)
+    """Draw how much better the defaults are at the largest of the small epsilons of each task."""
+    at = {row.task: max(r.epsilon for r in small if r.task == row.task) for row in small}
+    small = [row for row in small if row.epsilon == at[row.task]]
     tasks = list(dict.fromkeys(row.task for row in small))
     drawn = sheet(9.5, 0.9 + 0.28 * len({(r.task, r.rival) for r in small}) + 0.5 * len(tasks))
     heights = [len({r.rival for r in small if r.task == task}) + 1 for task in tasks]
     panels = drawn.subplots(len(tasks), 1, squeeze=False, height_ratios=heights)[:, 0]
     for ax, task in zip(panels, tasks, strict=True):
-        rows = [row for row in small if row.task == task and row.epsilon == epsilon]
+        rows = [row for row in small if row.task == task]
         rivals = list(dict.fromkeys(row.rival for row in rows))
         for place, rival in enumerate(rivals):
             mine = [row for row in rows if row.rival == rival]
@@ -88,9 +91,7 @@ def _figure(small: Sequence[Comparison], pages: Pages) -> None:
         ax.axvline(0.0, color="0.3", linewidth=0.8)
         ax.set_yticks(range(len(rivals)), rivals)
         ax.set_ylim(len(rivals) - 0.5, -0.5)
-        ax.set_title(f"{task}, ε = {epsilon:g}", loc="left", fontsize=10, fontweight="bold")
-        ax.grid(axis="x", color="0.92")
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        ax.set_title(f"{task}, ε = {at[task]:g}", loc="left", fontsize=10, fontweight="bold")
+        panel(ax, "x")
     panels[-1].set_xlabel("How much better the default is (blue: ahead, grey: level, red: behind)")
     pages.figure("rivals", drawn)

@@ -2,7 +2,8 @@
 
 An experiment states its cases, measures one repetition of one, and reports: it turns all rows into
 tables, figures and verdicts. Rows are written as they come, so a run that is cut goes on where it
-was. Reports read rows alone, so pages can be made anew without measuring.
+was. Reports read rows alone, so pages can be made anew without measuring; of a run that is not
+complete they say so.
 """
 
 from __future__ import annotations
@@ -26,12 +27,11 @@ import pandas as pd
 from joblib import Parallel, delayed
 
 from benchmarks.pages import Pages
-from skdpsurv.dp import PrivacyLeakWarning
 
 ROOT = Path(__file__).resolve().parent.parent
 MANIFEST = Path(__file__).resolve().parent / "manifest.toml"
 RESULTS = Path(__file__).resolve().parent / "results"
-#: Where quick runs write, and reports of incomplete ones.
+#: Where quick runs write.
 OUTPUT = Path(__file__).resolve().parent / "output"
 #: What a line that says what was skipped starts with.
 SKIPPED = "skipped: "
@@ -160,7 +160,6 @@ def one(measure: Callable[..., Row | list[Row]], setting: Setting, case: Case, r
     with warnings.catch_warnings():
         # Seeds make runs repeatable; data are public, and nothing is released.
         warnings.simplefilter("ignore")
-        warnings.simplefilter("ignore", PrivacyLeakWarning)
         try:
             found = measure(setting, case, r)
         except Missing as error:
@@ -176,14 +175,18 @@ def one(measure: Callable[..., Row | list[Row]], setting: Setting, case: Case, r
 
 @dataclass
 class Results:
-    """The rows of an experiment, in a CSV whose first line says how they were made."""
+    """The rows of an experiment, in a CSV whose first line says how they were made.
+
+    ``left`` there is how many measurements a run that was cut has not made.
+    """
 
     path: Path
     head: dict[str, Any] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        if self.path.exists():
+        self.seen = self._time()
+        if self.seen:
             with self.path.open() as file:
                 self.head = json.loads(file.readline().removeprefix("# "))
             self.rows = self.frame.to_dict("records")  # type: ignore[assignment]
@@ -204,8 +207,24 @@ class Results:
         """Return what tells a measurement apart, as it reads in the file."""
         return (*(_text(case.get(key, "")) for key in keys), str(repetition))
 
+    def _time(self) -> int:
+        """Return when the file was written, 0 if there is none."""
+        return self.path.stat().st_mtime_ns if self.path.exists() else 0
+
+    def save(self, keys: Sequence[str], minutes: float, left: int) -> None:
+        """Write all rows by case and repetition; say where and when the last were added."""
+        self.rows.sort(key=lambda row: (*(_text(row.get(k, "")) for k in keys), row["repetition"]))
+        first, today = self.head["date"].partition(" ")[0], date.today().isoformat()
+        if machine() not in self.head["machine"]:
+            self.head["machine"] += f"; then {machine()}"
+        self.head["date"] = first if first == today else f"{first} to {today}"
+        self.head |= {"minutes": round(minutes, 1), "left": left}
+        self.write()
+
     def write(self) -> None:
-        """Write all rows in order."""
+        """Write all rows, unless another run has written since."""
+        if self._time() != self.seen:
+            raise RuntimeError(f"another run has changed {self.path.name}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         part = self.path.with_suffix(".part")
         with part.open("w", newline="") as file:
@@ -214,11 +233,17 @@ class Results:
                 file, index=False, float_format="%.4g", lineterminator="\n", na_rep="nan"
             )
         part.replace(self.path)
+        self.seen = self._time()
 
 
 def _text(value: Any) -> str:
-    """Return a value as it reads in a CSV."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    """Return a value as text, which is the same however a CSV writes and reads it."""
+    if isinstance(value, bool):
+        return str(value)
+    try:
+        return f"{float(value):.4g}"
+    except (TypeError, ValueError):
+        return str(value)
 
 
 class Skips:
@@ -243,39 +268,42 @@ def measure_all(
     """
     experiment = entry.load()
     path = (OUTPUT / "results" if setting.quick else RESULTS) / f"{entry.name}.csv"
-    if fresh:
+    if fresh and time.monotonic() < until:
         path.unlink(missing_ok=True)
     results, skips = Results(path), Skips(entry.name)
     tasks = experiment.tasks(setting)
     keys = sorted({key for case, _ in tasks for key in case})
     done = results.done(keys)
     todo = [task for task in tasks if results.key(*task, keys) not in done]
+    before = results.head["minutes"]
     start = last = time.monotonic()
+
+    def save() -> None:
+        minutes = before + (time.monotonic() - start) / 60.0
+        results.save(keys, minutes, len(todo) - measured)
+
     calls = _until(until, (delayed(one)(experiment.measure, setting, *task) for task in todo))
     workers = Parallel(
         n_jobs=1 if experiment.timed else jobs,
         return_as="generator_unordered",
         pre_dispatch="n_jobs" if experiment.timed else "2*n_jobs",
     )
-    measured = 0
+    measured = added = 0
     try:
         for rows in workers(calls):
+            measured += 1
             if "skipped" in rows[0]:
                 skips.add(rows[0]["skipped"])
             else:
                 results.rows += rows
-            measured += 1
-            if time.monotonic() - last > 20.0 and results.rows:
+                added += 1
+            if time.monotonic() - last > 20.0 and added:
                 last = time.monotonic()
-                results.write()
+                save()
                 print(f"{entry.name}: {measured} of {len(todo)}", flush=True)
     finally:
-        if measured and results.rows:
-            results.rows.sort(key=lambda row: [_text(row.get(key, "")) for key in keys])
-            results.head["minutes"] = round(
-                results.head["minutes"] + (time.monotonic() - start) / 60.0, 1
-            )
-            results.write()
+        if added:
+            save()
     return measured == len(todo) and not skips.reasons
 
 
@@ -287,13 +315,20 @@ def _until(until: float, calls: Iterator[Any]) -> Iterator[Any]:
 
 
 def report(entry: Entry, pages: Pages, folder: Path = RESULTS) -> bool:
-    """Make the tables and figures of an experiment from its rows, if there are any."""
+    """Make the tables and figures of an experiment from its rows, if there are enough."""
     path = folder / f"{entry.name}.csv"
     if not path.exists():
         return False
     results = Results(path)
     pages.begin(entry, results.head)
-    entry.load().report(results.frame, pages)
+    try:
+        entry.load().report(results.frame, pages)
+    except Exception:
+        if not results.head.get("left"):
+            raise
+        pages.abandon()
+        print(f"{entry.name}: too few rows yet for a report", flush=True)
+        return False
     return True
 
 

@@ -10,12 +10,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from scipy import stats
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from benchmarks.harness import Entry
@@ -78,6 +79,7 @@ class Pages:
         self.verdicts: list[Verdict] = []
         self.comparisons: list[Comparison] = []
         self.facts: dict[str, str] = {}
+        self.incomplete: list[str] = []
         self._made = ""
         self._experiment = ""
 
@@ -86,6 +88,15 @@ class Pages:
         self._experiment = entry.name
         made = f"Made by `make bench BENCHMARKS={entry.name}` in {head['minutes']:g} minutes"
         self._made = f"{made} on {head['date']}; {head['machine']}."
+        if head.get("left"):
+            self.incomplete.append(entry.name)
+            self._made += f" **Not complete, with {head['left']:,} of the measurements left.**"
+        self._before = len(self.verdicts), len(self.comparisons), dict(self.facts)
+
+    def abandon(self) -> None:
+        """Take back what the report that was begun last gave to the first page."""
+        verdicts, comparisons, self.facts = self._before
+        del self.verdicts[verdicts:], self.comparisons[comparisons:]
 
     def table(
         self,
@@ -170,6 +181,13 @@ def cell(values: np.ndarray, digits: int = 3) -> str:
     """Return a mean and its interval as text."""
     mean, width = interval(values)
     return f"{mean:.{digits}f} ± {width:.{digits}f}"
+
+
+def panel(ax: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
+    """Give a panel a light grid, and no frame above and to the right."""
+    ax.grid(axis=axis, color="0.92", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
 
 
 def sheet(width: float, height: float) -> Figure:

@@ -66,13 +66,6 @@ def present(rows: pd.DataFrame) -> list[str]:
     return [name for name in SETS if name in set(rows.data)]
 
 
-def tidy(ax: Any) -> None:
-    """Give panels of the paper's figures one look."""
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-
-
 #: The coefficients that the paper's section 6.4 prints, of age, spacing and siblings in TB.
 PRINTED = {"logit": (0.0122443, -0.849823, -0.239539), "Cox": (0.0585478, -0.790977, -0.23906)}
 #: Its table 3 has relative errors from 2 % to 9 %.

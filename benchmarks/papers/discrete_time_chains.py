@@ -15,8 +15,8 @@ from scipy.stats import gaussian_kde
 
 from benchmarks.data import simulated
 from benchmarks.harness import Case, Experiment, Row, Setting
-from benchmarks.pages import Pages, sheet
-from benchmarks.papers.discrete_time import PAPER, SETS, errors, present, records, tidy
+from benchmarks.pages import Pages, panel, sheet
+from benchmarks.papers.discrete_time import PAPER, SETS, errors, present, records
 from benchmarks.posterior_chains import PosteriorChains
 from benchmarks.random_walk import random_walk
 from skdpsurv import DPDiscreteTimeSurvival, PosteriorSampling
@@ -273,7 +273,7 @@ def _densities(rows: pd.DataFrame, pages: Pages) -> None:
             ax.set_title(f"{name}, β{j}", loc="left", fontweight="bold", fontsize=11)
             ax.set_ylim(bottom=0.0)
             ax.set_yticks([])
-            tidy(ax)
+            panel(ax)
         line[0].set_ylabel("Density")
     handles, labels = panels[0][-1].get_legend_handles_labels()
     columns = min(5, 1 + len(sets))
@@ -342,7 +342,7 @@ def epoch_report(rows: pd.DataFrame, pages: Pages) -> None:
         ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.set_yticks([], minor=True)
         ax.set_xlabel("Epochs of n steps")
-        tidy(ax)
+        panel(ax)
     panels[0].set_ylabel("Mean relative error of f within the epoch")
     panels[0].legend(frameon=False)
     pages.figure("discrete_time_epochs", drawn)

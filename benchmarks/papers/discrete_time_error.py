@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
-from benchmarks.pages import Pages, sheet
-from benchmarks.papers.discrete_time import PAPER, PUBLIC, SETS, errors, present, records, tidy
+from benchmarks.pages import Pages, panel, sheet
+from benchmarks.papers.discrete_time import PAPER, PUBLIC, SETS, errors, present, records
 from benchmarks.posterior_chains import nonprivate_posterior_chains
 from skdpsurv import DPDiscreteTimeSurvival, PosteriorSampling
 from skdpsurv.published import PublishedDiscreteTimeSurvival
@@ -257,7 +257,7 @@ def _figure(found: dict[tuple[str, str, str], pd.DataFrame], pages: Pages) -> No
             ticks = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
             ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
             ax.minorticks_off()
-            tidy(ax)
+            panel(ax)
         line[0].set_ylabel(f"Mean relative error, {of}\n{columns}")
     for ax in panels[-1]:
         ax.set_xlabel("ε")

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.pages import interval
+from benchmarks.pages import interval, panel
 from skdpsurv import DPLogisticRegression
 from skdpsurv.dp import random_source
 from skdpsurv.hybrid.hybrid_records import PointMap, distinct, nearest, nested_counts, read_table
@@ -194,7 +194,5 @@ def draw(
         if name in levels:
             ax.axhline(levels[name], label=name.strip("*"), linewidth=1.8, **style)
     ax.set_title(title, loc="left", fontsize=10, fontweight="bold")
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    panel(ax)
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

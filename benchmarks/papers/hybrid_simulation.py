@@ -157,9 +157,9 @@ class Shape:
 
 
 def _above(one: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether paired errors are larger beyond doubt; one pair has no doubt."""
+    """Return whether paired errors are larger beyond doubt; one pair never is."""
     mean, width = interval(one - other)
-    return mean > (0.0 if np.isnan(width) else width)
+    return mean > width
 
 
 def _simulation(values: pd.DataFrame, pages: Pages) -> None:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 
 from benchmarks.data import Labelled, labelled
 from benchmarks.harness import Case, Experiment, Row, Setting
-from benchmarks.pages import Pages, cell, interval, sheet
+from benchmarks.pages import Pages, cell, interval, panel, sheet
 from benchmarks.papers.stacking import (
     N_PARTITIONS,
     NOTE,
@@ -39,7 +39,6 @@ from benchmarks.papers.stacking import (
     stack,
 )
 from benchmarks.papers.stacking_figures import ends, spread
-from benchmarks.papers.stacking_figures import plain as without_frame
 from skdpsurv import FeaturePartition, LogisticCombiner, PrivateStackingClassifier
 from skdpsurv.classification.logistic_measurements import Coefficients
 from skdpsurv.classification.stack_plan import votes, weighted_scores
@@ -160,7 +159,7 @@ def _combiner_figure(sets: dict[str, pd.DataFrame], pages: Pages) -> None:
         spread(ax.xaxis, ends(aucs[kind] for kind in COLOURS))
         ax.set_title(name, loc="left", fontsize=11, fontweight="bold")
         ax.set_xlabel("Test AUC at ε = 1")
-        without_frame(ax)
+        panel(ax)
     panels[0].set_yticks(range(len(COLOURS)), COLOURS)
     panels[0].invert_yaxis()
     pages.figure("stacking_combiners", drawn)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from benchmarks.pages import interval, sheet
+from benchmarks.pages import interval, panel, sheet
 from benchmarks.papers.stacking import PLR, SAMPLES, UNIFORM, VOTE_U, VOTE_W, WEIGHTED
 
 if TYPE_CHECKING:
@@ -32,15 +32,8 @@ def axes_of(names: Sequence[str], rows: int = 1) -> tuple[Figure, np.ndarray]:
     drawn = sheet(3.4 * len(names) + 0.6, 3.2 * rows + 0.9)
     panels = drawn.subplots(rows, len(names), squeeze=False)
     for ax in panels.flat:
-        plain(ax)
+        panel(ax)
     return drawn, panels
-
-
-def plain(ax: Axes) -> None:
-    """Draw a light grid, and no frame."""
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
 
 
 def curve(ax: Axes, places: Sequence[float], scores: Iterable[np.ndarray], name: str) -> None:

@@ -13,7 +13,7 @@ from sklearn.model_selection import train_test_split
 
 from benchmarks.data import Organisations, organisations
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
-from benchmarks.pages import Pages, cell, interval, sheet
+from benchmarks.pages import Pages, cell, interval, panel, sheet
 from benchmarks.papers.stacking import ahead, auc, difference, signed
 from skdpsurv import DPLogisticRegression, FeaturePartition, PrivateStackingClassifier
 from skdpsurv.published import PublishedLogisticRegression, PublishedStackingClassifier
@@ -257,9 +257,7 @@ def _figure(rows: pd.DataFrame, found: dict[str, pd.DataFrame], pages: Pages) ->
             ax.axhspan(place - 0.5, place + 0.5, color="0.96", zorder=0)
         ax.set_title(calibration, loc="left", fontsize=11, fontweight="bold")
         ax.set_xlabel("Test AUC, ε = 1 at the source and at the target")
-        ax.grid(axis="x", color="0.9", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        panel(ax, "x")
     panels[0].set_yticks(range(len(sizes)), [f"{name}, n = {n:,}" for name, n in sizes.items()])
     panels[0].set_ylim(len(sizes) - 0.5, -0.5)
     handles, names = panels[0].get_legend_handles_labels()

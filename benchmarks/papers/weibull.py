@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchmarks.data import survival
 from benchmarks.harness import Case, Experiment, Row, Setting
-from benchmarks.pages import Pages, sheet
+from benchmarks.pages import Pages, panel, sheet
 from skdpsurv import DPWeibullFitter
 from skdpsurv.published import (
     LaplaceWeibullFitter,
@@ -148,12 +148,13 @@ def _verdicts(median: pd.Series, kind: str, number: int, pages: Pages) -> None:
     if "flchain" in names:
         least = ladder["flchain"].index[0]
         letter, ours = ladder["flchain"].iloc[0], median["flchain", "ladder, tight", least]
+        ratio = ours / PAPER[kind]
         pages.verdict(
             f"Weibull, figure {number}: error of the {kind} at ε = {least:g}",
             "flchain",
             f"{ours:.3f} (to the letter {letter:.3f})",
             f"{PAPER[kind]:g}",
-            "better" if ours < 0.9 * PAPER[kind] else "reproduced",
+            "better" if ratio < 0.9 else "worse" if ratio > 1.1 else "reproduced",
         )
     pages.verdict(
         f"Weibull, figure {number}: {kind}", "SB", "no data", "not readable", "cannot be had"
@@ -179,9 +180,7 @@ def _figure(median: pd.Series, kind: str, pages: Pages) -> None:
         ax.set_xticks(list(curve.index), [f"{epsilon:g}" for epsilon in curve.index])
         ax.minorticks_off()
         ax.set_xlabel("ε of shape and scale together")
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        panel(ax)
     panels[0].set_ylabel(f"Median absolute error of the {kind}")
     lines = panels[0].get_lines()
     labels = [*STYLES, "the paper's ladder, as stated in its text"][: len(lines)]

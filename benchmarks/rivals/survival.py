@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.harness import Case, Experiment, Row, Setting
-from benchmarks.pages import Comparison, Pages, cell, sheet
+from benchmarks.pages import Comparison, Pages, cell, panel, sheet
 from benchmarks.rivals.functional import LOG_LOGISTIC, WEIBULL
 from benchmarks.rivals.neighbours import ADD_OR_REMOVE, REPLACE, replace_one
 from benchmarks.rivals.private_cox import OURS, PROGRAM, STATED, UNUSED, WITH_DELTA
@@ -254,9 +254,7 @@ def figure(found: Found, pages: Pages) -> None:
         ax.set_title(name + apart, loc="left", fontweight="bold", fontsize=11)
         ax.set_xticks(found.epsilons, [f"{epsilon:g}" for epsilon in found.epsilons])
         ax.minorticks_off()
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        panel(ax)
     for ax in panels[len(found.names) :]:
         ax.remove()
     for ax in panels[-columns:]:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from benchmarks.data import simulated
 from benchmarks.harness import Case, Experiment, Row, Setting
-from benchmarks.pages import Pages, sheet
+from benchmarks.pages import Pages, panel, sheet
 from benchmarks.speed.fits import (
     MAXIMUM_LIKELIHOOD,
     PRIVATE,
@@ -165,9 +165,7 @@ def _figure(median: pd.Series, pages: Pages) -> None:
                 ax.loglog(times.index, times, line, marker="o", markersize=4, label=name)
         ax.set_title(kind, loc="left", fontweight="bold", fontsize=11)
         ax.set_xlabel("Records")
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        panel(ax)
         ax.legend(frameon=False, fontsize=7, loc="upper left")
     drawn.axes[0].set_ylabel("Seconds")
     pages.figure("speed_records", drawn)

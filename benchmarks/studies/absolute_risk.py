@@ -16,7 +16,7 @@ from sksurv.nonparametric import kaplan_meier_estimator
 
 from benchmarks.data import SURVIVAL, Survival, split, survival, survset
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
-from benchmarks.pages import Pages, cell, sheet
+from benchmarks.pages import Pages, cell, panel, sheet
 from benchmarks.studies.absolute_risk_data import SIMULATED, simulated
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.evaluation import concordance_index
@@ -234,9 +234,7 @@ def _figure(private: pd.DataFrame, pages: Pages) -> None:
         ax.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
         ax.minorticks_off()
         ax.set_xlabel("Off by, not recalibrated")
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        panel(ax)
     panels[0].set_ylabel("Off by, default")
     labels = ["no change", *(f"sets {which}" for which in COLOURS)]
     drawn.legend(panels[0].get_lines(), labels, loc="outside lower center", ncols=3, frameon=False)

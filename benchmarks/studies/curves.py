@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
-from benchmarks.pages import Pages, sheet
+from benchmarks.pages import Pages, panel, sheet
 from benchmarks.studies.curve_populations import (
     SIMULATED,
     Population,
@@ -156,9 +156,7 @@ def _figure(mean: pd.Series, least: pd.Series, pages: Pages) -> None:
         ax.minorticks_off()
         ax.set_title(f"{kind} people", loc="left", fontweight="bold", fontsize=11)
         ax.set_xlabel("Records")
-        ax.grid(color="0.92", linewidth=0.8)
-        ax.set_axisbelow(True)
-        ax.spines[["top", "right"]].set_visible(False)
+        panel(ax)
     panels[0].set_ylabel("Intervals that hold the truth (%)")
     labels = [f"ε = 1, {ENDS}", f"ε = 1, {BETWEEN}", f"{EXACT}, without privacy"]
     drawn.legend(lines, labels, loc="outside lower center", ncols=3, frameon=False)

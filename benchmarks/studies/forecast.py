@@ -12,7 +12,7 @@ import pandas as pd
 
 from benchmarks.data import Survival, split
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
-from benchmarks.pages import Pages, sheet
+from benchmarks.pages import Pages, panel, sheet
 from benchmarks.studies.models import Data, estimator, ranking, real
 from skdpsurv import forecast_accuracy
 
@@ -181,9 +181,7 @@ def _figure(found: pd.DataFrame, pages: Pages) -> None:
     ax.set(xlim=(0.8 * least, most), ylim=(0.8 * least, most))
     ax.set_xlabel("Mean loss in C-index or AUC on real data")
     ax.set_ylabel("Mean loss that was forecast")
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    panel(ax)
     ax.legend(frameon=False, loc="upper left", fontsize="small")
     pages.figure("forecast", drawn)
 

@@ -26,6 +26,7 @@ SETTINGS = {
     "delta": {"0.5", "2"},
     "discrete_time": {"0.15", "0.8"},
     "hybrid": {"0.5"},
+    "index": {"95"},
 }
 QUOTES = tomllib.loads((Path(__file__).parent / "quotes.toml").read_text())
 
