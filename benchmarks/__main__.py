@@ -67,6 +67,8 @@ def main() -> None:
 def write_pages(entries: list[Entry], quick: bool) -> list[str]:
     """Report on all experiments with rows; return those whose report failed."""
     pages = Pages(OUTPUT, quick=True) if quick else Pages(DOCS)
+    if not quick:
+        pages.clear()
     failed = []
     for entry in entries:
         try:

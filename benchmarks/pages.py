@@ -83,6 +83,11 @@ class Pages:
         self._made = ""
         self._experiment = ""
 
+    def clear(self) -> None:
+        """Remove what earlier reports made: all of it is made anew from the rows."""
+        for path in [*self.folder.glob("tables/*"), *self.folder.glob("figures/*")]:
+            path.unlink()
+
     def begin(self, entry: Entry, head: dict[str, Any]) -> None:
         """Start the report of an experiment, whose file has this head."""
         self._experiment = entry.name

@@ -22,10 +22,12 @@ RESULT = re.compile(r"(?<![\w.])\d*\.\d+(?![\w.]*\d)|\d+(?:\.\d+)?(?= ?%| times)
 SETTINGS = {
     "README": {"3.11"},
     "absolute_risk": {"30"},
+    "classification": {"0.5", "1.25"},
     "curves": {"95"},
     "delta": {"0.5", "2"},
     "discrete_time": {"0.15", "0.8"},
     "hybrid": {"0.5"},
+    "intervals": {"95"},
     "index": {"95"},
 }
 QUOTES = tomllib.loads((Path(__file__).parent / "quotes.toml").read_text())
