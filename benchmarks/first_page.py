@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.pages import VERDICTS, Comparison, Pages, panel, sheet
+from benchmarks.pages import INTERVAL, VERDICTS, Comparison, Pages, panel, sheet
 
 #: Up to this epsilon a user may expect to be told where another method is better.
 SMALL_EPSILON = 1.0
@@ -52,9 +52,9 @@ def _rivals(small: Sequence[Comparison], pages: Pages) -> None:
     text = _markdown(("task", "rival", "ahead", "level", "behind", "behind on"), rows)
     pages.write(
         "rivals.md",
-        f"At ε up to {SMALL_EPSILON:g} the defaults are beyond doubt ahead in "
-        f"{sum(row[2] for row in rows)} of {len(small)} comparisons, and behind in {behind_all}. "
-        f"In the rest the 95 % interval of the difference holds 0, or there is none.\n\n{text}",
+        f"At ε up to {SMALL_EPSILON:g} the defaults are ahead in {sum(row[2] for row in rows)} of "
+        f"{len(small)} comparisons, and behind in {behind_all}: beyond a 95 % interval of the mean "
+        f"of paired differences. In the rest it holds 0. {INTERVAL}\n\n{text}",
     )
 
 

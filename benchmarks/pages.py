@@ -25,6 +25,13 @@ DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks"
 #: Verdicts on what a paper reports.
 VERDICTS = ("reproduced", "better", "worse", "in part", "not reproduced", "cannot be had")
 
+#: What intervals of repetitions are of. Splits overlap, but given the records they are independent.
+INTERVAL = (
+    "Intervals are of the chance of noise and splits of these records, not of other records drawn "
+    "from the same population, for which they would be wider; they are not corrected for their "
+    "number."
+)
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -42,7 +49,8 @@ class Verdict:
 class Comparison:
     """How much better this package's default is than a rival, with a 95 % interval.
 
-    ``better`` is positive if it is.
+    ``better`` is positive if it is. The interval is of the mean over noise and splits, for these
+    records.
     """
 
     task: str
@@ -56,7 +64,7 @@ class Comparison:
 
     @property
     def outcome(self) -> str:
-        """Say who is ahead beyond doubt."""
+        """Say who is ahead beyond the interval."""
         if abs(self.better) <= self.half_width or np.isnan(self.half_width):
             return "level"
         return "ahead" if self.better > 0.0 else "behind"

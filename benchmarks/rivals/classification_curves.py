@@ -52,8 +52,8 @@ def _said(found: Report, data: str, squares: Method, boosting: Method | None) ->
     text = f"On {data}, squares add {gain:+.3f} without privacy"
     boosted = found.without_privacy(data, "EBM") - found.without_privacy(data)
     text += "" if np.isnan(boosted) else f" (an EBM {boosted:+.3f})"
-    text += f", and help beyond doubt at ε = {', '.join(helped)}" if helped else ""
-    text += "" if helped else ", and with privacy they nowhere help beyond doubt"
+    text += f", and help beyond the interval at ε = {', '.join(helped)}" if helped else ""
+    text += "" if helped else ", and with privacy they nowhere help beyond the interval"
     if boosting is None or not _any(found, boosting, data):
         return text + "."
     ahead = [

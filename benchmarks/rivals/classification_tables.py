@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from benchmarks.pages import Pages, cell, interval, panel, sheet
+from benchmarks.pages import INTERVAL, Pages, cell, interval, panel, sheet
 from benchmarks.rivals.worker import SCORES
 
 TASK = "classification, AUC"
@@ -127,7 +127,7 @@ class Report:
             ("data (without privacy)", "method", *(f"ε = {e:g}" for e in self.epsilons)),
             cells,
             f"{judgement} {said}. Counted are pairs of data set and ε; ahead and behind are beyond "
-            "a 95 % interval of the mean of paired differences in AUC.",
+            f"a 95 % interval of the mean of paired differences in AUC. {INTERVAL}",
             f"Mean AUC on test rows, and half of its 95 % interval. {note}",
         )
 

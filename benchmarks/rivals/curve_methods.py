@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
 #: Gondara and Wang's bands, and Veeraragavan and Nygård's grids and weights: the best of them is
-#: chosen in hindsight, which no user could do.
-N_BANDS = (4, 8, 16, 32, 64)
-GRIDS = (5, 10, 20, 40)
+#: chosen in hindsight, which no user could do. With many records fine ones are best.
+N_BANDS = (4, 8, 16, 32, 64, 128, 256, 512)
+GRIDS = (5, 10, 20, 40, 80, 160)
 WEIGHTS = (0.0, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
 TV_STEPS = 800
 #: vantage6's documentation adds Gaussian noise at this ratio of the times' variance to the noise's.

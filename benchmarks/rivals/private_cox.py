@@ -27,6 +27,7 @@ from scipy.optimize import minimize
 from benchmarks.data import survival
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages, cell
+from benchmarks.rivals.newton import gaussian_rho
 from skdpsurv import DPDiscreteTimeSurvival
 
 STEP = 0.5
@@ -88,10 +89,16 @@ class NoisyCox:
         steps: int,
         radius: float = 1.0,
         at_each: bool = True,
+        exact: bool = False,
     ) -> np.ndarray:
-        """Return private coefficients; with an infinite epsilon there is no noise."""
+        """Return private coefficients; with an infinite epsilon there is no noise.
+
+        ``exact`` asks for the least noise that is (epsilon, delta)-private, not the authors'.
+        """
         coef = np.zeros(self.X.shape[1])
         scale = math.sqrt(steps / epsilon * (2.0 * math.log(1.0 / delta) / epsilon + 1.0))
+        if exact and math.isfinite(epsilon):
+            scale = math.sqrt(steps / (2.0 * gaussian_rho(epsilon, delta)))
         for _ in range(steps):
             apart = self.sensitivity(coef if at_each else 0.0 * coef)
             noise = scale * apart * rng.normal(size=coef.size)

@@ -165,3 +165,16 @@ def test_noise_that_drowns_the_records_leaves_a_model(family, data):
         fitted = LogLocationScale.fit(family, 1e-3, data.X, data.event, data.time, 1.0, rng)
         assert np.isfinite(fitted.theta).all()
         assert fitted.theta[0] > 0.0
+
+
+def test_exact_noise_is_less_than_that_by_renyi_divergence(data):
+    """One step from 0 without a gradient: the noise alone, by the same draw."""
+    X, event, time = tied(data)
+    cox = NoisyCox(X, np.zeros_like(event), time)
+    authors, least = (
+        np.linalg.norm(
+            cox.fit(1.0, 1e-6, np.random.default_rng(0), steps=1, radius=9.0, exact=exact)
+        )
+        for exact in (False, True)
+    )
+    assert 0.7 < least / authors < 0.9
