@@ -53,7 +53,8 @@ def _support2() -> Survival:
     """Columns by the data's own extremes: only time is measured on them."""
     from SurvSet.data import SurvLoader  # type: ignore[import-not-found, unused-ignore]
 
-    frame = SurvLoader().load_dataset("support2")["df"]
+    # "sfdm2" says who died within two months.
+    frame = SurvLoader().load_dataset("support2")["df"].drop(columns="fac_sfdm2")
     event, lasted = frame.pop("event").to_numpy() == 1, frame.pop("time").to_numpy(dtype=float)
     numbers = frame.filter(regex="^num_").astype(float)
     numbers = numbers.fillna(numbers.median())
@@ -61,7 +62,10 @@ def _support2() -> Survival:
     kinds = pd.get_dummies(frame.filter(regex="^fac_"), drop_first=True, dtype=float)
     kinds = kinds.loc[:, kinds.mean().between(0.001, 0.999)]
     X = np.hstack([2.0 * (numbers - numbers.min()) / width - 1.0, kinds])
-    columns = (*numbers.columns, *kinds.columns)
+    # Some peers refuse columns that depend on others.
+    triangle = np.abs(np.linalg.qr(np.column_stack([np.ones(len(X)), X]), mode="r").diagonal())
+    kept = np.flatnonzero(triangle[1:] > 1e-8 * triangle[0])
+    X, columns = X[:, kept], tuple(np.array([*numbers.columns, *kinds.columns])[kept])
     return Survival("support2", X, event, lasted, 2100.0, columns, (False,) * X.shape[1])
 
 
