@@ -43,6 +43,17 @@ MOST = {
     "scikit-survival": 1_000_000,
     "scikit-learn": 1_000_000,
 }
+#: The same method has the same colour in all panels.
+COLOURS = {
+    PRIVATE: "#0072B2",
+    MAXIMUM_LIKELIHOOD: "#009E73",
+    "lifelines": "#D55E00",
+    "Cox, lifelines": "#D55E00",
+    "scikit-survival": "#CC79A7",
+    "Cox, scikit-survival": "#CC79A7",
+    "person-period, statsmodels": "#E69F00",
+    "scikit-learn": "0.45",
+}
 COST = "private over own fit without privacy"
 
 
@@ -162,12 +173,21 @@ def _figure(median: pd.Series, pages: Pages) -> None:
                 ours = name in (PRIVATE, MAXIMUM_LIKELIHOOD)
                 times = median[fit]
                 line = "-" if ours else "--"
-                ax.loglog(times.index, times, line, marker="o", markersize=4, label=name)
+                ax.loglog(
+                    times.index,
+                    times,
+                    line,
+                    marker="o",
+                    markersize=4,
+                    label=name,
+                    color=COLOURS[name],
+                )
         ax.set_title(kind, loc="left", fontweight="bold", fontsize=11)
         ax.set_xlabel("Records")
         panel(ax)
         ax.legend(frameon=False, fontsize=7, loc="upper left")
-    drawn.axes[0].set_ylabel("Seconds")
+    # The legends have room above the lines.
+    drawn.axes[0].set(ylabel="Seconds", ylim=(3e-4, 4e2))
     pages.figure("speed_records", drawn)
 
 
