@@ -32,7 +32,8 @@ class Environment:
     name : str
     requirements : sequence of str
     script : Path
-        Run as ``python script TASK IN.npz OPTIONS.json OUT.json``, see `serve`.
+        Run as ``python script TASK IN.npz OPTIONS.json OUT.json``, as
+        ``benchmarks/rivals/worker.py`` serves it.
     """
 
     name: str

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.pages import INTERVAL, VERDICTS, Comparison, Pages, panel, sheet
+from benchmarks.pages import INTERVAL, VERDICTS, Comparison, Pages, markdown, panel, sheet
 
 #: Up to this epsilon a user may expect to be told where another method is better.
 SMALL_EPSILON = 1.0
@@ -33,7 +33,7 @@ def _papers(pages: Pages) -> None:
     count = Counter(row.verdict for row in pages.verdicts)
     said = ", ".join(f"{count[verdict]} {verdict}" for verdict in VERDICTS if count[verdict])
     rows = [(r.item, r.data, r.ours, r.theirs, r.verdict) for r in pages.verdicts]
-    text = _markdown(("table or figure", "data", "ours", "paper", "verdict"), rows)
+    text = markdown(("table or figure", "data", "ours", "paper", "verdict"), rows)
     pages.write("papers.md", f"Of {len(rows)} statements in tables and figures: {said}.\n\n{text}")
 
 
@@ -49,19 +49,13 @@ def _rivals(small: Sequence[Comparison], pages: Pages) -> None:
             (task, rival, count["ahead"], count["level"], count["behind"], ", ".join(behind))
         )
     behind_all = sum(row[4] for row in rows)
-    text = _markdown(("task", "rival", "ahead", "level", "behind", "behind on"), rows)
+    text = markdown(("task", "rival", "ahead", "level", "behind", "behind on"), rows)
     pages.write(
         "rivals.md",
         f"At ε up to {SMALL_EPSILON:g} the defaults are ahead in {sum(row[2] for row in rows)} of "
         f"{len(small)} comparisons, and behind in {behind_all}: beyond a 95 % interval of the mean "
         f"of paired differences. In the rest it holds 0. {INTERVAL}\n\n{text}",
     )
-
-
-def _markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
 
 
 def _figure(small: Sequence[Comparison], pages: Pages) -> None:

@@ -120,12 +120,9 @@ class Pages:
         note: str,
     ) -> None:
         """Write a table with one or two sentences of judgement above, and below what was done."""
-        lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-        lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
         quick = "QUICK RUN, with fewer repetitions and sizes.\n\n" if self.quick else ""
-        self.write(
-            f"{name}.md", f"{quick}{judgement}\n\n{chr(10).join(lines)}\n\n{note} {self._made}\n"
-        )
+        text = f"{quick}{judgement}\n\n{markdown(header, rows)}\n{note} {self._made}\n"
+        self.write(f"{name}.md", text)
 
     def write(self, name: str, text: str) -> None:
         """Write a table's file."""
@@ -179,6 +176,13 @@ class Pages:
         )
         self.comparisons.append(row)
         return row
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table in Markdown."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    return "\n".join(lines) + "\n"
 
 
 def interval(values: np.ndarray) -> tuple[float, float]:

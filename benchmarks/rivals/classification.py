@@ -58,9 +58,10 @@ CONSTANT = Perturbation().intercept_scaling
 #: Wide: with few records and a small epsilon, the strongest penalties are best.
 CS = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0)
 ALPHAS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+VERSION = "0.6.6"
 ENVIRONMENT = Environment(
     "diffprivlib",
-    ("diffprivlib==0.6.6", "scikit-learn>=1.6,<1.8"),
+    (f"diffprivlib=={VERSION}", "scikit-learn>=1.6,<1.8"),
     Path(__file__).with_name("diffprivlib_fits.py"),
 )
 METHODS = (

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.data import simulated, survival
-from benchmarks.data.survival import Survival
+from benchmarks.data.survival import Survival, survset_frame
 from benchmarks.harness import Setting
 from skdpsurv import (
     DPDiscreteTimeSurvival,
@@ -51,10 +51,8 @@ def problem(setting: Setting, name: str, q: int = 200, link: str = "logit") -> P
 
 def _support2() -> Survival:
     """Columns by the data's own extremes: only time is measured on them."""
-    from SurvSet.data import SurvLoader  # type: ignore[import-not-found, unused-ignore]
-
     # "sfdm2" says who died within two months.
-    frame = SurvLoader().load_dataset("support2")["df"].drop(columns="fac_sfdm2")
+    frame = survset_frame("support2").drop(columns="fac_sfdm2")
     event, lasted = frame.pop("event").to_numpy() == 1, frame.pop("time").to_numpy(dtype=float)
     numbers = frame.filter(regex="^num_").astype(float)
     numbers = numbers.fillna(numbers.median())

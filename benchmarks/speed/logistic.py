@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
-from benchmarks.environments import Environment
 from benchmarks.harness import Case, Experiment, Row, Setting
 from benchmarks.pages import Pages
+from benchmarks.rivals.classification import ENVIRONMENT, VERSION
 from benchmarks.speed.fits import seconds
 from skdpsurv import DPLogisticRegression, PrivateStackingClassifier
 
-VERSION = "0.6.6"
-ENVIRONMENT = Environment(
-    "diffprivlib",
-    (f"diffprivlib=={VERSION}", "scikit-learn>=1.6,<1.8"),
-    Path(__file__).with_name("diffprivlib_fit.py"),
-)
 OURS, RIVAL, STACK = "skdpsurv", "diffprivlib", "skdpsurv, stack of 5 groups"
 MODELS: dict[str, Any] = {
     OURS: DPLogisticRegression(1.0, classes=[0, 1]),
@@ -57,7 +50,7 @@ def measure(setting: Setting, case: Case, repetition: int) -> Row:
     size = int(case["rows"]), int(case["columns"])
     X, y = rows_of_norm_one(*size)
     if case["fit"] == RIVAL:
-        return {"seconds": ENVIRONMENT.run(setting, "fit", {"X": X, "y": y}, fits=SIZES[size])}
+        return {"seconds": ENVIRONMENT.run(setting, "seconds", {"X": X, "y": y}, fits=SIZES[size])}
     model = MODELS[case["fit"]].fit(X, y)
     return {"seconds": seconds(lambda: model.fit(X, y))}
 
