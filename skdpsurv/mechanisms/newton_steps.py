@@ -104,13 +104,24 @@ def newton(
         step = _line_search(function, shift, direction, slope, 1 if ratio <= fast else 2)
         after, new = step.derivatives
         hessian = _secant(hessian, step.shift - shift, after - gradient) if new is None else new
+        if np.max(np.abs(step.shift)) > box:
+            return Found(_within(box, shift, step.shift), False, hessian)
         shift, gradient, before = step.shift, after, norm
         stretched |= step.length > 1.0
         norm = float(np.linalg.norm(gradient))
         ratio = norm / before
-        if np.max(np.abs(shift)) > box:
-            return Found(np.clip(shift, -box, box), False, hessian)
     return Found(shift, norm <= goal.tolerance, hessian)
+
+
+def _within(box: float, inside: FloatArray, beyond: FloatArray) -> FloatArray:
+    """Return the last point of a step that is in the box.
+
+    Cut one by one, coefficients that go to infinity together would no longer cancel each other.
+    """
+    move = np.abs(beyond - inside)
+    out = np.abs(beyond) > box
+    length = float(np.min((box - np.abs(inside[out])) / move[out]))
+    return np.clip(inside + max(length, 0.0) * (beyond - inside), -box, box)
 
 
 def _direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
