@@ -1,0 +1,420 @@
+"""DPTableOne: counts, shares, means, quartiles and differences of all columns by group."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.column_kinds import Boolean, Bounded, Category, ColumnKind
+from skdpsurv.data.columns import PublicColumns
+from skdpsurv.data.public_steps import raw_values
+from skdpsurv.data.shape import Shape, is_frame, require_in_memory
+from skdpsurv.descriptive import counts
+from skdpsurv.descriptive.counts import Cells, TableBlock
+from skdpsurv.descriptive.printed import Printed, markdown
+from skdpsurv.descriptive.summary import Summary
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import (
+    Check,
+    boolean,
+    choice,
+    custom,
+    fraction,
+    instance,
+    integer,
+    list_of,
+    number_in,
+    optional,
+)
+from skdpsurv.dp.input_errors import call_without_data
+from skdpsurv.dp.plan import Plan, Sequential
+from skdpsurv.dp.privacy_cost import Price
+from skdpsurv.mechanisms.sums import Histograms
+from skdpsurv.regression.tabular import TabularEstimator
+from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.release.raw_rows import headline
+
+#: Half-width of shares of a group above which a fit is warned of.
+MUCH = 0.15
+#: Closest points of a grid, relative to the bounds.
+NARROWEST = 1e-9
+ASSUMED = (
+    "n and every constructor parameter are public",
+    "bounds, categories and grids were not read off these records",
+)
+
+
+def _check_grid(name: str, grid: Any) -> None:
+    """Refuse a grid that is neither "auto", nor a number of points, nor such for columns."""
+    if isinstance(grid, str) and grid == "auto":
+        return
+    stated = list(grid.values()) if isinstance(grid, Mapping) else [grid]
+    for one in stated:
+        if isinstance(one, Integral) and not isinstance(one, bool):
+            integer(2, counts.LARGEST_GRID)(name, one)
+        elif not (isinstance(grid, Mapping) and isinstance(one, list | tuple | np.ndarray)):
+            raise TypeError(
+                f"{name} must be 'auto', a number of points, or a mapping of columns to numbers or "
+                f"lists of points, got {type(one).__name__}."
+            )
+        elif not all(isinstance(p, Real) and not isinstance(p, bool) for p in list(one)):
+            raise TypeError(f"{name} must hold numbers as points.")
+
+
+class DPTableOne(TabularEstimator):
+    r"""Table 1 of a study: descriptive statistics of all columns by group, which protect everyone.
+
+    Noisy counts of each column by group are released. Shares, means, standard deviations,
+    quartiles and standardised differences follow from them, each with two intervals: for these
+    people (privacy noise alone), and for the population that they were drawn from (noise and
+    sampling). It is differentially private under replacement of one record, with all its columns.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy loss of one ``fit``, spent whole, an equal part on each column. ``numpy.inf`` gives
+        exact counts, without any privacy.
+    columns : PublicColumns
+        Bounds, categories and missing values of all columns of X. Required. Columns with
+        ``missing="error"`` have no cell for missing values, and refuse them; others have one,
+        whatever they state.
+    by : str or None, default=None
+        The category or boolean of ``columns`` whose labels are the groups. None: no groups.
+    by_is_public : bool, default=False
+        True states that everybody may know each person's group, such as the arm in a register of
+        trials. Sizes of groups are then exact, and the guarantee protects all but the group.
+    grid : "auto", int, or mapping of str to int or list of float, default="auto"
+        Points between the bounds of numbers and dates: for all, or by column; at least 2. Lists
+        hold points from bound to bound, rising. "auto": 8 to 200 equally spaced points, by the
+        number of records, groups and columns, epsilon and delta. More points resolve quartiles
+        better, and add noise to means.
+    delta : float, default=0.0
+        If positive, Gaussian noise is used where it is smaller: from about ten columns on.
+    random_state : None or int, default=None
+        An int makes the fit reproducible and therefore not private: status "seeded", with a
+        PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Ledger that every fit is charged to.
+
+    Attributes
+    ----------
+    table_ : pandas.DataFrame
+        Indexed by column, level, statistic and part ("Overall", or a group), with the columns
+        ``estimate``, ``people_low``, ``people_high``, ``population_low`` and ``population_high``:
+        95 % intervals. Statistics: n, missing, count, share, mean, sd, q1, median, q3, smd.
+        Estimates of counts are not rounded, may be negative, and add up to n.
+    groups_ : list
+        Labels of the groups; empty without ``by``.
+    n_records_ : int
+        Number of records; public.
+    release_ : Release
+        All that was learnt from the records, ready to publish.
+    guarantee_ : PrivacyGuarantee
+        The promise, its assumptions and its source.
+    columns_ : PublicColumns
+        Copy of ``columns``.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, if X in ``fit`` had names.
+
+    See Also
+    --------
+    DPKaplanMeierFitter : Survival curves of groups.
+    skdpsurv.pool_releases : One table from those of several sites.
+
+    Notes
+    -----
+    Proof: docs/proofs/table_one. Values beyond bounds count as the bounds, so means are those of
+    clipped values. A standardised difference (later group less the first, divided by the root of
+    the mean variance) is too large by noise: read its interval. That of a category with more than
+    two labels has no sign, and a conservative interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from skdpsurv import DPTableOne, PublicColumns
+    >>> rng = np.random.default_rng(0)
+    >>> arm = rng.choice(["control", "treated"], 2000)
+    >>> X = pd.DataFrame({"arm": arm, "age": rng.normal(60, 10, 2000).round()})
+    >>> X["smoker"] = rng.random(2000) < 0.2
+    >>> columns = PublicColumns.of(arm=["control", "treated"], age=(18, 100), smoker=bool)
+    >>> table = DPTableOne(epsilon=1.0, columns=columns, by="arm").fit(X)
+    >>> row = table.table_.loc["age", "", "mean", "Overall"]
+    >>> bool(58 < row.estimate < 62), bool(row.people_low < row.estimate < row.people_high)
+    (True, True)
+    >>> table.to_frame(intervals=None).columns.tolist()
+    ['Missing', 'Overall', 'control', 'treated', 'SMD (control,treated)']
+    """
+
+    by: str | None
+    by_is_public: bool
+    grid: Any
+    delta: float
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "epsilon": number_in(1e-9, 1e9, allow_inf=True),
+        "columns": custom(lambda columns: _require_columns(columns)),
+        "by": optional(instance(str, "a name of columns")),
+        "by_is_public": boolean,
+        "grid": _check_grid,
+        "delta": number_in(0.0, 1.0, closed="left"),
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        columns: PublicColumns | None = None,
+        by: str | None = None,
+        by_is_public: bool = False,
+        grid: str | int | Mapping[str, int | Sequence[float]] = "auto",
+        delta: float = 0.0,
+        random_state: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.columns = columns
+        self.by = by
+        self.by_is_public = by_is_public
+        self.grid = grid
+        self.delta = delta
+        self.random_state = random_state
+        self.accountant = accountant
+
+    def fit(self, X: Any, y: Any = None, *, person: ArrayLike | None = None) -> Self:
+        """Count the records, spending ``epsilon`` once for the whole table.
+
+        Parameters
+        ----------
+        X : DataFrame, collection of Dask or chunks, of shape (n_samples, n_columns)
+            Raw columns, as ``columns`` describes them. Private.
+        y : None
+            Not used.
+        person : array-like of shape (n_samples,), or None
+            Person identifiers, as whole numbers or text. The first record of each person is used,
+            and the guarantee is about people. Private. None: nobody has two records.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, person=person)
+
+    # ---- The plan, from public numbers.
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        kinds = {kind.column: kind for kind in self.columns._kinds()}
+        if self.by is not None and not isinstance(kinds.get(self.by), Category | Boolean):
+            raise ValueError(f"by must be a category or a boolean of columns, got {self.by!r}.")
+        if len(kinds) == (self.by is not None):
+            raise ValueError("columns must describe a column beside that of by.")
+        if self.by_is_public and self.by is None:
+            raise ValueError("by_is_public must be False where by is None.")
+        if len(self._groups()) > counts.MOST_GROUPS:
+            raise ValueError(f"by must have at most {counts.MOST_GROUPS} labels.")
+        if isinstance(self.grid, Mapping):
+            _check_points(self.grid, kinds)
+
+    def _described_kinds(self) -> list[ColumnKind]:
+        """Return the kinds of columns but that of the groups."""
+        return [kind for kind in self.columns._kinds() if kind.column != self.by]
+
+    def _groups(self) -> list[Any]:
+        """Return the labels of the groups; none without groups."""
+        own = [kind for kind in self.columns._kinds() if kind.column == self.by]
+        return counts.group_labels(own[0]) if own else []
+
+    def _price(self) -> Price:
+        n_columns = len(self._described_kinds())
+        return counts.price_of(float(self.epsilon), float(self.delta), n_columns)
+
+    def _points(self, n_records: int) -> dict[str, list[float]]:
+        """Return the points of each number and date, by public numbers."""
+        kinds = self._described_kinds()
+        deviation = Histograms((1,) * len(kinds)).deviation(self._price())
+        deviation = 0.0 if math.isinf(self.epsilon) else deviation
+        number = counts.n_points_for(n_records, max(len(self._groups()), 1), deviation)
+        found = {}
+        for kind in kinds:
+            stated = (
+                self.grid.get(kind.column, "auto") if isinstance(self.grid, Mapping) else self.grid
+            )
+            stated = number if isinstance(stated, str) else stated
+            points = counts.points_of(kind, int(stated) if isinstance(stated, Integral) else stated)
+            if points is not None:
+                found[kind.column] = points.tolist()
+        return found
+
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
+        by = {} if self.by is None else {"by": self.by, "by_is_public": bool(self.by_is_public)}
+        return {**by, "grid": self._points(shape.n_records)}
+
+    def _cells(self, points: Mapping[str, Sequence[float]]) -> tuple[Cells, ...]:
+        kinds = self._described_kinds()
+        return tuple(
+            Cells(kind, np.asarray(points[kind.column]) if isinstance(kind, Bounded) else None)
+            for kind in kinds
+        )
+
+    def _plan(self, shape: Shape) -> Plan:
+        stated = self._release_parameters(shape)
+        cells, n_groups = self._cells(stated["grid"]), max(len(self._groups()), 1)
+        if n_groups * sum(one.number for one in cells) > counts.LARGEST_TABLE:
+            raise ValueError(f"grid must make at most {counts.LARGEST_TABLE:,} cells in all.")
+        kind = counts.ExactTableCounts if math.isinf(self.epsilon) else counts.TableCounts
+        table = kind(price=self._price(), columns=cells, n_groups=n_groups)
+        sizes = [counts.GroupSizes(n_groups)] if self.by_is_public else []
+        inputs = {"n_records": shape.n_records, "n_columns": len(cells), **stated}
+        return Plan(
+            Sequential((*sizes, table)),
+            float(self.epsilon),
+            float(self.delta),
+            inputs=inputs,
+            assumed=ASSUMED,
+        )
+
+    def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        found = super()._input_warnings(shape, X, y, **options)
+        if math.isinf(self.epsilon):
+            return found
+        n_columns, n_groups = len(self._described_kinds()), max(len(self._groups()), 1)
+        half = 1.96 * Histograms((1,) * n_columns).deviation(self._price()) * n_groups
+        half /= shape.n_records
+        if half > MUCH:
+            found.append(
+                f"shares within a group will be uncertain by {100 * half:.0f} points, as a rule, "
+                f"with {n_columns} columns and {n_groups} groups: fewer columns, no groups, a "
+                "larger epsilon or, for many columns, a delta would help."
+            )
+        return found
+
+    # ---- The records.
+
+    def _read(self, shape: Shape, X: Any, y: Any = None) -> Blocks[TableBlock]:
+        records = in_blocks(X).map(self._without_ledger()._values)
+        records = records.persist(self._memory_ratio(shape))
+        shape.require(records.map_reduce(lambda block: block[0].size))
+        return records
+
+    def _values(self, block: tuple[Any, ...]) -> TableBlock:
+        """Return groups and values of a block, after refusing what is outside the domain."""
+        X = block[0]
+        require_in_memory(X)
+        if is_frame(X):  # others have no names that could be wrong
+            call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
+        read = raw_values(self.columns, X, self.n_features_in_, self._raw_names())
+        values = [found for kind, found in read if kind.column != self.by]
+        if self.by is None:
+            return np.zeros(values[0].size, dtype=np.intp), values
+        ((_, group),) = [one for one in read if one[0].column == self.by]
+        last = len(self._groups()) - 1
+        return np.where(np.isnan(group), last, group).astype(np.intp), values
+
+    # ---- The result.
+
+    def _set_fitted(self, release: Release) -> None:
+        check_parameters(release, "grid")
+        stated: Any = release.parameters["grid"]
+        cells, groups = self._cells(stated), self._groups()
+        shape = max(len(groups), 1), sum(one.number for one in cells)
+        number: Any = release.made_by.public_inputs.get("n_records")
+        if type(number) is not int or number < 1:
+            raise ValueError("public_inputs of the release must hold a positive n_records.")
+        variance = float(released_array(release, "count_variance", ()))
+        if not 0.0 <= variance <= counts.LARGEST_VARIANCE:
+            raise ValueError("values of the release must hold a count_variance that is one.")
+        sizes = released_array(release, "group_sizes", shape[:1]) if self.by_is_public else None
+        found = released_array(release, "counts", shape)
+        self._summary = Summary.of(cells, found, variance, number, groups, sizes)
+        self.groups_, self.n_records_ = groups, number
+        self.table_ = self._summary.frame(0.95)
+
+    def to_frame(
+        self,
+        *,
+        intervals: str | None = "people",
+        nonnormal: Collection[str] = (),
+        level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return the table as text, as it is printed in papers.
+
+        Parameters
+        ----------
+        intervals : {"people", "population"} or None, default="people"
+            Intervals in braces, of shares, means and medians: for these people, for their
+            population, or none.
+        nonnormal : collection of str, default=()
+            Numbers of which the median and quartiles are printed, in place of mean and standard
+            deviation.
+        level : float, default=0.95
+            Nominal coverage of the intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Text, in the layout of the package tableone: a row for each number and each label, and
+            columns for missing values, all people, groups and standardised differences. Counts are
+            rounded, negative ones to 0; all else shows as many decimals as the noise leaves.
+        """
+        check_is_fitted(self, "release_")
+        optional(choice("people", "population"))("intervals", intervals)
+        list_of(instance(str, "a name of columns"))("nonnormal", list(nonnormal))
+        known = [one.kind.column for one in self._summary.columns if one.points is not None]
+        if unknown := [name for name in nonnormal if name not in known]:
+            raise ValueError(f"nonnormal must hold numbers of columns, got {unknown[0]!r}.")
+        found = self._summary.frame(fraction("level", level))
+        return Printed(found, self.groups_, intervals).frame(self._summary.columns, nonnormal)
+
+    def to_html(self, **options: Any) -> str:
+        """Return the table as HTML; ``options`` as for :meth:`to_frame`."""
+        return str(self.to_frame(**options).to_html())
+
+    def to_latex(self, **options: Any) -> str:
+        """Return the table as LaTeX; ``options`` as for :meth:`to_frame`."""
+        return str(self.to_frame(**options).to_latex(escape=True))
+
+    def to_markdown(self, **options: Any) -> str:
+        """Return the table as Markdown; ``options`` as for :meth:`to_frame`."""
+        return markdown(self.to_frame(**options))
+
+    def print_summary(self, **options: Any) -> None:
+        """Print the guarantee and the table; ``options`` as for :meth:`to_frame`."""
+        print(headline(self.release_))
+        print(self.to_frame(**options).to_string())
+
+
+def _require_columns(columns: Any) -> None:
+    if type(columns) is not PublicColumns:
+        raise TypeError(
+            "columns must be PublicColumns, which say what each column of X holds, got "
+            f"{type(columns).__name__}."
+        )
+    columns._check()
+
+
+def _check_points(grid: Mapping[str, Any], kinds: Mapping[str, ColumnKind]) -> None:
+    """Refuse points of columns that are no numbers, or that do not rise from bound to bound."""
+    for name, stated in grid.items():
+        kind = kinds.get(name)
+        if not isinstance(kind, Bounded):
+            raise ValueError(f"grid must hold numbers or dates of columns, got {name!r}.")
+        if isinstance(stated, Integral):
+            continue
+        points, (low, high) = np.asarray(stated, dtype=np.float64), kind.ends
+        rises = 2 <= points.size <= counts.LARGEST_GRID and points[0] == low and points[-1] == high
+        if not (rises and np.diff(points / 2).min() >= NARROWEST * (high / 2 - low / 2)):
+            raise ValueError(
+                f"grid must hold 2 to {counts.LARGEST_GRID:,} points for {name!r}, rising from "
+                "bound to bound, and not too near each other."
+            )
