@@ -38,8 +38,8 @@ from skdpsurv.mechanisms.sums import Histograms
 
 #: Units of one record in the table of a number.
 UNIT = 2**20
-#: "auto": (records per group / noise) ** (2/3) points, at which quartiles suffer from unknown places
-#: between points as much as from noise; and their range.
+#: "auto": (records per group / noise) ** (2/3) points, at which quartiles suffer from unknown
+#: places between points as much as from noise; and their range.
 FEWEST_POINTS, MOST_POINTS = 8, 200
 #: Most groups, points of one grid, and cells of a table.
 MOST_GROUPS, LARGEST_GRID, LARGEST_TABLE = 100, 1000, 1_000_000
