@@ -24,6 +24,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,14 @@ class Cells:
         above = np.bincount(cell + 1, beyond, minlength=size)
         return (below + above)[:-1].astype(np.int64).reshape(n_groups, -1)
 
+    def evenly_spread(self) -> FloatArray:
+        """Return the share of each cell if labels, or values within bounds, are evenly spread."""
+        weights = np.ones(self.n_present)
+        if self.points is not None:
+            gap = np.diff(self.points)
+            weights = 0.5 * (np.append(0.0, gap) + np.append(gap, 0.0))
+        return np.append(weights / weights.sum(), np.zeros(int(self.has_missing)))
+
     def _placed(self, values: FloatArray) -> tuple[IndexArray, IntArray]:
         """Return the point below each value, and the units that go to the next one."""
         assert self.points is not None
@@ -139,15 +148,15 @@ def n_points_for(n_records: int, n_groups: int, deviation: float) -> int:
     return int(np.clip(round(number), FEWEST_POINTS, MOST_POINTS))
 
 
-def points_of(kind: ColumnKind, stated: int | Sequence[float]) -> FloatArray | None:
+def points_of(kind: Bounded, stated: Any) -> FloatArray:
     """Return the points of a number or a date, by their number or as they are stated."""
-    if not isinstance(kind, Bounded):
-        return None
+    if not isinstance(stated, Integral):
+        return np.asarray(stated, dtype=np.float64)
     low, high = kind.ends
-    if isinstance(stated, int):
-        share = np.linspace(0.0, 1.0, stated)
-        return np.asarray(low * (1.0 - share) + high * share)
-    return np.asarray(stated, dtype=np.float64)
+    share = np.linspace(0.0, 1.0, int(stated))
+    # Rounding may swap points, and searches among such depend on other records.
+    points = np.clip(low * (1.0 - share) + high * share, low, high)
+    return np.asarray(np.maximum.accumulate(points))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -33,6 +33,7 @@ from skdpsurv.dp.checks import (
     list_of,
     number_in,
     optional,
+    positive_int,
 )
 from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.plan import Plan, Sequential
@@ -239,22 +240,24 @@ class DPTableOne(TabularEstimator):
         n_columns = len(self._described_kinds())
         return counts.price_of(float(self.epsilon), float(self.delta), n_columns)
 
+    def _deviation(self) -> float:
+        """Return the standard deviation of the noise in a cell, in records."""
+        query = Histograms((1,) * len(self._described_kinds()))
+        return 0.0 if math.isinf(self.epsilon) else query.deviation(self._price())
+
     def _points(self, n_records: int) -> dict[str, list[float]]:
         """Return the points of each number and date, by public numbers."""
         kinds = self._described_kinds()
-        deviation = Histograms((1,) * len(kinds)).deviation(self._price())
-        deviation = 0.0 if math.isinf(self.epsilon) else deviation
-        number = counts.n_points_for(n_records, max(len(self._groups()), 1), deviation)
-        found = {}
-        for kind in kinds:
-            stated = (
-                self.grid.get(kind.column, "auto") if isinstance(self.grid, Mapping) else self.grid
-            )
-            stated = number if isinstance(stated, str) else stated
-            points = counts.points_of(kind, int(stated) if isinstance(stated, Integral) else stated)
-            if points is not None:
-                found[kind.column] = points.tolist()
-        return found
+        number = counts.n_points_for(n_records, max(len(self._groups()), 1), self._deviation())
+        stated = self.grid if isinstance(self.grid, Mapping) else {}
+        every = number if isinstance(self.grid, Mapping | str) else self.grid
+        grid = {
+            kind.column: counts.points_of(kind, stated.get(kind.column, every)).tolist()
+            for kind in kinds
+            if isinstance(kind, Bounded)
+        }
+        _check_points(grid, {kind.column: kind for kind in kinds})
+        return grid
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         by = {} if self.by is None else {"by": self.by, "by_is_public": bool(self.by_is_public)}
@@ -289,8 +292,7 @@ class DPTableOne(TabularEstimator):
         if math.isinf(self.epsilon):
             return found
         n_columns, n_groups = len(self._described_kinds()), max(len(self._groups()), 1)
-        half = 1.96 * Histograms((1,) * n_columns).deviation(self._price()) * n_groups
-        half /= shape.n_records
+        half = 1.96 * self._deviation() * n_groups / shape.n_records
         if half > MUCH:
             found.append(
                 f"shares within a group will be uncertain by {100 * half:.0f} points, as a rule, "
@@ -338,7 +340,38 @@ class DPTableOne(TabularEstimator):
         found = released_array(release, "counts", shape)
         self._summary = Summary.of(cells, found, variance, number, groups, sizes)
         self.groups_, self.n_records_ = groups, number
-        self.table_ = self._summary.frame(0.95)
+
+    @property
+    def table_(self) -> pd.DataFrame:
+        """Estimates of all quantities, with their intervals."""
+        check_is_fitted(self, "release_")
+        return self._summary.frame(0.95)
+
+    def expected_table(self, n_records: int) -> pd.DataFrame:
+        """Return a table to be expected, for its intervals; nothing is fitted or spent.
+
+        Records are taken to be spread evenly over groups, labels and bounds, none missing.
+
+        Parameters
+        ----------
+        n_records : int
+            Number of records of a planned fit.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As ``table_``.
+        """
+        self._check_parameters()
+        n_records = positive_int("n_records", n_records)
+        groups, cells = self._groups(), self._cells(self._points(n_records))
+        n_groups = max(len(groups), 1)
+        even = np.hstack([one.evenly_spread() for one in cells])
+        counts_ = np.tile(n_records / n_groups * even, (n_groups, 1))
+        variance = 0.0 if math.isinf(self.epsilon) else self._deviation() ** 2
+        sizes = counts_[:, : cells[0].number].sum(axis=1) if self.by_is_public else None
+        summary = Summary.of(cells, counts_, variance, n_records, groups, sizes)
+        return summary.frame(0.95)
 
     def to_frame(
         self,
@@ -409,10 +442,8 @@ def _check_points(grid: Mapping[str, Any], kinds: Mapping[str, ColumnKind]) -> N
         kind = kinds.get(name)
         if not isinstance(kind, Bounded):
             raise ValueError(f"grid must hold numbers or dates of columns, got {name!r}.")
-        if isinstance(stated, Integral):
-            continue
-        points, (low, high) = np.asarray(stated, dtype=np.float64), kind.ends
-        rises = 2 <= points.size <= counts.LARGEST_GRID and points[0] == low and points[-1] == high
+        points, (low, high) = counts.points_of(kind, stated), kind.ends
+        rises = 2 <= points.size <= counts.LARGEST_GRID and (points[0], points[-1]) == (low, high)
         if not (rises and np.diff(points / 2).min() >= NARROWEST * (high / 2 - low / 2)):
             raise ValueError(
                 f"grid must hold 2 to {counts.LARGEST_GRID:,} points for {name!r}, rising from "
