@@ -407,6 +407,8 @@ def _show(value: object) -> str:
     if isinstance(value, tuple) and len(value) > 8:
         head = ", ".join(_show(v) for v in value[:3])
         return f"[{head}, ..., {_show(value[-1])}] ({len(value)} values)"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_show(v)}' for name, v in value.items())}}}"
     if isinstance(value, tuple):
         return f"[{', '.join(_show(v) for v in value)}]"
     return f"{value:g}" if isinstance(value, float) else str(value)
