@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,6 @@ from benchmarks.pages import Pages
 from benchmarks.studies.table_one_data import FOUND_ON, TABLES, People, people
 from skdpsurv import DPTableOne
 from skdpsurv.data.column_kinds import Bounded
-from skdpsurv.descriptive.summary import Summary
 
 #: Draws of noise, and of people.
 DRAWS = 1000
@@ -57,31 +57,31 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
         ]
         return np.hstack(found)
 
-    def solved(counts: np.ndarray) -> pd.DataFrame:
+    deviation = math.sqrt(float(release.values["count_variance"]))
+
+    def noisy(counts: np.ndarray) -> pd.DataFrame:
         """Return the table of counts with other noise.
 
         Noise is drawn as the continuous limit of the discrete one, of a deviation of at least ten.
         """
-        variance = float(release.values["count_variance"])
-        deviation = math.sqrt(variance)
         if release.guarantee.delta:
             noise = rng.normal(0.0, deviation, counts.shape)
         else:
             noise = rng.laplace(0.0, deviation / math.sqrt(2.0), counts.shape)
-        n, groups = len(given.frame), exact.groups_
-        return Summary.of(cells, counts + noise, variance, n, groups, None).frame(0.95)
+        values = {**release.values, "counts": counts + noise}
+        return DPTableOne.from_release(replace(release, values=values)).table_
 
     def drawn() -> np.ndarray:
         return counted(rng.integers(group.size, size=group.size))
 
     table = exact.table_
-    truth = truths(given, table)
+    truth = truths(given, table, exact.groups_[0])
     index, true = pd.MultiIndex.from_tuples(list(truth)), np.array(list(truth.values()))
     places = table.index.get_indexer(index)
     held, half = {}, {}
     for whom, counts in {"people": lambda: everyone, "population": drawn}.items():
         names = [f"{whom}_low", f"{whom}_high"]
-        tables = (solved(counts()) for _ in range(n_draws))
+        tables = (noisy(counts()) for _ in range(n_draws))
         ends = np.array([one[names].to_numpy()[places] for one in tables])
         low, high = ends[:, :, 0], ends[:, :, 1]
         # An SMD that noise hides has no interval, which claims nothing.
@@ -94,18 +94,19 @@ def _table(given: People, epsilon: float, **options: Any) -> DPTableOne:
     return DPTableOne(epsilon, columns=given.columns, by=given.by, **options)
 
 
-def truths(given: People, exact: pd.DataFrame) -> dict[tuple[Any, ...], float]:
+def truths(given: People, exact: pd.DataFrame, first: Any) -> dict[tuple[Any, ...], float]:
     """Return the exact statistics, by column, level, statistic and part."""
-    parts = {OVERALL: given.frame, **dict(list(given.frame.groupby(given.by)))}
-    first = next(label for label in parts if label != OVERALL)
+    groups = {str(label): rows for label, rows in given.frame.groupby(given.by)}
+    parts = {OVERALL: given.frame, **groups}
     numbers, found = numbers_of(given), {}
     for (column, level, statistic, part), estimate in exact.estimate.items():
-        if statistic not in STATISTICS:
+        if statistic not in STATISTICS or math.isnan(estimate):
             continue
         # Exact counts of labels have exact shares and differences.
         truth = estimate
         if (kind := numbers.get(column)) is not None:
-            values = [parts[one][column].clip(*kind.ends).dropna() for one in (part, first)]
+            both = parts[str(part)], parts[str(first)]
+            values = [one[column].clip(*kind.ends).dropna() for one in both]
             truth = _of(statistic, *values)
         found[column, level, statistic, part] = float(truth)
     return found
@@ -196,8 +197,8 @@ def _coverage(rows: pd.DataFrame, pages: Pages) -> None:
         ("statistic", "ε", "δ", *heads),
         table,
         f"Of nominal 95 % intervals these hold the truth in the mean: {said}. The least of any "
-        f"single number is {lowest:.1f} % ({kind}, {WHOM[whom]}). Intervals of quartiles cover "
-        "more where points are far apart beside the noise.",
+        f"single number is {lowest:.1f} % ({kind}, {WHOM[whom]}). Those of quartiles, SDs "
+        "and SMDs may cover more: they suppose the worst about places between points.",
         f"Per cent of {DRAWS:,} draws, mean and least over all columns, groups and data sets. With "
         "exactly 95 %, the least of hundreds is near 93. For the population, people are drawn "
         "with replacement from the data set. An SMD that noise hides has no interval, and counts "

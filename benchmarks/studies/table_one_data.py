@@ -98,4 +98,7 @@ TABLES: dict[str, Callable[[Setting], Raw]] = {
 def people(setting: Setting, name: str) -> People:
     """Return a data set; columns that nothing is said of are left out."""
     frame, columns, by = TABLES[name](setting)
-    return People(frame[list(columns)], PublicColumns(columns), by)
+    frame = frame[list(columns)]
+    if "boolean" in columns[by]:
+        frame = frame.assign(**{by: frame[by].astype(bool)})
+    return People(frame, PublicColumns(columns), by)

@@ -19,7 +19,16 @@ from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, WORDS, FileFormat, Spending, SurvivalColumns, command, parse
-from skdpsurv.cli.output import guarantee_line, reserve, result_lines, save_or_print, show, working
+from skdpsurv.cli.output import (
+    expected_widths,
+    guarantee_line,
+    reserve,
+    result_lines,
+    rich_table,
+    save_or_print,
+    show,
+    working,
+)
 from skdpsurv.cli.releases import load_release, table_of_release
 from skdpsurv.data.public_steps import columns_beyond
 from skdpsurv.dp.guarantee import PrivacyGuarantee
@@ -329,9 +338,16 @@ def _read(
 def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
     """Print what a fit would be charged; nothing is spent."""
     guarantee = estimator._guarantee_of_fit(**{"X": None, **arguments})
-    content, lines = _summary(estimator, guarantee)
+    content, found = _summary(estimator, guarantee)
+    lines: list[Any] = list(found)
     lines += [f"How: {guarantee.mechanism}", "This would be charged. Nothing was spent."]
-    show({"dry_run": True, **content}, lines, as_json)
+    content = {"dry_run": True, **content}
+    if hasattr(estimator, "expected_table"):
+        n_records: Any = guarantee.public_inputs["n_records"]
+        expected = expected_widths(estimator, n_records)
+        content["expected"] = expected.to_dict("records")
+        lines.append(rich_table(expected, "Half-widths of intervals to be expected"))
+    show(content, lines, as_json)
 
 
 def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any], list[str]]:

@@ -133,6 +133,17 @@ def table_lines(model: Any, *, intervals: str | None, **options: Any) -> Iterato
     yield " ".join(WORDS["table_one"][name] for name in names)
 
 
+def expected_widths(estimator: Any, n_records: int) -> pd.DataFrame:
+    """Return half-widths to be expected of intervals of shares and means of Table 1."""
+    found = estimator.expected_table(n_records).reset_index()
+    first = ["Overall", *map(str, estimator._groups()[:1])]
+    here = found["statistic"].isin(["share", "mean"]) & found["part"].astype(str).isin(first)
+    found = found[here].drop_duplicates(["column", "part"])
+    for whom in ("people", "population"):
+        found[f"± {whom}"] = (found[f"{whom}_high"] - found[f"{whom}_low"]) / 2.0
+    return found[["column", "statistic", "part", "± people", "± population"]]
+
+
 def curves(model: Any, times: Any) -> pd.DataFrame:
     """Return the probability to survive each time, with intervals, by group."""
     labels = getattr(model, "groups_", None)

@@ -61,6 +61,8 @@ def test_ledger_rehearsal_and_machines(study):
     ledger = ("--ledger", "@study.sqlite", "--budget", "1")
     found = json.loads(table(study, *ledger, "--dry-run", "--json", code=0).stdout)
     assert found["guarantee"]["public_inputs"]["n_columns"] == 5
+    assert {(one["column"], one["statistic"]) for one in found["expected"]} >= {("age", "mean")}
+    assert all(0.0 < one["± people"] <= one["± population"] for one in found["expected"])
     assert (study.spent(), (study.folder / "table.json").exists()) == (0.0, False)
     found = json.loads(table(study, *ledger, "--json", code=0).stdout)
     assert study.spent() == 1.0
