@@ -42,10 +42,13 @@ UNIT = 2**20
 #: "auto": (records per group / noise) ** (2/3) points, at which quartiles suffer from unknown
 #: places between points as much as from noise; and their range.
 FEWEST_POINTS, MOST_POINTS = 8, 200
-#: Most groups, points of one grid, and cells of a table.
-MOST_GROUPS, LARGEST_GRID, LARGEST_TABLE = 100, 1000, 1_000_000
-#: Largest variance of a sum of tables.
-LARGEST_VARIANCE = 1e24
+#: Most groups, points of a grid, labels of a category, and cells in all. Largest bounds.
+MOST_GROUPS, LARGEST_GRID, MOST_LABELS, LARGEST_TABLE = 50, 1000, 200, 100_000
+LARGEST_BOUND = 1e150
+#: Doubles hold fractions of counts up to this number of records.
+MOST_RECORDS = 2**50
+#: Largest variance of noise, and largest count.
+LARGEST_VARIANCE, LARGEST_COUNT = 1e24, 2.0**62
 #: Label of records whose group is missing.
 NO_GROUP = "missing"
 
@@ -61,6 +64,17 @@ class Cells:
 
     kind: ColumnKind
     points: FloatArray | None
+
+    def __post_init__(self) -> None:
+        # Searches among points that fall would depend on other records.
+        if self.points is not None and not np.all(np.diff(0.5 * self.points) >= 0.0):
+            raise ValueError("points of a grid must not fall.")
+
+    @property
+    def shares(self) -> FloatArray:
+        """The points in units of their range, from 0 to 1."""
+        assert self.points is not None
+        return (self.points - self.points[0]) / (self.points[-1] - self.points[0])
 
     @cached_property
     def labels(self) -> list[Any]:

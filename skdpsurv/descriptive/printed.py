@@ -23,8 +23,8 @@ class Printed:
 
     def __init__(self, estimates: pd.DataFrame, groups: Sequence[Any], intervals: str | None):
         self.found = estimates
-        self.parts = [OVERALL, *groups]
-        self.others = list(groups[1:])
+        self.parts = [OVERALL, *map(str, groups)]
+        self.others = self.parts[2:]
         self.ends = None if intervals is None else [f"{intervals}_low", f"{intervals}_high"]
 
     def frame(self, columns: Iterable[Cells], nonnormal: Collection[str]) -> pd.DataFrame:
@@ -39,7 +39,7 @@ class Printed:
         index = pd.MultiIndex.from_tuples([label for label, _ in rows])
         return pd.DataFrame(filled, index=index, columns=list(map(str, named)))
 
-    def _of(self, column: str, level: Any, statistic: str, part: Any) -> pd.Series:
+    def _of(self, column: str, level: str, statistic: str, part: str) -> pd.Series:
         name = "n" if statistic == "n" else column
         row: pd.Series = self.found.loc[(name, level, statistic, part)]
         return row
@@ -54,7 +54,7 @@ class Printed:
             shown = [True] if isinstance(kind, Boolean) else cells.labels
             for number, label in enumerate(shown):
                 before, after = ends if number == 0 else ([""], [""] * len(self.others))
-                texts = [self._share(column, label, part) for part in self.parts]
+                texts = [self._share(column, str(label), part) for part in self.parts]
                 yield (f"{column}, n (%)", str(label)), [*before, *texts, *after]
             return
         way = self._quartiles if nonnormal else self._mean
@@ -67,14 +67,14 @@ class Printed:
         n = row["estimate"]
         return UNKNOWN if math.isnan(n) else f"{max(round(n), 0)}"
 
-    def _share(self, column: str, label: Any, part: Any) -> str:
+    def _share(self, column: str, label: str, part: str) -> str:
         share = self._of(column, label, "share", part)
         if math.isnan(share["estimate"]):
             return UNKNOWN
         count = self._count(self._of(column, label, "count", part))
         return f"{count} ({100 * share['estimate']:.1f}){self._interval(100 * share, 1)}"
 
-    def _mean(self, cells: Cells, part: Any) -> str:
+    def _mean(self, cells: Cells, part: str) -> str:
         mean, spread = (self._of(cells.kind.column, "", s, part) for s in ("mean", "sd"))
         if math.isnan(mean["estimate"]):
             return UNKNOWN
@@ -85,7 +85,7 @@ class Printed:
         text = f"{mean['estimate']:.{places}f} ({_deviation(spread, places)})"
         return text + self._interval(mean, places)
 
-    def _quartiles(self, cells: Cells, part: Any) -> str:
+    def _quartiles(self, cells: Cells, part: str) -> str:
         first, middle, third = (
             self._of(cells.kind.column, "", s, part) for s in ("q1", "median", "q3")
         )
@@ -112,7 +112,7 @@ class Printed:
 
     def _difference(self, column: str, other: Any) -> str:
         row = self._of(column, "", "smd", other)
-        if math.isnan(row["estimate"]):
+        if row.iloc[:3].isna().any():
             return UNKNOWN
         return f"{row['estimate']:.2f}{self._interval(row, 2)}"
 
@@ -126,7 +126,7 @@ def _deviation(row: pd.Series, places: int) -> str:
 def decimals(row: pd.Series) -> int:
     """Return as many decimals as the noise leaves."""
     half = 0.5 * float(row["people_high"] - row["people_low"])
-    if not half > 0.0:
+    if not half > 1e-12 * abs(float(row["estimate"])):  # none, but for rounding
         return 1
     return min(max(math.ceil(-math.log10(half)), 0), MOST_DECIMALS)
 

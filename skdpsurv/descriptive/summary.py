@@ -9,11 +9,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
 from skdpsurv.descriptive import differences
 from skdpsurv.descriptive.counts import Cells
-from skdpsurv.descriptive.intervals import UNKNOWN, Ends, Estimated, Moments, quartile, share
+from skdpsurv.descriptive.intervals import (
+    UNKNOWN,
+    Ends,
+    Estimated,
+    Level,
+    Moments,
+    count,
+    quantile,
+    share,
+)
 from skdpsurv.descriptive.solution import Sizes, Solved
 from skdpsurv.dp.types import FloatArray
 
@@ -34,6 +42,7 @@ class Summary:
     solved: Sequence[Solved]
     sizes: Sizes
     groups: Sequence[Any]
+    laplace: bool
 
     @classmethod
     def of(
@@ -44,76 +53,87 @@ class Summary:
         n_records: int,
         groups: Sequence[Any],
         sizes: FloatArray | None,
+        laplace: bool = False,
     ) -> Summary:
-        """Solve noisy tables, which stand side by side."""
+        """Solve noisy tables, which stand side by side; sizes, if groups are public."""
         ends = np.cumsum([cells.number for cells in columns])[:-1]
         tables = np.split(counts, ends, axis=1)
         found = Sizes.solved(tables, variance, n_records) if sizes is None else Sizes.known(sizes)
-        return cls(columns, [Solved.of(one, variance, found) for one in tables], found, groups)
+        solved = [Solved.of(one, variance, found) for one in tables]
+        return cls(columns, solved, found, groups, laplace)
 
     @property
     def parts(self) -> list[tuple[Any, FloatArray]]:
         """Everybody, and each group: a label, and which groups it holds."""
         own = np.eye(self.sizes.estimate.size)
         everybody = (OVERALL, np.ones(len(own)))
-        return [everybody, *zip(self.groups, own, strict=True)] if len(self.groups) else [everybody]
+        named = map(str, self.groups)
+        return [everybody, *zip(named, own, strict=True)] if len(self.groups) else [everybody]
 
     def frame(self, level: float) -> pd.DataFrame:
         """Return estimates with the ends of their intervals."""
-        rows = list(self._rows(level))
+        rows = list(self._rows(Level(level, self.laplace)))
         index = pd.MultiIndex.from_tuples([key for key, _ in rows], names=INDEX)
         numbers = [(one.estimate, *one.people, *one.population) for _, one in rows]
         return pd.DataFrame(numbers, index=index, columns=COLUMNS)
 
-    def _rows(self, level: float) -> Iterator[Row]:
-        z = float(special.ndtri(0.5 + 0.5 * level))
+    def _rows(self, level: Level) -> Iterator[Row]:
         for label, chosen in self.parts:
-            yield ("n", "", "n", label), self._size(chosen, z)
+            yield ("n", "", "n", label), self._size(chosen, level)
         for cells, solved in zip(self.columns, self.solved, strict=True):
             name = cells.kind.column
             for label, chosen in self.parts:
-                for key, one in _of_part(cells, solved, chosen, z):
+                for key, one in _of_part(cells, solved, chosen, level):
                     yield (name, *key, label), one
             for other, pair in self._pairs():
                 found = (
                     differences.of_labels(solved, cells.n_present, pair, level)
                     if cells.points is None
-                    else differences.of_numbers(solved, cells.points, pair, z)
+                    else differences.of_numbers(solved, cells.shares, pair, level)
                 )
                 yield (name, "", "smd", other), found
 
-    def _pairs(self) -> Iterator[tuple[Any, FloatArray]]:
+    def _pairs(self) -> Iterator[tuple[str, FloatArray]]:
         """Yield each group but the first, beside that."""
         for label, chosen in self.parts[2:]:
             yield label, np.array([self.parts[1][1], chosen])
 
-    def _size(self, chosen: FloatArray, z: float) -> Estimated:
+    def _size(self, chosen: FloatArray, level: Level) -> Estimated:
         n = float(chosen @ self.sizes.estimate)
-        reach = z * math.sqrt(max(float(chosen @ self.sizes.covariance @ chosen), 0.0))
+        variance = max(float(chosen @ self.sizes.covariance @ chosen), 0.0)
+        reach = level.quantile(0.0) * math.sqrt(variance)
         return Estimated(n, Ends(n - reach, n + reach), UNKNOWN)
 
 
 def _of_part(
-    cells: Cells, solved: Solved, chosen: FloatArray, z: float
-) -> Iterator[tuple[tuple[Any, str], Estimated]]:
+    cells: Cells, solved: Solved, chosen: FloatArray, level: Level
+) -> Iterator[tuple[tuple[str, str], Estimated]]:
     """Yield level and statistic, with what is known of them, for some groups."""
 
-    def count(weights: FloatArray) -> Estimated:
-        (n,), noise = solved.sums(np.outer(chosen, weights)[None])
-        reach = z * math.sqrt(max(float(noise[0, 0]), 0.0))
-        return Estimated(float(n), Ends(float(n - reach), float(n + reach)), UNKNOWN)
+    def of(places: Any) -> FloatArray:
+        weights = np.zeros(cells.number)
+        weights[places] = 1.0
+        return np.outer(chosen, weights)
 
-    one_cell = np.eye(cells.number)
-    present = (np.arange(cells.number) < cells.n_present).astype(np.float64)
     if cells.has_missing:
-        yield ("", "missing"), count(one_cell[-1])
+        yield ("", "missing"), count(solved, of(-1), level)
+    whole = of(slice(cells.n_present))
     for place, label in enumerate(cells.labels):
-        both = np.array([np.outer(chosen, one_cell[place]), np.outer(chosen, present)])
-        yield (label, "count"), count(one_cell[place])
-        yield (label, "share"), share(*solved.sums(both), z)
+        yield (str(label), "count"), count(solved, of(place), level)
+        yield (str(label), "share"), share(solved, of(place), whole, level)
     if cells.points is not None:
-        moments = Moments(solved, cells.points, chosen, z)
-        yield ("", "mean"), moments.mean()
-        yield ("", "sd"), moments.deviation()
+        moments = Moments(solved, cells.shares, chosen, level)
+        yield ("", "mean"), _scaled(moments.mean(), cells.points, cells.points[0])
+        yield ("", "sd"), _scaled(moments.deviation(), cells.points, 0.0)
         for name, p in QUARTILES.items():
-            yield ("", name), quartile(solved, cells.points, chosen, p, z)
+            yield ("", name), quantile(solved, cells.points, chosen, p, level)
+
+
+def _scaled(found: Estimated, points: FloatArray, start: float) -> Estimated:
+    """Return numbers in units of a column, from such in units of its range."""
+    width = float(points[-1] - points[0])
+
+    def scaled(value: float) -> float:
+        return float(start) + width * value
+
+    return Estimated(scaled(found.estimate), *(Ends(*map(scaled, e)) for e in found[1:]))

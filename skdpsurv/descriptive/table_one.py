@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from numbers import Integral, Real
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,6 +20,7 @@ from skdpsurv.data.shape import Shape, is_frame, require_in_memory
 from skdpsurv.descriptive import counts
 from skdpsurv.descriptive.counts import Cells, TableBlock
 from skdpsurv.descriptive.printed import Printed, markdown
+from skdpsurv.descriptive.rules import check_grid, check_points, check_sizes, require_columns
 from skdpsurv.descriptive.summary import Summary
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import (
@@ -29,45 +30,26 @@ from skdpsurv.dp.checks import (
     custom,
     fraction,
     instance,
-    integer,
     list_of,
     number_in,
     optional,
     positive_int,
 )
+from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.mechanisms.sums import Histograms
 from skdpsurv.regression.tabular import TabularEstimator
-from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.raw_rows import headline
 
 #: Half-width of shares of a group above which a fit is warned of.
 MUCH = 0.15
-#: Closest points of a grid, relative to the bounds.
-NARROWEST = 1e-9
 ASSUMED = (
     "n and every constructor parameter are public",
     "bounds, categories and grids were not read off these records",
 )
-
-
-def _check_grid(name: str, grid: Any) -> None:
-    """Refuse a grid that is neither "auto", nor a number of points, nor such for columns."""
-    if isinstance(grid, str) and grid == "auto":
-        return
-    stated = list(grid.values()) if isinstance(grid, Mapping) else [grid]
-    for one in stated:
-        if isinstance(one, Integral) and not isinstance(one, bool):
-            integer(2, counts.LARGEST_GRID)(name, one)
-        elif not (isinstance(grid, Mapping) and isinstance(one, list | tuple | np.ndarray)):
-            raise TypeError(
-                f"{name} must be 'auto', a number of points, or a mapping of columns to numbers or "
-                f"lists of points, got {type(one).__name__}."
-            )
-        elif not all(isinstance(p, Real) and not isinstance(p, bool) for p in list(one)):
-            raise TypeError(f"{name} must hold numbers as points.")
 
 
 class DPTableOne(TabularEstimator):
@@ -94,11 +76,12 @@ class DPTableOne(TabularEstimator):
         trials. Sizes of groups are then exact, and the guarantee protects all but the group.
     grid : "auto", int, or mapping of str to int or list of float, default="auto"
         Points between the bounds of numbers and dates: for all, or by column; at least 2. Lists
-        hold points from bound to bound, rising. "auto": 8 to 200 equally spaced points, by the
-        number of records, groups and columns, epsilon and delta. More points resolve quartiles
-        better, and add noise to means.
+        hold points from bound to bound, rising; those of dates are days since the first. "auto":
+        8 to 200 equally spaced points, by the number of records, groups and columns, epsilon and
+        delta. More points resolve quartiles better, and add noise to means.
     delta : float, default=0.0
-        If positive, Gaussian noise is used where it is smaller: from about ten columns on.
+        If positive, Gaussian noise is used where it is smaller, as for 6 columns or more at
+        ``delta=1e-6``; the guarantee then has this delta.
     random_state : None or int, default=None
         An int makes the fit reproducible and therefore not private: status "seeded", with a
         PrivacyLeakWarning.
@@ -110,8 +93,9 @@ class DPTableOne(TabularEstimator):
     table_ : pandas.DataFrame
         Indexed by column, level, statistic and part ("Overall", or a group), with the columns
         ``estimate``, ``people_low``, ``people_high``, ``population_low`` and ``population_high``:
-        95 % intervals. Statistics: n, missing, count, share, mean, sd, q1, median, q3, smd.
-        Estimates of counts are not rounded, may be negative, and add up to n.
+        95 % intervals; counts have none for a population. Levels and parts are text.
+        Statistics: n, missing, count, share, mean, sd, q1, median, q3, smd. Estimates of counts
+        are not rounded, may be negative, and add up to n.
     groups_ : list
         Labels of the groups; empty without ``by``.
     n_records_ : int
@@ -135,9 +119,11 @@ class DPTableOne(TabularEstimator):
     Notes
     -----
     Proof: docs/proofs/table_one. Values beyond bounds count as the bounds, so means are those of
-    clipped values. A standardised difference (later group less the first, divided by the root of
-    the mean variance) is too large by noise: read its interval. That of a category with more than
-    two labels has no sign, and a conservative interval.
+    clipped values. Intervals of standard deviations and quartiles allow for any values between two
+    points of the grid, and so cover more than their level. A standardised difference is the later
+    group less the first, divided by the root of the mean variance; it is too large by noise, so
+    read its interval, which covers more than its level. Categories with more than two labels have
+    none.
 
     Examples
     --------
@@ -164,10 +150,10 @@ class DPTableOne(TabularEstimator):
 
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),
-        "columns": custom(lambda columns: _require_columns(columns)),
+        "columns": custom(require_columns),
         "by": optional(instance(str, "a name of columns")),
         "by_is_public": boolean,
-        "grid": _check_grid,
+        "grid": check_grid,
         "delta": number_in(0.0, 1.0, closed="left"),
     }
 
@@ -222,10 +208,9 @@ class DPTableOne(TabularEstimator):
             raise ValueError("columns must describe a column beside that of by.")
         if self.by_is_public and self.by is None:
             raise ValueError("by_is_public must be False where by is None.")
-        if len(self._groups()) > counts.MOST_GROUPS:
-            raise ValueError(f"by must have at most {counts.MOST_GROUPS} labels.")
+        check_sizes(self._groups(), list(kinds.values()))
         if isinstance(self.grid, Mapping):
-            _check_points(self.grid, kinds)
+            check_points(self.grid, kinds)
 
     def _described_kinds(self) -> list[ColumnKind]:
         """Return the kinds of columns but that of the groups."""
@@ -256,7 +241,7 @@ class DPTableOne(TabularEstimator):
             for kind in kinds
             if isinstance(kind, Bounded)
         }
-        _check_points(grid, {kind.column: kind for kind in kinds})
+        check_points(grid, {kind.column: kind for kind in kinds})
         return grid
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
@@ -275,6 +260,8 @@ class DPTableOne(TabularEstimator):
         cells, n_groups = self._cells(stated["grid"]), max(len(self._groups()), 1)
         if n_groups * sum(one.number for one in cells) > counts.LARGEST_TABLE:
             raise ValueError(f"grid must make at most {counts.LARGEST_TABLE:,} cells in all.")
+        if self._deviation() ** 2 > counts.LARGEST_VARIANCE:
+            raise ValueError("epsilon must be larger: noise would be beyond all use.")
         kind = counts.ExactTableCounts if math.isinf(self.epsilon) else counts.TableCounts
         table = kind(price=self._price(), columns=cells, n_groups=n_groups)
         sizes = [counts.GroupSizes(n_groups)] if self.by_is_public else []
@@ -286,6 +273,12 @@ class DPTableOne(TabularEstimator):
             inputs=inputs,
             assumed=ASSUMED,
         )
+
+    def _plan_and_guarantee(self, shape: Shape) -> tuple[Plan, PrivacyGuarantee]:
+        plan, guarantee = super()._plan_and_guarantee(shape)
+        if self.by_is_public:
+            guarantee = replace(guarantee, neighbours=guarantee.neighbours + SAME_GROUP)
+        return plan, guarantee
 
     def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
         found = super()._input_warnings(shape, X, y, **options)
@@ -328,18 +321,27 @@ class DPTableOne(TabularEstimator):
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "grid")
         stated: Any = release.parameters["grid"]
-        cells, groups = self._cells(stated), self._groups()
+        numbers = {k.column for k in self._described_kinds() if isinstance(k, Bounded)}
+        if not isinstance(stated, Mapping) or set(stated) != numbers:
+            raise ValueError("grid of the release must hold points for each number and date.")
+        groups, cells = self._groups(), self._cells(stated)
         shape = max(len(groups), 1), sum(one.number for one in cells)
-        number: Any = release.made_by.public_inputs.get("n_records")
-        if type(number) is not int or number < 1:
-            raise ValueError("public_inputs of the release must hold a positive n_records.")
+        n_records = stated_records(release, counts.MOST_RECORDS)
         variance = float(released_array(release, "count_variance", ()))
-        if not 0.0 <= variance <= counts.LARGEST_VARIANCE:
-            raise ValueError("values of the release must hold a count_variance that is one.")
-        sizes = released_array(release, "group_sizes", shape[:1]) if self.by_is_public else None
         found = released_array(release, "counts", shape)
-        self._summary = Summary.of(cells, found, variance, number, groups, sizes)
-        self.groups_, self.n_records_ = groups, number
+        sizes = released_array(release, "group_sizes", shape[:1]) if self.by_is_public else None
+        wrong = not 0.0 <= variance <= counts.LARGEST_VARIANCE
+        wrong |= math.prod(shape) > counts.LARGEST_TABLE
+        wrong |= bool(np.abs(found).max() > counts.LARGEST_COUNT)
+        if sizes is not None:
+            wrong |= bool(np.any(sizes != np.rint(np.maximum(sizes, 0.0))))
+            wrong |= sizes.sum() != n_records
+        if wrong:
+            raise ValueError("values of the release must hold counts that are counts.")
+        made = release.made_by
+        laplace = made.delta == 0.0 and "pooled" not in made.public_inputs
+        self._summary = Summary.of(cells, found, variance, n_records, groups, sizes, laplace)
+        self.groups_, self.n_records_ = groups, n_records
 
     @property
     def table_(self) -> pd.DataFrame:
@@ -370,7 +372,8 @@ class DPTableOne(TabularEstimator):
         counts_ = np.tile(n_records / n_groups * even, (n_groups, 1))
         variance = 0.0 if math.isinf(self.epsilon) else self._deviation() ** 2
         sizes = counts_[:, : cells[0].number].sum(axis=1) if self.by_is_public else None
-        summary = Summary.of(cells, counts_, variance, n_records, groups, sizes)
+        laplace = isinstance(self._price(), float)
+        summary = Summary.of(cells, counts_, variance, n_records, groups, sizes, laplace)
         return summary.frame(0.95)
 
     def to_frame(
@@ -425,27 +428,3 @@ class DPTableOne(TabularEstimator):
         """Print the guarantee and the table; ``options`` as for :meth:`to_frame`."""
         print(headline(self.release_))
         print(self.to_frame(**options).to_string())
-
-
-def _require_columns(columns: Any) -> None:
-    if type(columns) is not PublicColumns:
-        raise TypeError(
-            "columns must be PublicColumns, which say what each column of X holds, got "
-            f"{type(columns).__name__}."
-        )
-    columns._check()
-
-
-def _check_points(grid: Mapping[str, Any], kinds: Mapping[str, ColumnKind]) -> None:
-    """Refuse points of columns that are no numbers, or that do not rise from bound to bound."""
-    for name, stated in grid.items():
-        kind = kinds.get(name)
-        if not isinstance(kind, Bounded):
-            raise ValueError(f"grid must hold numbers or dates of columns, got {name!r}.")
-        points, (low, high) = counts.points_of(kind, stated), kind.ends
-        rises = 2 <= points.size <= counts.LARGEST_GRID and (points[0], points[-1]) == (low, high)
-        if not (rises and np.diff(points / 2).min() >= NARROWEST * (high / 2 - low / 2)):
-            raise ValueError(
-                f"grid must hold 2 to {counts.LARGEST_GRID:,} points for {name!r}, rising from "
-                "bound to bound, and not too near each other."
-            )

@@ -2,12 +2,14 @@
 
 import math
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from skdpsurv import DPTableOne, PrivacyAccountant, PublicColumns, Release, pool_releases
+from skdpsurv.descriptive.intervals import Level, Moments, count
 from skdpsurv.descriptive.summary import Summary
 
 N = 3000
@@ -58,11 +60,9 @@ class TestWithoutPrivacy:
             for name in ("creatinine", "stage"):
                 assert found[name, "", "missing", part] == pytest.approx(own[name].isna().sum())
             for label in (1, 2, 3):
-                known = own.stage.dropna()
-                assert found["stage", label, "count", part] == pytest.approx((known == label).sum())
-                assert found["stage", label, "share", part] == pytest.approx(
-                    (known == label).mean()
-                )
+                held = own.stage.dropna() == label
+                assert found["stage", str(label), "count", part] == pytest.approx(held.sum())
+                assert found["stage", str(label), "share", part] == pytest.approx(held.mean())
 
     def test_means_are_those_of_clipped_values_at_any_points(self, records):
         for grid in (2, 9, {"age": 3, "creatinine": [0.0, 1.0, 5.0], "seen": 2}):
@@ -90,16 +90,10 @@ class TestWithoutPrivacy:
         spread = math.sqrt(0.5 * sum(share * (1 - share) for share in p))
         d = exact.table_.estimate["smoker", "", "smd", "open"]
         assert d == pytest.approx((p[1] - p[0]) / spread)
-        shares = [
-            own.stage.dropna().value_counts(normalize=True).sort_index() for own in (first, other)
-        ]
-        t = (shares[1] - shares[0]).to_numpy()[1:]
-        spread = [np.diag(s) - np.outer(s, s) for s in (one.to_numpy()[1:] for one in shares)]
-        expected = math.sqrt(t @ np.linalg.solve(0.5 * (spread[0] + spread[1]), t))
-        assert exact.table_.estimate["stage", "", "smd", "open"] == pytest.approx(expected)
+        assert np.isnan(exact.table_.estimate["stage", "", "smd", "open"])
 
     def test_intervals_without_noise_are_points_and_those_of_statistics(self, records, exact):
-        found = exact.table_.loc["smoker", True, "share", "Overall"]
+        found = exact.table_.loc["smoker", "True", "share", "Overall"]
         p, z = records.smoker.mean(), 1.959964
         assert found.people_low == pytest.approx(p, abs=1e-7)
         assert found.people_high == pytest.approx(p, abs=1e-7)
@@ -120,13 +114,13 @@ class TestSums:
         assert sum(sizes) == pytest.approx(N)
         assert found["n", "", "n", "Overall"] == pytest.approx(N)
         for arm, size in zip(fitted.groups_, sizes, strict=True):
-            labels = sum(found["stage", label, "count", arm] for label in (1, 2, 3))
+            labels = sum(found["stage", str(label), "count", arm] for label in (1, 2, 3))
             assert labels + found["stage", "", "missing", arm] == pytest.approx(size)
-            both = sum(found["smoker", label, "count", arm] for label in (False, True))
+            both = sum(found["smoker", str(label), "count", arm] for label in (False, True))
             assert both == pytest.approx(size)
         for label in (1, 2, 3):
-            parts = sum(found["stage", label, "count", arm] for arm in fitted.groups_)
-            assert parts == pytest.approx(found["stage", label, "count", "Overall"])
+            parts = sum(found["stage", str(label), "count", arm] for arm in fitted.groups_)
+            assert parts == pytest.approx(found["stage", str(label), "count", "Overall"])
 
     def test_errors_are_those_of_the_solution(self, exact):
         """Variances of sums by formula and by 4,000 draws: 7 standard deviations, alarm 1e-11."""
@@ -183,9 +177,9 @@ def coverage(statistics, which, n_draws, population=None):
 
 class TestIntervals:
     def test_of_these_people(self):
-        """300 draws: below 0.87 with probability 1e-8 at 95 %. Quartiles cover more."""
-        found = coverage(("share", "mean", "count", "missing"), "people", 300)
-        assert found.min() > 0.87
+        """150 draws: below 0.82 with probability 1e-8 at 95 %. Quartiles cover more."""
+        found = coverage(("share", "mean", "count", "missing"), "people", 150)
+        assert found.min() > 0.82
         assert 0.93 < found.mean() < 0.98
 
     @pytest.mark.slow
@@ -195,6 +189,7 @@ class TestIntervals:
         smooth = found[found.index.get_level_values("statistic") != "median"]
         assert 0.93 < smooth.mean() < 0.98
 
+    @pytest.mark.slow
     def test_of_deviations_and_quartiles(self):
         assert coverage(("sd", "q1", "median", "q3"), "people", 300).min() > 0.87
 
@@ -203,19 +198,101 @@ class TestIntervals:
             warnings.simplefilter("ignore")
             table = DPTableOne(1e-6, columns=COLUMNS, by="arm").fit(records).table_
         mean = table.loc["age", "", "mean", "treated"]
-        share = table.loc["stage", 1, "share", "treated"]
+        share = table.loc["stage", "1", "share", "treated"]
         assert (mean.people_low, mean.people_high) == (18.0, 100.0)
         assert (share.population_low, share.population_high) == (0.0, 1.0)
 
     def test_expected_ones_are_near_those_of_a_fit(self, records, fitted):
         expected = DPTableOne(2.0, columns=COLUMNS, by="arm").expected_table(N)
         assert expected.index.equals(fitted.table_.index)
-        for column, level, statistic in (("age", "", "mean"), ("stage", 2, "share")):
+        for column, level, statistic in (("age", "", "mean"), ("stage", "2", "share")):
             widths = [
                 np.diff(t.loc[column, level, statistic, "Overall"][["people_low", "people_high"]])
                 for t in (expected, fitted.table_)
             ]
             assert widths[0] == pytest.approx(widths[1], rel=0.3)
+
+
+def redrawn(X, columns, by, epsilon, grid, n_draws):
+    """Yield solved tables from exact counts with new noise, for these people."""
+    exact = DPTableOne(np.inf, columns=columns, by=by, grid=grid).fit(X)
+    deviation = DPTableOne(epsilon, columns=columns, by=by)._deviation()
+    summary, counts, rng = exact._summary, exact.release_.values["counts"], np.random.default_rng(5)
+    for _ in range(n_draws):
+        noisy = counts + rng.laplace(0.0, deviation / math.sqrt(2.0), counts.shape)
+        yield Summary.of(summary.columns, noisy, deviation**2, len(X), summary.groups, None, True)
+
+
+def held(frames, key, truth):
+    """Return the share of draws whose interval holds the truth."""
+    rows = [frame.loc[key] for frame in frames]
+    return np.mean([row.people_low <= truth <= row.people_high for row in rows])
+
+
+class TestHardCases:
+    """150 draws each: below 0.82 with probability 1e-8 at 95 %."""
+
+    score = pd.DataFrame(
+        {
+            "arm": np.repeat(["control", "treated"], 1000),
+            "score": np.r_[np.tile([0, 0, 1, 1, 2], 200), np.tile([0, 1, 2, 3, 4], 200)],
+            "rare": np.r_[np.arange(1000) % 50 == 0, np.arange(1000) % 5 < 3],
+        }
+    )
+    columns = PublicColumns.of(arm=["control", "treated"], score=(0, 4), rare=bool)
+
+    def test_values_at_the_points_of_a_grid(self):
+        found = redrawn(self.score, self.columns, "arm", 1.0, 5, 150)
+        frames = [one.frame(0.95) for one in found]
+        for part, own in self.score.groupby("arm"):
+            key = "score", "", "sd", part
+            assert held(frames, key, own.score.std(ddof=0)) > 0.82
+
+    def test_large_differences(self):
+        p, q = 0.02, 0.6
+        truth = (q - p) / math.sqrt(0.5 * (p * (1 - p) + q * (1 - q)))
+        found = redrawn(self.score, self.columns, "arm", 1.0, 9, 150)
+        frames = [one.frame(0.95) for one in found]
+        assert held(frames, ("rare", "", "smd", "treated"), truth) > 0.82
+        both = [own.score for _, own in self.score.groupby("arm")]
+        scale = math.sqrt(0.5 * sum(one.var(ddof=0) for one in both))
+        truth = (both[1].mean() - both[0].mean()) / scale
+        assert held(frames, ("score", "", "smd", "treated"), truth) > 0.82
+
+    def test_noise_on_the_mean_does_not_bend_the_deviation(self):
+        """By 2,000 draws; a bias of the noise on the mean would be 30 standard errors."""
+        X = pd.DataFrame({"x": np.r_[np.full(100, 20.0), np.full(100, 60.0)]})
+        columns = PublicColumns.of(x=(0, 100))
+        found, own = [], []
+        exact = DPTableOne(np.inf, columns=columns, grid=6).fit(X)
+        counts, rng = exact.release_.values["counts"], np.random.default_rng(6)
+        cells = exact._summary.columns
+        for _ in range(2000):
+            noisy = counts + rng.normal(0.0, 12.0, counts.shape)
+            solved = Summary.of(cells, noisy, 144.0, 200, [], None).solved[0]
+            moments = Moments(solved, cells[0].shares, np.ones(1), Level(0.95, False))
+            found.append(moments._square(moments._excesses()[0])[0])
+            own.append(moments.own)
+        error = np.std(found) / math.sqrt(2000)
+        assert abs(np.mean(found) - 0.04) < 6.0 * error
+        assert np.mean(own) > 6.0 * error
+
+    @pytest.mark.parametrize("level", [0.8, 0.99])
+    def test_a_single_cell_at_any_level(self, level):
+        ends = [
+            count(one.solved[1], np.array([[0.0, 1.0], [0.0, 0.0]]), Level(level, True)).people
+            for one in redrawn(self.score, self.columns, "arm", 1.0, 9, 2000)
+        ]
+        share = np.mean([low <= 20.0 <= high for low, high in ends])
+        assert abs(share - level) < 6.0 * math.sqrt(level * (1.0 - level) / 2000) + 0.01
+
+    def test_wide_and_far_bounds(self):
+        for low, high in ((0.0, 1e80), (-1e150, 1e150), (1e9, 1e9 + 1.0)):
+            X = pd.DataFrame({"x": np.linspace(low, high, 500)})
+            table = DPTableOne(5.0, columns=PublicColumns.of(x=(low, high)), grid=9).fit(X).table_
+            mean = table.loc["x", "", "mean", "Overall"]
+            assert low <= mean.people_low < mean.people_high <= high
+            assert table.loc["x", "", "sd", "Overall"].people_high <= 0.5 * (high - low)
 
 
 def test_public_groups(records):
@@ -225,6 +302,11 @@ def test_public_groups(records):
         row = table.table_.loc["n", "", "n", arm]
         assert row.estimate == row.people_low == row.people_high == sizes[arm]
     assert any("group of each record is public" in text for text in table.guarantee_.assumptions)
+    assert table.guarantee_.neighbours == "replace-one-same-group"
+    assert "but for the group, which is public" in table.guarantee_.describe()
+    again = DPTableOne(1.0, columns=COLUMNS, by="arm", by_is_public=True)
+    again.fit(records, person=np.arange(N) // 2)
+    assert again.guarantee_.neighbours == "replace-one-person-same-group"
     private = DPTableOne(1.0, columns=COLUMNS, by="arm").fit(records)
     assert "group_sizes" not in private.release_.values
 
@@ -283,6 +365,10 @@ class TestPrinted:
         ({"delta": 1.0}, "delta"),
         ({"columns": PublicColumns.of(arm=["a", "b"]), "by": "arm"}, "columns"),
         ({"columns": PublicColumns.of(x=(1e16, 1e16 + 4))}, "grid"),
+        ({"columns": PublicColumns.of(x=(0, 1e200))}, "columns"),
+        ({"columns": PublicColumns.of(arm=["x", "Overall"], age=(0, 9)), "by": "arm"}, "by"),
+        ({"columns": PublicColumns.of(arm=list(map(str, range(999))))}, "columns"),
+        ({"grid": {"age": [18.0, 10**400, 100.0]}}, "grid"),
     ],
 )
 def test_wrong_parameters_cost_nothing(records, options, name):
@@ -308,6 +394,22 @@ def test_releases_stand_alone_and_tables_of_sites_add_up(fitted):
         total = sum(release.values["counts"] for release in releases)
         np.testing.assert_array_equal(pooled.values["counts"], total)
         assert table.table_.estimate["n", "", "n", "Overall"] == pytest.approx(1600)
+    crafted = releases[0]
+    for values, parameters in (
+        ({"group_sizes": [-5.0, 305.0, 500.0]}, {}),
+        ({"group_sizes": [1.5, 298.5, 500.0]}, {}),
+        ({"counts": 1e300 * np.ones_like(crafted.values["counts"])}, {}),
+        ({"count_variance": -1.0}, {}),
+        ({}, {"grid": {}}),
+        ({}, {"grid": 5}),
+    ):
+        wrong = replace(
+            crafted,
+            values={**crafted.values, **values},
+            parameters={**crafted.parameters, **parameters},
+        )
+        with pytest.raises(ValueError, match="of the release"):
+            DPTableOne.from_release(wrong)
     other = DPTableOne(1.0, columns=COLUMNS, by="arm", grid={**grid, "age": 11})
     with pytest.raises(ValueError, match="grid"):
         pool_releases([releases[0], other.fit(made(3, 800)).release_])
