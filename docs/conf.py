@@ -44,6 +44,7 @@ sphinx_gallery_conf = {
         [
             "first_model.py",
             "curves_by_age_flchain.py",
+            "table_one_flchain.py",
             "trial_gbsg2.py",
             "competing_causes_flchain.py",
             "weibull_flchain_by_sex.py",

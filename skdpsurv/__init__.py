@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         LogisticCombiner as LogisticCombiner,
         PrivateStackingClassifier as PrivateStackingClassifier,
     )
+    from skdpsurv.descriptive import DPTableOne as DPTableOne
     from skdpsurv.evaluation import forecast_accuracy as forecast_accuracy
     from skdpsurv.data.chunks import FrameChunks as FrameChunks
     from skdpsurv.hybrid import HybridMEstimator as HybridMEstimator
@@ -50,6 +51,7 @@ else:
             *("DPLogisticRegression", "FeaturePartition", "LogisticCombiner"),
             "PrivateStackingClassifier",
         },
+        "descriptive": {"DPTableOne"},
         "evaluation": {"forecast_accuracy"},
         "data.chunks": {"FrameChunks"},
         "hybrid": {"HybridMEstimator"},

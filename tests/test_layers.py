@@ -14,7 +14,7 @@ FLOORS = (
     "mechanisms",
     "base priors inference",
     "regression",
-    "survival classification hybrid",
+    "survival classification hybrid descriptive",
     "published model_selection evaluation pooling",
     "audit report reference",
     "cli",

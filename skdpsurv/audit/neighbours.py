@@ -12,9 +12,12 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.base import is_classifier
 
 from skdpsurv.classification.private_classifier import PrivateClassifier
+from skdpsurv.data.column_kinds import Boolean, Category, ColumnKind, Date
+from skdpsurv.descriptive import DPTableOne
 from skdpsurv.dp.checks import positive_int, seed
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid import HybridMEstimator
@@ -329,11 +332,59 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
     return _Family(changes, crowds, data, 1, (0, 1) if hybrid else (0, 1, 3))
 
 
+def _raw(estimator: Any, sizes: _Sizes) -> _Family:
+    """Rows of raw columns at either end of all, beyond it, or missing."""
+    n, kinds, kept = sizes.n_others, estimator.columns._kinds(), estimator.by_is_public
+
+    def row(place: float, missing: bool = False) -> Record:
+        cells = [_cell(kind, place, missing) for kind in kinds]
+        if kept:  # the group, which is public, is the first one
+            cells = [
+                _cell(kind, 0.0, False) if kind.column == estimator.by else cell
+                for kind, cell in zip(kinds, cells, strict=True)
+            ]
+        return (cells,)
+
+    bottom, top, middle = row(0.0), row(1.0), row(0.5)
+    changes = {
+        "all columns at either end": (bottom, top),
+        "all columns in the middle or at an end": (middle, top),
+        "all columns far beyond or at an end": (row(math.inf), bottom),
+        "all columns missing or at an end": (row(0.5, True), top),
+    }
+    crowds = {
+        "others alike": [bottom] * n,
+        "others at the other end": [top] * n,
+        "others spread out": [row(float(place)) for place in sizes.uniform(0.0, 1.0)],
+    }
+
+    def data(rows: Any) -> tuple[Any, ...]:
+        frame = pd.DataFrame(list(rows), columns=[kind.column for kind in kinds], dtype=object)
+        return frame, None
+
+    return _Family(changes, lambda _: crowds, data)
+
+
+def _cell(kind: ColumnKind, place: float, missing: bool) -> Any:
+    """Return a raw cell at a place from the first end of a column, 0, to the other, 1."""
+    if missing and kind.missing != "error":
+        return None
+    if isinstance(kind, Category):
+        return kind.labels[round(min(place, 1.0) * (len(kind.labels) - 1))]
+    if isinstance(kind, Boolean):
+        return place > 0.5
+    low, high = kind.ends
+    if isinstance(kind, Date) or math.isfinite(place):
+        return kind.cell(low + min(place, 1.0) * (high - low))
+    return FAR * max(abs(high), 1.0)
+
+
 #: Function of the estimator and of sizes that makes the pairs of each family.
 PAIRS: dict[type, Callable[[Any, _Sizes], _Family]] = {
     DiscreteTimeModel: _survival,
     WeibullCurve: _durations,
     LifeTableFitter: _durations,
+    DPTableOne: _raw,
     PrivateClassifier: _linear,
     PrivateLinearModel: _linear,
     HybridMEstimator: _cells,

@@ -16,6 +16,7 @@ from skdpsurv.cli.failures import EXIT_CODES, print_failure
 from skdpsurv.cli.fitting import evaluate, fit
 from skdpsurv.cli.releases import explain, pool, predict
 from skdpsurv.cli.simulate import audit, plan
+from skdpsurv.cli.table import table
 from skdpsurv.dp.references import __version__
 
 __all__ = ["app"]
@@ -69,6 +70,6 @@ def main(
 
 
 # In the order of the work.
-for each in (plan, schema, fit, explain, predict, evaluate, pool, audit, demo):
+for each in (plan, schema, table, fit, explain, predict, evaluate, pool, audit, demo):
     app.command()(each)
 app.add_typer(ledger.app, name="ledger")

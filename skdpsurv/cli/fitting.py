@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -19,7 +19,16 @@ from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, WORDS, FileFormat, Spending, SurvivalColumns, command, parse
-from skdpsurv.cli.output import guarantee_line, reserve, result_lines, save_or_print, show, working
+from skdpsurv.cli.output import (
+    expected_widths,
+    guarantee_line,
+    reserve,
+    result_lines,
+    rich_table,
+    save_or_print,
+    show,
+    working,
+)
 from skdpsurv.cli.releases import load_release, table_of_release
 from skdpsurv.data.public_steps import columns_beyond
 from skdpsurv.dp.guarantee import PrivacyGuarantee
@@ -145,31 +154,80 @@ def fit(
     require(not both, f"the schema must not describe {', '.join(both)}.", "description")
     ignored = None if described is None else ()
     table = table_of(data, form, features, described, target, model.drop, ignored)
+
+    def arguments(frame: Any) -> dict[str, Any]:
+        y = survival_target(frame, columns) if model.target is None else frame[model.target]
+        named = {"X": features or None, "person": columns.person, "group": model.group}
+        return {"y": y, **{n: frame[c] for n, c in named.items() if c is not None}}
+
+    def results(fitted: Any) -> tuple[dict[str, Any], Iterable[Any]]:
+        return {}, result_lines(fitted.release_)
+
+    spend(
+        *(estimator, table, arguments, results, spending, form, out),
+        strict=model.strict,
+        hint=WORDS["about_records"],
+        as_json=as_json,
+    )
+
+
+def spend(
+    estimator: Any,
+    table: Table,
+    arguments: Callable[[Any], Mapping[str, Any]],
+    results: Callable[[Any], tuple[dict[str, Any], Iterable[Any]]],
+    spending: Spending,
+    form: FileFormat,
+    out: Path,
+    *,
+    strict: bool,
+    hint: str,
+    as_json: bool,
+) -> None:
+    """Ask the ledger, read a file, fit, write the release and print results; or rehearse that.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Its parameters have been checked.
+    table : Table
+    arguments : callable
+        Makes the arguments of ``fit`` of the rows.
+    results : callable
+        Returns what to print of a fit, for machines and for people.
+    spending, form, out
+    strict : bool
+        Refuse values beyond the bounds of ``columns``.
+    hint : str
+        Ending of an error about the records.
+    as_json : bool
+    """
     estimator.accountant = ledger = open_ledger(spending)
     elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
-    require(not (model.strict and elsewhere), message)
+    require(not (strict and elsewhere), message)
     frame = _read(estimator, table, form, spending, as_json)
-    require(form.dask or len(frame), f"{data} must have at least one row below its names.", "data")
-    with refusals("data", after=WORDS["about_records"], private=True):
-        y = survival_target(frame, columns) if model.target is None else frame[model.target]
-        named = {"X": features or None, "person": columns.person, "group": model.group}
-        arguments = {"y": y, **{n: frame[c] for n, c in named.items() if c is not None}}
+    rows = form.dask or len(frame)
+    require(rows, f"{table.path} must have at least one row below its names.", "data")
+    with refusals("data", after=hint, private=True):
+        given = arguments(frame)
         if spending.dry_run:
-            _rehearse(estimator, arguments, as_json)
+            _rehearse(estimator, given, as_json)
             return
-        if model.strict:
-            beyond = columns_beyond(described, frame[features], len(features), features)
+        if strict:
+            names = estimator.columns._names()
+            beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
             require(
                 not beyond, f"--strict: values beyond the bounds of {', '.join(beyond)}.", "data"
             )
         with working("Fitting", as_json):
-            estimator.fit(**arguments)
+            estimator.fit(**given)
     save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
     content, (first, *lines) = _summary(estimator, estimator.guarantee_)
+    found, shown = results(estimator)
     ending = [*lines, f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
-    output = chain([first], result_lines(estimator.release_), ending)
-    show({"release": str(out.resolve()), **content}, output, as_json, out)
+    content = {"release": str(out.resolve()), **content, **found}
+    show(content, chain([first], shown, ending), as_json, out)
 
 
 @command
@@ -280,16 +338,23 @@ def _read(
 def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
     """Print what a fit would be charged; nothing is spent."""
     guarantee = estimator._guarantee_of_fit(**{"X": None, **arguments})
-    content, lines = _summary(estimator, guarantee)
+    content, found = _summary(estimator, guarantee)
+    lines: list[Any] = list(found)
     lines += [f"How: {guarantee.mechanism}", "This would be charged. Nothing was spent."]
-    show({"dry_run": True, **content}, lines, as_json)
+    content = {"dry_run": True, **content}
+    if hasattr(estimator, "expected_table"):
+        n_records: Any = guarantee.public_inputs["n_records"]
+        expected = expected_widths(estimator, n_records)
+        content["expected"] = expected.to_dict("records")
+        lines.append(rich_table(expected, "Half-widths of intervals to be expected"))
+    show(content, lines, as_json)
 
 
 def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any], list[str]]:
     """Return a summary of a fit, for machines and for people."""
     name, ledger = type(estimator).__name__, estimator.accountant
     lines = [f"{name}: {guarantee_line(guarantee)}", f"Ledger: {ledger_line(ledger)}"]
-    if getattr(estimator, "columns", None) is not None:
+    if getattr(estimator, "columns", None) is not None and hasattr(estimator, "data_norm"):
         n_records: Any = guarantee.public_inputs["n_records"]
         n_features = len(estimator.columns.get_feature_names_out())
         lines.append(gain_of_delta(estimator, n_records, n_features, [estimator.epsilon]))

@@ -26,7 +26,7 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.release import Release, layout
 from skdpsurv.report import units
 from skdpsurv.report.coefficients import cautions
-from skdpsurv.report.text import escape_hidden, exact, how_many
+from skdpsurv.report.text import WORDS, escape_hidden, exact, how_many
 
 #: Width of a pipe or a file, wider than any table.
 UNBOUNDED = 10_000
@@ -109,6 +109,9 @@ def result_lines(release: Release) -> Iterator[Any]:
     """
     with suppress(ValueError, TypeError, AttributeError):
         model = release._model
+        if hasattr(model, "table_"):
+            yield from table_lines(model, intervals="people")
+            return
         if hasattr(model, "survival_function_at_times"):
             end = float(release.parameters["max_time"])
             yield rich_table(curves(model, np.linspace(0.0, end, N_TIMES + 1)[1:]), "Survival")
@@ -120,6 +123,25 @@ def result_lines(release: Release) -> Iterator[Any]:
             found = units(release)
         yield rich_table(found, "Per unit, within the public bounds")
         yield from cautions(model)
+
+
+def table_lines(model: Any, *, intervals: str | None, **options: Any) -> Iterator[Any]:
+    """Yield Table 1 as people print it, and how to read it."""
+    found = model.to_frame(intervals=intervals, **options)
+    yield rich_table(found.rename_axis(["", " "]), "Table 1")
+    names = ["clipped", *filter(None, [intervals]), *(["smd"] if len(model.groups_) > 1 else [])]
+    yield " ".join(WORDS["table_one"][name] for name in names)
+
+
+def expected_widths(estimator: Any, n_records: int) -> pd.DataFrame:
+    """Return half-widths to be expected of intervals of shares and means of Table 1."""
+    found = estimator.expected_table(n_records).reset_index()
+    first = ["Overall", *map(str, estimator._groups()[:1])]
+    here = found["statistic"].isin(["share", "mean"]) & found["part"].astype(str).isin(first)
+    found = found[here].drop_duplicates(["column", "part"])
+    for whom in ("people", "population"):
+        found[f"± {whom}"] = (found[f"{whom}_high"] - found[f"{whom}_low"]) / 2.0
+    return found[["column", "statistic", "part", "± people", "± population"]]
 
 
 def curves(model: Any, times: Any) -> pd.DataFrame:

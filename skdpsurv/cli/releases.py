@@ -141,6 +141,8 @@ def predict(
     published = load_release(release)
     with refusals("description"):
         model = published._model
+    nothing = f"a {published.estimator} predicts nothing."
+    require(not hasattr(model, "table_"), nothing)
     at = _times(times, published) if times else None
     has_curve = hasattr(model, "survival_function_at_times")
     what = "curves: NEW must be omitted" if has_curve else "for people: NEW must be given"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,14 @@ from skdpsurv.cli.failures import require
 from skdpsurv.cli.fitting import ESTIMATORS, Kind, make
 from skdpsurv.cli.options import NONE, WORDS, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
+from skdpsurv.data import PublicColumns
+from skdpsurv.descriptive import DPTableOne
 from skdpsurv.evaluation.forecast import forecast_accuracy
 
+#: Models that can be attacked.
+Attacked = StrEnum("Attacked", ["survival", "weibull", "km", "logistic", "table"])
+#: What Table 1 describes then.
+COLUMNS = PublicColumns({"group": ["a", "b"], "number": (0, 1), "flag": bool})
 #: Upper limit on the probability that a true claim is refuted.
 FALSE_ALARM = 1e-4
 
@@ -110,7 +117,7 @@ def plan(
 
 @command
 def audit(
-    kind: Kind,
+    kind: Attacked,
     /,
     *,
     set_: list[str] = NONE,
@@ -125,8 +132,8 @@ def audit(
 
     Parameters
     ----------
-    kind : Kind
-        Model to attack: survival, weibull, km or logistic.
+    kind : Attacked
+        Model to attack: survival, weibull, km, logistic or table.
     set_ : list of str
         Another parameter of the estimator, as NAME=VALUE. May be given several times.
     epsilon : float, default=1.0
@@ -136,7 +143,11 @@ def audit(
     pairs : int, default=3
         Number of pairs of neighbouring data sets.
     """
-    estimator = _estimator(kind, {"epsilon": epsilon}, set_)
+    if kind is Attacked.table:
+        table = {"epsilon": epsilon, "columns": COLUMNS, "by": "group"}
+        estimator: Any = make(DPTableOne, table, set_, {})
+    else:
+        estimator = _estimator(Kind(kind), {"epsilon": epsilon}, set_)
     estimator._check_parameters()
     tried = list(islice(worst_neighbours(estimator), pairs))
     require(tried, "--pairs must be at least 1.")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import Blocks, EmptyBlock, FirstRecords, new_records
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
-from skdpsurv.dp.guarantee import PERSON, PrivacyGuarantee
+from skdpsurv.dp.guarantee import PERSON, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.input_errors import (
     INTEGERS,
     TEXT,
@@ -40,7 +40,9 @@ WRONG = (
 
 def about_people(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
     """Return a guarantee about records as one about people who have one record each."""
-    return replace(guarantee, neighbours=PERSON, assumptions=(*guarantee.assumptions, ASSUMPTION))
+    kept = SAME_GROUP if guarantee.neighbours.endswith(SAME_GROUP) else ""
+    assumptions = (*guarantee.assumptions, ASSUMPTION)
+    return replace(guarantee, neighbours=PERSON + kept, assumptions=assumptions)
 
 
 def one_record_each(

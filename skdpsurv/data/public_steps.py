@@ -346,6 +346,15 @@ def encoded(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> F
     return rows
 
 
+def raw_values(
+    step: PublicColumns, X: Any, n_columns: int, names: Sequence[str] | None
+) -> list[tuple[ColumnKind, FloatArray]]:
+    """Return each described column's values as its kind reads them, NaN where missing."""
+    table = as_table(X, column_names(step, n_columns, names))
+    found: list[tuple[ColumnKind, FloatArray]] = call_without_data(step._read, table, None)
+    return found
+
+
 def columns_beyond(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> list[str]:
     """Return the columns in which a value lies beyond its public bounds, step by step."""
     found: list[str] = []

@@ -6,7 +6,7 @@ import html
 import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from decimal import ROUND_CEILING, Context
 from numbers import Integral, Real
 from typing import Any
@@ -26,6 +26,8 @@ _STATUSES = {
 }
 #: Neighbours that differ in all records of one person.
 PERSON = "replace-one-person"
+#: End of the name of a relation in which nobody changes group: groups are public.
+SAME_GROUP = "-same-group"
 
 _NOT_COVERED = (
     "Choosing among several fits by scores computed on private data (a grid search, "
@@ -323,7 +325,8 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             )
         slack = f", up to a probability of {self.delta:g}" if self.delta else ""
         unit, values = "record", "one record"
-        if self.neighbours == PERSON:
+        kept = self.neighbours.endswith(SAME_GROUP)
+        if self.neighbours.removesuffix(SAME_GROUP) == PERSON:
             unit, values = "person's records", "all records of one person"
         factor = _rounded_up(math.exp(self.epsilon)) if self.epsilon < 700 else "inf"
         unreached = (
@@ -332,12 +335,17 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         )
         return (
             f"Promise: somebody who sees the result, and knows every other {unit}, learns little "
-            f"about the values in {values}: replacing them by any other values makes no result "
+            f"about the values in {values}{', but for the group, which is public' * kept}: "
+            f"replacing them by any other values{' in the same group' * kept} makes no result "
             f"more than exp({self.epsilon!r}), at most {factor}, times as probable{slack}"
             f"{self._of_what_numbers}.{unreached if self.status == 'asymptotic' else ''}"
         )
 
     def _about_whom(self) -> str:
+        relation = self.neighbours.removesuffix(SAME_GROUP)
+        if relation != self.neighbours:
+            plain = replace(self, neighbours=relation)._about_whom()
+            return f"{plain} Its group is public, and not protected: neighbours have the same one."
         if self.neighbours == PERSON:
             return (
                 "About whom: each single person (neighbouring data sets have as many people, and "
@@ -407,6 +415,8 @@ def _show(value: object) -> str:
     if isinstance(value, tuple) and len(value) > 8:
         head = ", ".join(_show(v) for v in value[:3])
         return f"[{head}, ..., {_show(value[-1])}] ({len(value)} values)"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{name}: {_show(v)}' for name, v in value.items())}}}"
     if isinstance(value, tuple):
         return f"[{', '.join(_show(v) for v in value)}]"
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -152,29 +152,42 @@ class Histogram(Integers):
 
 @dataclass(frozen=True)
 class Histograms(Integers):
-    """Histograms of the same records, each of which has an equal part of a price."""
+    """Histograms of the same records, each of which has an equal part of a price.
 
-    number: int
+    In each of them a record has integers that are not negative and add up to its unit: another
+    record moves the histogram by at most 2 units in L1 and, as no products are negative, by the
+    root of 2 units in L2. Noise is in proportion to the unit.
+    """
+
+    units: tuple[int, ...]
 
     @property
     def sensitivity(self) -> int:
-        return 2 * self.number
+        return 2 * sum(self.units)
 
     @property
     def squared_distance(self) -> int:
-        return 2 * self.number
+        return 2 * sum(unit**2 for unit in self.units)
 
     def each(self, price: Price) -> Price:
         """Return the price of one: epsilons add up, and squares of mus."""
+        number = len(self.units)
         if isinstance(price, Concentrated):
-            return share_of(price, 1.0 / math.sqrt(self.number) / MARGIN)
-        return divide_budget(price, Fraction(self.number))
+            return share_of(price, 1.0 / math.sqrt(number) / MARGIN)
+        return divide_budget(price, Fraction(number))
 
     def release(self, exact: Sequence[IntArray], price: Price, source: RandomSource) -> Any:
-        return [HISTOGRAM.release(one, self.each(price), source) for one in exact]
+        each = self.each(price)
+        both = zip(self.units, exact, strict=True)
+        return [Histogram(2 * unit).release(one, each, source) for unit, one in both]
 
     def deviation(self, price: Price) -> float:
+        """Return the standard deviation of the noise on each number, in its unit."""
         return HISTOGRAM.deviation(self.each(price))
+
+    def distances(self, one: Any, other: Any) -> Distances:
+        both = zip(self.units, one, other, strict=True)
+        return [d for unit, *pair in both for d in Histogram(2 * unit).distances(*pair)]
 
 
 @dataclass(frozen=True)

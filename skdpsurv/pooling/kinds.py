@@ -7,15 +7,15 @@ matches a normal distribution to the central 95 % of its simulated parameters, a
 correlation :math:`r` gives the correlation, :math:`2 \sin(\pi r / 6)`. A pooled release holds its
 errors.
 
-**Curves** are pooled by tables of counts. With the same bands, groups and causes, the table of all
-people is the sum of the tables of sites, :math:`z = \sum_i z_i`, with noise of variance
-:math:`v = \sum_i v_i` in each cell.
+**Curves** and **Table 1** are pooled by tables of counts. With the same bands, groups and causes,
+or columns, the table of all people is the sum of the tables of sites, :math:`z = \sum_i z_i`, with
+noise of variance :math:`v = \sum_i v_i` in each cell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ from scipy import special, stats
 
 from skdpsurv.classification.logistic_regression import ENOUGH
 from skdpsurv.data.cells import stated_classes
+from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import require_same_units
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
@@ -187,6 +189,40 @@ def sum_of_tables(studies: Sequence[Release]) -> dict[str, Any]:
     return {"counts": np.sum(counts, axis=0), COUNT_VARIANCE: variance}
 
 
+def sum_of_columns(studies: Sequence[Release]) -> dict[str, Any]:
+    """Return the sum of tables of the same columns."""
+    optional = [n for n in ("by", "by_is_public") if any(n in s.parameters for s in studies)]
+    require_same(studies, ("grid", *optional), ' grid="auto" depends on the number of records.')
+    stated = [[replace(k, typical=None, unit="") for k in _columns(study)] for study in studies]
+    if any(one != stated[0] for one in stated[1:]):
+        raise ValueError(
+            "releases must have the same columns, with the same bounds, categories and missing "
+            "values: fit with columns=release.transformer() of one of them."
+        )
+    require_same_units("releases", *(study.features for study in studies))
+    names = [
+        "counts",
+        COUNT_VARIANCE,
+        *(["group_sizes"] if "group_sizes" in studies[0].values else []),
+    ]
+    shapes = {name: np.asarray(studies[0].values.get(name)).shape for name in names}
+    found = {n: [released_array(study, n, shapes[n]) for study in studies] for n in names}
+    return {name: np.sum(arrays, axis=0) for name, arrays in found.items()}
+
+
+def _columns(release: Release) -> list[ColumnKind]:
+    step = release.transformer()
+    if not isinstance(step, PublicColumns):
+        raise ValueError("releases must describe their columns.")
+    return step._kinds()
+
+
+#: How tables of estimators are added up.
+COUNTED: dict[str, Callable[[Sequence[Release]], dict[str, Any]]] = {
+    "DPKaplanMeierFitter": sum_of_tables,
+    "DPAalenJohansenFitter": sum_of_tables,
+    "DPTableOne": sum_of_columns,
+}
 #: Estimators whose parameters are weighted by their precisions.
 ESTIMATED: dict[str, Regression | Distributions] = {
     "DPDiscreteTimeSurvival": Regression(

@@ -14,13 +14,11 @@ from skdpsurv.dp.guarantee import PrivacyLeakWarning
 from skdpsurv.dp.types import BoolArray
 from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import joint_guarantee, privacy_warnings
-from skdpsurv.pooling.kinds import ESTIMATED, sum_of_tables
+from skdpsurv.pooling.kinds import COUNTED, ESTIMATED
 from skdpsurv.pooling.studies import checked, described
 from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
 
-#: Estimators whose tables add up.
-COUNTED = ("DPKaplanMeierFitter", "DPAalenJohansenFitter")
 #: Sensitivity of a sum of gradients to one record, in units of the bound on rows.
 SENSITIVITY = 2.0
 #: A record's information on one of d coefficients is about 1 / (8 d).
@@ -38,7 +36,7 @@ def pool_releases(
        \hat\theta = \Sigma \sum_i P_i \theta_i, \qquad \Sigma = \Bigl(\sum_i P_i\Bigr)^{-1},
 
     with :math:`\theta_i` the unshrunk estimates of site i and :math:`P_i` their inverse covariance,
-    of sampling and of privacy noise. Tables of curves are added up. This post-processing spends no
+    of sampling and of privacy noise. Tables of counts are added up. This post-processing spends no
     budget.
 
     Parameters
@@ -46,8 +44,9 @@ def pool_releases(
     releases : sequence of Release
         Two or more, of one estimator: a :class:`~skdpsurv.DPDiscreteTimeSurvival` or
         :class:`~skdpsurv.DPLogisticRegression` (two classes) with ``inference_share``, a
-        :class:`~skdpsurv.DPWeibullFitter`, or a :class:`~skdpsurv.DPKaplanMeierFitter` or
-        :class:`~skdpsurv.DPAalenJohansenFitter` with stated bands. They may be pooled themselves.
+        :class:`~skdpsurv.DPWeibullFitter`, a :class:`~skdpsurv.DPKaplanMeierFitter` or
+        :class:`~skdpsurv.DPAalenJohansenFitter` with stated bands, or a
+        :class:`~skdpsurv.DPTableOne` with a stated grid. They may be pooled themselves.
     effects : {"fixed", "random"}, default="fixed"
         "fixed": all sites have one truth. "random": the sites' truths vary around the estimated
         mean, with DerSimonian and Laird's variance of each parameter, which is added to the
@@ -120,8 +119,9 @@ def pool_releases(
     kind = ESTIMATED.get(studies[0].estimator)
     if kind is None:
         if effects != "fixed":
-            raise ValueError("effects must be 'fixed' for curves: tables of counts add up.")
-        mechanism, values = "sum of tables of counts from {} releases", sum_of_tables(studies)
+            raise ValueError("effects must be 'fixed' for curves and Table 1: counts add up.")
+        mechanism = "sum of tables of counts from {} releases"
+        values = COUNTED[studies[0].estimator](studies)
     else:
         kind.check(studies)
         estimates = kind.estimates(studies)

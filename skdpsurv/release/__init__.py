@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from skdpsurv.release.release import Release, check_parameters, released_array
+from skdpsurv.release.release import Release
+from skdpsurv.release.values import check_parameters, released_array, stated_records
 
-__all__ = ["Release", "check_parameters", "released_array"]
+__all__ = ["Release", "check_parameters", "released_array", "stated_records"]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.data.public_steps import columns_beyond
 from skdpsurv.data.shape import is_frame
+from skdpsurv.dp.guarantee import SAME_GROUP
 from skdpsurv.dp.types import FloatArray
 
 
@@ -137,6 +138,7 @@ def headline(release: Any) -> str:
     return (
         f"{release.estimator}: {guarantee.public_inputs['n_records']:,} records, "
         f"epsilon = {guarantee.epsilon:g}, status {guarantee.status}"
+        f"{', groups are public' * guarantee.neighbours.endswith(SAME_GROUP)}"
     )
 
 

@@ -433,17 +433,3 @@ class Released(BaseEstimator):
             estimator.feature_names_in_ = np.asarray(release.feature_names_in, dtype=object)
         estimator._set_release(release)
         return estimator
-
-
-def released_array(release: Release, name: str, shape: tuple[int, ...]) -> FloatArray:
-    """Return a copy of released numbers; ValueError if they are missing or of another shape."""
-    array = np.array(release.values.get(name, np.nan))
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
-    return array
-
-
-def check_parameters(release: Release, *names: str) -> None:
-    """Raise ValueError for a release without the parameters that its estimator needs."""
-    if missing := [name for name in names if name not in release.parameters]:
-        raise ValueError(f"parameters of the release must hold {', '.join(missing)}.")

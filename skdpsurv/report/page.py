@@ -13,6 +13,7 @@ from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.explain import described
 from skdpsurv.report.figures import Advantage, advantage_figures, can_draw, figures
 from skdpsurv.report.predictions import curves, example_predictions
+from skdpsurv.report.table_one import table_one
 from skdpsurv.report.text import PAGES, sha256
 
 
@@ -99,6 +100,7 @@ def _context(release: Any) -> dict[str, Any]:
         "advantage": advantage_figures(guarantee) if proved else [],
         "columns": described(release),
         "kind": kind,
+        "table_one": table_one(model),
         "curves": curves(model) if curved else None,
         "coefficients": None if curved or model is None else coefficients(release, model),
         "people": None if curved or model is None else example_predictions(release, model),

@@ -136,8 +136,8 @@ def registry_entry(
             raise ValueError(
                 f"data_product_type must be given for an estimator {release.estimator!r:.60}."
             )
-        fits_curves = release.estimator.endswith("Fitter")
-        given["data_product_type"] = CHOICES["data_product_type"][not fits_curves]
+        describes = release.estimator.endswith(("Fitter", "TableOne"))
+        given["data_product_type"] = CHOICES["data_product_type"][not describes]
     if registry_authors is None and (sources is not None or notes is not None):
         raise ValueError("registry_authors must be given with sources or notes.")
     fields: dict[str, Any] = {

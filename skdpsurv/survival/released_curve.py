@@ -163,15 +163,6 @@ def interval(draws: FloatArray, level: float, estimates: FloatArray, index: Any)
     return around(lower, upper, estimates, index)
 
 
-def stated_records(release: Release, most: int) -> int:
-    """Return the public number of records of the fit."""
-    for guarantee in (release.guarantee, release.made_by):
-        number: Any = guarantee.public_inputs.get("n_records")
-        if type(number) is not int or not 1 <= number <= most:
-            raise ValueError("public_inputs of the release must hold a positive n_records.")
-    return int(number)
-
-
 class DisplayOptions(NamedTuple):
     """Display options of ``fit``: public, and not in a release."""
 

@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
+    DPTableOne,
     DPWeibullFitter,
     HybridMEstimator,
     PosteriorSampling,
@@ -32,6 +33,7 @@ from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
 from tests.support.planted_defects import PLANTED, NoisySum, short_chains
 from tests.support.registry import REPRESENTATIVE
+from tests.support.transcript_cases import table
 from tests.support.worst_pairs import one_of_each_change
 
 CONFIDENCE = 1.0 - 1e-8
@@ -241,6 +243,8 @@ SHIPPED = [
     (PrivateStackingClassifier(**BINARY, n_partitions=1), 2, 600),
     (PrivateStackingClassifier(**BINARY, n_partitions=1, combiner="logistic"), 4, 400),
     (PrivateStackingClassifier(**BINARY, n_partitions=2, partition="samples"), 4, 400),
+    (DPTableOne(columns=table, by="arm", grid=3), 3, 150),
+    (DPTableOne(columns=table, by="arm", by_is_public=True, grid=3), 3, 150),
     (DPWeibullFitter(max_time=1.0), 5, 400),
     (published.PublishedWeibullFitter(max_time=1.0, ladder="exact"), 3, 300),
     (published.LaplaceWeibullFitter(max_time=1.0), 2, 600),

@@ -221,7 +221,7 @@ def test_a_ledger_is_made_shown_and_exported(study):
 slow = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("survival", "weibull")]
 
 
-@pytest.mark.parametrize("kind", ["km", "logistic", *slow])
+@pytest.mark.parametrize("kind", ["km", "logistic", "table", *slow])
 def test_an_audit_attacks_each_kind(study, kind):
     found = study.json("audit", kind, "--trials", "100", "--pairs", "1", "--epsilon", "0.5")
     assert found["passed"]

@@ -142,8 +142,8 @@ def test_sums_say_how_far_they_are_apart():
     moved = HISTOGRAM.distances(np.array([[1, 2], [0, 0]]), np.array([[0, 2], [1, 0]]))
     assert moved == [("in L1", 2.0, 2.0), ("in squared L2", 2.0, 2.0)]
     one, other = np.array([1, 0]), np.array([0, 1])
-    two = Histograms(2).distances([one, one], [other, other])
-    assert two == [("in L1", 4.0, 4.0), ("in squared L2", 4.0, 4.0)]
+    two = Histograms((1, 4)).distances([one, 4 * one], [other, 4 * other])
+    assert [found for _, found, _ in two] == [bound for *_, bound in two] == [2.0, 2.0, 8.0, 32.0]
     assert Sums(2, 3).distances([1, 2**70], [4, 2**70 - 3])[0] == ("in L1", 6.0, 6.0)
 
 

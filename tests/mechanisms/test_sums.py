@@ -97,7 +97,7 @@ class TestSums:
             # A record that is counted several times: all leave one cell and enter one other.
             (Histogram(4), 4, 8),
             (Histogram(6), 6, 18),
-            (Histograms(3), 6, 6),
+            (Histograms((1, 1, 1)), 6, 6),
             (Sums(3, 7), 21, 3 * 7**2),  # all may move
             (CellSums(0.5), 2**20, 2**40),
             (CellSums(0.75, distance=1.0), 3 * 2**19, (2**20 + 2) ** 2),
@@ -121,12 +121,19 @@ class TestSums:
 
 
 def test_of_several_histograms_each_has_an_equal_part(monkeypatch):
-    seen, query = queries_without_noise(monkeypatch), Histograms(3)
+    seen, query = queries_without_noise(monkeypatch), Histograms((1, 1, 1))
     exact = [np.array([1]), np.array([0, 1]), np.array([0, 1, 0])]
     released = query.release(exact, 0.7, random_source(0))
     assert [r.tolist() for r in released] == [e.tolist() for e in exact]
     assert [(sensitivity, price) for sensitivity, _, price in seen] == [(2, 0.7 / 3)] * 3
     assert query.deviation(0.7) == HISTOGRAM.deviation(0.7 / 3)
+    coarse = Histograms((1, 4, 1))  # noise grows with the unit, and so does what it hides
+    assert (coarse.sensitivity, coarse.squared_distance) == (12, 36)
+    assert coarse.deviation(0.7) == query.deviation(0.7)
+    coarse.release(exact, 0.7, random_source(0))
+    assert [(sensitivity, price) for sensitivity, _, price in seen[3:]] == [
+        (2, 0.7 / 3), (8, 0.7 / 3), (2, 0.7 / 3),
+    ]  # fmt: skip
     gaussian = Concentrated(0.7)
     assert compose_gaussian(*[query.each(gaussian)] * 3).mu == pytest.approx(0.7)
     assert compose_gaussian(*[query.each(gaussian)] * 3).mu <= 0.7 * (1 + 1e-15)

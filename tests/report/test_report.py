@@ -20,7 +20,15 @@ from skdpsurv import (
 )
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.report import explain, figures, html_report, predictions, save_report, units
+from skdpsurv.report import (
+    explain,
+    figures,
+    html_report,
+    predictions,
+    save_report,
+    table_one,
+    units,
+)
 from skdpsurv.report.figures import Advantage
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
@@ -357,6 +365,35 @@ class TestResults:
         assert all(f"; typical is {cell}; a missing one" in said for cell in ("37", "II"))
         assert said.count("typical") == 2
         assert re.search(r"\w+: (37|II|2002-01-01) 0\.\d", page)
+
+
+class TestTableOne:
+    def test_estimates_stand_above_both_intervals(self, no_figures):
+        release = of("DPTableOne: raw columns by ward")
+        model, text = release.to_estimator(), text_of(release)
+        assert "Table 1, by ward" in text
+        row = ("age years, mean (SD)", "")
+        bare, *others = (
+            model.to_frame(intervals=one).loc[row, "Overall"]
+            for one in (None, "people", "population")
+        )
+        ends = [other.removeprefix(f"{bare} {{").removesuffix("}") for other in others]
+        assert " ".join([bare, *ends]) in text
+        # Medians follow, and labels of categories.
+        assert text.index(row[0]) < text.index("age years, median [Q1,Q3]")
+        assert all(f"ill, n (%): {label}" in text for label in ("True",))
+        assert WORDS["table_one"]["smd"] in text
+        assert WORDS["table_one"]["smd"] not in text_of(of("DPTableOne: raw columns, no privacy"))
+
+    def test_long_tables_are_cut(self, no_figures, monkeypatch):
+        monkeypatch.setattr(table_one, "MOST_ROWS", 3)
+        assert "more rows are in the release" in text_of(of("DPTableOne: raw columns by ward"))
+
+    def test_in_words(self):
+        assert "That makes" not in explain(of("DPTableOne: raw columns by ward"))
+        grid = {"age": np.linspace(0.0, 5.0, 11).tolist(), "dose": [1.0, 2.0]}
+        said = PrivacyGuarantee(1.0, public_inputs={"grid": grid}).describe()
+        assert "grid = {age: [0, 0.5, 1, ..., 5] (11 values), dose: [1, 2]}" in said
 
 
 class TestEvaluation:

@@ -17,9 +17,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
+    DPTableOne,
     HybridMEstimator,
     PosteriorSampling,
     PrivacyGuarantee,
+    PublicColumns,
     Release,
 )
 from skdpsurv.classification.logistic_measurements import ColumnGroup
@@ -97,6 +99,11 @@ def half_of_gradients(kind=DiscreteHazard):
         return replace(whole, gradient_sensitivity=whole.gradient_sensitivity / 2)
 
     return mock.patch.object(kind, "constants", property(half))
+
+
+def all_of_the_price_for_each():
+    """Histograms of the same records that share nothing."""
+    return mock.patch.object(sums.Histograms, "each", lambda query, price: price)
 
 
 def half_of_histograms():
@@ -192,6 +199,11 @@ def predictor(fitted):
     return float(fitted.baseline_coef_[0] + fitted.coef_[0])
 
 
+def at_either_end(fitted):
+    """All labels of booleans together."""
+    return float(fitted.release_.values["counts"][0] @ np.tile([-1.0, 1.0], fitted.n_features_in_))
+
+
 def right_or_wrong():
     """A private record that every candidate predicts rightly, or wrongly."""
     x = np.repeat([-1.0, 1.0], 15) * np.tile(np.linspace(0.5, 1.0, 15), 2)
@@ -221,6 +233,8 @@ def _planted():
     weibull = LaplaceWeibullFitter(max_time=1.0)
     late = "event at zero or at the horizon, others with events at the horizon"
     late = pair(weibull, late, n=2)
+    table = DPTableOne(columns=PublicColumns({f"x{j}": bool for j in range(24)}))
+    ends = pair(table, "all columns at either end, others alike", n=2)
     sixth = (
         functools.partial(less_vector_noise, 1 / 6),
         functools.partial(less_lattice_noise, 1 / 6),
@@ -230,6 +244,9 @@ def _planted():
     return {
         "a sixth of the noise, objective perturbation": Planted(hazard, *at_once, 3000, sixth[0]),
         "a sixth of the noise, noisy estimates": Planted(weibull, *late, 600, sixth[1]),
+        "each column at the price of all": Planted(
+            table, *ends, 500, all_of_the_price_for_each, at_either_end
+        ),
         "intercept outside the norm": Planted(logistic, *flipped, 700, intercept_outside_the_norm),
         "noise in floats": Planted(*bits),
         "noisy curve at the price of a point": Planted(curve, *right_or_wrong(), 500, *losses),

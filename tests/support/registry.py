@@ -25,6 +25,7 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
+    DPTableOne,
     DPWeibullFitter,
     FeaturePartition,
     HybridMEstimator,
@@ -264,6 +265,13 @@ def hybrid_frame():
 
 def numbers():
     return replace(hybrid_numbers(), options={})
+
+
+def of_one_ward():
+    """Neighbours whose ward, which is public, stays."""
+    data = _raw(columns)
+    extremes = (((age, data.X["ward"][ROW], *rest), y) for (age, _, *rest), y in data.extremes)
+    return replace(data, extremes=tuple(extremes))
 
 
 raw_outcomes = partial(_raw, outcomes)
@@ -577,6 +585,13 @@ def _settings():
     scaler = PublicBoundsScaler(-0.5, 0.5, missing="midpoint")
     age = {"columns": ColumnTransformer([("age", scaler, ["age"])]), "bounds": [(-1.0, 1.0)]}
     yield one("raw columns", raw_labelled, outcome=[0, 1], **age)
+
+    one = several(DPTableOne, ("counts",), ("_summary",), columns=raw)
+    by_ward = {"by": "ward", "representative": True, "checked": False}
+    yield one("raw columns by ward", raw_columns, **by_ward)
+    yield one("raw columns by public ward", of_one_ward, by="ward", by_is_public=True, quick=True)
+    yield one("raw columns, Gaussian noise", raw_columns, delta=0.05, grid={"age": 3}, quick=True)
+    yield one("raw columns, no privacy", raw_columns, epsilon=np.inf)
 
     one = several(PublicBoundsScaler, (), ())
     yield one("errors", columns, representative=True)

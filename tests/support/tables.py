@@ -24,7 +24,7 @@ def table(data):
     """Return all of a data set in one frame, and what names X, or durations, and y there."""
     X = data.X if isinstance(data.X, pd.DataFrame) else pd.DataFrame(np.asarray(data.X))
     X = X.rename(columns=str)
-    y = data.y
+    y = np.zeros(len(X)) if data.y is None else data.y  # some fits ignore it
     fields = y.dtype.names
     target = {name: y[name] for name in fields} if fields else {"y": np.asarray(y)}
     columns = list(X.columns) if data.X.ndim > 1 else X.columns[0]

@@ -15,10 +15,12 @@ from skdpsurv import (
     DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
+    DPTableOne,
     DPWeibullFitter,
     HybridMEstimator,
     PosteriorSampling,
     PrivateStackingClassifier,
+    PublicColumns,
     published,
 )
 from skdpsurv.evaluation import private_survival_metrics
@@ -131,6 +133,7 @@ stacked = PrivateStackingClassifier(
 tree = DecisionTreeClassifier(random_state=0)
 stump = DecisionTreeClassifier(max_depth=1, random_state=0)
 poisson = functools.partial(extension("poisson").DPPoissonRegressor, max_residual=2.0, alpha=10.0)
+table = PublicColumns.of(arm=["old", "new"], age=(18, 100), smoker=bool)
 noisy = {"delta": 0.2, "epsilon": 51.0}
 langevin = PosteriorSampling("psgld")
 CASES = {
@@ -190,6 +193,11 @@ CASES = {
         DPAalenJohansenFitter(max_time=1.0, causes=["a", "b"], censored="c"),
         {f"{EARLY_OR_LATE}, {LAST}": FOUR},
         1,
+    ),
+    "Table 1": Case(
+        DPTableOne(columns=table, by="arm", grid=3),
+        {"all columns at either end, others spread out": FOUR},
+        2,
     ),
     "hybrid": Case(
         HybridMEstimator(epsilon=200.0),

@@ -41,9 +41,9 @@ from scipy import linalg, special
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.survival.curves.table import Causes, check_size, stated_ends, table_variance
-from skdpsurv.survival.released_curve import ReleasedCurve, crossing, stated_records
+from skdpsurv.survival.released_curve import ReleasedCurve, crossing
 
 #: Prior standard deviations: log rates from the first band to the last, and their level around one
 #: event in two per horizon.

@@ -17,8 +17,8 @@ from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.weibull import mean_log_likelihood
-from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.survival.released_curve import ReleasedCurve, stated_records
+from skdpsurv.release import Release, check_parameters, released_array, stated_records
+from skdpsurv.survival.released_curve import ReleasedCurve
 from skdpsurv.survival.univariate import UnivariateFitter
 from skdpsurv.survival.weibull.counts import Records, log_times
 from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates

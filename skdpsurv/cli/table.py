@@ -1,0 +1,120 @@
+"""skdpsurv table: Table 1 of a file of records."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from skdpsurv.cli.columns import public_columns, split_names, table_of
+from skdpsurv.cli.failures import require
+from skdpsurv.cli.fitting import make, spend
+from skdpsurv.cli.options import NONE, WORDS, FileFormat, Spending, command
+from skdpsurv.cli.output import reserve, table_lines
+from skdpsurv.data.column_kinds import Bounded
+from skdpsurv.descriptive import DPTableOne
+
+Intervals = StrEnum("Intervals", ["people", "population", "none"])
+#: Parameters that have an option of their own.
+OPTIONS = {name: name for name in ("epsilon", "by", "by_is_public", "delta")}
+OPTIONS |= {"random_state": "seed", "columns": "schema"}
+
+
+@dataclass(frozen=True)
+class Described:
+    """The table.
+
+    Parameters
+    ----------
+    schema : Path
+        TOML file that says what is publicly known of each column, also of that of --by.
+    by : str or None
+        Column of the schema whose categories are the groups.
+    by_is_public : bool, default=False
+        Everybody may know each person's group, such as the arm of a trial: sizes of groups are then
+        exact, and the guarantee does not protect them.
+    person : str or None
+        Column that identifies people who have several records. The first record of each is used,
+        and people are protected.
+    drop : list of str
+        Column of the file to leave out. May be given several times.
+    delta : float, default=0.0
+        Probability with which the bound by epsilon may fail, at most 1/n^2: six columns or more
+        need less noise then.
+    strict : bool, default=False
+        Refuse values beyond a public bound, such as a forgotten -99, in place of clipping.
+    nonnormal : list of str
+        Numbers that are printed as median and quartiles, such as age,dose.
+    intervals : Intervals, default="people"
+        Printed intervals: for these people, for the population that they come from, or none. The
+        release holds both.
+    """
+
+    schema: Path
+    by: str | None = None
+    by_is_public: bool = False
+    person: str | None = None
+    drop: list[str] = NONE
+    delta: float = 0.0
+    strict: bool = False
+    nonnormal: list[str] = NONE
+    intervals: Intervals = Intervals.people
+
+
+@command
+def table(
+    data: Path,
+    /,
+    *,
+    described: Described,
+    spending: Spending,
+    out: Path,
+    form: FileFormat,
+    set_: list[str] = NONE,
+    as_json: bool = False,
+) -> None:
+    """Describe the records of a file: counts, means, quartiles and differences by group (Table 1).
+
+    Parameters
+    ----------
+    data : Path
+        CSV or Parquet file: one row for each record. Private.
+    set_ : list of str
+        Another parameter of DPTableOne, as NAME=VALUE: --set grid=20. May be given several times.
+    """
+    columns = public_columns(described.schema, form.missing_value)
+    stated = {name: getattr(described, name) for name in ("by", "by_is_public", "delta")}
+    stated |= {"columns": columns, "epsilon": spending.epsilon, "random_state": spending.seed}
+    if not spending.dry_run:
+        reserve(out)
+    estimator: Any = make(DPTableOne, stated, set_, OPTIONS)
+    estimator._check_parameters()
+    numbers = [k.column for k in estimator._described_kinds() if isinstance(k, Bounded)]
+    nonnormal = split_names(described.nonnormal, numbers)
+    unknown = [name for name in nonnormal if name not in numbers]
+    require(not unknown, f"--nonnormal must name numbers of the schema, not {', '.join(unknown)}.")
+    names, person = columns._names(), described.person
+    require(person not in names, f"the schema must not describe {person}.", "description")
+    others = {} if person is None else {person: ()}
+    read = table_of(data, form, names, columns, others, described.drop)
+
+    def arguments(frame: Any) -> dict[str, Any]:
+        return {"X": frame[names], **({} if person is None else {"person": frame[person]})}
+
+    def results(fitted: Any) -> tuple[dict[str, Any], Iterable[Any]]:
+        rows = fitted.table_.reset_index().to_json(orient="records")
+        return {"table": json.loads(rows)}, _lines(fitted)
+
+    def _lines(fitted: Any) -> Iterator[Any]:
+        intervals = None if described.intervals is Intervals.none else str(described.intervals)
+        yield from table_lines(fitted, intervals=intervals, nonnormal=nonnormal)
+
+    spend(
+        *(estimator, read, arguments, results, spending, form, out),
+        strict=described.strict,
+        hint=WORDS["about_cells"],
+        as_json=as_json,
+    )

@@ -1,0 +1,146 @@
+"""Table 1 as people print it: a row for each number, and for each label of a category."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from skdpsurv.data.column_kinds import Boolean, Date
+from skdpsurv.descriptive.counts import Cells
+from skdpsurv.descriptive.summary import OVERALL
+
+#: Most decimals.
+MOST_DECIMALS = 6
+HEADER = "Missing"
+UNKNOWN = "-"
+
+
+class Printed:
+    """The cells of a printed table, from a frame of estimates."""
+
+    def __init__(self, estimates: pd.DataFrame, groups: Sequence[Any], intervals: str | None):
+        self.found = estimates
+        self.parts = [OVERALL, *map(str, groups)]
+        self.others = self.parts[2:]
+        self.ends = None if intervals is None else [f"{intervals}_low", f"{intervals}_high"]
+
+    def frame(self, columns: Iterable[Cells], nonnormal: Collection[str]) -> pd.DataFrame:
+        """Return the table as text."""
+        first = self.parts[1] if self.others else None
+        named = [HEADER, *self.parts, *(f"SMD ({first},{other})" for other in self.others)]
+        rows = [(("n", ""), ["", *(self._count(self._of("", "", "n", p)) for p in self.parts)])]
+        for cells in columns:
+            rows += self._rows(cells, cells.kind.column in nonnormal)
+        blank = [""] * len(self.others)
+        filled = [cells if len(cells) == len(named) else [*cells, *blank] for _, cells in rows]
+        index = pd.MultiIndex.from_tuples([label for label, _ in rows])
+        return pd.DataFrame(filled, index=index, columns=list(map(str, named)))
+
+    def _of(self, column: str, level: str, statistic: str, part: str) -> pd.Series:
+        name = "n" if statistic == "n" else column
+        row: pd.Series = self.found.loc[(name, level, statistic, part)]
+        return row
+
+    def _rows(self, cells: Cells, nonnormal: bool) -> Iterator[tuple[tuple[str, str], list[str]]]:
+        column, kind = cells.kind.column, cells.kind
+        missing = ""
+        if cells.has_missing:
+            missing = self._count(self._of(column, "", "missing", OVERALL))
+        ends = [missing], [self._difference(column, other) for other in self.others]
+        if cells.points is None:
+            shown = [True] if isinstance(kind, Boolean) else cells.labels
+            for number, label in enumerate(shown):
+                before, after = ends if number == 0 else ([""], [""] * len(self.others))
+                texts = [self._share(column, str(label), part) for part in self.parts]
+                yield (f"{column}, n (%)", str(label)), [*before, *texts, *after]
+            return
+        way = self._quartiles if nonnormal else self._mean
+        unit = f" {kind.unit}" if kind.unit and not isinstance(kind, Date) else ""
+        said = "median [Q1,Q3]" if nonnormal else "mean (SD)"
+        texts = [way(cells, part) for part in self.parts]
+        yield (f"{column}{unit}, {said}", ""), [*ends[0], *texts, *ends[1]]
+
+    def _count(self, row: pd.Series) -> str:
+        n = row["estimate"]
+        return UNKNOWN if math.isnan(n) else f"{max(round(n), 0)}"
+
+    def _share(self, column: str, label: str, part: str) -> str:
+        share = self._of(column, label, "share", part)
+        if math.isnan(share["estimate"]):
+            return UNKNOWN
+        count = self._count(self._of(column, label, "count", part))
+        return f"{count} ({100 * share['estimate']:.1f}){self._interval(100 * share, 1)}"
+
+    def _mean(self, cells: Cells, part: str) -> str:
+        mean, spread = (self._of(cells.kind.column, "", s, part) for s in ("mean", "sd"))
+        if math.isnan(mean["estimate"]):
+            return UNKNOWN
+        if isinstance(cells.kind, Date):
+            text = f"{_day(cells, mean['estimate'])} ({_deviation(spread, 0)} days)"
+            return text + self._days(cells, mean)
+        places = decimals(mean)
+        text = f"{mean['estimate']:.{places}f} ({_deviation(spread, places)})"
+        return text + self._interval(mean, places)
+
+    def _quartiles(self, cells: Cells, part: str) -> str:
+        first, middle, third = (
+            self._of(cells.kind.column, "", s, part) for s in ("q1", "median", "q3")
+        )
+        if math.isnan(middle["estimate"]):
+            return UNKNOWN
+        if isinstance(cells.kind, Date):
+            low, at, high = (_day(cells, one["estimate"]) for one in (first, middle, third))
+            return f"{at} [{low},{high}]{self._days(cells, middle)}"
+        places = decimals(middle)
+        low, at, high = (f"{one['estimate']:.{places}f}" for one in (first, middle, third))
+        return f"{at} [{low},{high}]{self._interval(middle, places)}"
+
+    def _interval(self, row: pd.Series, places: int) -> str:
+        if self.ends is None:
+            return ""
+        low, high = row[self.ends]
+        return f" {{{low:.{places}f} to {high:.{places}f}}}"
+
+    def _days(self, cells: Cells, row: pd.Series) -> str:
+        if self.ends is None:
+            return ""
+        low, high = (_day(cells, end) for end in row[self.ends])
+        return f" {{{low} to {high}}}"
+
+    def _difference(self, column: str, other: Any) -> str:
+        row = self._of(column, "", "smd", other)
+        if row.iloc[:3].isna().any():
+            return UNKNOWN
+        return f"{row['estimate']:.2f}{self._interval(row, 2)}"
+
+
+def _deviation(row: pd.Series, places: int) -> str:
+    """Return a standard deviation, unless noise hides it."""
+    hidden = row["estimate"] == 0.0 and row["people_high"] > 0.0
+    return UNKNOWN if hidden else f"{row['estimate']:.{places}f}"
+
+
+def decimals(row: pd.Series) -> int:
+    """Return as many decimals as the noise leaves."""
+    half = 0.5 * float(row["people_high"] - row["people_low"])
+    if not half > 1e-12 * abs(float(row["estimate"])):  # none, but for rounding
+        return 1
+    return min(max(math.ceil(-math.log10(half)), 0), MOST_DECIMALS)
+
+
+def _day(cells: Cells, days: float) -> str:
+    return str(cells.kind.cell(round(days)))
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Return a table of text as Markdown."""
+
+    def line(cells: Iterable[object]) -> str:
+        return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
+
+    head = ["", "", *table.columns]
+    rows = [[*label, *cells] for label, cells in zip(table.index, table.to_numpy(), strict=True)]
+    return "\n".join([line(head), line(["---"] * len(head)), *map(line, rows)])

@@ -1,0 +1,139 @@
+"""Table 1 as numbers: a row for each quantity, with a column for each group and comparison."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skdpsurv.descriptive import differences
+from skdpsurv.descriptive.counts import Cells
+from skdpsurv.descriptive.intervals import (
+    UNKNOWN,
+    Ends,
+    Estimated,
+    Level,
+    Moments,
+    count,
+    quantile,
+    share,
+)
+from skdpsurv.descriptive.solution import Sizes, Solved
+from skdpsurv.dp.types import FloatArray
+
+#: Quantiles, by name.
+QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
+OVERALL = "Overall"
+INDEX = ["column", "level", "statistic", "part"]
+COLUMNS = ["estimate", "people_low", "people_high", "population_low", "population_high"]
+
+Row = tuple[tuple[Any, ...], Estimated]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Solved tables of all columns, and the labels of the groups; none: everybody is in one."""
+
+    columns: Sequence[Cells]
+    solved: Sequence[Solved]
+    sizes: Sizes
+    groups: Sequence[Any]
+    laplace: bool
+
+    @classmethod
+    def of(
+        cls,
+        columns: Sequence[Cells],
+        counts: FloatArray,
+        variance: float,
+        n_records: int,
+        groups: Sequence[Any],
+        sizes: FloatArray | None,
+        laplace: bool = False,
+    ) -> Summary:
+        """Solve noisy tables, which stand side by side; sizes, if groups are public."""
+        ends = np.cumsum([cells.number for cells in columns])[:-1]
+        tables = np.split(counts, ends, axis=1)
+        found = Sizes.solved(tables, variance, n_records) if sizes is None else Sizes.known(sizes)
+        solved = [Solved.of(one, variance, found) for one in tables]
+        return cls(columns, solved, found, groups, laplace)
+
+    @property
+    def parts(self) -> list[tuple[Any, FloatArray]]:
+        """Everybody, and each group: a label, and which groups it holds."""
+        own = np.eye(self.sizes.estimate.size)
+        everybody = (OVERALL, np.ones(len(own)))
+        named = map(str, self.groups)
+        return [everybody, *zip(named, own, strict=True)] if len(self.groups) else [everybody]
+
+    def frame(self, level: float) -> pd.DataFrame:
+        """Return estimates with the ends of their intervals."""
+        rows = list(self._rows(Level(level, self.laplace)))
+        index = pd.MultiIndex.from_tuples([key for key, _ in rows], names=INDEX)
+        numbers = [(one.estimate, *one.people, *one.population) for _, one in rows]
+        return pd.DataFrame(numbers, index=index, columns=COLUMNS)
+
+    def _rows(self, level: Level) -> Iterator[Row]:
+        for label, chosen in self.parts:
+            yield ("n", "", "n", label), self._size(chosen, level)
+        for cells, solved in zip(self.columns, self.solved, strict=True):
+            name = cells.kind.column
+            for label, chosen in self.parts:
+                for key, one in _of_part(cells, solved, chosen, level):
+                    yield (name, *key, label), one
+            for other, pair in self._pairs():
+                found = (
+                    differences.of_labels(solved, cells.n_present, pair, level)
+                    if cells.points is None
+                    else differences.of_numbers(solved, cells.shares, pair, level)
+                )
+                yield (name, "", "smd", other), found
+
+    def _pairs(self) -> Iterator[tuple[str, FloatArray]]:
+        """Yield each group but the first, beside that."""
+        for label, chosen in self.parts[2:]:
+            yield label, np.array([self.parts[1][1], chosen])
+
+    def _size(self, chosen: FloatArray, level: Level) -> Estimated:
+        n = float(chosen @ self.sizes.estimate)
+        variance = max(float(chosen @ self.sizes.covariance @ chosen), 0.0)
+        reach = level.quantile(0.0) * math.sqrt(variance)
+        return Estimated(n, Ends(n - reach, n + reach), UNKNOWN)
+
+
+def _of_part(
+    cells: Cells, solved: Solved, chosen: FloatArray, level: Level
+) -> Iterator[tuple[tuple[str, str], Estimated]]:
+    """Yield level and statistic, with what is known of them, for some groups."""
+
+    def of(places: Any) -> FloatArray:
+        weights = np.zeros(cells.number)
+        weights[places] = 1.0
+        return np.outer(chosen, weights)
+
+    if cells.has_missing:
+        yield ("", "missing"), count(solved, of(-1), level)
+    whole = of(slice(cells.n_present))
+    for place, label in enumerate(cells.labels):
+        yield (str(label), "count"), count(solved, of(place), level)
+        yield (str(label), "share"), share(solved, of(place), whole, level)
+    if cells.points is not None:
+        moments = Moments(solved, cells.shares, chosen, level)
+        yield ("", "mean"), _scaled(moments.mean(), cells.points, cells.points[0])
+        yield ("", "sd"), _scaled(moments.deviation(), cells.points, 0.0)
+        for name, p in QUARTILES.items():
+            yield ("", name), quantile(solved, cells.points, chosen, p, level)
+
+
+def _scaled(found: Estimated, points: FloatArray, start: float) -> Estimated:
+    """Return numbers in units of a column, from such in units of its range."""
+    width = float(points[-1] - points[0])
+
+    def scaled(value: float) -> float:
+        return float(start) + width * value
+
+    return Estimated(scaled(found.estimate), *(Ends(*map(scaled, e)) for e in found[1:]))

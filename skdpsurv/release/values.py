@@ -1,0 +1,33 @@
+"""What estimators read of a release: numbers of a known shape, parameters, and its size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.release.release import Release
+
+
+def released_array(release: Release, name: str, shape: tuple[int, ...]) -> FloatArray:
+    """Return a copy of released numbers; ValueError if they are missing or of another shape."""
+    array = np.array(release.values.get(name, np.nan))
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
+    return array
+
+
+def stated_records(release: Release, most: int) -> int:
+    """Return the public number of records of the fit."""
+    for guarantee in (release.guarantee, release.made_by):
+        number: Any = guarantee.public_inputs.get("n_records")
+        if type(number) is not int or not 1 <= number <= most:
+            raise ValueError("public_inputs of the release must hold a positive n_records.")
+    return int(number)
+
+
+def check_parameters(release: Release, *names: str) -> None:
+    """Raise ValueError for a release without the parameters that its estimator needs."""
+    if missing := [name for name in names if name not in release.parameters]:
+        raise ValueError(f"parameters of the release must hold {', '.join(missing)}.")
