@@ -108,7 +108,7 @@ class DPTableOne(TabularEstimator):
         Copy of ``columns``.
     n_features_in_ : int
         Number of columns.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_columns,)
         Their names, if X in ``fit`` had names.
 
     See Also

@@ -111,7 +111,11 @@ class Outcome:
     @property
     def said(self):
         """Everything but the error, without how long anything took."""
-        return self.warned, self.logged, re.sub(r"elapsed:[ \d.a-z]*", "", self.printed)
+        return (
+            self.warned,
+            self.logged,
+            re.sub(r"elapsed:[ \d.a-z]*|\d:\d\d:\d\d", "", self.printed),
+        )
 
     def texts(self):
         """Return every text that somebody might read, the errors behind an error included."""
