@@ -106,7 +106,7 @@ def test_one_record_of_each_person(setting):
     same(whole, found, exact=True)
     if found.error is None:
         guarantee = found.fitted.guarantee_
-        assert guarantee.neighbours == "replace-one-person"
+        assert guarantee.neighbours.startswith("replace-one-person")
         assert guarantee.public_inputs["n_records"] == N_RECORDS
         assert "each single person" in guarantee.describe()
     named = more.assign(who=[f"p{number}" for number in WHOSE])

@@ -154,9 +154,8 @@ class Histogram(Integers):
 class Histograms(Integers):
     """Histograms of the same records, each of which has an equal part of a price.
 
-    In each of them a record has integers that are not negative and add up to its unit: another
-    record moves the histogram by at most 2 units in L1 and, as no products are negative, by the
-    root of 2 units in L2. Noise is in proportion to the unit.
+    A record has integers in each that are not negative and add up to its unit. Another one moves it
+    by at most 2 units in L1 and, as no product is negative, by root 2 units in L2.
     """
 
     units: tuple[int, ...]
@@ -171,23 +170,24 @@ class Histograms(Integers):
 
     def each(self, price: Price) -> Price:
         """Return the price of one: epsilons add up, and squares of mus."""
-        number = len(self.units)
         if isinstance(price, Concentrated):
-            return share_of(price, 1.0 / math.sqrt(number) / MARGIN)
-        return divide_budget(price, Fraction(number))
+            return share_of(price, 1.0 / math.sqrt(len(self.units)) / MARGIN)
+        return divide_budget(price, Fraction(len(self.units)))
 
     def release(self, exact: Sequence[IntArray], price: Price, source: RandomSource) -> Any:
-        each = self.each(price)
-        both = zip(self.units, exact, strict=True)
-        return [Histogram(2 * unit).release(one, each, source) for unit, one in both]
+        each, both = self.each(price), zip(self._queries(), exact, strict=True)
+        return [query.release(one, each, source) for query, one in both]
 
     def deviation(self, price: Price) -> float:
         """Return the standard deviation of the noise on each number, in its unit."""
         return HISTOGRAM.deviation(self.each(price))
 
     def distances(self, one: Any, other: Any) -> Distances:
-        both = zip(self.units, one, other, strict=True)
-        return [d for unit, *pair in both for d in Histogram(2 * unit).distances(*pair)]
+        both = zip(self._queries(), one, other, strict=True)
+        return [found for query, *pair in both for found in query.distances(*pair)]
+
+    def _queries(self) -> list[Histogram]:
+        return [Histogram(2 * unit) for unit in self.units]
 
 
 @dataclass(frozen=True)
