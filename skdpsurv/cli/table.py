@@ -42,7 +42,7 @@ class Described:
     drop : list of str
         Column of the file to leave out. May be given several times.
     delta : float, default=0.0
-        Probability with which the bound by epsilon may fail, at most 1/n^2: six columns or more
+        Probability with which the bound by epsilon may fail, at most 1/n^2: eight columns or more
         need less noise then.
     strict : bool, default=False
         Refuse values beyond a public bound, such as a forgotten -99, in place of clipping.
