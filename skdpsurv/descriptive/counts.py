@@ -202,9 +202,7 @@ class TableCounts(NoisySum):
         """Return all tables side by side, in records; and the variance of the noise in a cell."""
         both = zip(self.columns, noisy, strict=True)
         counts = np.hstack([np.asarray(one) / cells.unit for cells, one in both])
-        exact = not isinstance(self.price, float) or math.isfinite(self.price)
-        variance = self.query(known).deviation(self.price) ** 2 if exact else 0.0
-        return {"counts": counts, "count_variance": variance}
+        return {"counts": counts, "count_variance": self.query(known).deviation(self.price) ** 2}
 
 
 class ExactTableCounts(TableCounts):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import attrgetter
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from skdpsurv.dp.types import FloatArray
 UNSAID = Estimated(math.nan, UNKNOWN, UNKNOWN)
 #: Values of each share at which differences are looked at.
 STEPS = 65
+#: The interval for these people, and that for their population.
+WHOM: tuple[Callable[[Estimated], Ends], ...] = attrgetter("people"), attrgetter("population")
 
 
 def of_numbers(solved: Solved, points: FloatArray, pair: FloatArray, level: Level) -> Estimated:
@@ -42,7 +45,7 @@ def of_numbers(solved: Solved, points: FloatArray, pair: FloatArray, level: Leve
     if not scale > 0.0:
         return UNSAID
     d = (other_mean.estimate - mean.estimate) / scale
-    return Estimated(d, ends(_people), ends(_population))
+    return Estimated(d, *map(ends, WHOM))
 
 
 def of_labels(solved: Solved, n_labels: int, pair: FloatArray, level: Level) -> Estimated:
@@ -68,16 +71,8 @@ def of_labels(solved: Solved, n_labels: int, pair: FloatArray, level: Level) -> 
     scale = math.sqrt(0.5 * (p * (1.0 - p) + q * (1.0 - q)))
     if not scale > 0.0:
         return UNSAID
-    return Estimated((q - p) / scale, ends(_people), ends(_population))
+    return Estimated((q - p) / scale, *map(ends, WHOM))
 
 
 def _scale(one: float, other: float) -> float:
     return math.sqrt(0.5 * (one**2 + other**2))
-
-
-def _people(one: Estimated) -> Ends:
-    return one.people
-
-
-def _population(one: Estimated) -> Ends:
-    return one.population

@@ -31,7 +31,7 @@ class Printed:
         """Return the table as text."""
         first = self.parts[1] if self.others else None
         named = [HEADER, *self.parts, *(f"SMD ({first},{other})" for other in self.others)]
-        rows = [(("n", ""), ["", *(self._count(self._of("", "", "n", p)) for p in self.parts)])]
+        rows = [(("n", ""), ["", *(self._count(self._of("n", "", "n", p)) for p in self.parts)])]
         for cells in columns:
             rows += self._rows(cells, cells.kind.column in nonnormal)
         blank = [""] * len(self.others)
@@ -40,8 +40,7 @@ class Printed:
         return pd.DataFrame(filled, index=index, columns=list(map(str, named)))
 
     def _of(self, column: str, level: str, statistic: str, part: str) -> pd.Series:
-        name = "n" if statistic == "n" else column
-        row: pd.Series = self.found.loc[(name, level, statistic, part)]
+        row: pd.Series = self.found.loc[(column, level, statistic, part)]
         return row
 
     def _rows(self, cells: Cells, nonnormal: bool) -> Iterator[tuple[tuple[str, str], list[str]]]:

@@ -227,8 +227,7 @@ class DPTableOne(TabularEstimator):
 
     def _deviation(self) -> float:
         """Return the standard deviation of the noise in a cell, in records."""
-        query = Histograms((1,) * len(self._described_kinds()))
-        return 0.0 if math.isinf(self.epsilon) else query.deviation(self._price())
+        return Histograms((1,) * len(self._described_kinds())).deviation(self._price())
 
     def _points(self, n_records: int) -> dict[str, list[float]]:
         """Return the points of each number and date, by public numbers."""
@@ -370,7 +369,7 @@ class DPTableOne(TabularEstimator):
         n_groups = max(len(groups), 1)
         even = np.hstack([one.evenly_spread() for one in cells])
         counts_ = np.tile(n_records / n_groups * even, (n_groups, 1))
-        variance = 0.0 if math.isinf(self.epsilon) else self._deviation() ** 2
+        variance = self._deviation() ** 2
         sizes = counts_[:, : cells[0].number].sum(axis=1) if self.by_is_public else None
         laplace = isinstance(self._price(), float)
         summary = Summary.of(cells, counts_, variance, n_records, groups, sizes, laplace)
