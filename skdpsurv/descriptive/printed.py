@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -71,18 +71,17 @@ class Printed:
         if math.isnan(share["estimate"]):
             return UNKNOWN
         count = self._count(self._of(column, label, "count", part))
-        return f"{count} ({100 * share['estimate']:.1f}){self._interval(100 * share, 1)}"
+        return (
+            f"{count} ({100 * share['estimate']:.1f}){self._interval(100 * share, '{:.1f}'.format)}"
+        )
 
     def _mean(self, cells: Cells, part: str) -> str:
         mean, spread = (self._of(cells.kind.column, "", s, part) for s in ("mean", "sd"))
         if math.isnan(mean["estimate"]):
             return UNKNOWN
-        if isinstance(cells.kind, Date):
-            text = f"{_day(cells, mean['estimate'])} ({_deviation(spread, 0)} days)"
-            return text + self._days(cells, mean)
-        places = decimals(mean)
-        text = f"{mean['estimate']:.{places}f} ({_deviation(spread, places)})"
-        return text + self._interval(mean, places)
+        write, in_days = _writer(cells, mean), isinstance(cells.kind, Date)
+        deviation = _deviation(spread, 0 if in_days else decimals(mean)) + " days" * in_days
+        return f"{write(mean['estimate'])} ({deviation}){self._interval(mean, write)}"
 
     def _quartiles(self, cells: Cells, part: str) -> str:
         first, middle, third = (
@@ -90,30 +89,21 @@ class Printed:
         )
         if math.isnan(middle["estimate"]):
             return UNKNOWN
-        if isinstance(cells.kind, Date):
-            low, at, high = (_day(cells, one["estimate"]) for one in (first, middle, third))
-            return f"{at} [{low},{high}]{self._days(cells, middle)}"
-        places = decimals(middle)
-        low, at, high = (f"{one['estimate']:.{places}f}" for one in (first, middle, third))
-        return f"{at} [{low},{high}]{self._interval(middle, places)}"
+        write = _writer(cells, middle)
+        low, at, high = (write(one["estimate"]) for one in (first, middle, third))
+        return f"{at} [{low},{high}]{self._interval(middle, write)}"
 
-    def _interval(self, row: pd.Series, places: int) -> str:
+    def _interval(self, row: pd.Series, write: Callable[[float], str]) -> str:
         if self.ends is None:
             return ""
-        low, high = row[self.ends]
-        return f" {{{low:.{places}f} to {high:.{places}f}}}"
-
-    def _days(self, cells: Cells, row: pd.Series) -> str:
-        if self.ends is None:
-            return ""
-        low, high = (_day(cells, end) for end in row[self.ends])
+        low, high = map(write, row[self.ends])
         return f" {{{low} to {high}}}"
 
     def _difference(self, column: str, other: Any) -> str:
         row = self._of(column, "", "smd", other)
         if row.iloc[:3].isna().any():
             return UNKNOWN
-        return f"{row['estimate']:.2f}{self._interval(row, 2)}"
+        return f"{row['estimate']:.2f}{self._interval(row, '{:.2f}'.format)}"
 
 
 def _deviation(row: pd.Series, places: int) -> str:
@@ -130,8 +120,11 @@ def decimals(row: pd.Series) -> int:
     return min(max(math.ceil(-math.log10(half)), 0), MOST_DECIMALS)
 
 
-def _day(cells: Cells, days: float) -> str:
-    return str(cells.kind.cell(round(days)))
+def _writer(cells: Cells, row: pd.Series) -> Callable[[float], str]:
+    """Return what writes a value of a column: a date, or a number with its decimals."""
+    if isinstance(cells.kind, Date):
+        return lambda days: str(cells.kind.cell(round(days)))
+    return f"{{:.{decimals(row)}f}}".format
 
 
 def markdown(table: pd.DataFrame) -> str:
