@@ -41,10 +41,12 @@ STYLE: dict[Any, Any] = {
 
 
 class Figure(NamedTuple):
-    """A drawing, and what is to be seen in it."""
+    """A drawing as a part of HTML and as a file, what is to be seen in it, and its name."""
 
     svg: Markup
     caption: str
+    name: str
+    file: str
 
 
 def can_draw() -> bool:
@@ -81,7 +83,7 @@ def figures(draw: Callable[[Any], Any], name: str, height: float, caption: str) 
             figure.savefig(text, format="svg", metadata=metadata)
     except (ArithmeticError, ValueError):
         return []
-    return [Figure(_inlined(text.getvalue(), caption), caption)]
+    return [Figure(_inlined(text.getvalue(), caption), caption, name, text.getvalue())]
 
 
 def _legend_below(ax: Any) -> None:

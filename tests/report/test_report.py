@@ -20,9 +20,11 @@ from skdpsurv import (
 )
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.report import explain, figures, html_report, predictions, save_report, units
+from skdpsurv.report import curves, explain, figures, html_report, numbers, save_report, units
 from skdpsurv.report.figures import Advantage
+from skdpsurv.report.results import numbers_of, results
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
+from skdpsurv.survival.comparisons import logrank_test
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
 from tests.support import checks
@@ -46,7 +48,7 @@ def setting(name: str) -> Setting:
 def no_figures(monkeypatch):
     """Draw nothing, and simulate few records for intervals: how wide they are is not asked."""
     monkeypatch.setattr(figures, "can_draw", lambda: False)
-    monkeypatch.setattr(predictions, "N_RESAMPLES", 10)
+    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
 
 
 def text_of(*arguments, **options) -> str:
@@ -409,3 +411,42 @@ def test_what_a_model_started_from(no_figures):
         page = html_report(replace(release, guarantee=guarantee))
         assert "<b>" not in page
         assert said not in page or crafted != "text"
+
+
+class TestCurves:
+    def test_tests_between_groups_and_numbers_at_risk(self):
+        release = of("DPKaplanMeierFitter: groups")
+        fitter = release.to_estimator()
+        part = curves.curves(fitter)
+        found = {(one.quantity, one.group): one for one in part["numbers"]}
+        a, b = map(str, fitter.groups_[:2])
+        test = logrank_test(*(fitter.of_group(label) for label in fitter.groups_[:2]))
+        pair = f"{a} against {b}"
+        assert found["p-value of the log-rank test", pair].estimate == test.p_value
+        end = fitter.max_time
+        mean = fitter.of_group(fitter.groups_[0]).restricted_mean_survival_time(n_resamples=500)
+        assert found[f"mean up to {end:g}", a][2:] == tuple(mean)
+        at_risk = fitter.of_group(fitter.groups_[0]).number_at_risk(end / 5)
+        assert found[f"number at risk at {end / 5:g}", a].estimate == float(at_risk.iloc[0])
+        page = Page(html_report(release))
+        assert page.faults == []
+        assert "At risk (noisy)" in page.text
+        assert "Number at risk (noisy)" not in page.text
+        assert f"{pair} {'< 0.001' if test.p_value < 0.001 else f'{test.p_value:.3f}'}" in page.text
+
+    def test_numbers_at_risk_are_a_table_where_nothing_is_drawn(self, no_figures):
+        assert "Number at risk (noisy)" in text_of(of("DPKaplanMeierFitter: groups"))
+
+
+@checks.each(DRAWN)
+def test_numbers_for_files_are_those_of_the_page(setting, no_figures):
+    parts = results(proved(setting))
+    frame = numbers.frame(numbers_of(parts))
+    assert frame.columns.tolist() == ["quantity", "group", "estimate", "low", "high"]
+    assert not frame.duplicated(["quantity", "group"]).any()
+    known = frame.dropna()
+    assert (known.low <= known.high).all()
+    if parts["coefficients"] is not None:
+        release = proved(setting)
+        model = release.to_estimator()
+        assert len(frame.query("quantity.str.startswith('coefficient')")) == model.coef_.size

@@ -1,0 +1,125 @@
+"""Predictions for example profiles, which are made of public bounds and categories alone."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.feature import known_names
+from skdpsurv.data.public_steps import raw_kinds
+from skdpsurv.plotting.survival_curves import plot_survival_curves
+from skdpsurv.report.figures import cut, figures
+from skdpsurv.report.numbers import Number, probability
+from skdpsurv.report.text import Table, by_end, distinct, short, value
+
+#: Times in a table.
+N_TIMES = 5
+#: Most other values of a category that are tried, and most columns of the table of a profile.
+MOST_TRIED, MOST_COLUMNS = 49, 40
+
+
+def example_predictions(release: Any, model: Any) -> dict[str, Any] | None:
+    """Return predicted survival, or class probabilities, for example profiles.
+
+    None for a model that predicts neither; the reason if no profile can be made.
+    """
+    if not hasattr(model, "predict_survival_function") and not hasattr(model, "predict_proba"):
+        return None
+    if release.guarantee.not_covered:
+        return {"refused": "learned"}
+    names = known_names(release.feature_names_in, release.n_features_in)
+    found = raw_kinds(release.transformer(), names)
+    kinds = [kind for kind in found if kind is not None]
+    if len(kinds) < len(found) or not found:
+        return {"refused": "undescribed"}
+    rows, column = _profiles(model, kinds, names)
+    typical = any(kind.typical is not None for kind in kinds)
+    labels, shown = ["typical" if typical else "in the middle"], distinct(names)
+    if column is not None:
+        labels = [f"{shown[column]}: {value(cell)}" for cell in rows.iloc[:, column]]
+    cells = [(name, value(kind.example)) for name, kind in zip(shown, kinds, strict=True)]
+    caption = f"Values of the {'typical person' if typical else 'person in the middle'}"
+    return {
+        "typical": typical,
+        "column": None if column is None else shown[column],
+        "person": Table(caption, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False),
+        **_predicted(model, _rows(model, rows), labels, typical),
+    }
+
+
+def _others(kind: ColumnKind) -> list[Any]:
+    """Return other values to compare with that of the example."""
+    spec = kind.described()
+    listed = [spec[key] for key in ("bounds", "dates", "categories") if key in spec]
+    return [cell for cell in (*listed, (False, True))[0] if cell != kind.example][:MOST_TRIED]
+
+
+def _rows(model: Any, rows: pd.DataFrame) -> Any:
+    """Return rows as a model takes them: by name, if its columns have names."""
+    named = model.release_.feature_names_in is not None
+    return rows if named else rows.to_numpy(dtype=object)
+
+
+def _profiles(
+    model: Any, kinds: list[ColumnKind], names: list[str]
+) -> tuple[pd.DataFrame, int | None]:
+    """Return an example profile, others, and the column in which they differ."""
+    example = [kind.example for kind in kinds]
+    tried = [(-1, example)] + [
+        (j, [*example[:j], other, *example[j + 1 :]])
+        for j, kind in enumerate(kinds)
+        for other in _others(kind)
+    ]
+    rows = pd.DataFrame([row for _, row in tried], columns=names, dtype=object)
+    if hasattr(model, "predict_survival_function"):
+        risk = np.asarray(model.predict(_rows(model, rows)), dtype=np.float64)
+    else:
+        risk = model.predict_proba(_rows(model, rows))[:, -1]
+    changed = np.array([j for j, _ in tried])
+    ranges = [np.ptp(risk[(changed == j) | (changed < 0)]) for j in range(len(kinds))]
+    if not np.nanmax(ranges) > 0.0:
+        return rows.iloc[:1], None
+    column = int(np.nanargmax(ranges))
+    own = np.flatnonzero(changed == column)
+    ends = {0, own[risk[own].argmin()], own[risk[own].argmax()]}
+    return rows.iloc[sorted(ends, key=risk.__getitem__)].reset_index(drop=True), column
+
+
+def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict[str, Any]:
+    """Return a table of predictions, and a figure of survival functions."""
+    drawn = []
+    if not hasattr(model, "predict_survival_function"):
+        found, heads = model.predict_proba(table), distinct(model.classes_.tolist())
+        caption, quantity = "Predicted probabilities of example profiles", "probability of "
+    else:
+        # Steps are at the ends of intervals.
+        n_times = model.unique_times_.size
+        ends = np.linspace(0, n_times, N_TIMES + 1)[1:].round().astype(int)
+        indices = np.unique(np.maximum(ends, 1)) - 1
+        found = model.predict_survival_function(table, return_array=True)[:, indices]
+        heads = [f"at {short(t)}" for t in model.unique_times_[indices].tolist()]
+        caption, quantity = "Predicted probability to survive", "predicted survival "
+        description = "Predicted survival of example profiles. Times are in the unit of the fit."
+        plot = partial(plot_survival_curves, model, table, labels=cut(labels))
+        drawn = figures(lambda ax: plot(ax=ax), "people", 3.6, description)
+    numbers = [
+        [Number(f"{quantity}{head}", label, p) for head, p in zip(heads, row, strict=True)]
+        for label, row in zip(labels, found.tolist(), strict=True)
+    ]
+    rows = [[label, *map(probability, row)] for label, row in zip(labels, numbers, strict=True)]
+    head = ["Person", *heads]
+    if medians and hasattr(model, "predict_median"):
+        head.append("Median")
+        end = float(model.unique_times_[-1])
+        for label, row, time in zip(labels, rows, model.predict_median(table), strict=True):
+            row.append(by_end(float(time), end))
+            numbers.append([Number("predicted median", label, float(time))])
+    return {
+        "figures": drawn,
+        "predicted": Table(caption, head, rows),
+        "numbers": [number for row in numbers for number in row],
+    }
