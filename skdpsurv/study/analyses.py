@@ -1,66 +1,23 @@
-"""The analyses of a study: kinds, their options, their estimators, and what these are fitted to."""
+"""The analyses of a study, and the rules for their entries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
-from typing import Protocol as Structure
+from typing import Any, Self
 
 import pandas as pd
 
-from skdpsurv.base import PrivateEstimator
-from skdpsurv.classification import DPLogisticRegression
-from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kinds import Boolean, ColumnKind
-from skdpsurv.dp.guarantee import FrozenMapping
+from skdpsurv.dp.checks import choice, instance, positive
+from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.dp.privacy_cost import Spend
-from skdpsurv.evaluation.evaluation import Evaluation
-from skdpsurv.survival import (
-    DPAalenJohansenFitter,
-    DPDiscreteTimeSurvival,
-    DPKaplanMeierFitter,
-    DPWeibullFitter,
-)
+from skdpsurv.study.kinds import KINDS, StudySetting, column_labels, covariates, require
 
-
-class Protocol(Structure):
-    """What an analysis must know of the protocol of its study."""
-
-    @property
-    def columns(self) -> PublicColumns: ...
-    @property
-    def kinds(self) -> list[ColumnKind]: ...
-    @property
-    def max_time(self) -> float: ...
-    @property
-    def time(self) -> str: ...
-    @property
-    def event(self) -> str | None: ...
-    @property
-    def person(self) -> str | None: ...
-    @property
-    def event_is(self) -> tuple[str, ...]: ...
-    @property
-    def censored_is(self) -> tuple[str, ...]: ...
-    @property
-    def analyses(self) -> tuple[Analysis, ...]: ...
-    def analysis(self, name: str) -> Analysis: ...
-    def target(self, frame: pd.DataFrame) -> Any: ...
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of analysis.
-
-    ``options`` maps those of a protocol to parameters of the estimator; ``settings`` returns
-    further parameters, and ``arguments`` those of ``fit`` but for ``person``.
-    """
-
-    estimator: type[PrivateEstimator]
-    options: Mapping[str, str]
-    settings: Callable[[Analysis, Protocol], Mapping[str, Any]]
-    arguments: Callable[[Analysis, Protocol, pd.DataFrame], Mapping[str, Any]]
+#: Names that are names of files on all systems.
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -69,22 +26,63 @@ class Analysis:
 
     Parameters
     ----------
-    name : str
-        Also the name of its file.
     kind : str
         One of ``KINDS``.
-    share : float or None
-        Share of the budget; None, for an evaluation alone: what the training part leaves.
+    name : str
+        Name of its release, and of the file that holds it.
+    share : float, default=1.0
+        Its part of the budget, in proportion to those of others. Shares of evaluations divide
+        what the fits cost the people who are not held out.
     options : mapping
-        Further public settings.
+        Options of the kind, and parameters of the estimator by their names in Python.
     """
 
-    name: str
     kind: str
-    share: float | None = 1.0
-    options: Mapping[str, Any] = field(default_factory=lambda: FrozenMapping({}))
+    name: str
+    share: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def estimator(self, protocol: Protocol, spend: Spend, model: Any = None) -> Any:
+    def __post_init__(self) -> None:
+        choice(*KINDS)("kind of analyses", self.kind)
+        if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
+            raise ValueError(
+                "name of analyses must be a small letter, and up to 39 small letters, digits, - "
+                f"and _, got {self.name!r}."
+            )
+        with self.named():
+            positive()("share", self.share)
+            instance(Mapping, "a table")("options", self.options)
+            for key in self.options:
+                if key not in (known := KINDS[self.kind].options):
+                    raise ValueError(f"no option {key!r}.{suggestion(key, sorted(known))}")
+            object.__setattr__(self, "options", frozen("options", self.options))
+        object.__setattr__(self, "share", float(self.share))
+
+    @classmethod
+    def of_table(cls, table: Any) -> Self:
+        """Make an analysis of a table in a file; its kind is its name, unless it has one."""
+        instance(Mapping, "a list of tables, [[analyses]]")("analyses", table)
+        rest = dict(table)
+        kind = rest.pop("kind", None)
+        return cls(kind, rest.pop("name", kind), rest.pop("share", 1.0), rest)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The table of a file that makes this analysis."""
+        named = {"kind": self.kind, "name": self.name, "share": self.share}
+        return {**named, **thawed(self.options)}
+
+    @property
+    def by(self) -> str | None:
+        """Column whose labels are the groups."""
+        return self.options.get("by")
+
+    @property
+    def of(self) -> str | None:
+        """Name of the analysis that is evaluated."""
+        return self.options.get("of")
+
+    def estimator(self, protocol: StudySetting, spend: Spend, model: Any = None) -> Any:
         """Return the estimator, not fitted and without a ledger.
 
         Parameters
@@ -92,121 +90,79 @@ class Analysis:
         protocol : Protocol
         spend : Spend
             Its epsilon and delta.
-        model : estimator or None
-            The fitted model, for an evaluation; its ``fit`` is then ``_fit``.
+        model : estimator or None, default=None
+            The fitted model, for an evaluation, which is then run by ``_fit``. None: one that is
+            not fitted, for plans.
+
+        Returns
+        -------
+        estimator
         """
         kind = KINDS[self.kind]
-        parameters = {
-            kind.options[key]: value for key, value in self.options.items() if kind.options.get(key)
-        }
-        parameters |= kind.settings(self, protocol)
-        if self.kind == "evaluation":
-            parameters["model"] = model
+        chosen = {kind.words.get(key, key): value for key, value in thawed(self.options).items()}
+        stated = {key: value for key, value in chosen.items() if key}
         if spend.delta:
-            parameters["delta"] = spend.delta
-        return kind.estimator(epsilon=spend.epsilon, **parameters)
+            stated["delta"] = spend.delta
+        found = kind.settings(self.options, protocol)
+        if model is not None:
+            found["model"] = model
+        return kind.estimator(epsilon=spend.epsilon, **stated, **found)
 
-    def arguments(self, protocol: Protocol, frame: pd.DataFrame) -> dict[str, Any]:
-        """Return the keyword arguments of ``fit`` for a frame of raw columns."""
-        found = dict(KINDS[self.kind].arguments(self, protocol, frame))
+    def arguments(self, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
+        """Return the keyword arguments of ``fit`` for a frame of raw columns.
+
+        Raises
+        ------
+        ValueError
+            If a group or a class has no public label.
+        """
+        found = KINDS[self.kind].arguments(self.options, protocol, frame)
         if protocol.person is not None:
             found["person"] = frame[protocol.person]
         return found
 
-    @property
-    def of(self) -> str | None:
-        """Name of the analysis that an evaluation evaluates."""
-        return self.options.get("of")
+    def check(self, protocol: StudySetting, models: Collection[str]) -> None:
+        """Raise ValueError or TypeError for an option that breaks a rule.
+
+        ``models`` are the names of regressions of the study.
+        """
+        with self.named():
+            names = [kind.column for kind in protocol.kinds]
+            for key in ("by", "target"):
+                if key in self.options:
+                    require(self.options[key] in names, f"{key} must be a described column")
+                    column_labels(protocol, self.options[key])
+            if "columns" in KINDS[self.kind].options:
+                _check_columns(self.options, protocol, names)
+            if self.kind == "evaluation":
+                require(self.of in models, "of must be the name of a regression of this study")
+            if self.kind == "competing":
+                labels = protocol.event_is and len(protocol.censored_is) == 1
+                require(labels, "event_is must hold all causes, and censored_is one label")
+            self.estimator(protocol, Spend(1.0))._check_parameters()
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say in errors whose entry is wrong."""
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"analysis {self.name!r}: {error}") from None
 
 
-def group_labels(protocol: Protocol, name: str) -> list[Any]:
-    """Return the public labels of a column of groups, or of classes."""
-    (kind,) = (one for one in protocol.kinds if one.column == name)
-    return [False, True] if isinstance(kind, Boolean) else list(kind.labels)  # type: ignore[attr-defined]
+def _check_columns(options: Mapping[str, Any], protocol: StudySetting, names: list[str]) -> None:
+    listed = options.get("columns", ("",))
+    require(isinstance(listed, tuple) and listed, "columns must be a list of described columns")
+    for name in covariates(options, protocol):
+        require(name in names, f"columns must be described, {name!r} is not")
+        require(name != options.get("target"), f"columns must not hold target, {name!r}")
 
 
-def covariates(analysis: Analysis, protocol: Protocol) -> list[str]:
-    """Return the columns of a regression: those it names, or all but classes."""
-    named = analysis.options.get("columns")
-    if named is not None:
-        return list(named)
-    targets = {one.options.get("target") for one in protocol.analyses}
-    return [kind.column for kind in protocol.kinds if kind.column not in targets]
-
-
-def described(analysis: Analysis, protocol: Protocol) -> PublicColumns:
-    """Return the description of the columns of a regression."""
-    names = set(covariates(analysis, protocol))
-    stated = protocol.columns._described()
-    kept = [table for table in stated["columns"] if table["name"] in names]
-    return PublicColumns(**{**stated, "columns": kept})
-
-
-def _no_settings(analysis: Analysis, protocol: Protocol) -> dict[str, Any]:
-    return {"max_time": protocol.max_time}
-
-
-def _curve_settings(analysis: Analysis, protocol: Protocol) -> dict[str, Any]:
-    by = analysis.options.get("by")
-    groups = {} if by is None else {"groups": group_labels(protocol, by)}
-    return {"max_time": protocol.max_time, **groups}
-
-
-def _incidence_settings(analysis: Analysis, protocol: Protocol) -> dict[str, Any]:
-    labels = {"causes": list(protocol.event_is), "censored": protocol.censored_is[0]}
-    return {**_curve_settings(analysis, protocol), **labels}
-
-
-def _regression_settings(analysis: Analysis, protocol: Protocol) -> dict[str, Any]:
-    return {"max_time": protocol.max_time, "columns": described(analysis, protocol)}
-
-
-def _classifier_settings(analysis: Analysis, protocol: Protocol) -> dict[str, Any]:
-    classes = group_labels(protocol, analysis.options["target"])
-    return {"classes": classes, "columns": described(analysis, protocol)}
-
-
-def _target(analysis: Analysis, protocol: Protocol, frame: pd.DataFrame) -> dict[str, Any]:
-    return {"y": protocol.target(frame)}
-
-
-def _grouped_target(analysis: Analysis, protocol: Protocol, frame: pd.DataFrame) -> dict[str, Any]:
-    by = analysis.options.get("by")
-    group = {} if by is None else {"group": frame[by]}
-    return {"y": protocol.target(frame), **group}
-
-
-def _labelled_target(analysis: Analysis, protocol: Protocol, frame: pd.DataFrame) -> dict[str, Any]:
-    found = _grouped_target(analysis, protocol, frame)
-    return {
-        **found,
-        "y": frame[[protocol.event, protocol.time]].set_axis(["event", "time"], axis=1),
-    }
-
-
-def _rows(analysis: Analysis, protocol: Protocol, frame: pd.DataFrame) -> dict[str, Any]:
-    return {"X": frame[covariates(analysis, protocol)], "y": protocol.target(frame)}
-
-
-def _labels(analysis: Analysis, protocol: Protocol, frame: pd.DataFrame) -> dict[str, Any]:
-    return {"X": frame[covariates(analysis, protocol)], "y": frame[analysis.options["target"]]}
-
-
-def _evaluated_rows(analysis: Analysis, protocol: Protocol, frame: pd.DataFrame) -> dict[str, Any]:
-    return _rows(protocol.analysis(str(analysis.of)), protocol, frame)
-
-
-_REGRESSION = {"columns": "", "intervals": "inference_share", "alpha": "alpha"}
-#: Kinds of analyses by their words.
-KINDS: dict[str, Kind] = {
-    "curves": Kind(DPKaplanMeierFitter, {"by": ""}, _curve_settings, _grouped_target),
-    "competing": Kind(DPAalenJohansenFitter, {"by": ""}, _incidence_settings, _labelled_target),
-    "regression": Kind(
-        DPDiscreteTimeSurvival, {**_REGRESSION, "link": "link"}, _regression_settings, _rows
-    ),
-    "weibull": Kind(DPWeibullFitter, {}, _no_settings, _target),
-    "classifier": Kind(
-        DPLogisticRegression, {**_REGRESSION, "target": ""}, _classifier_settings, _labels
-    ),
-    "evaluation": Kind(Evaluation, {"of": "", "groups": "n_groups"}, _no_settings, _evaluated_rows),
-}
+def event_labels(name: str, labels: Any) -> tuple[Any, ...]:
+    """Return labels of events: all text, or all integers."""
+    kinds = {type(label) for label in labels} if isinstance(labels, list | tuple) else {None}
+    if len(kinds) > 1 or not kinds <= {str, int}:
+        raise ValueError(f"{name} must be a list of labels, all text or all integers.")
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{name} must not hold a label twice.")
+    return tuple(labels)

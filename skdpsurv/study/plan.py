@@ -1,94 +1,133 @@
-"""The plan of a study: what each analysis costs, and all of them together."""
+"""The plan of a study: what it costs, what it will get, and what would be better."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
-import pandas as pd
-
+from skdpsurv.data.person import about_people
+from skdpsurv.dp.checks import integer
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.privacy_cost import Cost, Spend
-from skdpsurv.study.analyses import Analysis
+from skdpsurv.dp.privacy_cost import Cost, epsilon_at
+from skdpsurv.dp.references import reference
+from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, Part, parts_of, sizes, tree_of
 from skdpsurv.study.protocol import Protocol
 
-#: Whose records an analysis uses.
-EVERYBODY, TRAINING, EVALUATION = "everybody", "training", "evaluation"
+__all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "Part", "StudyPlan"]
 
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One analysis with its budget; ``people`` says whose records it uses."""
-
-    analysis: Analysis
-    spend: Spend
-    people: str
-    n_people: int
-    plan: Plan
-    #: Not fitted; of an evaluation it has no model yet.
-    estimator: Any
-
-    @property
-    def cost(self) -> Cost:
-        """What it costs the people whose records it uses."""
-        return self.plan.cost
+PROOF = reference("docs/proofs/study", "dwork")
+DEALT = (
+    "people are dealt by a uniform permutation, which is kept private, into parts of public sizes: "
+    "fits that are evaluated use the records of one, and their evaluations those of the other"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class StudyPlan:
-    """A study in public numbers: it costs nothing, and may be published."""
+    """A study in public numbers: nothing is spent, and the plan may be published.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    n_people : int
+        Number of people; of records, where nobody has two. Public.
+    parts : mapping of str to Part
+        By name, in the order of the protocol.
+    """
 
     protocol: Protocol
     n_people: int
-    #: In the order of the protocol, by name.
     parts: Mapping[str, Part]
 
     @classmethod
     def of(cls, protocol: Protocol, n_people: int) -> StudyPlan:
-        """Plan a study of so many people."""
-        raise NotImplementedError
+        """Plan a study of so many people.
+
+        Parameters
+        ----------
+        protocol : Protocol
+        n_people : int
+
+        Returns
+        -------
+        StudyPlan
+
+        Raises
+        ------
+        ValueError
+            If a part would hold nobody, or an analysis cannot be had for its share.
+        """
+        integer(2)("n_people", n_people)
+        return cls(protocol, int(n_people), parts_of(protocol, int(n_people)))
 
     @property
     def n_evaluation(self) -> int:
         """Number of people who are held out: public."""
-        return round(self.protocol.evaluation_share * self.n_people)
+        return sizes(self.protocol, self.n_people)[EVALUATION]
 
     @property
     def n_training(self) -> int:
-        """Number of the other people."""
+        """Number of the other people: public."""
         return self.n_people - self.n_evaluation
+
+    @cached_property
+    def _whole(self) -> Plan:
+        """All measurements within the budget of the study."""
+        return Plan(tree_of(self.parts), self.protocol.first_epsilon, self.protocol.delta)
 
     @property
     def cost(self) -> Cost:
-        """Cost of all analyses together."""
-        raise NotImplementedError
+        """Cost of all analyses together: shared + max(training, evaluation)."""
+        return self._whole.cost
 
     def guarantee(self) -> PrivacyGuarantee:
-        """Return what the ledger is charged for the whole study."""
-        raise NotImplementedError
+        """Return what the ledger is charged for the whole study, and nothing for its analyses.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            Its epsilon is that of the protocol without the reserve; a delta only if some noise
+            is Gaussian. Its rho is stated where that says no less.
+        """
+        plan, protocol = self._whole, self.protocol
+        rho = plan.cost.rho if plan.delta else None
+        if rho is not None and epsilon_at(rho, plan.delta) > plan.epsilon:
+            rho = None  # pure epsilons were added
+        guarantees = {name: part.guarantee for name, part in self.parts.items()}
+        found = PrivacyGuarantee(
+            plan.epsilon,
+            plan.delta,
+            rho=rho,
+            mechanism=f"a study of {len(guarantees)} analyses: {', '.join(guarantees)}",
+            public_inputs={
+                "protocol_sha256": protocol.sha256,
+                "n_people": self.n_people,
+                "n_held_out": self.n_evaluation,
+                **{f"epsilon_{name}": one.epsilon for name, one in guarantees.items()},
+                **{f"delta_{name}": one.delta for name, one in guarantees.items() if one.delta},
+            },
+            assumptions=self._assumptions(),
+            source=PROOF,
+        )
+        return found if protocol.person is None else about_people(found)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        of_parts = (text for part in self.parts.values() for text in part.plan.assumptions)
+        dealt = [DEALT] if self.n_evaluation else []
+        return tuple(dict.fromkeys([*dealt, *of_parts]))
 
     def guarantee_of(self, name: str) -> PrivacyGuarantee:
-        """Return what the ledger is charged if an analysis that was lost is charged again."""
-        raise NotImplementedError
+        """Return the guarantee of a release: what the ledger is charged if it is made again.
 
-    def forecast(self) -> pd.DataFrame:
-        """Return the expected error of each analysis."""
-        raise NotImplementedError
+        Parameters
+        ----------
+        name : str
+            Name of an analysis.
 
-    def advice(self) -> list[str]:
-        """Return what will say nothing, and what would help."""
-        raise NotImplementedError
-
-    def best_shares(self) -> dict[str, float]:
-        """Return shares that make the worst part best."""
-        raise NotImplementedError
-
-    def gain_of_delta(self) -> str:
-        """Return how much a delta would reduce the noise, in words."""
-        raise NotImplementedError
-
-    def page(self) -> str:
-        """Return the protocol as a page to sign, in HTML."""
-        raise NotImplementedError
+        Returns
+        -------
+        PrivacyGuarantee
+        """
+        return self.parts[name].guarantee
