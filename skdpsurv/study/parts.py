@@ -56,6 +56,8 @@ class Part:
         Whose records it uses: those of everybody, of training or of evaluation.
     n_people : int
         Their number.
+    shape : Shape
+        Number of records and of features.
     estimator : estimator
         Not fitted; that of an evaluation has a model that is not fitted, either.
     plan : Plan
@@ -68,6 +70,7 @@ class Part:
     spend: Spend
     people: str
     n_people: int
+    shape: Shape
     estimator: Any
     plan: Plan
     guarantee: PrivacyGuarantee
@@ -84,15 +87,18 @@ class Part:
             If it cannot be had at this price, or if its guarantee would not be proved.
         """
         with analysis.named():
-            gaussian = isinstance(price, Concentrated)
-            spend = spend_of(price.rho, protocol.delta) if gaussian else Spend(price)
+            if isinstance(price, Concentrated):
+                spend = spend_of(price.rho, protocol.delta)
+            else:
+                spend = Spend(price)
             estimator = analysis.estimator(protocol, spend)
-            plan, guarantee = estimator._plan_and_guarantee(_shape(estimator, n_people))
+            shape = _shape(estimator, n_people)
+            plan, guarantee = estimator._plan_and_guarantee(shape)
             if guarantee.status != "proved":
                 raise ValueError(f"its guarantee must be proved, and it is {guarantee.meaning}.")
         if protocol.person is not None:
             guarantee = about_people(guarantee)
-        return cls(analysis, price, spend, people, n_people, estimator, plan, guarantee)
+        return cls(analysis, price, spend, people, n_people, shape, estimator, plan, guarantee)
 
     @property
     def node(self) -> Sequential:

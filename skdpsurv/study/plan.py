@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+
+import pandas as pd
 
 from skdpsurv.data.person import about_people
 from skdpsurv.dp.checks import integer
@@ -12,11 +15,15 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
 from skdpsurv.dp.references import reference
+from skdpsurv.study.advice import Balance, Outlook, advice, gains
+from skdpsurv.study.forecast import Scenario
 from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, Part, parts_of, sizes, tree_of
 from skdpsurv.study.protocol import Protocol
 
-__all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "Part", "StudyPlan"]
+__all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "Part", "Scenario", "StudyPlan"]
 
+#: Other shares are proposed if they reduce the largest relative error to this part of it.
+BETTER = 0.9
 PROOF = reference("docs/proofs/study", "dwork")
 DEALT = (
     "people are dealt by a uniform permutation, which is kept private, into parts of public sizes: "
@@ -131,3 +138,90 @@ class StudyPlan:
         PrivacyGuarantee
         """
         return self.parts[name].guarantee
+
+    # ---- What it will get, by simulation from public numbers.
+
+    def outlook(self, scenario: Scenario | None = None) -> Outlook:
+        """Return what each analysis will have, by name; its decisive error comes first.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+            What is guessed of the people. None: the defaults.
+
+        Returns
+        -------
+        dict of str to list of Expected
+        """
+        chosen = Scenario() if scenario is None else scenario
+        if chosen not in self._outlooks:
+            found = {name: chosen.expected(part) for name, part in self.parts.items()}
+            self._outlooks[chosen] = found
+        return self._outlooks[chosen]
+
+    @cached_property
+    def _outlooks(self) -> dict[Scenario, Outlook]:
+        return {}
+
+    def forecast(self, scenario: Scenario | None = None) -> pd.DataFrame:
+        """Return what each analysis will have, by simulation; no record is used.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by analysis and by what is forecast, with the columns ``without privacy``,
+            ``in this study`` and ``times``, their ratio, for errors. Empty for an analysis that
+            cannot be simulated.
+        """
+        rows = [
+            (name, one.what, one.without, one.private, one.ratio if one.is_error else math.nan)
+            for name, expected in self.outlook(scenario).items()
+            for one in expected
+        ]
+        columns = ["analysis", "what", "without privacy", "in this study", "times"]
+        return pd.DataFrame(rows, columns=columns).set_index(["analysis", "what"])
+
+    def advice(self, scenario: Scenario | None = None) -> list[str]:
+        """Return what will say nothing, and what would help.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+
+        Returns
+        -------
+        list of str
+        """
+        found = list(advice(self.protocol, self.parts, self.outlook(scenario)))
+        balance = Balance.of(self.parts, self.outlook(scenario))
+        if balance.after < BETTER * balance.before:
+            stated = ", ".join(f"{name} {share:g}" for name, share in balance.shares.items())
+            found.append(
+                f"With shares {stated}, the largest of the errors that depend on epsilon would be "
+                f"about {balance.after:.1f} times what it is without privacy, and is "
+                f"{balance.before:.1f} times that."
+            )
+        return found
+
+    def best_shares(self, scenario: Scenario | None = None) -> dict[str, float]:
+        """Return shares that make the worst part best.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+
+        Returns
+        -------
+        dict of str to float
+            By analysis; the worst is that whose error is largest, relative to no privacy. Parts
+            whose errors hardly depend on epsilon keep their shares.
+        """
+        return dict(Balance.of(self.parts, self.outlook(scenario)).shares)
+
+    def gain_of_delta(self) -> str:
+        """Return how much a delta would reduce the noise of each fit, in words; "" if hardly."""
+        return " ".join(gains(self.protocol, self.parts))
