@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -37,6 +38,8 @@ from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.kinds import KINDS
 from skdpsurv.study.protocol import Protocol
 
+#: Digits of the epsilon of a part.
+DIGITS = Context(prec=4, rounding=ROUND_DOWN)
 #: Whose records an analysis uses.
 EVERYBODY, TRAINING, EVALUATION = "everybody", "training", "evaluation"
 
@@ -88,7 +91,8 @@ class Part:
         """
         with analysis.named():
             if isinstance(price, Concentrated):
-                spend = spend_of(price.rho, protocol.delta)
+                worth, delta = spend_of(price.rho, protocol.delta)
+                spend = Spend(_rounded_down(worth), delta)
             else:
                 spend = Spend(price)
             estimator = analysis.estimator(protocol, spend)
@@ -117,6 +121,11 @@ def _shape(estimator: Any, n_people: int) -> Shape:
     return Shape(n_people, n_features)
 
 
+def _rounded_down(epsilon: float) -> float:
+    """Return an epsilon with few digits, for readers."""
+    return float(DIGITS.plus(Decimal(epsilon)))
+
+
 def sizes(protocol: Protocol, n_people: int) -> dict[str, int]:
     """Return how many people are in each part, or refuse an empty one."""
     held_out = round(protocol.evaluation_share * n_people)
@@ -137,7 +146,9 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
     def divided(epsilon: float, analyses: Sequence[Analysis]) -> dict[str, Part]:
         whole = sum(Fraction(one.share) for one in analyses)
         # Rounded down, so that they add up to no more.
-        each = [divide_budget(epsilon, whole / Fraction(one.share)) for one in analyses]
+        each = [
+            _rounded_down(divide_budget(epsilon, whole / Fraction(one.share))) for one in analyses
+        ]
         return {one.name: planned(one, e) for one, e in zip(analyses, each, strict=True)}
 
     epsilon, delta = protocol.first_epsilon, protocol.delta

@@ -59,14 +59,15 @@ class TestCost:
         for people in (TRAINING, EVALUATION):
             spent = each[EVERYBODY][0] + each[people][0]
             assert spent <= Fraction(epsilon)
-            assert spent == pytest.approx(epsilon, rel=1e-12)
+            assert spent == pytest.approx(epsilon, rel=2e-3)  # of each, four digits are kept
         assert plan.cost.epsilon == max(
             each[EVERYBODY][0] + each[people][0] for people in (TRAINING, EVALUATION)
         )
         assert plan.guarantee().epsilon == epsilon
+        assert all(len(repr(part.spend.epsilon)) <= 10 for part in plan.parts.values())
         fits = [part for part in plan.parts.values() if part.people != EVALUATION]
         units = [part.spend.epsilon / part.analysis.share for part in fits]
-        assert units == pytest.approx([units[0]] * len(units), rel=1e-12)
+        assert units == pytest.approx([units[0]] * len(units), rel=2e-3)
 
     @pytest.mark.parametrize("n_regressions", [1, 2, 3])
     def test_with_a_delta_rhos_add_up_beside_epsilons(self, n_regressions):
@@ -76,13 +77,13 @@ class TestCost:
         assert len(gaussian) == n_regressions
         for cost in worth(plan):
             assert cost <= 6.0
-            assert cost == pytest.approx(6.0, rel=1e-6)
+            assert cost == pytest.approx(6.0, rel=2e-3)
         guarantee = plan.guarantee()
         assert (guarantee.epsilon, guarantee.delta) == (6.0, 1e-9)
         for part in gaussian:
             assert part.guarantee.delta == 1e-9
             assert part.guarantee.rho <= part.price.rho
-            assert part.guarantee.rho == pytest.approx(part.price.rho, rel=1e-6)
+            assert part.guarantee.rho == pytest.approx(part.price.rho, rel=2e-3)
         if n_regressions > 1:  # each gets more than its part of a sum of epsilons
             pure = StudyPlan.of(wide(*more), 4000)
             for name in ("regression", "r1"):
@@ -95,7 +96,7 @@ class TestCost:
             measured = [leaf for part in plan.parts.values() for leaf in leaves(part.plan.tree)]
             assert sorted(map(id, leaves(tree))) == sorted(map(id, measured))
             assert plan.cost.within(6.0, study.delta)
-            assert not plan.cost.within(6.0 * (1.0 - 1e-6), study.delta)
+            assert not plan.cost.within(6.0 * (1.0 - 2e-3), study.delta)
 
     def test_a_delta_that_helps_nothing_is_not_spent(self):
         plan = StudyPlan.of(protocol(delta=1e-9), 4000)
@@ -107,7 +108,7 @@ class TestCost:
         settings = {"evaluation_share": 0.0, "delta": 1e-9, "epsilon": 1.0}
         study = protocol(columns=WIDE, analyses=only, **settings)
         guarantee = StudyPlan.of(study, 4000).guarantee()
-        assert epsilon_at(guarantee.rho, 1e-9) == pytest.approx(1.0, rel=1e-6)
+        assert epsilon_at(guarantee.rho, 1e-9) == pytest.approx(1.0, rel=2e-3)
         assert StudyPlan.of(wide(delta=1e-9), 4000).guarantee().rho is None
 
     def test_the_reserve_is_left_out_of_the_first_charge(self):
