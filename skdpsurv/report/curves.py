@@ -12,7 +12,7 @@ import numpy as np
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside
 from skdpsurv.report.figures import Figure, cut, figures
-from skdpsurv.report.numbers import Number, Shown, between, probability
+from skdpsurv.report.numbers import Number, Shown, between, probability, round_times
 from skdpsurv.report.text import Table, by_end, distinct, short
 from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
 
@@ -20,11 +20,9 @@ from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
 N_RESAMPLES = 500
 #: Most curves in a figure, and in a table.
 MOST_DRAWN, MOST_CURVES = 7, 60
-#: Times in a table.
-N_TIMES = 5
 
 
-def curves(model: Any) -> dict[str, Any]:
+def curves(model: Any, unit: str = "") -> dict[str, Any]:
     """Return medians, means, tests, probabilities at some times, and figures, for the template."""
     end = float(model.release_.parameters["max_time"])
     groups = getattr(model, "groups_", None)
@@ -34,7 +32,7 @@ def curves(model: Any) -> dict[str, Any]:
     members = members or {"everybody": model}
     events = getattr(model, "causes_", ())
     causes = dict(zip(distinct(events), events, strict=True))
-    times = np.linspace(0.0, end, N_TIMES + 1)[1:]
+    times = round_times(end)
     shown = [_summaries(members, end)]
     if 2 <= len(members) <= MOST_DRAWN:
         shown.append(_comparisons(members, end))
@@ -46,13 +44,14 @@ def curves(model: Any) -> dict[str, Any]:
         shown.append(_over_time(members, times, caption, quantity, estimate))
     if not hasattr(model, "of_group"):
         shown.append(_parameters(model))
-    drawn = _figures(model, list(members), causes) if len(members) <= MOST_DRAWN else []
+    drawn = _figures(model, list(members), causes, unit) if len(members) <= MOST_DRAWN else []
     if hasattr(model, "number_at_risk"):
         at_risk = _over_time(members, times, "Number at risk (noisy)", "number at risk", _at_risk)
         # A figure has them.
         shown.append(Shown(None, at_risk.numbers) if drawn else at_risk)
     return {
         "end": end,
+        "unit": unit,
         "figures": drawn,
         "tables": [one.table for one in shown if one.table],
         "numbers": [number for one in shown for number in one.numbers],
@@ -145,22 +144,22 @@ def _parameters(model: Any) -> Shown:
     return Shown(Table(f"Parameters of the distribution{formula}", head, rows), numbers)
 
 
-def _figures(model: Any, names: list[str], causes: Mapping[str, Any]) -> list[Figure]:
+def _figures(model: Any, names: list[str], causes: Mapping[str, Any], unit: str) -> list[Figure]:
     caption = "Survival, with bands of pointwise 95 % intervals"
     height, at_risk = 3.6, hasattr(model, "number_at_risk")
     if at_risk:
         caption += ", and noisy numbers at risk"
         height += 0.18 * (1 + len(names))
-    options = {"n_resamples": N_RESAMPLES, "at_risk_counts": at_risk}
+    options = {"n_resamples": N_RESAMPLES, "at_risk_counts": at_risk, "time_unit": unit or None}
     plot = partial(model.plot, labels=cut(names, 24), **options)
     found = figures(lambda ax: plot(ax=ax), "survival", height, f"{caption}.")
     if causes and len(causes) <= MOST_DRAWN:
         caption = "Cumulative incidence of each event, of everybody, with 95 % intervals."
-        found += figures(partial(_draw_incidences, model, causes), "incidence", 3.6, caption)
+        found += figures(partial(_draw_incidences, model, causes, unit), "incidence", 3.6, caption)
     return found
 
 
-def _draw_incidences(model: Any, causes: Mapping[str, Any], ax: Any) -> None:
+def _draw_incidences(model: Any, causes: Mapping[str, Any], unit: str, ax: Any) -> None:
     times = np.linspace(0.0, float(model.release_.parameters["max_time"]), 101)
     lines = []
     for i, cause in enumerate(causes.values()):
@@ -169,6 +168,6 @@ def _draw_incidences(model: Any, causes: Mapping[str, Any], ax: Any) -> None:
             times, band["lower"], band["upper"], color=colour(i), alpha=0.18, linewidth=0.0
         )
         lines += ax.plot(times, found.to_numpy(), color=colour(i), linewidth=LINE_WIDTH)
-    dress(ax, float(times[-1]), None)
+    dress(ax, float(times[-1]), unit or None)
     ax.set_ylabel("Probability of the event")
     legend_beside(ax, lines, list(causes))

@@ -185,14 +185,14 @@ def _column_words(step: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield from _column_words(inner, [names[j] for j in indices])
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
         for kind in public_steps.kinds_of(step, names):
-            yield kind.column, _kind_words(kind)
+            yield kind.column, kind_words(kind)
     else:
         description = public_steps.describe(step, names) or {}
         parameters = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
         yield listed(names), f"{description['step']} of scikit-learn ({parameters})"
 
 
-def _kind_words(kind: ColumnKind) -> str:
+def kind_words(kind: ColumnKind) -> str:
     """Return the content of a column, its typical value, and the meaning of a missing one."""
     typical = kind.typical
     if isinstance(typical, bool):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import NamedTuple
 
-import pandas as pd
+import numpy as np
 
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.report.text import Table, short
+
+#: Most times in a table.
+MOST_TIMES = 5
 
 
 class Number(NamedTuple):
@@ -28,27 +31,15 @@ class Shown(NamedTuple):
     numbers: list[Number]
 
 
-def frame(numbers: Iterable[Number]) -> pd.DataFrame:
-    """Return numbers as a table, a row for each.
-
-    Examples
-    --------
-    >>> frame([Number("survival at 5", "treated", 0.5, 0.25, 0.75)])
-            quantity    group  estimate   low  high
-    0  survival at 5  treated       0.5  0.25  0.75
-    """
-    return pd.DataFrame(list(numbers), columns=list(Number._fields))
-
-
 def between(low: float, high: float) -> str:
-    """Return an interval as text.
+    r"""Return an interval as text that stays on one line.
 
     Examples
     --------
     >>> between(-0.5, 2.0)
-    '−0.5 to 2'
+    '−0.5\xa0to\xa02'
     """
-    return f"{short(low)} to {short(high)}"
+    return f"{short(low)} to {short(high)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def probability(number: Number) -> str:
@@ -61,3 +52,19 @@ def probability(number: Number) -> str:
     """
     ends = f" ({number.low:.3f} to {number.high:.3f})" if number.low == number.low else ""
     return f"{number.estimate:.3f}{ends}"
+
+
+def round_times(end: float) -> FloatArray:
+    """Return a few round times up to the end of follow-up, which is the last of them.
+
+    Examples
+    --------
+    >>> round_times(5200.0).tolist(), round_times(10.0).tolist()
+    ([1000.0, 2000.0, 3000.0, 4000.0, 5200.0], [2.0, 4.0, 6.0, 8.0, 10.0])
+    """
+    size = 10.0 ** math.floor(math.log10(end / MOST_TIMES))
+    steps = (size * factor for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0))
+    step = next(step for step in steps if end / step < MOST_TIMES + 0.5)
+    times = step * np.arange(1.0, MOST_TIMES + 2.0)
+    # The last one may not be near the end.
+    return np.append(times[times < end - 0.5 * step], end)

@@ -10,7 +10,7 @@ from skdpsurv.evaluation.result import SurvivalEvaluation
 from skdpsurv.release.layout import save
 from skdpsurv.report.explain import described
 from skdpsurv.report.figures import Advantage, advantage_figures, can_draw
-from skdpsurv.report.results import evaluated, results
+from skdpsurv.report.results import results
 from skdpsurv.report.text import PAGES, sha256
 
 
@@ -53,8 +53,8 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
         raise TypeError(f"evaluation must be of private_survival_metrics, got {kind}.")
     return PAGES.get_template("report.html.jinja").render(
         title=title or f"Privacy report: {release.estimator}",
-        quality=None if evaluation is None else evaluated(evaluation),
         **_context(release),
+        **results(release, evaluation),
     )
 
 
@@ -92,7 +92,6 @@ def _context(release: Any) -> dict[str, Any]:
         "Advantage": Advantage,
         "advantage": advantage_figures(guarantee) if proved else [],
         "columns": described(release),
-        **results(release),
         "can_draw": can_draw(),
         "version": __version__,
         "sha": sha256(release.to_json()),

@@ -12,17 +12,15 @@ from skdpsurv.data.column_kinds import ColumnKind
 from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import raw_kinds
 from skdpsurv.plotting.survival_curves import plot_survival_curves
-from skdpsurv.report.figures import cut, figures
-from skdpsurv.report.numbers import Number, probability
+from skdpsurv.report.figures import Figure, cut, figures
+from skdpsurv.report.numbers import MOST_TIMES, Number, probability, round_times
 from skdpsurv.report.text import Table, by_end, distinct, short, value
 
-#: Times in a table.
-N_TIMES = 5
 #: Most other values of a category that are tried, and most columns of the table of a profile.
 MOST_TRIED, MOST_COLUMNS = 49, 40
 
 
-def example_predictions(release: Any, model: Any) -> dict[str, Any] | None:
+def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, Any] | None:
     """Return predicted survival, or class probabilities, for example profiles.
 
     None for a model that predicts neither; the reason if no profile can be made.
@@ -40,14 +38,18 @@ def example_predictions(release: Any, model: Any) -> dict[str, Any] | None:
     typical = any(kind.typical is not None for kind in kinds)
     labels, shown = ["typical" if typical else "in the middle"], distinct(names)
     if column is not None:
-        labels = [f"{shown[column]}: {value(cell)}" for cell in rows.iloc[:, column]]
+        own = kinds[column].example if typical else None
+        labels = [
+            f"{shown[column]}: {value(cell)}{' (typical)' if cell == own else ''}"
+            for cell in rows.iloc[:, column]
+        ]
     cells = [(name, value(kind.example)) for name, kind in zip(shown, kinds, strict=True)]
     caption = f"Values of the {'typical person' if typical else 'person in the middle'}"
     return {
         "typical": typical,
         "column": None if column is None else shown[column],
         "person": Table(caption, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False),
-        **_predicted(model, _rows(model, rows), labels, typical),
+        **_predicted(model, _rows(model, rows), labels, typical, unit),
     }
 
 
@@ -89,26 +91,31 @@ def _profiles(
     return rows.iloc[sorted(ends, key=risk.__getitem__)].reset_index(drop=True), column
 
 
-def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict[str, Any]:
+def _predicted(
+    model: Any, table: Any, labels: list[str], medians: bool, unit: str
+) -> dict[str, Any]:
     """Return a table of predictions, and a figure of survival functions."""
-    drawn = []
+    drawn: list[Figure] = []
+    bands: list[Any] = []
     if not hasattr(model, "predict_survival_function"):
         found, heads = model.predict_proba(table), distinct(model.classes_.tolist())
         caption, quantity = "Predicted probabilities of example profiles", "probability of "
     else:
-        # Steps are at the ends of intervals.
-        n_times = model.unique_times_.size
-        ends = np.linspace(0, n_times, N_TIMES + 1)[1:].round().astype(int)
-        indices = np.unique(np.maximum(ends, 1)) - 1
+        steps = model.unique_times_
+        times = steps if steps.size <= MOST_TIMES else round_times(float(steps[-1]))
+        indices = np.maximum(np.searchsorted(steps, times, side="right") - 1, 0)
         found = model.predict_survival_function(table, return_array=True)[:, indices]
-        heads = [f"at {short(t)}" for t in model.unique_times_[indices].tolist()]
+        if getattr(model, "inference_", None) is not None:
+            bands = [ends[:, indices] for ends in model.survival_band(table)]
+        heads = [f"at {short(t)}" for t in times.tolist()]
         caption, quantity = "Predicted probability to survive", "predicted survival "
-        description = "Predicted survival of example profiles. Times are in the unit of the fit."
         plot = partial(plot_survival_curves, model, table, labels=cut(labels))
-        drawn = figures(lambda ax: plot(ax=ax), "people", 3.6, description)
+        description = "Predicted survival of example profiles."
+        drawn = figures(lambda ax: plot(ax=ax, time_unit=unit or None), "people", 3.6, description)
+    cells = np.stack([found, *bands], axis=-1).tolist()
     numbers = [
-        [Number(f"{quantity}{head}", label, p) for head, p in zip(heads, row, strict=True)]
-        for label, row in zip(labels, found.tolist(), strict=True)
+        [Number(f"{quantity}{head}", label, *cell) for head, cell in zip(heads, row, strict=True)]
+        for label, row in zip(labels, cells, strict=True)
     ]
     rows = [[label, *map(probability, row)] for label, row in zip(labels, numbers, strict=True)]
     head = ["Person", *heads]
@@ -119,6 +126,7 @@ def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict
             row.append(by_end(float(time), end))
             numbers.append([Number("predicted median", label, float(time))])
     return {
+        "intervals": bool(bands),
         "figures": drawn,
         "predicted": Table(caption, head, rows),
         "numbers": [number for row in numbers for number in row],

@@ -9,16 +9,19 @@ from skdpsurv.evaluation.result import SurvivalEvaluation
 from skdpsurv.plotting.calibration_plot import plot_calibration
 from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.curves import curves
-from skdpsurv.report.figures import figures
+from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import Number, between, probability
 from skdpsurv.report.profiles import example_predictions
+from skdpsurv.report.table_one import table_one
 from skdpsurv.report.text import Table, short
 
 #: The parts of results, in the order of a page.
-PARTS = ("curves", "coefficients", "people")
+PARTS = ("table_one", "curves", "coefficients", "people", "quality")
 
 
-def results(release: Any) -> dict[str, Any]:
+def results(
+    release: Any, evaluation: SurvivalEvaluation | None = None, unit: str = ""
+) -> dict[str, Any]:
     """Return the parts of a page about a release, None where there is nothing to show.
 
     Raises
@@ -28,15 +31,19 @@ def results(release: Any) -> dict[str, Any]:
     """
     kind = release.kinds[release.estimator]
     found = {"kind": kind, **dict.fromkeys(PARTS)}
+    if evaluation is not None:
+        found["quality"] = evaluated(evaluation)
     if kind is None or kind._beyond_release:
         return found
     try:
         model = release.to_estimator()
     except TypeError as error:
         raise ValueError(f"release cannot be used: {error}") from error
+    if hasattr(model, "table_") and hasattr(model, "to_frame"):
+        return found | {"table_one": table_one(model)}
     if hasattr(model, "survival_function_at_times"):
-        return found | {"curves": curves(model)}
-    people = example_predictions(release, model)
+        return found | {"curves": curves(model, unit)}
+    people = example_predictions(release, model, unit)
     return found | {"coefficients": coefficients(release, model), "people": people}
 
 
@@ -71,7 +78,15 @@ def evaluated(evaluation: SurvivalEvaluation) -> dict[str, Any]:
     }
 
 
+def _shown(parts: Mapping[str, Any]) -> list[Any]:
+    return [parts[name] for name in PARTS if parts.get(name) is not None]
+
+
 def numbers_of(parts: Mapping[str, Any]) -> list[Number]:
     """Return the numbers of all parts."""
-    shown = [parts[name] for name in PARTS if parts.get(name) is not None]
-    return [number for part in shown for number in part.get("numbers", ())]
+    return [number for part in _shown(parts) for number in part.get("numbers", ())]
+
+
+def figures_of(parts: Mapping[str, Any]) -> list[Figure]:
+    """Return the figures of all parts."""
+    return [one for part in _shown(parts) for one in part.get("figures", ())]

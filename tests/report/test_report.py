@@ -20,8 +20,9 @@ from skdpsurv import (
 )
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.report import curves, explain, figures, html_report, numbers, save_report, units
+from skdpsurv.report import curves, explain, figures, html_report, save_report, units
 from skdpsurv.report.figures import Advantage
+from skdpsurv.report.numbers import Number
 from skdpsurv.report.results import numbers_of, results
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
 from skdpsurv.survival.comparisons import logrank_test
@@ -358,7 +359,7 @@ class TestResults:
         said = " ".join(explain(model.release_).split())
         assert all(f"; typical is {cell}; a missing one" in said for cell in ("37", "II"))
         assert said.count("typical") == 2
-        assert re.search(r"\w+: (37|II|2002-01-01) 0\.\d", page)
+        assert re.search(r"\w+: (37|II|2002-01-01) \(typical\) 0\.\d", page)
 
 
 class TestEvaluation:
@@ -441,8 +442,7 @@ class TestCurves:
 @checks.each(DRAWN)
 def test_numbers_for_files_are_those_of_the_page(setting, no_figures):
     parts = results(proved(setting))
-    frame = numbers.frame(numbers_of(parts))
-    assert frame.columns.tolist() == ["quantity", "group", "estimate", "low", "high"]
+    frame = pd.DataFrame(numbers_of(parts), columns=Number._fields)
     assert not frame.duplicated(["quantity", "group"]).any()
     known = frame.dropna()
     assert (known.low <= known.high).all()

@@ -1,0 +1,225 @@
+"""The report of a study: what was found comes first, and it promises no more than was proved."""
+
+import io
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpsurv import Release
+from skdpsurv.report import curves, figures
+from skdpsurv.report.table_one import table_one
+from skdpsurv.report.text import escape_hidden, exact
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.plan import StudyPlan
+from skdpsurv.study.report import PAGE, TABLE, StudyReport
+from skdpsurv.study.run import run
+from tests.report.releases import Page
+from tests.report.test_report import HOSTILE, PROMISE, VOID
+
+from .studies import NAMES, protocol, records
+
+HEADINGS = [
+    *("Survival, by stage", "Weibull distribution of survival times"),
+    *("Regression of survival times", "How good the model is"),
+    *("An example person, by the regression of survival times", "What is promised, spent and left"),
+    *("The study", "Not covered, whatever epsilon is", "What it rests on"),
+    "Constants of the mechanisms",
+]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Return the report of a small study, which ran."""
+    folder, stated = tmp_path_factory.mktemp("study") / "out", protocol()
+    run(stated, records(300), folder, None)
+    place = Folder(folder)
+    found = {name: place.load(stated.analysis(name))[0] for name in NAMES}
+    plan = StudyPlan.of(stated, 300)
+    hashes = {name: place.sha256_of(name) for name in NAMES}
+    return StudyReport(plan, found, [plan.guarantee()], "2026-03-01", 14.0, hashes)
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """Draw nothing, and simulate few records."""
+    monkeypatch.setattr(figures, "can_draw", lambda: False)
+    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
+
+
+def changed(report, **changes):
+    """Return a report with other arguments, as if it was new."""
+    names = ("plan", "found", "charges", "date", "left", "sha256")
+    return StudyReport(**{**{name: getattr(report, name) for name in names}, **changes})
+
+
+def with_protocol(report, **changes):
+    plan = report.plan
+    return changed(report, plan=replace(plan, protocol=replace(plan.protocol, **changes)))
+
+
+def text_of(report):
+    page = Page(report.html)
+    assert page.faults == []
+    return page.text
+
+
+def test_what_was_found_comes_first_and_constants_last(report):
+    page = Page(report.html)
+    assert page.faults == []
+    assert re.findall("<h2>(.*?)</h2>", report.html) == HEADINGS
+    assert page.tags.count("svg") == 5
+    assert page.tags.count("h1") == 1
+    stated = report.plan.protocol
+    for said in (stated.title, stated.owner, stated.purpose, stated.dataset, stated.sha256):
+        assert said in page.text
+    assert "A. Curie · 2026-03-01 · 300 people of registry" in page.text
+    assert "Epsilon = 6 for each person, by this report as a whole" in page.text
+    assert "The ledger of registry has epsilon = 14 left" in page.text
+    assert "The 90 people of the evaluation were held out" in page.text
+    for name, found in report.found.items():
+        assert report.sha256[name] in page.text
+        assert found.guarantee.mechanism in page.text
+        assert all(limit in page.text for limit in found.guarantee.limits)
+        assert all(one in page.text for one in found.guarantee.assumptions)
+        for given in found.guarantee.public_inputs:
+            assert given in page.text
+
+
+def test_it_says_what_each_analysis_cost(report, fast):
+    text = text_of(changed(report))
+    for name, part in report.plan.parts.items():
+        spent = exact(part.guarantee.epsilon)
+        assert re.search(rf"{name} {part.n_people:,} \({part.people}\) {re.escape(spent)}", text)
+
+
+def test_numbers_are_those_of_the_models(report, fast):
+    frame = changed(report).numbers
+    assert list(frame.columns) == ["analysis", "quantity", "group", "estimate", "low", "high"]
+    assert not frame.duplicated(["analysis", "quantity", "group"]).any()
+    found = frame.set_index(["analysis", "quantity", "group"]).estimate
+    fitter = report.found["curves"].to_estimator()
+    for label in ("I", "II", "III"):
+        median = fitter.of_group(label).median_survival_time_
+        assert found["curves", "median", label] == median
+    coef = found.loc["regression"].loc["coefficient"]
+    model = report.found["regression"].to_estimator()
+    assert len(coef) == model.coef_.size
+    c_index = report.found["evaluation"].c_index.value
+    assert found["evaluation", "C-index", "all"] == c_index
+    assert "p-value of the log-rank test" in found.loc["curves"]
+
+
+def test_files(report):
+    files = report.files()
+    assert files[PAGE] == report.html
+    read = pd.read_csv(io.StringIO(files[TABLE]), float_precision="round_trip")
+    pd.testing.assert_frame_equal(read, report.numbers, check_exact=True)
+    drawn = {name: text for name, text in files.items() if name not in (PAGE, TABLE)}
+    assert "figures/curves-survival.svg" in drawn
+    assert "figures/evaluation-calibration.svg" in drawn
+    for text in drawn.values():
+        assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
+    assert changed(report).files() == files
+
+
+def test_an_analysis_that_was_lost(report, fast):
+    rest = {name: found for name, found in report.found.items() if name != "weibull"}
+    lost = changed(report, found=rest)
+    assert "There is no result: the analysis weibull was charged" in text_of(lost)
+    assert "weibull" not in set(lost.numbers.analysis)
+    everything = changed(report, found={})
+    assert text_of(everything).count("There is no result") == 4
+    assert everything.numbers.empty
+    assert list(everything.numbers.columns) == list(report.numbers.columns)
+
+
+def test_one_that_was_charged_again(report, fast):
+    first = report.plan.guarantee()
+    again = replace(first, epsilon=0.1)
+    twice = changed(report, charges=[replace(first, epsilon=0.2), again, again])
+    # As decimals; doubles make 0.4000000000000001 of it.
+    assert "Epsilon = 0.4 for each person" in text_of(twice)
+    assert text_of(twice).count("charged again") == 2
+
+
+@pytest.mark.parametrize("status", VOID)
+def test_nothing_is_promised_where_one_part_is_not_proved(report, fast, status):
+    release = report.found["weibull"]
+    void = replace(release, guarantee=replace(release.guarantee, status=status))
+    text = text_of(changed(report, found={**report.found, "weibull": void}))
+    assert not PROMISE.search(text)
+    assert text.index("No promise") < text.index("Survival, by stage")
+
+
+def test_no_ledger_and_no_evaluation(report, fast):
+    plan = report.plan
+    analyses = tuple(one for one in plan.protocol.analyses if one.of is None)
+    stated = replace(plan.protocol, analyses=analyses, evaluation_share=0.0)
+    found = {name: one for name, one in report.found.items() if isinstance(one, Release)}
+    whole = changed(report, plan=StudyPlan.of(stated, 300), found=found, left=None)
+    text = text_of(whole)
+    assert "No ledger was charged" in text
+    assert "held out" not in text
+    assert "All analyses are of the same people" in text
+
+
+def test_without_matplotlib(report, fast, monkeypatch):
+    monkeypatch.setattr("skdpsurv.study.report.can_draw", lambda: False)
+    page = Page(changed(report).html)
+    assert "svg" not in page.tags
+    assert "matplotlib is not installed" in page.text
+    assert "Number at risk (noisy)" in page.text
+    assert list(changed(report).files()) == [PAGE, TABLE]
+
+
+@pytest.mark.parametrize("text", HOSTILE[:5])
+def test_hostile_text(report, fast, text):
+    page = Page(with_protocol(report, title=text, owner=text, purpose=text, unit=text).html)
+    assert page.faults == []
+    assert page.text.count(escape_hidden(text)) >= 4
+
+
+def stand_in():
+    """Return what the report uses of a Table 1."""
+    index = pd.MultiIndex.from_tuples(
+        [("n", ""), ("age years, mean (SD)", ""), ("stage, n (%)", "I"), ("stage, n (%)", "II")]
+    )
+    cells = [["", "60"], ["2", "61 (8) {59 to 63}"], ["", "20 (33.3)"], ["", "40 (66.7)"]]
+    text = pd.DataFrame(cells, index=index, columns=["Missing", "Overall"])
+    keys = [("n", "", "n", "Overall"), ("stage", "I", "share", "Overall")]
+    columns = ["estimate", "people_low", "people_high", "population_low", "population_high"]
+    values = [[60.0, *[np.nan] * 4], [1 / 3, 0.3, 0.4, 0.2, 0.5]]
+    frame = pd.DataFrame(values, index=pd.MultiIndex.from_tuples(keys), columns=columns)
+    return SimpleNamespace(to_frame=lambda: text, table_=frame)
+
+
+def test_table_one():
+    part = table_one(stand_in())
+    rows = [[cell.replace("\xa0", " ") for cell in row] for row in part["table"].rows]
+    assert rows[1:] == [
+        ["age years, mean (SD)", "2", "61 (8) {59 to 63}"],
+        ["stage, n (%): I", "", "20 (33.3)"],
+        ["II", "", "40 (66.7)"],
+    ]
+    assert part["numbers"][1] == ("share of stage I", "Overall", 1 / 3, 0.3, 0.4)
+    assert part["numbers"][0][:3] == ("n", "Overall", 60.0)
+
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_at_most_six_pages_of_paper(report, tmp_path):
+    page, paper = tmp_path / "report.html", tmp_path / "report.pdf"
+    page.write_text(report.html, encoding="utf-8")
+    options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server")
+    where = (f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={paper}", page.as_uri())
+    subprocess.run([CHROMIUM, *options, *where], capture_output=True, check=True, timeout=120)
+    assert 1 < len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes())) <= 6
