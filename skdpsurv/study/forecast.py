@@ -75,6 +75,15 @@ class Scenario:
     n_repeats: int = 5
     random_state: int | None = 0
 
+    @property
+    def words(self) -> str:
+        """What is guessed, in a sentence."""
+        return (
+            f"By simulation ({self.n_repeats}). Guessed: {self.event_rate:.0%} have an event before "
+            f"the end of follow-up; of the others {self.censoring:.0%} are censored before it; the "
+            f"hazard is {self.baseline}; and the best model has a C-index of {self.concordance:g}."
+        )
+
     def expected(self, part: Part) -> list[Expected]:
         """Return what an analysis will have: its decisive error first; nothing if that is unknown.
 

@@ -110,7 +110,7 @@ class StudyPlan:
             mechanism=f"a study of {len(guarantees)} analyses: {', '.join(guarantees)}",
             public_inputs={
                 "protocol_sha256": protocol.sha256,
-                "n_people": self.n_people,
+                "n_records": self.n_people,
                 "n_held_out": self.n_evaluation,
                 **{f"epsilon_{name}": one.epsilon for name, one in guarantees.items()},
                 **{f"delta_{name}": one.delta for name, one in guarantees.items() if one.delta},
@@ -138,6 +138,17 @@ class StudyPlan:
         PrivacyGuarantee
         """
         return self.parts[name].guarantee
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Analyses by name: kind, whose records, how many, epsilon and delta."""
+        rows = {
+            name: (part.analysis.kind, part.people, part.n_people, *part.spend)
+            for name, part in self.parts.items()
+        }
+        columns = ["kind", "people", "number", "epsilon", "delta"]
+        found = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        return found.rename_axis("analysis")
 
     # ---- What it will get, by simulation from public numbers.
 

@@ -149,7 +149,7 @@ class TestGuarantee:
         guarantee = StudyPlan.of(study, 4000).guarantee()
         stated = guarantee.public_inputs
         assert stated["protocol_sha256"] == study.sha256
-        assert (stated["n_people"], stated["n_held_out"]) == (4000, 1200)
+        assert (stated["n_records"], stated["n_held_out"]) == (4000, 1200)
         assert stated["epsilon_curves"] == pytest.approx(1.5)
         assert guarantee.neighbours == PERSON
         assert guarantee.status == "proved"
