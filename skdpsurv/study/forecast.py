@@ -79,9 +79,10 @@ class Scenario:
     def words(self) -> str:
         """What is guessed, in a sentence."""
         return (
-            f"By simulation ({self.n_repeats}). Guessed: {self.event_rate:.0%} have an event before "
-            f"the end of follow-up; of the others {self.censoring:.0%} are censored before it; the "
-            f"hazard is {self.baseline}; and the best model has a C-index of {self.concordance:g}."
+            f"By simulation ({self.n_repeats}). Guessed: {self.event_rate:.0%} have an event "
+            f"before the end of follow-up; of the others {self.censoring:.0%} are censored before "
+            f"it; the hazard is {self.baseline}; and the best model has a C-index of "
+            f"{self.concordance:g}."
         )
 
     def expected(self, part: Part) -> list[Expected]:
