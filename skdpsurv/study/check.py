@@ -8,11 +8,12 @@ from os import PathLike
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.ledger import Receipt, digest
+from skdpsurv.dp.privacy_cost import remaining_budget
+from skdpsurv.study.charges import entry_name, stated_guarantee
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal, Line
 from skdpsurv.study.plan import Part, StudyPlan
 from skdpsurv.study.protocol import Protocol
-from skdpsurv.study.run import entry_name, stated_guarantee
 
 
 def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> list[str]:
@@ -51,20 +52,21 @@ def _faults(
         yield "the journal is of another protocol"
     yield from _order(journal)
     yield from _ledger(protocol, journal, accountant)
-    charged = journal.of("charged")
-    first = None if not charged else journal.intent(charged[0]["nonce"])
-    if first is None or not first["n_people"]:
-        plan = None
-    else:
-        plan = StudyPlan.of(protocol, first["n_people"])
-        for line in charged:
-            yield from _charge(plan, protocol, journal.intent(line["nonce"]), line is charged[0])
+    # A refusal is charged for no analysis.
+    charged, plan = [one for one in journal.charged if one["analyses"]], None
+    if charged:
+        plan = StudyPlan.of(protocol, charged[0]["n_people"])
+        for intent in charged:
+            yield from _charge(plan, intent, intent is charged[0])
+        again = [intent["guarantee"]["epsilon"] for intent in charged[1:]]
+        if remaining_budget(protocol.reserve, *again) < 0.0:
+            yield "more was charged again than the reserve of the protocol"
     known = set()
     for analysis in protocol.analyses:
-        last = journal.last_of(analysis.name)
-        if plan is not None and last is not None and last["what"] == "released":
+        mark = journal.released(analysis.name)
+        if plan is not None and mark is not None:
             known.add(place.file_of(analysis.name))
-            yield from _release(place, plan.parts[analysis.name], journal, last)
+            yield from _release(place, plan.parts[analysis.name], journal, mark)
     for path in sorted(set(place.releases.iterdir()) - known):
         yield f"{path.name} is no release that the journal marks"
 
@@ -115,20 +117,20 @@ def _ledger(
             yield f"entry {receipt.entries} of the ledger is not the charge that was noted"
     own = {receipt.entries for receipt in noted}
     for number, entry in enumerate(entries, start=1):
-        if entry.estimator.startswith(entry_name(protocol.sha256)) and number not in own:
+        if entry.estimator.startswith(entry_name(protocol)) and number not in own:
             yield f"entry {number} of the ledger is of this protocol, and not in this journal"
 
 
-def _charge(plan: StudyPlan, protocol: Protocol, intent: Line, first: bool) -> Iterator[str]:
+def _charge(plan: StudyPlan, intent: Line, first: bool) -> Iterator[str]:
     """Find a charge for something else than the plan costs."""
     names = intent["analyses"]
+    known = [name for name in names[:1] if name in plan.parts]
     if first:
-        planned, expected = list(plan.parts), plan.guarantee()
-    else:
-        planned = [name for name in names[:1] if name in plan.parts]
-        expected = plan.parts[names[0]].guarantee if planned else plan.guarantee()
-    stated = stated_guarantee(expected, protocol, intent["nonce"]).to_dict()
-    if names != planned or intent["guarantee"] != stated:
+        known, expected = list(plan.parts), plan.guarantee()
+    elif known:
+        expected = plan.parts[known[0]].guarantee
+    stated = stated_guarantee(expected, plan.protocol, intent["nonce"]) if known else None
+    if stated is None or names != known or intent["guarantee"] != stated.to_dict():
         yield f"the charge for {', '.join(names)} is not what the plan of the protocol costs"
 
 

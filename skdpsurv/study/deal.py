@@ -25,6 +25,15 @@ from skdpsurv.study.parts import EVERYBODY, TRAINING
 from skdpsurv.study.protocol import Protocol
 
 
+def raw_columns(protocol: Protocol, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of a frame that a protocol names; ValueError if there are not all."""
+    others = (protocol.time, protocol.event, protocol.person)
+    names = [*(kind.column for kind in protocol.kinds), *(name for name in others if name)]
+    if missing := [name for name in names if name not in frame]:
+        raise ValueError(f"the records must have the column(s) {', '.join(missing)}.")
+    return frame[names]
+
+
 @dataclass(frozen=True, eq=False)
 class People:
     """The records of a study, and whose each is.
@@ -46,11 +55,6 @@ class People:
     @classmethod
     def of(cls, protocol: Protocol, frame: pd.DataFrame) -> People:
         """Return the people of a frame, none of whom is held out."""
-        others = (protocol.time, protocol.event, protocol.person)
-        names = [*(kind.column for kind in protocol.kinds), *(name for name in others if name)]
-        if missing := [name for name in names if name not in frame]:
-            raise ValueError(f"the records must have the column(s) {', '.join(missing)}.")
-        frame = frame[names]
         person = np.arange(len(frame))
         if protocol.person is not None:
             person = pd.factorize(read_names(frame[protocol.person]))[0]

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -42,7 +42,6 @@ class Folder:
         self.releases = self.path / "releases"
         self.private = self.path / "private"
         self.deal = self.private / "deal.json"
-        self.report = self.path / "report.html"
 
     @contextmanager
     def writing(self, protocol: Protocol) -> Iterator[Journal]:
@@ -97,6 +96,15 @@ class Folder:
         receipt = content.pop("receipt")
         found = SurvivalEvaluation.from_dict(content)
         return found, None if receipt is None else Receipt.checked(**receipt)
+
+    def publish(self, files: Mapping[str, str], when: float) -> None:
+        """Write the report: each file of an earlier one is replaced by a whole one."""
+        for name, text in files.items():
+            path = self.path / name
+            path.parent.mkdir(exist_ok=True)
+            path.unlink(missing_ok=True)
+            layout.save(text, path, when=when)
+        self.set_times(when)
 
     def set_times(self, when: float) -> None:
         """Let all files and folders state one time."""

@@ -26,7 +26,6 @@ FIELDS = {
     "started": ("analysis", "nonce"),
     "released": ("analysis", "nonce", "sha256"),
     "lost": ("analysis", "nonce"),
-    "refused": (),
 }
 Line = Mapping[str, Any]
 
@@ -96,6 +95,16 @@ class Journal:
     def last_of(self, analysis: str) -> Line | None:
         """Return the last line about an analysis, or None."""
         return next((one for one in self.lines[::-1] if one.get("analysis") == analysis), None)
+
+    def released(self, analysis: str) -> Line | None:
+        """Return the mark of what an analysis released, or None."""
+        last = self.last_of(analysis)
+        return last if last is not None and last["what"] == "released" else None
+
+    @property
+    def charged(self) -> list[Line]:
+        """The intents that were charged: the study first, then each analysis that was lost."""
+        return [self.intent(line["nonce"]) for line in self.of("charged")]
 
     def intent(self, nonce: str) -> Line:
         """Return the intent with a nonce."""

@@ -10,18 +10,23 @@ import pytest
 
 from skdpsurv import PrivacyAccountant, Release
 from skdpsurv.dp import BudgetExceededError
+from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
-from skdpsurv.study.deal import People
+from skdpsurv.study.deal import People, raw_columns
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal
 from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING
 from skdpsurv.study.plan import StudyPlan
-from skdpsurv.study.run import ledger_of, run
+from skdpsurv.study.run import run
 
 from .studies import ANALYSES, NAMES, protocol, records
 from .witness import KilledError, ending, everything, stop
 
 FRAME = records()
+
+
+#: Two analyses of everybody, which take less time.
+LIGHT = {"analyses": ANALYSES[:2], "evaluation_share": 0.0}
 
 
 class Place:
@@ -68,6 +73,11 @@ def place(tmp_path):
     return Place(tmp_path)
 
 
+@pytest.fixture
+def light(tmp_path):
+    return Place(tmp_path, **LIGHT)
+
+
 ORDER = [f"{what} {name}" for name in NAMES for what in ("started", "released")]
 
 
@@ -99,15 +109,15 @@ def test_releases_state_their_own_guarantee_and_the_receipt_of_the_charge(place)
     assert (entry["purpose"], entry["dataset"], entry["epsilon"]) == ("protocol 7", "registry", 6.0)
 
 
-def test_a_finished_study_is_shown_again_and_costs_nothing(place):
-    place.run()
-    first, place.shown = place.shown, []
+def test_a_finished_study_is_shown_again_and_costs_nothing(light):
+    light.run()
+    first, light.shown = light.shown, []
     seen = []
     with everything(seen.append):
-        assert place.run() == []
-    assert place.shown == first
+        assert light.run() == []
+    assert light.shown == first
     assert not [one for one in seen if not one.startswith("file")]
-    assert place.ledger.spent() == 6.0
+    assert light.ledger.spent() == 6.0
 
 
 def test_a_refusal_costs_nothing_and_tells_nothing(place):
@@ -131,7 +141,7 @@ def test_a_refusal_costs_nothing_and_tells_nothing(place):
 
 
 def test_the_ledger_is_asked_before_records_are_read(tmp_path):
-    place = Place(tmp_path, budget=5.0)
+    place = Place(tmp_path, budget=5.0, **LIGHT)
 
     def unread():
         raise AssertionError
@@ -142,11 +152,11 @@ def test_the_ledger_is_asked_before_records_are_read(tmp_path):
 
 
 def test_a_ledger_may_charge_refusals_and_then_the_study_is_over(tmp_path):
-    place = Place(tmp_path, charge_refusals=True)
+    place = Place(tmp_path, charge_refusals=True, **LIGHT)
     frame = FRAME.assign(days=-1.0)
-    with pytest.raises(ValueError, match="days|time|negative|durations"):
+    with pytest.raises(ValueError, match="not negative"):
         place.run(frame)
-    assert place.lines() == ["study", "intent", "charged", "refused"]
+    assert place.lines() == ["study", "intent", "charged"]
     assert place.ledger.spent() == 6.0
     with pytest.raises(ValueError, match="refused for its records"):
         place.run()
@@ -154,10 +164,10 @@ def test_a_ledger_may_charge_refusals_and_then_the_study_is_over(tmp_path):
 
 
 def test_without_a_ledger(tmp_path):
-    place = Place(tmp_path, budget=None)
+    place = Place(tmp_path, budget=None, **LIGHT)
     assert place.run() == []
     assert place.check() == []
-    assert place.lines() == ["study", "intent", "charged", *ORDER]
+    assert place.lines() == ["study", "intent", "charged", *ORDER[:4]]
     found, receipt = Folder(place.out).load(ANALYSES[0])
     assert receipt is None
     assert found.receipt is None
@@ -190,7 +200,7 @@ def test_the_deal_is_kept_for_its_owner_alone(place):
     assert stat.S_IMODE(deal.parent.stat().st_mode) == 0o700
     held_out = json.loads(deal.read_text())["held_out"]
     assert len(set(held_out)) == 36
-    again = People.of(place.protocol, FRAME).kept(deal)
+    again = People.of(place.protocol, raw_columns(place.protocol, FRAME)).kept(deal)
     assert np.flatnonzero(again.held_out).tolist() == held_out
 
 
@@ -231,10 +241,10 @@ def test_nothing_private_is_in_the_folder_but_the_deal(place):
 
 
 def test_a_study_without_evaluation_keeps_nothing_private(tmp_path):
-    place = Place(tmp_path, evaluation_share=0.0, analyses=ANALYSES[:3])
+    place = Place(tmp_path, **LIGHT)
     assert place.run() == []
-    found = sorted(path.name for path in place.out.iterdir() if path.name[:6] != "report")
-    assert [n for n in found if n in ("private", "journal", "releases")] == ["journal", "releases"]
+    found = sorted(path.name for path in place.out.iterdir())
+    assert found == ["journal", "journal.lock", "protocol.json", "releases"]
 
 
 # ---- Going on.
@@ -248,11 +258,10 @@ def steps_of(place):
 
 @pytest.mark.parametrize("reserve", [0.0, 12.0])
 def test_an_end_at_any_step(tmp_path, reserve):
-    stated = {"reserve": reserve, "epsilon": 6.0 + reserve, "analyses": ANALYSES[1:]}
+    stated = {**LIGHT, "reserve": reserve, "epsilon": 6.0 + reserve}
     (tmp_path / "whole").mkdir()
-    n_steps = steps_of(Place(tmp_path / "whole", **stated))
     lost = set()
-    for step in range(n_steps):
+    for step in range(steps_of(Place(tmp_path / "whole", **stated))):
         folder = tmp_path / str(step)
         folder.mkdir()
         place, seen = Place(folder, **stated), []
@@ -272,7 +281,7 @@ def test_an_end_at_any_step(tmp_path, reserve):
         lost.update(missing)
         assert place.check() == []
         assert not list(place.out.rglob(".*"))
-    assert lost == (set() if reserve else set(NAMES[1:]))
+    assert lost == (set() if reserve else set(NAMES[:2]))
 
 
 def end_in(place, name, after="started"):
@@ -309,57 +318,57 @@ def test_a_reserve_pays_for_what_was_lost_as_far_as_it_goes(tmp_path):
     assert place.check() == []
 
 
-def test_a_release_that_is_there_is_kept(place):
-    end_in(place, "weibull.json", after="file")
-    kept = Folder(place.out).file_of("weibull").read_bytes()
-    assert place.lines()[-1] == "started weibull"
-    assert place.run() == []
-    assert Folder(place.out).file_of("weibull").read_bytes() == kept
+def test_a_release_that_is_there_is_kept(light):
+    end_in(light, "weibull.json", after="file")
+    kept = Folder(light.out).file_of("weibull").read_bytes()
+    assert light.lines()[-1] == "started weibull"
+    assert light.run() == []
+    assert Folder(light.out).file_of("weibull").read_bytes() == kept
 
 
-def test_a_file_that_is_not_whole_is_no_release(place):
-    end_in(place, "weibull.json", after="file")
-    path = Folder(place.out).file_of("weibull")
+def test_a_file_that_is_not_whole_is_no_release(light):
+    end_in(light, "weibull.json", after="file")
+    path = Folder(light.out).file_of("weibull")
     path.write_bytes(path.read_bytes()[:-100])
-    assert place.run() == ["weibull"]
+    assert light.run() == ["weibull"]
     assert not path.exists()
 
 
-def test_a_copy_of_a_folder_does_not_go_on(place):
-    end_in(place, "weibull")
-    copy = place.out.with_name("copy")
-    shutil.copytree(place.out, copy)
-    assert place.run() == ["weibull"]
+def test_a_copy_of_a_folder_does_not_go_on(light):
+    end_in(light, "weibull")
+    copy = light.out.with_name("copy")
+    shutil.copytree(light.out, copy)
+    assert light.run() == ["weibull"]
     with pytest.raises(ValueError, match="is a copy"):
-        place.run(out=copy)
-    moved = place.out.with_name("moved")
-    os.rename(place.out, moved)
-    assert place.run(out=moved) == ["weibull"]
+        light.run(out=copy)
+    moved = light.out.with_name("moved")
+    os.rename(light.out, moved)
+    assert light.run(out=moved) == ["weibull"]
 
 
-def test_another_protocol_folder_or_ledger_is_refused(place, tmp_path):
-    end_in(place, "weibull")
+def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
+    end_in(light, "weibull")
     other = Place(tmp_path / "out", title="Another")
     with pytest.raises(FileExistsError, match="another protocol"):
-        other.run(out=place.out)
+        other.run(out=light.out)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "file").write_text("")
     with pytest.raises(FileExistsError, match="must be a new folder"):
-        place.run(out=tmp_path / "taken")
+        light.run(out=tmp_path / "taken")
     ledger = tmp_path / "ledger.sqlite"
     os.rename(ledger, tmp_path / "away.sqlite")
     with pytest.raises(FileNotFoundError):
-        place.run()
+        light.run()
     PrivacyAccountant(20.0, path=ledger)
     with pytest.raises(ValueError, match="another ledger"):
-        place.run()
-    assert place.ledger.spent() == 0.0
+        light.run()
+    assert light.ledger.spent() == 0.0
 
 
-def test_a_ledger_of_before_the_charge_is_refused(place, tmp_path):
+def test_a_ledger_of_before_the_charge_is_refused(light, tmp_path):
     ledger = tmp_path / "ledger.sqlite"
     shutil.copy(ledger, tmp_path / "old.sqlite")
-    end_in(place, "weibull")
+    end_in(light, "weibull")
     shutil.copy(tmp_path / "old.sqlite", ledger)
     with pytest.raises(ValueError, match="cut off, or restored"):
-        place.run()
+        light.run()
