@@ -43,15 +43,17 @@ def between(low: float, high: float) -> str:
 
 
 def probability(number: Number) -> str:
-    """Return a probability as text, with its interval if it has one.
+    r"""Return a probability as text, with its interval if it has one.
 
     Examples
     --------
     >>> probability(Number("survival", "all", 0.5, 0.25, 0.75)), probability(Number("p", "all", 1))
-    ('0.500 (0.250 to 0.750)', '1.000')
+    ('0.500 (0.250\xa0to\xa00.750)', '1.000')
     """
-    ends = f" ({number.low:.3f} to {number.high:.3f})" if number.low == number.low else ""
-    return f"{number.estimate:.3f}{ends}"
+    if math.isnan(number.low):
+        return f"{number.estimate:.3f}"
+    ends = f"{number.low:.3f} to {number.high:.3f}".replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{number.estimate:.3f} ({ends})"
 
 
 def round_times(end: float) -> FloatArray:

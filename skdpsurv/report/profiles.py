@@ -117,17 +117,17 @@ def _predicted(
         [Number(f"{quantity}{head}", label, *cell) for head, cell in zip(heads, row, strict=True)]
         for label, row in zip(labels, cells, strict=True)
     ]
-    rows = [[label, *map(probability, row)] for label, row in zip(labels, numbers, strict=True)]
-    head = ["Person", *heads]
+    rows = [
+        [head, *map(probability, column)]
+        for head, column in zip(heads, zip(*numbers, strict=True), strict=True)
+    ]
     if medians and hasattr(model, "predict_median"):
-        head.append("Median")
-        end = float(model.unique_times_[-1])
-        for label, row, time in zip(labels, rows, model.predict_median(table), strict=True):
-            row.append(by_end(float(time), end))
-            numbers.append([Number("predicted median", label, float(time))])
+        end, found = float(model.unique_times_[-1]), model.predict_median(table).tolist()
+        rows.append(["Median", *(by_end(time, end) for time in found)])
+        numbers.append(list(map(partial(Number, "predicted median"), labels, found)))
     return {
         "intervals": bool(bands),
         "figures": drawn,
-        "predicted": Table(caption, head, rows),
+        "predicted": Table(caption, ["", *labels], rows),
         "numbers": [number for row in numbers for number in row],
     }

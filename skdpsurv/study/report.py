@@ -5,6 +5,7 @@ It follows from releases and the protocol alone, so that it costs nothing and ma
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -72,10 +73,13 @@ class StudyReport:
         """What each analysis found, in the order of a paper."""
         order = list(WORDS["analyses"])
         analyses = sorted(self.plan.protocol.analyses, key=lambda one: order.index(one.kind))
-        return [self._section(analysis) for analysis in analyses]
+        headings = Counter(map(_heading, analyses))
+        return [self._section(one, headings[_heading(one)] > 1) for one in analyses]
 
-    def _section(self, analysis: Analysis) -> Section:
+    def _section(self, analysis: Analysis, is_named: bool) -> Section:
         heading, found = _heading(analysis), self.found.get(analysis.name)
+        if is_named:
+            heading += f" ({analysis.name})"
         if found is None:
             return Section(analysis, heading, None, {}, "")
         if isinstance(found, Release):

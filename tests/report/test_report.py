@@ -359,7 +359,7 @@ class TestResults:
         said = " ".join(explain(model.release_).split())
         assert all(f"; typical is {cell}; a missing one" in said for cell in ("37", "II"))
         assert said.count("typical") == 2
-        assert re.search(r"\w+: (37|II|2002-01-01) \(typical\) 0\.\d", page)
+        assert re.search(r"\w+: (37|II|2002-01-01) \(typical\)( \w+: \S+)? at 1 0\.\d", page)
 
 
 class TestEvaluation:

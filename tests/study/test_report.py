@@ -158,6 +158,18 @@ def test_nothing_is_promised_where_one_part_is_not_proved(report, fast, status):
     assert text.index("No promise") < text.index("Survival, by stage")
 
 
+def test_two_analyses_of_a_kind_have_their_names(report, fast):
+    plan = report.plan
+    (one,) = (one for one in plan.protocol.analyses if one.name == "curves")
+    other = replace(one, name="again")
+    stated = replace(plan.protocol, analyses=(one, other), evaluation_share=0.0)
+    twice = changed(
+        report, plan=StudyPlan.of(stated, 300), found={"curves": report.found["curves"]}
+    )
+    assert "Survival, by stage (curves)" in text_of(twice)
+    assert "Survival, by stage (again) There is no result" in text_of(twice)
+
+
 def test_no_ledger_and_no_evaluation(report, fast):
     plan = report.plan
     analyses = tuple(one for one in plan.protocol.analyses if one.of is None)
@@ -215,11 +227,16 @@ def test_table_one():
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
-def test_at_most_six_pages_of_paper(report, tmp_path):
-    page, paper = tmp_path / "report.html", tmp_path / "report.pdf"
+def pages_of(report, folder):
+    """Return how many pages of paper a report has."""
+    page, paper = folder / "report.html", folder / "report.pdf"
     page.write_text(report.html, encoding="utf-8")
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--no-proxy-server")
-    where = (f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={paper}", page.as_uri())
+    where = (f"--user-data-dir={folder / 'profile'}", f"--print-to-pdf={paper}", page.as_uri())
     subprocess.run([CHROMIUM, *options, *where], capture_output=True, check=True, timeout=120)
-    assert 1 < len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes())) <= 6
+    return len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes()))
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_at_most_six_pages_of_paper(report, tmp_path):
+    assert 1 < pages_of(report, tmp_path) <= 6
