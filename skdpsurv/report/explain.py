@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -163,16 +163,25 @@ def formula(release: Any) -> str:
 def described(release: Any) -> list[tuple[str, str]]:
     """Return the columns of a release, and what they hold, as far as it says."""
     names = known_names(release.feature_names_in, release.n_features_in)
-    return [] if release.columns is None else list(_column_words(release.transformer(), names))
+    if release.columns is None:
+        return []
+    return list(_column_words(release.transformer(), names, WORDS["missing"]))
 
 
-def _column_words(step: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+def described_kinds(kinds: Sequence[ColumnKind]) -> list[tuple[str, str]]:
+    """Return columns by their descriptions, and what they hold."""
+    return [(kind.column, _kind_words(kind, WORDS["missing"][kind.missing])) for kind in kinds]
+
+
+def _column_words(
+    step: Any, names: Sequence[str], missing: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Yield columns, and what they hold or what is done to them, in words."""
     if public_steps.is_nothing(step):
         yield listed(names), "taken as given"
     elif isinstance(step, Pipeline):
         for _, inner in step.steps:
-            yield from _column_words(inner, names)
+            yield from _column_words(inner, names, missing)
             features = public_steps.features_of(inner, raw_features(names))
             names = [feature.name for feature in features]
     elif isinstance(step, ColumnTransformer):
@@ -182,21 +191,21 @@ def _column_words(step: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         if unused := [name for j, name in enumerate(names) if j not in used]:
             yield listed(unused), "not used"
         for inner, indices in parts:
-            yield from _column_words(inner, [names[j] for j in indices])
+            yield from _column_words(inner, [names[j] for j in indices], missing)
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
         for kind in public_steps.kinds_of(step, names):
-            yield kind.column, kind_words(kind)
+            yield kind.column, _kind_words(kind, missing[kind.missing])
     else:
         description = public_steps.describe(step, names) or {}
         parameters = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
         yield listed(names), f"{description['step']} of scikit-learn ({parameters})"
 
 
-def kind_words(kind: ColumnKind) -> str:
+def _kind_words(kind: ColumnKind, missing: str) -> str:
     """Return the content of a column, its typical value, and the meaning of a missing one."""
     typical = kind.typical
     if isinstance(typical, bool):
         typical = str(typical).lower()
     text = f"{typical:.12g}" if isinstance(typical, float) else typical
     example = "" if typical is None else f"typical is {text}; "
-    return f"{kind.words()}; {example}{WORDS['missing'][kind.missing]}"
+    return f"{kind.words()}; {example}{missing}"

@@ -20,7 +20,11 @@ PARTS = ("table_one", "curves", "coefficients", "people", "quality")
 
 
 def results(
-    release: Any, evaluation: SurvivalEvaluation | None = None, unit: str = ""
+    release: Any,
+    evaluation: SurvivalEvaluation | None = None,
+    *,
+    unit: str = "",
+    medians: bool = True,
 ) -> dict[str, Any]:
     """Return the parts of a page about a release, None where there is nothing to show.
 
@@ -39,8 +43,8 @@ def results(
         model = release.to_estimator()
     except TypeError as error:
         raise ValueError(f"release cannot be used: {error}") from error
-    if hasattr(model, "table_") and hasattr(model, "to_frame"):
-        return found | {"table_one": table_one(model)}
+    if (table := table_one(model, medians)) is not None:
+        return found | {"table_one": table}
     if hasattr(model, "survival_function_at_times"):
         return found | {"curves": curves(model, unit)}
     people = example_predictions(release, model, unit)

@@ -1,45 +1,83 @@
-"""Table 1 on a page: who was studied, in all and by group."""
+"""Table 1 on the page: each estimate with both of its intervals."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pandas as pd
+from markupsafe import Markup
 
 from skdpsurv.report.numbers import Number
-from skdpsurv.report.text import Table, distinct
+from skdpsurv.report.text import WORDS, Table, distinct, escape_hidden
 
-#: Ends of its intervals that files have: of what is true of the people at hand.
-ENDS = ["people_low", "people_high"]
-
-
-def table_one(model: Any) -> dict[str, Any]:
-    """Return the printed table of a fitted DPTableOne, and the numbers behind it."""
-    return {"table": _printed(model.to_frame()), "numbers": _numbers(model.table_)}
+#: Most rows.
+MOST_ROWS = 300
 
 
-def _printed(frame: pd.DataFrame) -> Table:
-    """Return a row for each number, and for each label, of which the first has the name."""
-    rows: list[list[str]] = []
-    before = None
-    for (name, level), cells in zip(frame.index, frame.to_numpy(), strict=True):
-        words = [level] if name == before else [name, level]
-        label = ": ".join(str(word) for word in words if word != "")
-        rows.append([label, *(_unbroken(str(cell)) for cell in cells)])
-        before = name
-    caption = "Braces: 95 % intervals for these people, which allow for the noise"
-    return Table(caption, ["", *distinct(frame.columns)], rows)
+def table_one(model: Any, medians: bool = True) -> dict[str, Any] | None:
+    """Return the table with notes on how to read it, for the template; None for other models.
+
+    ``medians`` adds rows of medians and quartiles.
+    """
+    if not (hasattr(model, "table_") and hasattr(model, "to_frame")):
+        return None
+    frame = model.to_frame(intervals=None)
+    rows = list(_rows(model, medians))
+    notes = ["both", "clipped", *(["smd"] if len(model.groups_) > 1 else [])]
+    caption = "Table 1" if model.by is None else f"Table 1, by {escape_hidden(model.by)}"
+    return {
+        "notes": [WORDS["table_one"][name] for name in notes],
+        "table": Table(caption, ("", *distinct(frame.columns)), rows[:MOST_ROWS]),
+        "left": len(rows) - MOST_ROWS,
+        "numbers": list(_numbers(model)),
+    }
 
 
-def _unbroken(cell: str) -> str:
-    """Return a cell that may be on two lines: the estimate, and its interval."""
-    return cell.replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}{", " {")
+def _rows(model: Any, medians: bool) -> Iterator[Sequence[str]]:
+    """Yield rows; those of medians and quartiles follow those of means."""
+    if not medians:
+        yield from _filled(model, ())
+        return
+    points = model.release_.parameters["grid"]
+    means, quartiles = (list(_filled(model, names)) for names in ((), list(points)))
+    for mean, other in zip(means, quartiles, strict=True):
+        yield mean
+        if other[0] != mean[0]:
+            # Missing values and differences stand beside the mean.
+            n_groups = len(model.groups_)
+            yield (other[0], "", *other[2 : 3 + n_groups], *[""] * max(n_groups - 1, 0))
 
 
-def _numbers(table: pd.DataFrame) -> list[Number]:
-    found = []
-    for (name, level, statistic, part), *ends in table[["estimate", *ENDS]].itertuples():
-        of = "" if statistic == "n" else f" of {name}"
-        label = "" if level == "" else f" {level}"
-        found.append(Number(f"{statistic}{of}{label}", str(part), *ends))
-    return found
+def _filled(model: Any, nonnormal: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield rows whose cells have an estimate, and below it its two intervals."""
+    bare, *both = (
+        model.to_frame(intervals=one, nonnormal=nonnormal) for one in (None, "people", "population")
+    )
+    for label, *rows in zip(bare.index, *(one.to_numpy() for one in (bare, *both)), strict=True):
+        name, level = map(escape_hidden, label)
+        cells = (_cell(*texts) for texts in zip(*rows, strict=True))
+        yield (f"{name}: {level}" if level else name, *cells)
+
+
+def _cell(estimate: str, *with_intervals: str) -> str:
+    """Return an estimate with the intervals that others have in braces behind it."""
+    lines = [one.removeprefix(estimate).strip(" {}") for one in with_intervals]
+    if not any(lines):
+        return estimate
+    ends = Markup("").join(Markup('<span class="ends">{}</span>').format(one) for one in lines)
+    return Markup('<span class="estimate">{}{}</span>').format(estimate, ends)
+
+
+def _numbers(model: Any) -> Iterator[Number]:
+    """Yield all statistics, with intervals for the population and for these people."""
+    for (name, level, statistic, part), row in model.table_.iterrows():
+        what = statistic if statistic == "n" else f"{statistic} of {name}"
+        quantity = what if level == "" else f"{what} {level}"
+        of_people, of_population = (
+            (row[f"{whom}_low"], row[f"{whom}_high"]) for whom in ("people", "population")
+        )
+        if math.isnan(of_people[0]) or not math.isnan(of_population[0]):
+            yield Number(quantity, str(part), row["estimate"], *of_population)
+        if not math.isnan(of_people[0]):
+            yield Number(f"{quantity}, of these people", str(part), row["estimate"], *of_people)

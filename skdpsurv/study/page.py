@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from skdpsurv.dp.references import __version__
-from skdpsurv.report.explain import kind_words
+from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage
 from skdpsurv.report.text import PAGES
 from skdpsurv.study.forecast import Scenario
@@ -36,7 +36,7 @@ def protocol_page(plan: StudyPlan, scenario: Scenario | None = None) -> str:
         protocol=plan.protocol,
         g=guarantee,
         bound=Advantage.at(guarantee.epsilon, guarantee.delta),
-        columns=[(kind.column, kind_words(kind)) for kind in plan.protocol.kinds],
+        columns=described_kinds(plan.protocol.kinds),
         version=__version__,
         **found,
     )

@@ -18,7 +18,7 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.dp.references import __version__
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.release import Release
-from skdpsurv.report.explain import kind_words
+from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage, Figure, can_draw
 from skdpsurv.report.numbers import Number
 from skdpsurv.report.results import evaluated, figures_of, numbers_of, results
@@ -83,7 +83,7 @@ class StudyReport:
         if found is None:
             return Section(analysis, heading, None, {}, "")
         if isinstance(found, Release):
-            parts = results(found, unit=self.plan.protocol.unit)
+            parts = results(found, unit=self.plan.protocol.unit, medians=False)
         else:
             parts = {"quality": evaluated(found)}
         sha256 = (self.sha256 or {}).get(analysis.name, "")
@@ -129,7 +129,7 @@ class StudyReport:
             bound=Advantage.at(spent.epsilon, spent.delta) if spent.status == "proved" else None,
             limits=_distinct([spent.limits, *(one.limits for one in guarantees)]),
             assumptions=_distinct([spent.assumptions, *(one.assumptions for one in guarantees)]),
-            columns=[(kind.column, kind_words(kind)) for kind in protocol.kinds],
+            columns=described_kinds(protocol.kinds),
             can_draw=can_draw(),
             version=__version__,
         )

@@ -198,30 +198,52 @@ def test_hostile_text(report, fast, text):
     assert page.text.count(escape_hidden(text)) >= 4
 
 
-def stand_in():
-    """Return what the report uses of a Table 1."""
-    index = pd.MultiIndex.from_tuples(
-        [("n", ""), ("age years, mean (SD)", ""), ("stage, n (%)", "I"), ("stage, n (%)", "II")]
-    )
-    cells = [["", "60"], ["2", "61 (8) {59 to 63}"], ["", "20 (33.3)"], ["", "40 (66.7)"]]
-    text = pd.DataFrame(cells, index=index, columns=["Missing", "Overall"])
-    keys = [("n", "", "n", "Overall"), ("stage", "I", "share", "Overall")]
-    columns = ["estimate", "people_low", "people_high", "population_low", "population_high"]
-    values = [[60.0, *[np.nan] * 4], [1 / 3, 0.3, 0.4, 0.2, 0.5]]
-    frame = pd.DataFrame(values, index=pd.MultiIndex.from_tuples(keys), columns=columns)
-    return SimpleNamespace(to_frame=lambda: text, table_=frame)
+class TableOne:
+    """Stands in for a fitted DPTableOne: a printed table, and its estimates."""
+
+    groups_ = ("a", "b")
+    by = "ward"
+    release_ = SimpleNamespace(parameters={"grid": {"age": (30.0, 95.0)}})
+
+    def to_frame(self, intervals="people", nonnormal=()):
+        ends = {"people": " {59 to 63}", "population": " {58 to 64}"}.get(intervals, "")
+        name = "age years, median [Q1,Q3]" if nonnormal else "age years, mean (SD)"
+        text = "61 [55,68]" if nonnormal else "61 (8)"
+        index = [("n", ""), (name, ""), ("stage, n (%)", "I"), ("stage, n (%)", "II")]
+        cells = [
+            ["", "60", "20", "40", ""],
+            ["2", *[f"{text}{ends}"] * 3, f"0.1{ends}"],
+            *[["", *[f"20 (33.3){ends}"] * 3, ""]] * 2,
+        ]
+        columns = ["Missing", "Overall", "a", "b", "SMD (a,b)"]
+        return pd.DataFrame(cells, pd.MultiIndex.from_tuples(index), columns)
+
+    @property
+    def table_(self):
+        keys = [("n", "", "n", "Overall"), ("stage", "I", "share", "a"), ("age", "", "smd", "b")]
+        columns = ["estimate", "people_low", "people_high", "population_low", "population_high"]
+        nothing = [np.nan] * 4
+        values = [[60.0, 60.0, 60.0, *nothing[:2]], [0.3, 0.2, 0.4, 0.1, 0.5], [np.nan, *nothing]]
+        return pd.DataFrame(values, pd.MultiIndex.from_tuples(keys), columns)
 
 
 def test_table_one():
-    part = table_one(stand_in())
-    rows = [[cell.replace("\xa0", " ") for cell in row] for row in part["table"].rows]
-    assert rows[1:] == [
-        ["age years, mean (SD)", "2", "61 (8) {59 to 63}"],
-        ["stage, n (%): I", "", "20 (33.3)"],
-        ["II", "", "40 (66.7)"],
+    part = table_one(TableOne())
+    names = [row[0] for row in part["table"].rows]
+    means, medians = "age years, mean (SD)", "age years, median [Q1,Q3]"
+    assert names == ["n", means, medians, "stage, n (%): I", "stage, n (%): II"]
+    assert [row[0] for row in table_one(TableOne(), medians=False)["table"].rows][1:3] == [
+        *(means, "stage, n (%): I")
     ]
-    assert part["numbers"][1] == ("share of stage I", "Overall", 1 / 3, 0.3, 0.4)
-    assert part["numbers"][0][:3] == ("n", "Overall", 60.0)
+    ends = '<span class="ends">59 to 63</span><span class="ends">58 to 64</span>'
+    assert part["table"].rows[1][2] == f'<span class="estimate">61 (8){ends}</span>'
+    assert part["numbers"][:3] == [
+        ("n, of these people", "Overall", 60.0, 60.0, 60.0),
+        ("share of stage I", "a", 0.3, 0.1, 0.5),
+        ("share of stage I, of these people", "a", 0.3, 0.2, 0.4),
+    ]
+    assert part["numbers"][3][:2] == ("smd of age", "b")
+    assert table_one(object()) is None
 
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
