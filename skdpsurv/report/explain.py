@@ -168,11 +168,6 @@ def described(release: Any) -> list[tuple[str, str]]:
     return list(_column_words(release.transformer(), names, WORDS["missing"]))
 
 
-def described_kinds(kinds: Sequence[ColumnKind]) -> list[tuple[str, str]]:
-    """Return columns by their descriptions, and what they hold."""
-    return [(kind.column, _kind_words(kind, WORDS["missing"][kind.missing])) for kind in kinds]
-
-
 def _column_words(
     step: Any, names: Sequence[str], missing: Mapping[str, str]
 ) -> Iterator[tuple[str, str]]:
@@ -209,3 +204,8 @@ def _kind_words(kind: ColumnKind, missing: str) -> str:
     text = f"{typical:.12g}" if isinstance(typical, float) else typical
     example = "" if typical is None else f"typical is {text}; "
     return f"{kind.words()}; {example}{missing}"
+
+
+def described_kinds(kinds: Sequence[ColumnKind]) -> list[tuple[str, str]]:
+    """Return columns by their descriptions, and what they hold."""
+    return [(kind.column, _kind_words(kind, WORDS["missing"][kind.missing])) for kind in kinds]
