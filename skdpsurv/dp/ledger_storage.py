@@ -191,34 +191,37 @@ def _sqlite_engine(path: str, mode: str) -> sa.Engine:
     return sa.create_engine("sqlite://", creator=connect, poolclass=sa.NullPool)
 
 
-class PostgreSQLServer(Storage):
-    """A ledger's database, ``postgresql://user@host:port/database?sslmode=verify-full``.
+def database_url(url: str) -> sa.URL:
+    """Return an address, which is kept and shown, or refuse one that may hold a password."""
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        parsed = None
+    # What cannot be read is not shown: it may hold a password.
+    if parsed is None or parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise ValueError("url must be that of a database, postgresql://user@host/database.")
+    # A name with "=" in it may be a whole list of settings.
+    names = (parsed.username or "", parsed.host or "", parsed.database or "")
+    if (
+        parsed.password is not None
+        or any("=" in name for name in names)
+        or not set(_URL_SETTINGS.split()).issuperset(parsed.query)
+    ):
+        raise ValueError(
+            "url must hold no password, as it is kept in models and shown in messages, and no "
+            f"settings but sslmode and the like: {_URL_SETTINGS}. Put the password into "
+            "~/.pgpass (or the file that PGPASSFILE names), or into PGPASSWORD."
+        )
+    return parsed
 
-    The address is kept in models and shown in messages, so it may hold no password.
-    """
+
+class PostgreSQLServer(Storage):
+    """A ledger's database, ``postgresql://user@host:port/database?sslmode=verify-full``."""
 
     schema = SCHEMA
 
     def __init__(self, url: str) -> None:
-        try:
-            parsed = sa.make_url(url)
-        except (sa.exc.ArgumentError, ValueError):
-            parsed = None
-        # What cannot be read is not shown: it may hold a password.
-        if parsed is None or parsed.get_backend_name() not in ("postgresql", "postgres"):
-            raise ValueError("url must be that of a database, postgresql://user@host/database.")
-        # A name with "=" in it may be a whole list of settings.
-        names = (parsed.username or "", parsed.host or "", parsed.database or "")
-        if (
-            parsed.password is not None
-            or any("=" in name for name in names)
-            or not set(_URL_SETTINGS.split()).issuperset(parsed.query)
-        ):
-            raise ValueError(
-                "url must hold no password, as it is kept in models and shown in messages, and no "
-                f"settings but sslmode and the like: {_URL_SETTINGS}. Put the password into "
-                "~/.pgpass (or the file that PGPASSFILE names), or into PGPASSWORD."
-            )
+        parsed = database_url(url)
         try:
             import psycopg  # noqa: F401
         except ImportError as error:

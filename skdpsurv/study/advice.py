@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from skdpsurv.data.shape import INTERVALS_NEED, USUAL_SHARE
+from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
 from skdpsurv.evaluation.forecast import gain_of_delta
 from skdpsurv.study.forecast import Expected
 from skdpsurv.study.kinds import KINDS
@@ -94,8 +95,13 @@ def gains(protocol: Protocol, parts: Mapping[str, Part]) -> Iterator[str]:
                 yield f"{name}: {text}"
 
 
-def advice(protocol: Protocol, parts: Mapping[str, Part], outlook: Outlook) -> Iterator[str]:
+def advice(
+    protocol: Protocol, parts: Mapping[str, Part], outlook: Outlook, n_people: int
+) -> Iterator[str]:
     """Yield what will say nothing, and what would help."""
+    used = any(part.guarantee.delta for part in parts.values())
+    yield from epsilon_warnings(protocol.epsilon)
+    yield from delta_warnings(protocol.delta, used, n_people)
     for name, part in parts.items():
         expected = outlook[name]
         intervals = [one for one in expected if one.what.startswith("share of coefficients")]

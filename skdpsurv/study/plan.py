@@ -207,7 +207,7 @@ class StudyPlan:
         -------
         list of str
         """
-        found = list(advice(self.protocol, self.parts, self.outlook(scenario)))
+        found = list(advice(self.protocol, self.parts, self.outlook(scenario), self.n_people))
         balance = Balance.of(self.parts, self.outlook(scenario))
         if balance.after < BETTER * balance.before:
             stated = ", ".join(f"{name} {share:g}" for name, share in balance.shares.items())

@@ -21,6 +21,7 @@ from skdpsurv.dp.budget import dataset_name, text
 from skdpsurv.dp.checks import instance, number_in, optional, positive
 from skdpsurv.dp.guarantee import thawed
 from skdpsurv.dp.input_errors import suggestion
+from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.study.analyses import Analysis, event_labels
 
@@ -122,9 +123,10 @@ class Protocol:
             plain[name] = float(getattr(self, name)) + 0.0
         plain |= {name: event_labels(name, getattr(self, name)) for name in _LABELS}
         plain["analyses"] = tuple(self.analyses)
+        self.columns._check()
+        plain["columns"] = PublicColumns(**self.columns._described())  # nobody else's
         for name, value in plain.items():
             object.__setattr__(self, name, value)  # frozen, also to its own __post_init__
-        self.columns._check()
         self._check_outcome()
         self._check_budget()
         self._check_analyses()
@@ -145,6 +147,8 @@ class Protocol:
 
     def _check_budget(self) -> None:
         _require(self.reserve < self.epsilon, "reserve", "be less than epsilon")
+        if self.ledger is not None and "://" in self.ledger:
+            database_url(self.ledger)  # without a password, as the protocol is published
         rule = "be 0 with a delta: what is charged again would need a delta of its own"
         _require(not (self.reserve and self.delta), "reserve", rule)
 

@@ -132,6 +132,12 @@ class TestAdvice:
     def test_no_ledger_is_said(self, plan):
         assert any(text.startswith("No ledger is stated") for text in plan.advice(ONCE))
 
+    def test_an_epsilon_or_a_delta_that_is_too_large(self):
+        only = {"analyses": (Analysis("weibull", "weibull"),), "evaluation_share": 0.0}
+        found = StudyPlan.of(protocol(epsilon=20.0, delta=1e-3, **only), 400).advice(ONCE)
+        assert found[0].startswith("epsilon=20 is hardly a limit")
+        assert found[1].startswith("delta=0.001 is not used")
+
     def test_what_a_delta_would_gain(self, plan):
         assert plan.gain_of_delta() == ""
         columns = PublicColumns({f"x{place}": (0, 1) for place in range(31)})
