@@ -20,11 +20,17 @@ app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_h
 
 
 class CommandLedger(PrivacyAccountant):
-    """A ledger whose errors end a command as failures of a ledger."""
+    """A ledger whose errors end a command as failures of a ledger; ``hint`` says what helps."""
 
-    def __init__(self, place: str | None, dataset: str = "default", **settings: Any) -> None:
+    def __init__(
+        self,
+        place: str | None,
+        dataset: str = "default",
+        hint: str = " --budget makes a ledger, and is fixed for ever.",
+        **settings: Any,
+    ) -> None:
         settings["url" if "://" in (place or "") else "path"] = place
-        with refusals("ledger", after=" --budget makes a ledger, and is fixed for ever."):
+        with refusals("ledger", after=hint):
             super().__init__(**settings)
             self._dataset = dataset_name(dataset)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
@@ -50,12 +50,18 @@ class Journal:
 
         Raises
         ------
-        RuntimeError
+        BlockingIOError
             If another process has it.
         ValueError
             If it was altered.
         """
-        with locked(f"{path}.lock", 0.0):
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(f"{path}.lock", 0.0))
+            except RuntimeError:
+                raise BlockingIOError(
+                    f"{path.parent} is in use by another process, and nothing was done."
+                ) from None
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             try:
                 journal = cls(path)

@@ -41,11 +41,13 @@ from skdpsurv.study.protocol import Protocol
 
 #: Called with the name of an analysis and what it released, once that is marked.
 Show = Callable[[str, Any], None]
+#: Reads records, once the ledger was asked.
+Read = Callable[[], pd.DataFrame]
 
 
 def run(
     protocol: Protocol,
-    frame: pd.DataFrame | Callable[[], pd.DataFrame],
+    frame: pd.DataFrame | Read,
     folder: str | PathLike[str],
     accountant: PrivacyAccountant | None,
     show: Show = lambda name, found: None,
@@ -117,7 +119,7 @@ class _Run:
             )
         self.charges.look_up()
 
-    def read(self, frame: pd.DataFrame | Callable[[], pd.DataFrame]) -> None:
+    def read(self, frame: pd.DataFrame | Read) -> None:
         """Ask the ledger, count people, plan, deal, and read all records for all analyses."""
         first = self.charges.first
         with self.charges.refusals_charged():

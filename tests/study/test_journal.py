@@ -68,7 +68,7 @@ def test_any_other_line_that_does_not_fit_is_refused(path):
 def test_two_do_not_write_at_once(path):
     with (
         Journal.writing(path),
-        pytest.raises(RuntimeError, match="could not be locked"),
+        pytest.raises(BlockingIOError, match="in use by another"),
         Journal.writing(path),
     ):
         pass
