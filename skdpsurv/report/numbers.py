@@ -42,7 +42,7 @@ def between(low: float, high: float) -> str:
     return f"{short(low)} to {short(high)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def probability(number: Number) -> str:
+def probability(number: Number, with_ends: bool = True) -> str:
     r"""Return a probability as text, with its interval if it has one.
 
     Examples
@@ -50,7 +50,7 @@ def probability(number: Number) -> str:
     >>> probability(Number("survival", "all", 0.5, 0.25, 0.75)), probability(Number("p", "all", 1))
     ('0.500 (0.250\xa0to\xa00.750)', '1.000')
     """
-    if math.isnan(number.low):
+    if math.isnan(number.low) or not with_ends:
         return f"{number.estimate:.3f}"
     ends = f"{number.low:.3f} to {number.high:.3f}".replace(" ", "\N{NO-BREAK SPACE}")
     return f"{number.estimate:.3f} ({ends})"

@@ -117,8 +117,10 @@ def _predicted(
         [Number(f"{quantity}{head}", label, *cell) for head, cell in zip(heads, row, strict=True)]
         for label, row in zip(labels, cells, strict=True)
     ]
+    # Where noise hides all of them, a sentence says so.
+    hidden = bool(bands) and bool((bands[1] - bands[0] == 1.0).all())
     rows = [
-        [head, *map(probability, column)]
+        [head, *(probability(one, with_ends=not hidden) for one in column)]
         for head, column in zip(heads, zip(*numbers, strict=True), strict=True)
     ]
     if medians and hasattr(model, "predict_median"):
@@ -126,7 +128,7 @@ def _predicted(
         rows.append(["Median", *(by_end(time, end) for time in found)])
         numbers.append(list(map(partial(Number, "predicted median"), labels, found)))
     return {
-        "intervals": bool(bands),
+        "intervals": "hidden" if hidden else "shown" if bands else "none",
         "figures": drawn,
         "predicted": Table(caption, ["", *labels], rows),
         "numbers": [number for row in numbers for number in row],

@@ -23,6 +23,7 @@ from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.report import curves, explain, figures, html_report, save_report, units
 from skdpsurv.report.figures import Advantage
 from skdpsurv.report.numbers import Number
+from skdpsurv.report.profiles import example_predictions
 from skdpsurv.report.results import numbers_of, results
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
 from skdpsurv.survival.comparisons import logrank_test
@@ -360,6 +361,27 @@ class TestResults:
         assert all(f"; typical is {cell}; a missing one" in said for cell in ("37", "II"))
         assert said.count("typical") == 2
         assert re.search(r"\w+: (37|II|2002-01-01) \(typical\)( \w+: \S+)? at 1 0\.\d", page)
+
+
+def test_intervals_of_predictions(no_figures, monkeypatch):
+    columns = PublicColumns({"a": (0.0, 2.0), "b": (0.0, 2.0)})
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(0.0, 2.0, (2000, 2)), columns=["a", "b"])
+    y = rng.random(2000) < 0.7, rng.exponential(3.0 - table["a"]).clip(0.01)
+    options = {"columns": columns, "inference_share": 0.3, "random_state": 0}
+    release = DPDiscreteTimeSurvival(100.0, max_time=5.0, **options).fit(table, y).release_
+    model = release.to_estimator()
+    part = example_predictions(release, model)
+    assert part["intervals"] == "shown"
+    at_end = [one for one in part["numbers"] if one.quantity == "predicted survival at 5"]
+    lower, upper = model.survival_band(pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": 1.0}))
+    # By their risks.
+    ends = sorted(zip(lower[:, -1], upper[:, -1], strict=True), reverse=True)
+    assert [(one.low, one.high) for one in at_end] == ends
+    nothing = np.zeros_like(lower), np.ones_like(upper)
+    monkeypatch.setattr(type(model), "survival_band", lambda *_: nothing)
+    assert "noise hides coefficients that they need" in text_of(release)
+    assert "(0.000 to 1.000)" not in text_of(release)
 
 
 class TestEvaluation:

@@ -149,6 +149,14 @@ def test_one_that_was_charged_again(report, fast):
     assert text_of(twice).count("charged again") == 2
 
 
+def test_what_a_delta_and_a_reserve_change(report, fast):
+    first = report.plan.guarantee()
+    text = text_of(with_protocol(changed(report, charges=[replace(first, delta=1e-6)])))
+    assert "Costs of Gaussian noise add up as those of zCDP do" in text
+    assert "kept back" not in text
+    assert "of which 1 is kept back" in text_of(with_protocol(report, reserve=1.0))
+
+
 @pytest.mark.parametrize("status", VOID)
 def test_nothing_is_promised_where_one_part_is_not_proved(report, fast, status):
     release = report.found["weibull"]
