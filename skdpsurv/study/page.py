@@ -9,10 +9,9 @@ from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage
 from skdpsurv.report.text import PAGES
 from skdpsurv.study.forecast import Scenario
-from skdpsurv.study.plan import StudyPlan
 
 
-def protocol_page(plan: StudyPlan, scenario: Scenario | None = None) -> str:
+def protocol_page(plan: Any, scenario: Scenario | None = None) -> str:
     """Return the protocol as a page to sign, with its costs and its hash.
 
     Parameters

@@ -17,6 +17,7 @@ from skdpsurv.dp.privacy_cost import Cost, epsilon_at
 from skdpsurv.dp.references import reference
 from skdpsurv.study.advice import Balance, Outlook, advice, gains
 from skdpsurv.study.forecast import Scenario
+from skdpsurv.study.page import protocol_page
 from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, Part, parts_of, sizes, tree_of
 from skdpsurv.study.protocol import Protocol
 
@@ -236,3 +237,18 @@ class StudyPlan:
     def gain_of_delta(self) -> str:
         """Return how much a delta would reduce the noise of each fit, in words; "" if hardly."""
         return " ".join(gains(self.protocol, self.parts))
+
+    def page(self, scenario: Scenario | None = None) -> str:
+        """Return the protocol as a page to sign: its costs, its promise and its hash.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+            For a forecast and advice on the page. None: without these.
+
+        Returns
+        -------
+        str
+            HTML, the same for the same arguments.
+        """
+        return protocol_page(self, scenario)

@@ -150,7 +150,8 @@ class TestAdvice:
 
 class TestPage:
     def test_it_says_what_will_be_charged_and_has_the_hash(self, plan):
-        page = protocol_page(plan)
+        page = plan.page()
+        assert page == protocol_page(plan)
         for text in (plan.protocol.sha256, "A. Curie", "protocol 7", "Epsilon = 6", "Signature"):
             assert text in page
         for part in plan.parts.values():
