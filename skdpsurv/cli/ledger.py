@@ -10,10 +10,11 @@ import typer
 
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, Spending, command
-from skdpsurv.cli.output import csv_text, rich_table, save, show
+from skdpsurv.cli.output import rich_table, save, show
 from skdpsurv.cli.releases import load_release
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import dataset_name
+from skdpsurv.report.numbers import csv_text
 from skdpsurv.report.text import exact
 
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
 import math
-from typing import NamedTuple
+import re
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.report.text import Table, short
 
 #: Most times in a table.
 MOST_TIMES = 5
+#: First characters of a formula in a spreadsheet, or characters that it skips before one.
+_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", flags=re.ASCII)
 
 
 class Number(NamedTuple):
@@ -70,3 +76,19 @@ def round_times(end: float) -> FloatArray:
     times = step * np.arange(1.0, MOST_TIMES + 2.0)
     # The last one may not be near the end.
     return np.append(times[times < end - 0.5 * step], end)
+
+
+def csv_text(frame: pd.DataFrame) -> str:
+    """Return a table as CSV; text that a spreadsheet would run gets an apostrophe before it."""
+    inert = frame.rename(columns=_inert)
+    for place, name in enumerate(frame.columns):
+        if not pd.api.types.is_numeric_dtype(frame[name].dtype):
+            inert.isetitem(place, frame[name].map(_inert))
+    text = inert.to_csv(index=False)
+    # Some versions of csv do not quote a carriage return, which ends a row for some readers.
+    return inert.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC) if "\r" in text else text
+
+
+def _inert(cell: Any) -> Any:
+    runs = isinstance(cell, str) and cell.startswith(_STARTS) and not _NUMBER.fullmatch(cell)
+    return f"'{cell}" if runs else cell

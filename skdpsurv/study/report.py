@@ -20,7 +20,7 @@ from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.release import Release
 from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage, Figure, can_draw
-from skdpsurv.report.numbers import Number
+from skdpsurv.report.numbers import Number, csv_text
 from skdpsurv.report.results import evaluated, figures_of, numbers_of, results
 from skdpsurv.report.text import PAGES, WORDS
 from skdpsurv.study.analyses import Analysis
@@ -137,7 +137,7 @@ class StudyReport:
     def files(self) -> dict[str, str]:
         """Return the text of each file, by its path in the folder of the study."""
         drawn = {f"{FIGURES}/{name}": one.file for name, one in self.figures.items()}
-        return {PAGE: self.html, TABLE: self.numbers.to_csv(index=False), **drawn}
+        return {PAGE: self.html, TABLE: csv_text(self.numbers), **drawn}
 
 
 def _heading(analysis: Analysis) -> str:

@@ -129,6 +129,15 @@ def test_files(report):
     assert changed(report).files() == files
 
 
+def test_the_table_holds_no_formula(report):
+    release = report.found["curves"]
+    groups = {"groups": ["=1+1", "II", "III"]}
+    named = replace(release, parameters={**release.parameters, **groups})
+    text = changed(report, found={"curves": named}).files()[TABLE]
+    assert ",'=1+1," in text
+    assert ",=1+1," not in text
+
+
 def test_an_analysis_that_was_lost(report, fast):
     rest = {name: found for name, found in report.found.items() if name != "weibull"}
     lost = changed(report, found=rest)
