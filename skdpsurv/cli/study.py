@@ -205,6 +205,8 @@ def read_protocol(path: Path) -> Protocol:
 def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> Table:
     """Return the part of a file that a study reads; columns that it does not name are left out."""
     require(not form.dask, "--dask is for fit: a study reads rows in memory.")
+    message = "--missing-value is for fit: for a study it stands in its schema, and is signed."
+    require(not form.missing_value, message)
     columns = protocol.columns
     others: dict[str, Labels] = {protocol.time: None}
     if protocol.person is not None:

@@ -19,6 +19,7 @@ from sklearn.base import clone
 
 from skdpsurv.base import Published
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp.checks import check_each, choice, integer, number_in, seed
 from skdpsurv.dp.noise import random_source
 from skdpsurv.evaluation.forecast import forecast_accuracy
 from skdpsurv.evaluation.forecast_records import BASELINES, HazardTruth, Pairs
@@ -33,6 +34,16 @@ MOST = 1_000_000
 MULTIPLES = (0.5, 1.0, 2.0)
 #: Smallest excess of an error over that without privacy: less is chance.
 LEAST_EXCESS = 0.01
+
+
+_RULES = {
+    "event_rate": number_in(1e-4, 1.0 - 1e-4),
+    "censoring": number_in(0.0, 1.0),
+    "baseline": choice(*BASELINES),
+    "concordance": number_in(0.5, 0.99),
+    "n_repeats": integer(),
+    "random_state": seed,
+}
 
 
 class Expected(NamedTuple):
@@ -74,6 +85,9 @@ class Scenario:
     concordance: float = 0.7
     n_repeats: int = 5
     random_state: int | None = 0
+
+    def __post_init__(self) -> None:
+        check_each(_RULES, self)
 
     @property
     def words(self) -> str:
@@ -170,8 +184,8 @@ def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
     n, horizon = min(part.n_people, MOST // 10), float(part.estimator.max_time)
     scale = part.n_people / n
     setting = (scenario.event_rate, scenario.censoring, BASELINES[scenario.baseline])
-    for seed in np.random.SeedSequence(scenario.random_state).spawn(scenario.n_repeats):
-        rng = np.random.default_rng(seed)
+    for sequence in np.random.SeedSequence(scenario.random_state).spawn(scenario.n_repeats):
+        rng = np.random.default_rng(sequence)
         z = rng.normal(size=n)
         some = z[:N_FRESH]
         truth = Pairs.among(some.size).truth(HazardTruth, some, scenario.concordance, *setting)

@@ -81,7 +81,10 @@ def test_wrong_entries_end_in_one_line(planned):
     path.write_text(path.read_text().replace("max_time", "max_tim"))
     says = "outcome has no key 'max_tim'. Did you mean max_time?"
     plan(planned, "--n-people", "900", code=4, says=says)
-    plan(planned, "--data", "@study.csv", "--dask", code=4)
+    path.write_text(path.read_text().replace("max_tim", "max_time"))
+    plan(planned, "--data", "@study.csv", "--dask", code=2, says="a study reads rows in memory")
+    plan(planned, "--data", "@study.csv", "--missing-value", "-9", code=2, says="it stands in its schema")
+    plan(planned, "--n-people", "900", "--baseline", "steep", code=2, says="baseline must be one")
 
 
 def test_a_file_must_have_the_columns_and_a_name_for_each_person(planned):

@@ -59,9 +59,14 @@ class TestForecast:
         )
         assert many < 0.3 * few
 
-    def test_people_who_cannot_be_are_refused(self, plan):
-        with pytest.raises(ValueError, match="analysis 'regression': concordance must be"):
-            plan.outlook(Scenario(n_repeats=1, concordance=0.2))
+    def test_people_who_cannot_be_are_refused(self):
+        for wrong in ({"concordance": 0.2}, {"event_rate": 0.0}, {"baseline": "steep"}):
+            with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+                Scenario(**wrong)
+        only = (Analysis("regression", "risk", options={"columns": ["stage"]}),)
+        study = protocol(analyses=only, evaluation_share=0.0)
+        with pytest.raises(ValueError, match=r"analysis 'risk': concordance must be at most 0\."):
+            StudyPlan.of(study, 400).outlook(Scenario(n_repeats=1, concordance=0.99))
 
 
 def outlook(plan, **found):
