@@ -86,10 +86,11 @@ def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, labe
     names = distinct(map(_label, features))
     for name, feature, row in zip(names, features, frame.to_numpy(), strict=True):
         change = _change(feature)
-        found = [Number(f"coefficient{of_class}", f"{name}, {change}", *row.tolist())]
+        whom = name if level_of(feature) is not None else f"{name}, {change}"
+        found = [Number(f"coefficient{of_class}", whom, *row.tolist())]
         if ratio:
             ends = ratios_of(row).tolist()
-            found.append(Number(f"{ratio.lower()}{of_class}", found[0].group, *ends))
+            found.append(Number(f"{ratio.lower()}{of_class}", whom, *ends))
         cells = [name, change, *(short(one.estimate) for one in found)]
         rows.append(cells + [between(found[-1].low, found[-1].high)] * intervals)
         numbers += found
