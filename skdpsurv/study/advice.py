@@ -86,9 +86,9 @@ def _within(factor: float) -> float:
 
 
 def gains(protocol: Protocol, parts: Mapping[str, Part]) -> Iterator[str]:
-    """Yield how much a delta would reduce the noise of each fit that it would help."""
+    """Yield how much a delta would reduce the noise of coefficients, where it would."""
     for name, part in parts.items():
-        if not protocol.delta and KINDS[part.analysis.kind].takes_delta:
+        if not protocol.delta and "intervals" in KINDS[part.analysis.kind].words:
             n_features = part.shape.n_features
             text = gain_of_delta(part.estimator, part.n_people, n_features, [part.spend.epsilon])
             if text:
