@@ -83,7 +83,8 @@ def test_wrong_entries_end_in_one_line(planned):
     plan(planned, "--n-people", "900", code=4, says=says)
     path.write_text(path.read_text().replace("max_tim", "max_time"))
     plan(planned, "--data", "@study.csv", "--dask", code=2, says="a study reads rows in memory")
-    plan(planned, "--data", "@study.csv", "--missing-value", "-9", code=2, says="it stands in its schema")
+    given = ("--data", "@study.csv", "--missing-value", "-9")
+    plan(planned, *given, code=2, says="it stands in its schema")
     plan(planned, "--n-people", "900", "--baseline", "steep", code=2, says="baseline must be one")
 
 
