@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from os import PathLike
 
 from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.ledger import Receipt, digest
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.study.charges import entry_name, stated_guarantee
@@ -96,26 +95,26 @@ def _ledger(
     protocol: Protocol, journal: Journal, accountant: PrivacyAccountant | None
 ) -> Iterator[str]:
     """Find what the ledger does not say, or says beside the journal."""
-    receipts = [line["receipt"] for line in journal.of("charged")]
+    charged = journal.of("charged")
     if accountant is None:
-        if any(receipts):
+        if any(line["receipt"] for line in charged):
             yield "the study was charged to a ledger, and the protocol names none"
         return
-    noted = [Receipt.checked(**receipt) for receipt in receipts if receipt is not None]
-    if len(noted) < len(receipts):
+    noted = [(line, Receipt.checked(**line["receipt"])) for line in charged if line["receipt"]]
+    if len(noted) < len(charged):
         yield "the protocol names a ledger, and the study was not charged to it"
     try:
-        accountant.verify(*noted)
+        accountant.verify(*(receipt for _, receipt in noted))
     except ValueError as error:
         yield f"the ledger does not hold the charges of the study: {error}"
         return
     entries = accountant._ledger.entries()
-    for line, receipt in zip(journal.of("charged"), noted, strict=False):
-        guarantee = PrivacyGuarantee.from_dict(journal.intent(line["nonce"])["guarantee"])
-        entry = entries[receipt.entries - 1]
-        if (entry.guarantee, entry.dataset) != (digest(guarantee.to_dict()), protocol.dataset):
+    for line, receipt in noted:
+        intent, entry = journal.intent(line["nonce"]), entries[receipt.entries - 1]
+        stated = None if intent is None else digest(intent["guarantee"])
+        if (entry.guarantee, entry.dataset) != (stated, protocol.dataset):
             yield f"entry {receipt.entries} of the ledger is not the charge that was noted"
-    own = {receipt.entries for receipt in noted}
+    own = {receipt.entries for _, receipt in noted}
     for number, entry in enumerate(entries, start=1):
         if entry.estimator.startswith(entry_name(protocol)) and number not in own:
             yield f"entry {number} of the ledger is of this protocol, and not in this journal"

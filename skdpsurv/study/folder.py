@@ -12,7 +12,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -111,8 +110,3 @@ class Folder:
         for path in [*self.path.rglob("*"), self.path]:
             with suppress(OSError):  # somebody else's
                 os.utime(path, (when, when))
-
-
-def seconds(when: str) -> float:
-    """Return a time of the journal in seconds since 1970."""
-    return datetime.fromisoformat(when).timestamp()

@@ -12,6 +12,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -81,7 +82,8 @@ class Journal:
     def add(self, what: str, **fields: Any) -> None:
         """Append a line, and return once it is durable.
 
-        If that fails nothing more can be added: nobody knows what the file holds.
+        The file states the time of the first charge. If adding fails nothing more can be added, as
+        nobody knows what the file holds.
         """
         if self._descriptor is None:
             raise RuntimeError("this journal is not open to be written to.")
@@ -90,6 +92,9 @@ class Journal:
         descriptor, self._descriptor = self._descriptor, None
         if os.write(descriptor, data) < len(data):
             raise OSError(f"{self.path} could not be written: is the disk full?")
+        if charged := self.charged:
+            when = seconds(charged[0]["when"])
+            os.utime(self.path, (when, when))
         os.fsync(descriptor)
         self.lines.append(line)
         self._descriptor = descriptor
@@ -110,15 +115,21 @@ class Journal:
     @property
     def charged(self) -> list[Line]:
         """The intents that were charged: the study first, then each analysis that was lost."""
-        return [self.intent(line["nonce"]) for line in self.of("charged")]
+        found = (self.intent(line["nonce"]) for line in self.of("charged"))
+        return [intent for intent in found if intent is not None]
 
-    def intent(self, nonce: str) -> Line:
-        """Return the intent with a nonce."""
-        return next(line for line in self.of("intent") if line["nonce"] == nonce)
+    def intent(self, nonce: str) -> Line | None:
+        """Return the intent with a nonce, or None."""
+        return next((line for line in self.of("intent") if line["nonce"] == nonce), None)
 
     def charge(self, nonce: str) -> Line | None:
         """Return the line that notes the charge with a nonce, or None."""
         return next((line for line in self.of("charged") if line["nonce"] == nonce), None)
+
+
+def seconds(when: str) -> float:
+    """Return a time of the journal in seconds since 1970."""
+    return datetime.fromisoformat(when).timestamp()
 
 
 def _linked(before: list[Line], content: Line) -> Line:

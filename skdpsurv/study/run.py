@@ -34,8 +34,8 @@ from skdpsurv.study import fits
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.charges import Charges
 from skdpsurv.study.deal import People, raw_columns
-from skdpsurv.study.folder import Folder, seconds
-from skdpsurv.study.journal import Journal
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.journal import Journal, seconds
 from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
 

@@ -12,8 +12,8 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.study import run as running
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
-from skdpsurv.study.folder import Folder, seconds
-from skdpsurv.study.journal import Journal
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.journal import Journal, seconds
 from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.report import StudyReport

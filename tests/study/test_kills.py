@@ -49,6 +49,12 @@ def ledger(request, tmp_path):
     return address
 
 
+@pytest.fixture(scope="module", autouse=True)
+def warm(tmp_path_factory):
+    """Import all that a run imports, once for all processes."""
+    run(a_study(None, 0.0, 0), FRAME, tmp_path_factory.mktemp("warm") / "study", None)
+
+
 def a_study(ledger, reserve, number):
     named = {"title": f"Study {number}", "analyses": LAST}
     return protocol(ledger, reserve=reserve, epsilon=6.0 + reserve, **named)

@@ -8,8 +8,9 @@ import stat
 import numpy as np
 import pytest
 
-from skdpsurv import PrivacyAccountant, Release
+from skdpsurv import PrivacyAccountant, PublicColumns, Release
 from skdpsurv.dp import BudgetExceededError
+from skdpsurv.study import Analysis, charges, fits
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
 from skdpsurv.study.deal import People, raw_columns
@@ -19,7 +20,7 @@ from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING
 from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.run import run
 
-from .studies import ANALYSES, NAMES, protocol, records
+from .studies import ANALYSES, COLUMNS, NAMES, protocol, records
 from .witness import KilledError, ending, everything, stop
 
 FRAME = records()
@@ -220,6 +221,42 @@ def test_a_study_goes_on_with_its_own_records_alone(place):
     assert place.check() == []
 
 
+# ---- What is promised.
+
+
+@pytest.mark.parametrize("person", ["id", None])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_each_kind_promises_what_was_planned(person, delta):
+    kinds = ("curves", "competing", "weibull", "evaluation")
+    more = [Analysis(kind, f"more_{kind}") for kind in kinds[:3]]
+    more += [Analysis("regression", "link", options={"link": "cloglog", "intervals": 0.2})]
+    more += [Analysis("classifier", "classes", options={"target": "stage"})]
+    columns = {**COLUMNS, **{f"x{place}": (0, 1) for place in range(30)}}
+    stated = protocol(
+        columns=PublicColumns(columns),
+        analyses=(*ANALYSES, *more),
+        event_is=("dead", "other"),
+        censored_is=("alive",),
+        person=person,
+        delta=delta,
+    )
+    frame = FRAME if person else FRAME.drop_duplicates("id")
+    frame = frame.assign(died=np.resize(["dead", "alive", "other", "alive"], len(frame)))
+    frame = frame.assign(**{name: 0.5 for name in columns if name.startswith("x")})
+    people = People.of(stated, raw_columns(stated, frame))
+    plan = StudyPlan.of(stated, people.held_out.size)
+    people = people.dealt(plan.n_evaluation)
+    assert bool(delta) == any(part.guarantee.delta > 0.0 for part in plan.parts.values())
+    for name, part in plan.parts.items():
+        fits.check_records(plan, name, people.part(part.people))
+
+
+def test_an_evaluation_promises_what_was_planned_where_nobody_has_two_records(tmp_path):
+    place = Place(tmp_path, person=None, analyses=ANALYSES[2:], evaluation_share=0.1)
+    assert place.run(FRAME.iloc[:120]) == []
+    assert place.check() == []
+
+
 # ---- What leaves.
 
 
@@ -238,6 +275,15 @@ def test_nothing_private_is_in_the_folder_but_the_deal(place):
     [one] = times
     assert one == np.datetime64(charged[:19], "s").astype(int)
     assert not [line for line in place.journal.lines[2:] if "when" in line]
+
+
+def test_a_journal_does_not_say_when_a_run_was_killed(light, monkeypatch):
+    monkeypatch.setattr(charges, "now", lambda: "2026-01-02T03:04:05+00:00")
+    end_in(light, "weibull")
+    place = Folder(light.out)
+    charged = np.datetime64("2026-01-02T03:04:05", "s").astype(int)
+    for path in (place.journal, place.file_of("curves")):
+        assert path.stat().st_mtime == charged
 
 
 def test_a_study_without_evaluation_keeps_nothing_private(tmp_path):
