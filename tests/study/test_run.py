@@ -302,7 +302,7 @@ def steps_of(place):
     return done[0]
 
 
-@pytest.mark.parametrize("reserve", [0.0, 12.0])
+@pytest.mark.parametrize("reserve", [pytest.param(0.0, marks=pytest.mark.slow), 12.0])
 def test_an_end_at_any_step(tmp_path, reserve):
     stated = {**LIGHT, "reserve": reserve, "epsilon": 6.0 + reserve}
     (tmp_path / "whole").mkdir()
