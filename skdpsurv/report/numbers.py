@@ -37,15 +37,19 @@ class Shown(NamedTuple):
     numbers: list[Number]
 
 
-def between(low: float, high: float) -> str:
-    r"""Return an interval as text that stays on one line.
+def between(low: float, high: float, digits: int | None = None) -> str:
+    r"""Return an interval as text that stays on one line, perhaps with so many decimals.
 
     Examples
     --------
-    >>> between(-0.5, 2.0)
-    '−0.5\xa0to\xa02'
+    >>> between(-0.5, 2.0), between(0.5, 2.0, digits=3)
+    ('−0.5\xa0to\xa02', '0.500\xa0to\xa02.000')
     """
-    return f"{short(low)} to {short(high)}".replace(" ", "\N{NO-BREAK SPACE}")
+
+    def written(end: float) -> str:
+        return short(end) if digits is None or math.isinf(end) else f"{end:.{digits}f}"
+
+    return f"{written(low)} to {written(high)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def probability(number: Number, with_ends: bool = True) -> str:
@@ -58,8 +62,7 @@ def probability(number: Number, with_ends: bool = True) -> str:
     """
     if math.isnan(number.low) or not with_ends:
         return f"{number.estimate:.3f}"
-    ends = f"{number.low:.3f} to {number.high:.3f}".replace(" ", "\N{NO-BREAK SPACE}")
-    return f"{number.estimate:.3f} ({ends})"
+    return f"{number.estimate:.3f} ({between(number.low, number.high, digits=3)})"
 
 
 def round_times(end: float) -> FloatArray:
