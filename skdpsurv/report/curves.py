@@ -85,8 +85,8 @@ def _comparisons(members: Mapping[str, Any], end: float) -> Shown:
             Number(f"difference of means up to {short(end)}", pair, *difference),
             Number(f"ratio of means up to {short(end)}", pair, *ratio),
         ]
-        by_difference = [short(difference[0]), between(*difference[1:])]
-        by_ratio = [f"{ratio[0]:.3f}", between(*ratio[1:], digits=3)]
+        by_difference = [short(difference[0]), between(difference[1], difference[2])]
+        by_ratio = [f"{ratio[0]:.3f}", between(ratio[1], ratio[2], digits=3)]
         rows.append([pair, "< 0.001" if p < 0.001 else f"{p:.3f}", *by_difference, *by_ratio])
     head = ["Groups", "p, log-rank", "Difference of means", "95 % interval", "Ratio"]
     caption = (
