@@ -47,7 +47,7 @@ def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> 
 def _faults(
     place: Folder, protocol: Protocol, journal: Journal, accountant: PrivacyAccountant | None
 ) -> Iterator[str]:
-    if journal.lines[0]["protocol"] != protocol.sha256:
+    if journal.lines[0].get("protocol") != protocol.sha256:
         yield "the journal is of another protocol"
     yield from _order(journal)
     yield from _ledger(protocol, journal, accountant)
@@ -72,7 +72,7 @@ def _faults(
 
 def _order(journal: Journal) -> Iterator[str]:
     """Find what happened without what has to come before it, or twice."""
-    intended, charged, started = set(), set(), set()
+    intended, charged, started, released = set(), set(), set(), set()
     for line in journal.lines:
         nonce, name = line.get("nonce"), line.get("analysis")
         match line["what"]:
@@ -89,6 +89,9 @@ def _order(journal: Journal) -> Iterator[str]:
             case "released" | "lost":
                 if (name, nonce) not in started:
                     yield f"{name} was {line['what']} and never started"
+                if name in released:
+                    yield f"{name} was {line['what']} after it was released"
+                released |= {name} if line["what"] == "released" else set()
 
 
 def _ledger(
@@ -110,9 +113,11 @@ def _ledger(
         return
     entries = accountant._ledger.entries()
     for line, receipt in noted:
-        intent, entry = journal.intent(line["nonce"]), entries[receipt.entries - 1]
+        intent = journal.intent(line["nonce"])
         stated = None if intent is None else digest(intent["guarantee"])
-        if (entry.guarantee, entry.dataset) != (stated, protocol.dataset):
+        # Before the first entry a receipt is of no charge.
+        found = [(one.guarantee, one.dataset) for one in entries[: receipt.entries][-1:]]
+        if found != [(stated, protocol.dataset)]:
             yield f"entry {receipt.entries} of the ledger is not the charge that was noted"
     own = {receipt.entries for _, receipt in noted}
     for number, entry in enumerate(entries, start=1):

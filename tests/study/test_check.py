@@ -108,6 +108,8 @@ def test_a_journal_that_says_what_did_not_happen(place):
     faults(lambda new: new.pop(3), "released and never started")
     faults(lambda new: new.pop(2), "without one", "is of this protocol, and not in this journal")
     faults(lambda new: new.append(new[2]), "noted twice")
+    faults(lambda new: new.append(new[-1]), "released after it was released")
+    faults(lambda new: new.pop(0), "of another protocol")
     faults(lambda new: new[2].update(receipt=None), "was not charged to it")
     faults(lambda new: new[1].update(n_people=121), "is not what the plan of the protocol costs")
     faults(lambda new: new[0].update(protocol="0" * 64), "of another protocol")
