@@ -17,6 +17,7 @@ FLOORS = (
     "survival classification hybrid descriptive",
     "published model_selection evaluation pooling",
     "audit report reference",
+    "study",
     "cli",
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
@@ -50,7 +51,7 @@ OWN = {name: to & set(MODULES) for name, to in FOUND.items() if name not in DOOR
 def test_every_room_has_a_floor():
     homeless = {room(name) for name in OWN} - set(FLOOR)
     assert not homeless, f"enter {homeless} in FLOORS, in tests/test_layers.py"
-    assert len(FLOORS) <= 10
+    assert len(FLOORS) <= 11
     assert len(FLOOR) <= 24
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from skdpsurv.cli import ledger
+from skdpsurv.cli import ledger, study
 from skdpsurv.cli.columns import schema
 from skdpsurv.cli.demo import demo
 from skdpsurv.cli.failures import EXIT_CODES, print_failure
@@ -72,4 +72,5 @@ def main(
 # In the order of the work.
 for each in (plan, schema, table, fit, explain, predict, evaluate, pool, audit, demo):
     app.command()(each)
+app.add_typer(study.app, name="study")
 app.add_typer(ledger.app, name="ledger")

@@ -10,21 +10,28 @@ import typer
 
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, Spending, command
-from skdpsurv.cli.output import csv_text, rich_table, save, show
+from skdpsurv.cli.output import rich_table, save, show
 from skdpsurv.cli.releases import load_release
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import dataset_name
+from skdpsurv.report.numbers import csv_text
 from skdpsurv.report.text import exact
 
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
 
 
 class CommandLedger(PrivacyAccountant):
-    """A ledger whose errors end a command as failures of a ledger."""
+    """A ledger whose errors end a command as failures of a ledger; ``hint`` says what helps."""
 
-    def __init__(self, place: str | None, dataset: str = "default", **settings: Any) -> None:
+    def __init__(
+        self,
+        place: str | None,
+        dataset: str = "default",
+        hint: str = " --budget makes a ledger, and is fixed for ever.",
+        **settings: Any,
+    ) -> None:
         settings["url" if "://" in (place or "") else "path"] = place
-        with refusals("ledger", after=" --budget makes a ledger, and is fixed for ever."):
+        with refusals("ledger", after=hint):
             super().__init__(**settings)
             self._dataset = dataset_name(dataset)
 

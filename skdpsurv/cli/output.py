@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 import os
-import re
 import secrets
 import sys
 from collections.abc import Iterable, Iterator
@@ -34,9 +32,6 @@ UNBOUNDED = 10_000
 N_TIMES = 4
 #: Larger than a release, except those of models with ten thousands of columns.
 RESERVED_BYTES = 2**20
-#: First characters of a formula in a spreadsheet, or characters that it skips before one.
-_STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
-_NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", flags=re.ASCII)
 
 
 def show(
@@ -164,22 +159,6 @@ def _curve(model: Any, times: Any) -> pd.DataFrame:
         band = model.cumulative_density_band(times, cause=cause)
         found |= {f"{name}_{end}": band[end].to_numpy() for end in ("lower", "upper")}
     return pd.DataFrame(found)
-
-
-def csv_text(frame: pd.DataFrame) -> str:
-    """Return a table as CSV; text that a spreadsheet would run gets an apostrophe before it."""
-    inert = frame.rename(columns=_inert)
-    for place, name in enumerate(frame.columns):
-        if not pd.api.types.is_numeric_dtype(frame[name].dtype):
-            inert.isetitem(place, frame[name].map(_inert))
-    text = inert.to_csv(index=False)
-    # Some versions of csv do not quote a carriage return, which ends a row for some readers.
-    return inert.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC) if "\r" in text else text
-
-
-def _inert(cell: Any) -> Any:
-    runs = isinstance(cell, str) and cell.startswith(_STARTS) and not _NUMBER.fullmatch(cell)
-    return f"'{cell}" if runs else cell
 
 
 def reserve(path: Path) -> None:

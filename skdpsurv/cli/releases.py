@@ -24,6 +24,7 @@ from skdpsurv.release import Release
 from skdpsurv.release.layout import unrepeated
 from skdpsurv.report import explain as in_words
 from skdpsurv.report import html_report, registry_entry
+from skdpsurv.report.numbers import csv_text
 from skdpsurv.report.text import exact
 from skdpsurv.survival.released_curve import times_argument
 
@@ -162,7 +163,7 @@ def predict(
         require(not both, f"--keep must not be called {', '.join(both)}.")
         kept = {name: np.asarray(rows[name]) for name in table.target}
         found = pd.DataFrame({**kept, **predicted})
-    output.save(output.csv_text(found), out)
+    output.save(csv_text(found), out)
     text = f"{len(found):,} rows of {', '.join(found.columns)}: {out}"
     content = {"predictions": str(out.resolve()), "columns": list(found.columns)}
     output.show(content, [text], as_json, out)

@@ -37,7 +37,7 @@ from skdpsurv.dp.checks import (
     positive_number,
 )
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
-from skdpsurv.dp.ledger import Ledger, MemoryLedger, Receipt, charge_of, user_name, verify
+from skdpsurv.dp.ledger import Ledger, MemoryLedger, Receipt, charge_of, digest, user_name, verify
 
 _DEFAULT_DATASET = "default"
 
@@ -380,6 +380,16 @@ class PrivacyAccountant:
             return False
         charge = self._ledger.entries()[max(receipt.entries - 1, 0) : receipt.entries]
         return any(entry.dataset == self._dataset for entry in charge)
+
+    def _receipt_of(self, guarantee: PrivacyGuarantee) -> Receipt | None:
+        """Return the receipt of the charge for a guarantee, or None if there is none.
+
+        The hash of a guarantee stands in the entry: one with a nonce of its own is found again.
+        """
+        wanted = (self._dataset, digest(guarantee.to_dict()))
+        found = [(entry.dataset, entry.guarantee) for entry in self._ledger.entries()]
+        # The first receipt is that of the ledger without entries.
+        return self._ledger.receipts()[found.index(wanted) + 1] if wanted in found else None
 
     def _sums(self, *, proved: bool = True) -> Sums:
         return self._ledger.sums(self._dataset, proved=proved)

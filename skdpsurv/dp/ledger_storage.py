@@ -1,16 +1,14 @@
 """Where a ledger is kept: an SQLite file with a lock of its own, or a PostgreSQL server.
 
-SQLite's POSIX locks end as soon as any thread of the process closes any descriptor of the file, so
-a mere reader opens it to all. ``flock`` belongs to one opening of a file: it excludes threads as
-well, and no fork copies it. Windows' locks belong to a handle; there SQLite's own are enough. The
-lock is on a file beside the ledger, since over NFS it would meet SQLite's own.
+SQLite's own POSIX locks end as soon as any thread of the process closes any descriptor of the file,
+so a mere reader opens it to all. Windows' locks belong to a handle; there SQLite's own are enough.
+The lock is on a file beside the ledger, since over NFS it would meet SQLite's own.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import time
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -21,15 +19,10 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+from skdpsurv.dp.files import locked, sync_folder
 
 #: A charge takes milliseconds; a queue of workers must never turn into an error.
 BUSY_SECONDS = 120.0
-#: A turn at the lock takes milliseconds, too: look again soon.
-_WAIT = 0.002
 #: Schema of a PostgreSQL database that holds the tables. One database keeps one ledger.
 SCHEMA = "skdpsurv"
 #: Of the advisory lock that each transaction takes: "skdpsurv" in ASCII.
@@ -133,12 +126,7 @@ class SQLiteFile(Storage):
                     write(connection)
                     connection.commit()
                 os.rename(draft, self.name)
-                with suppress(OSError):  # a system that does not sync the names in a folder
-                    folder = os.open(os.path.dirname(self.name), os.O_RDONLY)
-                    try:
-                        os.fsync(folder)
-                    finally:
-                        os.close(folder)
+                sync_folder(os.path.dirname(self.name))
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(draft)
@@ -203,102 +191,37 @@ def _sqlite_engine(path: str, mode: str) -> sa.Engine:
     return sa.create_engine("sqlite://", creator=connect, poolclass=sa.NullPool)
 
 
-@contextmanager
-def locked(path: str, seconds: float) -> Iterator[None]:
-    """Hold the lock at ``path``, which nobody else holds then, other threads included.
-
-    Parameters
-    ----------
-    path : str
-        File to lock; made if missing, and left there, since removing a lock that somebody waits
-        for would make two of it.
-    seconds : float
-        How long to wait for others.
-
-    Raises
-    ------
-    RuntimeError
-        If somebody else holds it for longer, the file cannot be made or locked, or it was removed
-        while it was held.
-    """
-    if fcntl is None:
-        yield
-        return
+def database_url(url: str) -> sa.URL:
+    """Return an address, which is kept and shown, or refuse one that may hold a password."""
     try:
-        descriptor = _acquired(path, time.monotonic() + seconds)
-    except OSError as error:
-        raise RuntimeError(
-            f"{path!r} could not be locked ({error}). Nothing was charged."
-        ) from error
-    try:
-        yield
-        if not _is_named(path, descriptor):
-            raise RuntimeError(
-                f"The lock {path!r} was removed while it was held: somebody may have undone what "
-                "was just written. Leave the file there."
-            )
-    finally:
-        # Not by closing alone: a child forked meanwhile has inherited the opening.
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-        os.close(descriptor)
-
-
-def _acquired(path: str, deadline: float) -> int:
-    while True:
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except PermissionError:  # somebody else's lock file can be locked
-            descriptor = os.open(path, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_named(path, descriptor):  # else it was removed, and guards nothing
-                return descriptor
-        except BlockingIOError:
-            pass
-        except OSError:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
-        if time.monotonic() > deadline:
-            raise TimeoutError("by another process")
-        time.sleep(_WAIT)
-
-
-def _is_named(path: str, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), os.stat(path))
-    except FileNotFoundError:
-        return False
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):
+        parsed = None
+    # What cannot be read is not shown: it may hold a password.
+    if parsed is None or parsed.get_backend_name() not in ("postgresql", "postgres"):
+        raise ValueError("url must be that of a database, postgresql://user@host/database.")
+    # A name with "=" in it may be a whole list of settings.
+    names = (parsed.username or "", parsed.host or "", parsed.database or "")
+    if (
+        parsed.password is not None
+        or any("=" in name for name in names)
+        or not set(_URL_SETTINGS.split()).issuperset(parsed.query)
+    ):
+        raise ValueError(
+            "url must hold no password, as it is kept in models and shown in messages, and no "
+            f"settings but sslmode and the like: {_URL_SETTINGS}. Put the password into "
+            "~/.pgpass (or the file that PGPASSFILE names), or into PGPASSWORD."
+        )
+    return parsed
 
 
 class PostgreSQLServer(Storage):
-    """A ledger's database, ``postgresql://user@host:port/database?sslmode=verify-full``.
-
-    The address is kept in models and shown in messages, so it may hold no password.
-    """
+    """A ledger's database, ``postgresql://user@host:port/database?sslmode=verify-full``."""
 
     schema = SCHEMA
 
     def __init__(self, url: str) -> None:
-        try:
-            parsed = sa.make_url(url)
-        except (sa.exc.ArgumentError, ValueError):
-            parsed = None
-        # What cannot be read is not shown: it may hold a password.
-        if parsed is None or parsed.get_backend_name() not in ("postgresql", "postgres"):
-            raise ValueError("url must be that of a database, postgresql://user@host/database.")
-        # A name with "=" in it may be a whole list of settings.
-        names = (parsed.username or "", parsed.host or "", parsed.database or "")
-        if (
-            parsed.password is not None
-            or any("=" in name for name in names)
-            or not set(_URL_SETTINGS.split()).issuperset(parsed.query)
-        ):
-            raise ValueError(
-                "url must hold no password, as it is kept in models and shown in messages, and no "
-                f"settings but sslmode and the like: {_URL_SETTINGS}. Put the password into "
-                "~/.pgpass (or the file that PGPASSFILE names), or into PGPASSWORD."
-            )
+        parsed = database_url(url)
         try:
             import psycopg  # noqa: F401
         except ImportError as error:

@@ -6,8 +6,9 @@ one record moves by at most S is :math:`\rho`-zCDP, as on integers, with :math:`
 
 Sequence: epsilons add up exactly, and so do rhos, also where a mechanism is chosen in view of
 earlier results (Dwork and Roth 2014, theorem 3.16; Bun and Steinke 2016, lemma 2.3). An
-:math:`\epsilon`-private mechanism is :math:`\tfrac12\epsilon^2`-zCDP (ibid., proposition 1.4).
-Disjoint people: the largest price counts (docs/proofs/composition).
+:math:`\epsilon`-private mechanism is :math:`\tfrac12\epsilon^2`-zCDP (ibid., proposition 1.4), or
+its epsilon is added to what the others are worth, whichever is less (docs/proofs/composition).
+Disjoint people: the largest counts (ibid.).
 
 zCDP to epsilon at delta, for any order (Canonne, Kamath and Steinke 2020, proposition 12;
 docs/proofs/gaussian):
@@ -155,12 +156,8 @@ def epsilon_at(rho: float, delta: float) -> float:
 
 
 def _minimum(function: Callable[[float], float], guess: float, width: float) -> Any:
-    return optimize.minimize_scalar(
-        function,
-        bounds=(min(guess - width, -4.0), guess + width),
-        method="bounded",
-        options={"xatol": 1e-10},
-    )
+    settings: Any = {"bounds": (min(guess - width, -4.0), guess + width), "method": "bounded"}
+    return optimize.minimize_scalar(function, **settings, options={"xatol": 1e-10})
 
 
 def rho_for(epsilon: float, delta: float) -> float:
@@ -385,7 +382,10 @@ def _epsilon_of(prices: Prices, delta: float) -> float | Fraction:
         return math.inf
     if (best := _runs(prices)) is not None:
         return search_epsilon(best.rho, delta, best.count, _refit_rho(best, prices))
-    return epsilon_at(_mu_of(prices).rho, delta)
+    pure = Cost((tuple(price for price in prices if not _needs_delta((price,))),)).epsilon
+    beside = epsilon_at(_mu_of(tuple(p for p in prices if _needs_delta((p,)))).rho, delta)
+    added = math.inf if math.inf in (pure, beside) else pure + Fraction(beside)
+    return min(epsilon_at(_mu_of(prices).rho, delta), added)
 
 
 def cost_of(price: Price) -> Cost:

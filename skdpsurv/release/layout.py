@@ -6,11 +6,13 @@ import json
 import os
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from skdpsurv.dp.files import sync_folder
 from skdpsurv.dp.guarantee import PrivacyGuarantee, thawed
 from skdpsurv.dp.ledger import Receipt
 
@@ -84,18 +86,35 @@ def _refuse(name: str) -> None:
     raise ValueError
 
 
-def save(text: str, path: str | os.PathLike[str]) -> None:
-    """Write text to a new file: the whole of it, or nothing."""
+def save(
+    text: str, path: str | os.PathLike[str], *, mode: int = 0o666, when: float | None = None
+) -> None:
+    """Write text to a new file: the whole of it, or nothing.
+
+    Once this returns, the file and its name are durable.
+
+    Parameters
+    ----------
+    text : str
+    path : str or os.PathLike
+    mode : int, default=0o666
+        Permissions, less those that the user's mask takes away.
+    when : float or None, default=None
+        Time of the file, in seconds since 1970; None: now.
+    """
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with draft.open("x", encoding="utf-8") as file:
+        with open(draft, "x", encoding="utf-8", opener=partial(os.open, mode=mode)) as file:
             file.write(text)
             file.flush()
+            if when is not None:
+                os.utime(draft, (when, when))
             os.fsync(file.fileno())
         _put_in_place(draft, target)
     finally:
         draft.unlink(missing_ok=True)
+    sync_folder(target.parent)
 
 
 def _put_in_place(draft: Path, target: Path) -> None:

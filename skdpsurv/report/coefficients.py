@@ -11,6 +11,7 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.report.explain import column_of, level_of, ratios_of
 from skdpsurv.report.figures import Figure, cut, figures
+from skdpsurv.report.numbers import Number, Shown, between
 from skdpsurv.report.text import WORDS, Table, distinct, short
 
 #: Longer figures, and longer tables, are left out or cut.
@@ -55,36 +56,45 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
     features, rows, ratio = release.features, np.atleast_2d(coef), _ratio(model)
     intervals = _has_errors(model)
     labels = model.classes_.tolist() if len(rows) > 1 else [None]
-    tables, frame = [], pd.DataFrame()
+    tables, numbers, frame = [], [], pd.DataFrame()
     for label, row in zip(labels, rows, strict=True):
         if intervals:
             frame = model.summary[["coef", *ENDS]].reset_index(drop=True)
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
             frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
-        caption = "Coefficients" if label is None else f"Coefficients of the class {label}"
-        tables.append(_table(frame, features, ratio["name"], intervals, caption))
+        found = _table(frame, features, ratio["name"], intervals, label)
+        tables.append(found.table)
+        numbers += found.numbers
     drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
     return {
         "notes": [_kind(model), ratio["note"]],
         "cap": getattr(model, "max_cumulative_hazard_", None),
         "tables": tables,
+        "numbers": numbers,
         "left": max(len(features) - MOST_ROWS, 0),
         "figures": _forest(frame, features, ratio["name"], intervals) if drawn else [],
     }
 
 
-def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, caption: str) -> Table:
+def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, label: Any) -> Shown:
+    of_class = "" if label is None else f" of the class {label}"
     of = f", interval of the {ratio.lower()}" if ratio and intervals else ""
     head = ["Column", "For a change of", "Coefficient"] + [ratio] * bool(ratio)
     head += ["95 % interval"] * intervals
-    rows = []
-    names = distinct(map(_label, features))[:MOST_ROWS]
-    for name, feature, numbers in zip(names, features, frame.to_numpy(), strict=False):
-        point, low, high = map(short, ratios_of(numbers) if ratio else numbers)
-        cells = [name, _change(feature), short(numbers[0])] + [point] * bool(ratio)
-        rows.append(cells + [f"{low} to {high}"] * intervals)
-    return Table(f"{caption}{of}", head, rows)
+    rows, numbers = [], []
+    names = distinct(map(_label, features))
+    for name, feature, row in zip(names, features, frame.to_numpy(), strict=True):
+        change = _change(feature)
+        whom = name if level_of(feature) is not None else f"{name}, {change}"
+        found = [Number(f"coefficient{of_class}", whom, *row.tolist())]
+        if ratio:
+            ends = ratios_of(row).tolist()
+            found.append(Number(f"{ratio.lower()}{of_class}", whom, *ends))
+        cells = [name, change, *(short(one.estimate) for one in found)]
+        rows.append(cells + [between(found[-1].low, found[-1].high)] * intervals)
+        numbers += found
+    return Shown(Table(f"Coefficients{of_class}{of}", head, rows[:MOST_ROWS]), numbers)
 
 
 def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> list[Figure]:

@@ -208,3 +208,8 @@ def _kind_words(kind: ColumnKind, missing: str) -> str:
     text = f"{typical:.12g}" if isinstance(typical, float) else typical
     example = "" if typical is None else f"typical is {text}; "
     return f"{kind.words()}; {example}{missing}"
+
+
+def described_kinds(kinds: Sequence[ColumnKind]) -> list[tuple[str, str]]:
+    """Return columns by their descriptions, and what they hold."""
+    return [(kind.column, _kind_words(kind, WORDS["missing"][kind.missing])) for kind in kinds]

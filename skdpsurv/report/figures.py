@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame
-from skdpsurv.report.text import exact, percent_up
+from skdpsurv.report.text import exact, percent_up, sha256
 
 #: Width of a figure in inches; a phone shows it at three quarters of this.
 WIDTH = 5.2
@@ -41,10 +41,12 @@ STYLE: dict[Any, Any] = {
 
 
 class Figure(NamedTuple):
-    """A drawing, and what is to be seen in it."""
+    """A drawing as a part of HTML and as a file, what is to be seen in it, and its name."""
 
     svg: Markup
     caption: str
+    name: str
+    file: str
 
 
 def can_draw() -> bool:
@@ -81,7 +83,7 @@ def figures(draw: Callable[[Any], Any], name: str, height: float, caption: str) 
             figure.savefig(text, format="svg", metadata=metadata)
     except (ArithmeticError, ValueError):
         return []
-    return [Figure(_inlined(text.getvalue(), caption), caption)]
+    return [Figure(_inlined(text.getvalue(), caption), caption, name, text.getvalue())]
 
 
 def _legend_below(ax: Any) -> None:
@@ -96,15 +98,20 @@ def _legend_below(ax: Any) -> None:
 
 
 def _inlined(text: str, description: str) -> Markup:
-    """Return a drawing as a part of HTML, without styles for the page and ids that nothing uses."""
-    root = ElementTree.fromstring(text)
-    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
+    """Return a drawing as a part of HTML, without styles for the page and ids that nothing uses.
+
+    Those that are used begin with a hash of the drawing: no two of a page have the same.
+    """
+    refers = r'((?:url\(|href=")#)([^)"]+)'
+    used = {name for _, name in re.findall(refers, text)}
+    own = sha256(text)[:8]
+    root = ElementTree.fromstring(re.sub(refers, rf"\g<1>{own}-\g<2>", text))
     for node in root.iter():
         for child in [one for one in node if _local(one.tag) in ("metadata", "style")]:
             node.remove(child)
         attributes = {_local(key): given for key, given in node.attrib.items()}
-        if attributes.get("id") not in used:
-            attributes.pop("id", None)
+        if (name := attributes.pop("id", None)) in used:
+            attributes["id"] = f"{own}-{name}"
         node.tag, node.attrib = _local(node.tag), attributes
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": description}
     # The XML writer has escaped all text.

@@ -7,13 +7,10 @@ from typing import Any
 
 from skdpsurv.dp.references import __version__
 from skdpsurv.evaluation.result import SurvivalEvaluation
-from skdpsurv.plotting.calibration_plot import plot_calibration
 from skdpsurv.release.layout import save
-from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.explain import described
-from skdpsurv.report.figures import Advantage, advantage_figures, can_draw, figures
-from skdpsurv.report.predictions import curves, example_predictions
-from skdpsurv.report.table_one import table_one
+from skdpsurv.report.figures import Advantage, advantage_figures, can_draw
+from skdpsurv.report.results import results
 from skdpsurv.report.text import PAGES, sha256
 
 
@@ -56,9 +53,8 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
         raise TypeError(f"evaluation must be of private_survival_metrics, got {kind}.")
     return PAGES.get_template("report.html.jinja").render(
         title=title or f"Privacy report: {release.estimator}",
-        evaluation=evaluation,
-        calibration=[] if evaluation is None else _calibration(evaluation),
         **_context(release),
+        **results(release, evaluation),
     )
 
 
@@ -88,9 +84,6 @@ def _context(release: Any) -> dict[str, Any]:
     """Return the variables of the template."""
     guarantee = release.guarantee
     proved = guarantee.status == "proved"
-    kind = release.kinds[release.estimator]
-    model = None if kind is None or kind._beyond_release else _model(release)
-    curved = hasattr(model, "survival_function_at_times")
     return {
         "release": release,
         "g": guarantee,
@@ -99,25 +92,8 @@ def _context(release: Any) -> dict[str, Any]:
         "Advantage": Advantage,
         "advantage": advantage_figures(guarantee) if proved else [],
         "columns": described(release),
-        "kind": kind,
-        "table_one": table_one(model),
-        "curves": curves(model) if curved else None,
-        "coefficients": None if curved or model is None else coefficients(release, model),
-        "people": None if curved or model is None else example_predictions(release, model),
         "can_draw": can_draw(),
         "version": __version__,
         "sha": sha256(release.to_json()),
         "sha_of_file": sha256(release.to_json(indent=2) + "\n"),
     }
-
-
-def _model(release: Any) -> Any:
-    try:
-        return release.to_estimator()
-    except TypeError as error:
-        raise ValueError(f"release cannot be used: {error}") from error
-
-
-def _calibration(evaluation: SurvivalEvaluation) -> Any:
-    caption = "Observed against predicted survival, by groups of predicted risk."
-    return figures(lambda ax: plot_calibration(evaluation, ax=ax), "calibration", 4.4, caption)

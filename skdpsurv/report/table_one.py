@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from skdpsurv.descriptive import DPTableOne
+from skdpsurv.report.numbers import Number
 from skdpsurv.report.text import WORDS, Table, distinct, escape_hidden
 
 #: Most rows.
 MOST_ROWS = 300
 
 
-def table_one(model: Any) -> dict[str, Any] | None:
-    """Return the table with notes on how to read it, for the template; None for other models."""
+def table_one(model: Any, medians: bool = True) -> dict[str, Any] | None:
+    """Return the table with notes on how to read it, for the template; None for other models.
+
+    ``medians`` adds rows of medians and quartiles.
+    """
     if not isinstance(model, DPTableOne):
         return None
     frame = model.to_frame(intervals=None)
-    rows = list(_rows(model))
+    rows = list(_rows(model, medians))
     notes = ["both", "clipped", *(["smd"] if len(model.groups_) > 1 else [])]
     caption = "Table 1" if model.by is None else f"Table 1, by {escape_hidden(model.by)}"
     return {
         "notes": [WORDS["table_one"][name] for name in notes],
         "table": Table(caption, ("", *distinct(frame.columns)), rows[:MOST_ROWS]),
         "left": len(rows) - MOST_ROWS,
+        "numbers": list(_numbers(model)),
     }
 
 
-def _rows(model: DPTableOne) -> Iterator[Sequence[str]]:
+def _rows(model: DPTableOne, medians: bool) -> Iterator[Sequence[str]]:
     """Yield rows; those of medians and quartiles follow those of means."""
+    if not medians:
+        yield from _filled(model, ())
+        return
     points = model.release_.parameters["grid"]
     means, quartiles = (list(_filled(model, names)) for names in ((), list(points)))
     for mean, other in zip(means, quartiles, strict=True):
@@ -59,3 +68,17 @@ def _cell(estimate: str, *with_intervals: str) -> str:
         return estimate
     ends = Markup("").join(Markup('<span class="ends">{}</span>').format(one) for one in lines)
     return Markup('<span class="estimate">{}{}</span>').format(estimate, ends)
+
+
+def _numbers(model: DPTableOne) -> Iterator[Number]:
+    """Yield all statistics, with intervals for the population and for these people."""
+    for (name, level, statistic, part), row in model.table_.iterrows():
+        what = statistic if statistic == "n" else f"{statistic} of {name}"
+        quantity = what if level == "" else f"{what} {level}"
+        of_people, of_population = (
+            (row[f"{whom}_low"], row[f"{whom}_high"]) for whom in ("people", "population")
+        )
+        if math.isnan(of_people[0]) or not math.isnan(of_population[0]):
+            yield Number(quantity, str(part), row["estimate"], *of_population)
+        if not math.isnan(of_people[0]):
+            yield Number(f"{quantity}, of these people", str(part), row["estimate"], *of_people)

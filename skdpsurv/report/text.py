@@ -13,7 +13,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Context, Decimal
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from skdpsurv.dp.budget import exact_sum, float_above
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 
 FOLDER = Path(__file__).parent
@@ -91,9 +91,7 @@ def exact(number: float) -> str:
 
 def added(one: float, other: float) -> str:
     """Return the sum of two numbers as decimals, rounded up where it has no exact double."""
-    whole = Fraction(repr(one)) + Fraction(repr(other))
-    number = float(whole)
-    return exact(number if Fraction(repr(number)) >= whole else math.nextafter(number, math.inf))
+    return exact(float_above(exact_sum([one, other])))
 
 
 def by_end(time: float, end: float) -> str:

@@ -15,7 +15,7 @@ from skdpsurv import PrivacyAccountant, Release
 from skdpsurv.cli import fitting
 from skdpsurv.cli.failures import EXIT_CODES
 from skdpsurv.dp import ledger_storage
-from skdpsurv.dp.ledger_storage import locked
+from skdpsurv.dp.files import locked
 from skdpsurv.release import layout
 from tests.cli.study import HORIZON, TARGET
 

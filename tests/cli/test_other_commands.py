@@ -21,9 +21,9 @@ from skdpsurv import (
 )
 from skdpsurv.cli import simulate
 from skdpsurv.cli.failures import EXIT_CODES
-from skdpsurv.cli.output import csv_text
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.report import explain
+from skdpsurv.report.numbers import csv_text
 from tests.cli.study import records
 
 PAGE = Path(__file__).parents[2] / "docs" / "user_guide" / "command_line.md"

@@ -37,6 +37,8 @@ SLOW = {
 OTHER_COMMANDS = {"make", "pip", "python"}
 #: What may be in a fence. Others, such as "py" and "bash", would not be found here.
 LANGUAGES = {"python", "sh", "text", "toml"}
+#: A file whose name stands in its first line.
+NAMED = re.compile(r"^```toml\n# (\S+\.toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^[ \t]*(?:```+|~~~+)[ \t]*(\S+)", re.MULTILINE)
 
 
@@ -104,6 +106,8 @@ def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     document = document_of(page)
     document.namespace["__name__"] = "__main__"
+    for name, text in NAMED.findall(document.text):  # files that a reader writes
+        (folder / name).write_text(text, encoding="utf-8")
     with warnings.catch_warnings(record=True) as shown, sklearn.config_context():
         warnings.simplefilter("always", PublicInputWarning)
         for example in document:

@@ -9,7 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp.ledger_storage import SCHEMA, locked
+from skdpsurv.dp.files import locked
+from skdpsurv.dp.ledger_storage import SCHEMA
 
 
 @pytest.fixture(params=["memory", "file", "server"])

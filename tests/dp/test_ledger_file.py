@@ -12,7 +12,8 @@ from functools import partial
 import pytest
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, sql_ledger
-from skdpsurv.dp.ledger_storage import SQLiteFile, locked
+from skdpsurv.dp.files import locked
+from skdpsurv.dp.ledger_storage import SQLiteFile
 
 from .conftest import edit
 from .costs import cost, refused

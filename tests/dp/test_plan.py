@@ -75,6 +75,14 @@ class TestCosts:
         assert Plan(count(one), 1.0, 1e-6).guarantee("proved").delta == 1e-6
         assert Plan(count(0.5), 1.0, 1e-6).guarantee("proved").delta == 0.0
 
+    def test_a_large_epsilon_is_added_to_what_gaussian_noise_is_worth(self):
+        (gaussian,) = split_gaussian(0.5, 1e-6, [1.0])
+        mixed = sequential_cost([cost_of(0.25), cost_of(gaussian), cost_of(0.25)])
+        assert mixed.within(1.0, 1e-6)  # exactly: the epsilon of the noise is rounded downwards
+        assert epsilon_at(mixed.rho, 1e-6) > 1.5
+        assert not mixed.within(1.0 - 1e-9, 1e-6)
+        assert not sequential_cost([cost_of(math.inf), cost_of(gaussian)]).within(1e300, 1e-6)
+
     def test_of_sets_that_share_nobody_the_dearest_counts(self):
         assert disjoint_cost([cost_of(0.5), cost_of(0.7)]).epsilon == Fraction(0.7)
         # What comes after is paid by all of them.

@@ -20,17 +20,13 @@ from skdpsurv import (
 )
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.report import (
-    explain,
-    figures,
-    html_report,
-    predictions,
-    save_report,
-    table_one,
-    units,
-)
+from skdpsurv.report import curves, explain, figures, html_report, save_report, table_one, units
 from skdpsurv.report.figures import Advantage
+from skdpsurv.report.numbers import Number
+from skdpsurv.report.profiles import example_predictions
+from skdpsurv.report.results import numbers_of, results
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
+from skdpsurv.survival.comparisons import logrank_test
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
 from tests.support import checks
@@ -54,7 +50,7 @@ def setting(name: str) -> Setting:
 def no_figures(monkeypatch):
     """Draw nothing, and simulate few records for intervals: how wide they are is not asked."""
     monkeypatch.setattr(figures, "can_draw", lambda: False)
-    monkeypatch.setattr(predictions, "N_RESAMPLES", 10)
+    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
 
 
 def text_of(*arguments, **options) -> str:
@@ -364,7 +360,28 @@ class TestResults:
         said = " ".join(explain(model.release_).split())
         assert all(f"; typical is {cell}; a missing one" in said for cell in ("37", "II"))
         assert said.count("typical") == 2
-        assert re.search(r"\w+: (37|II|2002-01-01) 0\.\d", page)
+        assert re.search(r"\w+: (37|II|2002-01-01) \(typical\)( \w+: \S+)? at 1 0\.\d", page)
+
+
+def test_intervals_of_predictions(no_figures, monkeypatch):
+    columns = PublicColumns({"a": (0.0, 2.0), "b": (0.0, 2.0)})
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.uniform(0.0, 2.0, (2000, 2)), columns=["a", "b"])
+    y = rng.random(2000) < 0.7, rng.exponential(3.0 - table["a"]).clip(0.01)
+    options = {"columns": columns, "inference_share": 0.3, "random_state": 0}
+    release = DPDiscreteTimeSurvival(100.0, max_time=5.0, **options).fit(table, y).release_
+    model = release.to_estimator()
+    part = example_predictions(release, model)
+    assert part["intervals"] == "shown"
+    at_end = [one for one in part["numbers"] if one.quantity == "predicted survival at 5"]
+    lower, upper = model.survival_band(pd.DataFrame({"a": [0.0, 1.0, 2.0], "b": 1.0}))
+    # By their risks.
+    ends = sorted(zip(lower[:, -1], upper[:, -1], strict=True), reverse=True)
+    assert [(one.low, one.high) for one in at_end] == ends
+    nothing = np.zeros_like(lower), np.ones_like(upper)
+    monkeypatch.setattr(type(model), "survival_band", lambda *_: nothing)
+    assert "noise hides coefficients that they need" in text_of(release)
+    assert "(0.000 to 1.000)" not in text_of(release)
 
 
 class TestTableOne:
@@ -446,3 +463,41 @@ def test_what_a_model_started_from(no_figures):
         page = html_report(replace(release, guarantee=guarantee))
         assert "<b>" not in page
         assert said not in page or crafted != "text"
+
+
+class TestCurves:
+    def test_tests_between_groups_and_numbers_at_risk(self):
+        release = of("DPKaplanMeierFitter: groups")
+        fitter = release.to_estimator()
+        part = curves.curves(fitter)
+        found = {(one.quantity, one.group): one for one in part["numbers"]}
+        a, b = map(str, fitter.groups_[:2])
+        test = logrank_test(*(fitter.of_group(label) for label in fitter.groups_[:2]))
+        pair = f"{a} against {b}"
+        assert found["p-value of the log-rank test", pair].estimate == test.p_value
+        end = fitter.max_time
+        mean = fitter.of_group(fitter.groups_[0]).restricted_mean_survival_time(n_resamples=500)
+        assert found[f"mean up to {end:g}", a][2:] == tuple(mean)
+        at_risk = fitter.of_group(fitter.groups_[0]).number_at_risk(end / 5)
+        assert found[f"number at risk at {end / 5:g}", a].estimate == float(at_risk.iloc[0])
+        page = Page(html_report(release))
+        assert page.faults == []
+        assert "At risk (noisy)" in page.text
+        assert "Number at risk (noisy)" not in page.text
+        assert f"{pair} {'< 0.001' if test.p_value < 0.001 else f'{test.p_value:.3f}'}" in page.text
+
+    def test_numbers_at_risk_are_a_table_where_nothing_is_drawn(self, no_figures):
+        assert "Number at risk (noisy)" in text_of(of("DPKaplanMeierFitter: groups"))
+
+
+@checks.each(DRAWN)
+def test_numbers_for_files_are_those_of_the_page(setting, no_figures):
+    parts = results(proved(setting))
+    frame = pd.DataFrame(numbers_of(parts), columns=Number._fields)
+    assert not frame.duplicated(["quantity", "group"]).any()
+    known = frame.dropna()
+    assert (known.low <= known.high).all()
+    if parts["coefficients"] is not None:
+        release = proved(setting)
+        model = release.to_estimator()
+        assert len(frame.query("quantity.str.startswith('coefficient')")) == model.coef_.size

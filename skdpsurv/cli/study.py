@@ -1,0 +1,226 @@
+"""skdpsurv study: one protocol, one charge, one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+from skdpsurv.cli.columns import Labels, table_of
+from skdpsurv.cli.failures import CommandError, refusals, require
+from skdpsurv.cli.files import Table, read_table
+from skdpsurv.cli.ledger import CommandLedger, ledger_line, ledger_state
+from skdpsurv.cli.options import FileFormat, command
+from skdpsurv.cli.output import guarantee_line, reserve, rich_table, save, show, working
+from skdpsurv.study.deal import People
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.forecast import Scenario
+from skdpsurv.study.page import protocol_page
+from skdpsurv.study.plan import StudyPlan
+from skdpsurv.study.protocol import Protocol
+from skdpsurv.study.study import Study
+
+app = typer.Typer(help="One protocol, one charge, one report.", no_args_is_help=True)
+
+
+@app.command()
+@command
+def plan(
+    protocol: Path,
+    /,
+    *,
+    form: FileFormat,
+    n_people: int | None = None,
+    data: Path | None = None,
+    out: Path | None = None,
+    event_rate: float = 0.3,
+    concordance: float = 0.7,
+    censoring: float = 0.5,
+    baseline: str = "flat",
+    repeats: int = 5,
+    as_json: bool = False,
+) -> None:
+    """Print what a study costs and what it will get, with advice. Nothing is spent.
+
+    Parameters
+    ----------
+    protocol : Path
+        TOML file: docs/user_guide/study has one.
+    n_people : int or None
+        Number of people, which is public.
+    data : Path or None
+        In place of --n-people: CSV or Parquet file, in which people are counted. No other value of
+        it is used.
+    out : Path or None
+        Write the protocol as a page to sign, in HTML, with its hash. It must not exist yet.
+    event_rate : float, default=0.3
+        Guess: share of people with an event before the horizon.
+    concordance : float, default=0.7
+        Guess: C-index of the best model.
+    censoring : float, default=0.5
+        Guess: share of the others who are censored before the horizon.
+    baseline : str, default="flat"
+        Guess: course of the hazard, front-loaded, flat or rising.
+    repeats : int, default=5
+        Number of studies to simulate; 0 for no forecast and no advice.
+    """
+    require((n_people is None) != (data is None), "give either --n-people or --data.")
+    if out is not None:
+        reserve(out)
+    stated = read_protocol(protocol)
+    if data is not None:
+        n_people = _count(stated, data, form)
+    with refusals("parameter"):
+        planned = StudyPlan.of(stated, n_people)  # type: ignore[arg-type]
+        guarantee = planned.guarantee()
+    scenario = None
+    if repeats:
+        scenario = Scenario(event_rate, censoring, baseline, concordance, repeats)
+    with working("Simulating", as_json), refusals("parameter"):
+        advice = [] if scenario is None else planned.advice(scenario)
+        page = "" if out is None else protocol_page(planned, scenario)
+    lines: list[Any] = [f"{stated.title}: {guarantee_line(guarantee)}", rich_table(planned.table)]
+    if scenario is not None:
+        forecast = planned.forecast(scenario)
+        lines += [rich_table(forecast.drop(columns="times").round(3)), scenario.words, *advice]
+    lines += [f"Protocol: SHA-256 {stated.sha256}"]
+    if out is not None:
+        save(page, out)
+        lines.append(f"To sign: {out}")
+    lines.append("Nothing was spent.")
+    content: dict[str, Any] = {"sha256": stated.sha256, "guarantee": guarantee.to_dict()}
+    content["analyses"] = planned.table.reset_index().to_dict("records")
+    if scenario is not None:
+        content["forecast"] = forecast.reset_index().replace({np.nan: None}).to_dict("records")
+        content |= {"advice": advice, "best_shares": planned.best_shares(scenario)}
+    show(content, lines, as_json, out)
+
+
+@app.command()
+@command
+def run(
+    protocol: Path, data: Path, /, *, form: FileFormat, hash: str, out: Path, as_json: bool = False
+) -> None:
+    """Run a study: charge the ledger once, and write releases and a report. Or go on with it.
+
+    If a run was ended, the same command goes on where it stopped, under the same charge.
+
+    Parameters
+    ----------
+    protocol : Path
+        TOML file, as in plan.
+    data : Path
+        CSV or Parquet file. Private.
+    hash : str
+        Hash of the protocol that was signed, as plan prints it.
+    out : Path
+        New folder, or that of the study. Its folder "private" must never be published.
+    """
+    stated = read_protocol(protocol)
+    message = f"--hash must be that of the signed protocol; {protocol} has {stated.sha256}."
+    require(hash.lower() == stated.sha256, message, "description")
+    table, ledger = table_of_study(stated, data, form), _ledger(stated)
+    order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
+    columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=Console(stderr=True, quiet=as_json)) as progress:
+        task = progress.add_task("Reading", total=len(order))
+
+        def begin() -> Any:
+            frame = read_table(table, form)
+            progress.update(task, description="Checking all records")
+            return frame
+
+        def advance(name: str, found: Any) -> None:
+            place = order.index(name) + 1
+            following = order[place] if place < len(order) else "Report"
+            progress.update(task, completed=place, description=following)
+
+        with refusals("data", private=True), _folder_failures():
+            report = Study(stated).run(begin, out, show=advance, accountant=ledger)
+    lost = [name for name in order if name not in report.found]
+    lines = [f"{stated.title}: {guarantee_line(report.spent)}", f"Ledger: {ledger_line(ledger)}"]
+    if lost:
+        lines.append(f"Lost by a run that was ended, or for want of it: {', '.join(lost)}.")
+    lines.append(f"Report: {out / 'report.html'}")
+    if (private := Folder(out).private).exists():
+        lines.append(f"Keep to yourself: {private}")
+    content = {"folder": str(out.resolve()), "released": list(report.found), "lost": lost}
+    show({**content, "ledger": ledger_state(ledger)}, lines, as_json, out)
+
+
+@app.command()
+@command
+def check(folder: Path, /, *, as_json: bool = False) -> None:
+    """Check that the releases of a study, its ledger and its protocol belong together.
+
+    A fault ends with exit code 9.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder that run wrote.
+    """
+    place = Folder(folder)
+    require(place.protocol.is_file(), f"there is no study in {folder}.", "data")
+    with refusals("data"):
+        stated = place.read_protocol()
+        faults = Study(stated).check(folder, _ledger(stated))
+    require(not faults, f"{'; '.join(faults)}.", "refuted")
+    line = f"{folder}: releases, ledger and protocol belong together. SHA-256 {stated.sha256}"
+    show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line], as_json)
+
+
+@contextmanager
+def _folder_failures() -> Iterator[None]:
+    """Let a folder that is in use, or of something else, be a failure of output."""
+    try:
+        yield
+        return
+    except (BlockingIOError, FileExistsError) as error:
+        message = str(error)
+    raise CommandError("output", message)
+
+
+def _ledger(protocol: Protocol) -> CommandLedger | None:
+    if protocol.ledger is None:
+        return None
+    hint = " skdpsurv ledger create makes a ledger."
+    return CommandLedger(protocol.ledger, protocol.dataset, hint, purpose=protocol.purpose)
+
+
+def read_protocol(path: Path) -> Protocol:
+    """Return the protocol in a file."""
+    require(path.is_file(), f"there is no protocol {path}.", "description")
+    with refusals("description"):
+        return Protocol.from_toml(path)
+
+
+def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> Table:
+    """Return the part of a file that a study reads; columns that it does not name are left out."""
+    require(not form.dask, "--dask is for fit: a study reads rows in memory.")
+    message = "--missing-value is for fit: for a study it stands in its schema, and is signed."
+    require(not form.missing_value, message)
+    columns = protocol.columns
+    others: dict[str, Labels] = {protocol.time: None}
+    if protocol.person is not None:
+        others[protocol.person] = ()
+    if protocol.event is not None:
+        labels = (*protocol.event_is, *protocol.censored_is)
+        others[protocol.event] = labels if labels and isinstance(labels[0], str) else None
+    return table_of(data, form, columns._names(), columns, others, (), None)
+
+
+def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
+    """Return the number of people in a file, from the column that names them alone."""
+    table = table_of_study(protocol, data, form)
+    named = (protocol.time if protocol.person is None else protocol.person,)
+    frame = read_table(replace(table, columns=named), form)
+    with refusals("data", private=True):
+        return int(People.of(protocol, frame).held_out.size)

@@ -1,0 +1,174 @@
+"""Curves on a page: of everybody or of groups, with tests between groups and numbers at risk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside
+from skdpsurv.report.figures import Figure, cut, figures
+from skdpsurv.report.numbers import Number, Shown, between, probability, round_times
+from skdpsurv.report.text import Table, by_end, distinct, short
+from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
+
+#: Simulated fits behind a band: the default of ``survival_band``, so that slow draws are reused.
+N_RESAMPLES = 500
+#: Most curves in a figure, and in a table.
+MOST_DRAWN, MOST_CURVES = 7, 60
+
+
+def curves(model: Any, unit: str = "") -> dict[str, Any]:
+    """Return medians, means, tests, probabilities at some times, and figures, for the template."""
+    end = float(model.release_.parameters["max_time"])
+    groups = getattr(model, "groups_", None)
+    labels = [] if groups is None else groups.tolist()
+    names = distinct(labels[:MOST_CURVES])
+    members = {name: model.of_group(label) for name, label in zip(names, labels, strict=False)}
+    members = members or {"everybody": model}
+    events = getattr(model, "causes_", ())
+    causes = dict(zip(distinct(events), events, strict=True))
+    times = round_times(end)
+    shown = [_summaries(members, end)]
+    if 2 <= len(members) <= MOST_DRAWN:
+        shown.append(_comparisons(members, end))
+    caption = "Probability to survive, with its interval"
+    shown.append(_over_time(members, times, caption, "survival", _survival))
+    for name, cause in causes.items():
+        caption = f"Probability of the event {name}, before any other event"
+        quantity, estimate = f"probability of {name}", partial(_incidence, cause)
+        shown.append(_over_time(members, times, caption, quantity, estimate))
+    if not hasattr(model, "of_group"):
+        shown.append(_parameters(model))
+    drawn = _figures(model, list(members), causes, unit) if len(members) <= MOST_DRAWN else []
+    if hasattr(model, "number_at_risk"):
+        at_risk = _over_time(members, times, "Number at risk (noisy)", "number at risk", _at_risk)
+        # A figure has them.
+        shown.append(Shown(None, at_risk.numbers) if drawn else at_risk)
+    return {
+        "end": end,
+        "unit": unit,
+        "figures": drawn,
+        "tables": [one.table for one in shown if one.table],
+        "numbers": [number for one in shown for number in one.numbers],
+        "left": len(labels) - len(names),
+    }
+
+
+def _summaries(members: Mapping[str, Any], end: float) -> Shown:
+    mean_to = f"mean up to {short(end)}"
+    numbers, rows = [], []
+    for name, member in members.items():
+        median = Number("median", name, *member.percentile_interval(n_resamples=N_RESAMPLES))
+        mean = member.restricted_mean_survival_time(n_resamples=N_RESAMPLES)
+        numbers += [median, Number(mean_to, name, *mean)]
+        upper = f" to {by_end(median.high, end)}" if median.low <= end else ""
+        row = [name, by_end(median.estimate, end), by_end(median.low, end) + upper]
+        rows.append([*row, short(mean.estimate), between(mean.lower, mean.upper)])
+    head = ("Group", "Median", "95 % interval", mean_to.capitalize(), "95 % interval")
+    return Shown(Table("Median survival time, and mean time survived", head, rows), numbers)
+
+
+def _comparisons(members: Mapping[str, Any], end: float) -> Shown:
+    """Return a test of each pair of groups, and what their means differ by."""
+    numbers, rows = [], []
+    for (one, a), (other, b) in combinations(members.items(), 2):
+        pair, p = f"{one} against {other}", logrank_test(a, b).p_value
+        means = compare_restricted_means(a, b, n_resamples=N_RESAMPLES)
+        difference, ratio = (tuple(means.loc[what]) for what in ("difference", "ratio"))
+        numbers += [
+            Number("p-value of the log-rank test", pair, p),
+            Number(f"difference of means up to {short(end)}", pair, *difference),
+            Number(f"ratio of means up to {short(end)}", pair, *ratio),
+        ]
+        by_difference = [short(difference[0]), between(difference[1], difference[2])]
+        by_ratio = [f"{ratio[0]:.3f}", between(ratio[1], ratio[2], digits=3)]
+        rows.append([pair, "< 0.001" if p < 0.001 else f"{p:.3f}", *by_difference, *by_ratio])
+    head = ["Groups", "p, log-rank", "Difference of means", "95 % interval", "Ratio"]
+    caption = (
+        "Tests between groups, and difference and ratio of their means: the first less, or divided "
+        "by, the second. They allow for the noise; p-values are not adjusted for their number"
+    )
+    return Shown(Table(caption, [*head, "95 % interval"], rows), numbers)
+
+
+def _survival(member: Any, times: FloatArray) -> tuple[Any, Any]:
+    band = member.survival_band(times) if hasattr(member, "survival_band") else None
+    return member.survival_function_at_times(times), band
+
+
+def _incidence(cause: Any, member: Any, times: FloatArray) -> tuple[Any, Any]:
+    band = member.cumulative_density_band(times, cause=cause, n_resamples=N_RESAMPLES)
+    return member.cumulative_density_at_times(times, cause=cause), band
+
+
+def _at_risk(member: Any, times: FloatArray) -> tuple[Any, Any]:
+    return member.number_at_risk(times), None
+
+
+def _over_time(
+    members: Mapping[str, Any], times: FloatArray, caption: str, quantity: str, estimate: Any
+) -> Shown:
+    """Return a row for each time, or for each group where there are many."""
+    ticks = list(map(short, times.tolist()))
+    names = [f"{quantity} at {tick}" for tick in ticks]
+    columns = {}
+    for name, member in members.items():
+        found, band = estimate(member, times)
+        ends = [] if band is None else [band["lower"], band["upper"]]
+        of_whom = [name] * len(names)
+        columns[name] = list(map(Number, names, of_whom, *map(_plain, [found, *ends])))
+    write = probability if estimate is not _at_risk else lambda one: f"{one.estimate:,.0f}"
+    cells = {name: list(map(write, column)) for name, column in columns.items()}
+    rows: list[Any] = [(name, *column) for name, column in cells.items()]
+    head: tuple[str, ...] = ("Group", *(f"at {tick}" for tick in ticks))
+    if len(members) <= len(ticks):
+        head, rows = ("Time", *members), list(zip(ticks, *cells.values(), strict=True))
+    return Shown(Table(caption, head, rows), [one for column in columns.values() for one in column])
+
+
+def _plain(values: Any) -> list[float]:
+    found: list[float] = np.asarray(values, dtype=np.float64).tolist()
+    return found
+
+
+def _parameters(model: Any) -> Shown:
+    summary = model.summary
+    numbers = [Number(str(name), "everybody", *row) for name, *row in summary.itertuples()]
+    rows = [(str(name), *map(short, row)) for name, *row in summary.itertuples()]
+    head = ("Parameter", "Estimate", "95 % from", "to")[: 1 + len(summary.columns)]
+    formula = ": survival to time t is exp(−(t / lambda_)^rho_)" if hasattr(model, "rho_") else ""
+    return Shown(Table(f"Parameters of the distribution{formula}", head, rows), numbers)
+
+
+def _figures(model: Any, names: list[str], causes: Mapping[str, Any], unit: str) -> list[Figure]:
+    caption = "Survival, with bands of pointwise 95 % intervals"
+    height, at_risk = 3.6, hasattr(model, "number_at_risk")
+    if at_risk:
+        caption += ", and noisy numbers at risk"
+        height += 0.18 * (1 + len(names))
+    options = {"n_resamples": N_RESAMPLES, "at_risk_counts": at_risk, "time_unit": unit or None}
+    plot = partial(model.plot, labels=cut(names, 24), **options)
+    found = figures(lambda ax: plot(ax=ax), "survival", height, f"{caption}.")
+    if causes and len(causes) <= MOST_DRAWN:
+        caption = "Cumulative incidence of each event, of everybody, with 95 % intervals."
+        found += figures(partial(_draw_incidences, model, causes, unit), "incidence", 3.6, caption)
+    return found
+
+
+def _draw_incidences(model: Any, causes: Mapping[str, Any], unit: str, ax: Any) -> None:
+    times = np.linspace(0.0, float(model.release_.parameters["max_time"]), 101)
+    lines = []
+    for i, cause in enumerate(causes.values()):
+        found, band = _incidence(cause, model, times)
+        ax.fill_between(
+            times, band["lower"], band["upper"], color=colour(i), alpha=0.18, linewidth=0.0
+        )
+        lines += ax.plot(times, found.to_numpy(), color=colour(i), linewidth=LINE_WIDTH)
+    dress(ax, float(times[-1]), unit or None)
+    ax.set_ylabel("Probability of the event")
+    legend_beside(ax, lines, list(causes))

@@ -1,0 +1,96 @@
+"""What is found in a release or an evaluation: tables, figures and numbers, for any page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skdpsurv.evaluation.result import SurvivalEvaluation
+from skdpsurv.plotting.calibration_plot import plot_calibration
+from skdpsurv.report.coefficients import coefficients
+from skdpsurv.report.curves import curves
+from skdpsurv.report.figures import Figure, figures
+from skdpsurv.report.numbers import Number, between, probability
+from skdpsurv.report.profiles import example_predictions
+from skdpsurv.report.table_one import table_one
+from skdpsurv.report.text import Table, short
+
+#: The parts of results, in the order of a page.
+PARTS = ("table_one", "curves", "coefficients", "people", "quality")
+
+
+def results(
+    release: Any,
+    evaluation: SurvivalEvaluation | None = None,
+    *,
+    unit: str = "",
+    medians: bool = True,
+) -> dict[str, Any]:
+    """Return the parts of a page about a release, None where there is nothing to show.
+
+    Raises
+    ------
+    ValueError
+        If the estimator that the release names refuses it.
+    """
+    kind = release.kinds[release.estimator]
+    found = {"kind": kind, **dict.fromkeys(PARTS)}
+    if evaluation is not None:
+        found["quality"] = evaluated(evaluation)
+    if kind is None or kind._beyond_release:
+        return found
+    try:
+        model = release.to_estimator()
+    except TypeError as error:
+        raise ValueError(f"release cannot be used: {error}") from error
+    if (table := table_one(model, medians)) is not None:
+        return found | {"table_one": table}
+    if hasattr(model, "survival_function_at_times"):
+        return found | {"curves": curves(model, unit)}
+    people = example_predictions(release, model, unit)
+    return found | {"coefficients": coefficients(release, model), "people": people}
+
+
+def evaluated(evaluation: SurvivalEvaluation) -> dict[str, Any]:
+    """Return the part about how good a model is."""
+    level, end = f"{100 * evaluation.level:g} %", short(evaluation.max_time)
+    measures = [Number(name, "all", *row) for name, *row in evaluation.summary.itertuples()]
+    rows = [(n.quantity, short(n.estimate), between(n.low, n.high)) for n in measures]
+    tables = [Table("Measures", ("Measure", "Value", f"{level} interval"), rows)]
+    groups, numbers = evaluation.groups, []
+    cells: list[Sequence[str]] = []
+    for k, group in enumerate(groups, 1):
+        name = f"{k} of {len(groups)}"
+        pair = [
+            Number(f"{what} survival to {end}", f"risk group {name}", *getattr(group, what))
+            for what in ("predicted", "observed")
+        ]
+        share = Number("share of records", f"risk group {name}", group.share)
+        cells.append((name, f"{group.share:.0%}", *map(probability, pair)))
+        numbers += [share, *pair]
+    caption = f"Survival to {end} by group of risk, from the highest, with {level} intervals"
+    tables.append(Table(caption, ("Group", "Share", "Predicted", "Observed"), cells))
+    caption = "Observed against predicted survival, by groups of predicted risk."
+    return {
+        "evaluation": evaluation,
+        "measures": tables[0],
+        "groups": tables[1],
+        "figures": figures(
+            lambda ax: plot_calibration(evaluation, ax=ax), "calibration", 4.4, caption
+        ),
+        "numbers": measures + numbers,
+    }
+
+
+def _shown(parts: Mapping[str, Any]) -> list[Any]:
+    return [parts[name] for name in PARTS if parts.get(name) is not None]
+
+
+def numbers_of(parts: Mapping[str, Any]) -> list[Number]:
+    """Return the numbers of all parts."""
+    return [number for part in _shown(parts) for number in part.get("numbers", ())]
+
+
+def figures_of(parts: Mapping[str, Any]) -> list[Figure]:
+    """Return the figures of all parts."""
+    return [one for part in _shown(parts) for one in part.get("figures", ())]

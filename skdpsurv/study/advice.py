@@ -1,0 +1,139 @@
+"""Advice on a study before it is charged: what will say nothing, and what would say more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from skdpsurv.data.shape import INTERVALS_NEED, USUAL_SHARE
+from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
+from skdpsurv.evaluation.forecast import gain_of_delta
+from skdpsurv.study.forecast import Expected
+from skdpsurv.study.kinds import KINDS
+from skdpsurv.study.parts import Part
+from skdpsurv.study.protocol import Protocol
+
+#: Errors relative to no privacy that are said to be large.
+LARGE = 2.0
+#: Least share of coefficients with an interval that is no matter for advice.
+MOST_INTERVALS = 0.9
+#: Largest factor by which an epsilon changes: errors are known for half and twice of it.
+MOST_CHANGE = 4.0
+#: Errors that fall with a smaller power of epsilon are no reason for another share.
+LEAST_POWER = 0.25
+TINY = 1e-6
+#: What helps an analysis beside a larger share of epsilon, and more people.
+REMEDIES = {
+    "curves": "fewer groups",
+    "competing": "fewer groups",
+    "regression": "fewer columns",
+    "classifier": "fewer columns",
+    "table": "fewer columns, or no groups",
+    "evaluation": "a larger evaluation_share",
+}
+#: Forecasts of all analyses, by name; the decisive error comes first.
+Outlook = Mapping[str, Sequence[Expected]]
+
+
+def ratio(expected: Sequence[Expected]) -> float:
+    """Return the decisive error relative to no privacy; NaN if nothing is known of it."""
+    return max(expected[0].ratio, 1.0) if expected else math.nan
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Shares that make the worst part best, and the largest relative errors before and after."""
+
+    shares: Mapping[str, float]
+    before: float
+    after: float
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Part], outlook: Outlook) -> Balance:
+        r"""Return the balance, with all relative errors equal.
+
+        It solves :math:`\sum_i \epsilon_i (a_i / (r - 1))^{1 / p_i} = \sum_i \epsilon_i` for r.
+        Parts that hardly depend on epsilon, or that nothing is known of, keep their shares, and so
+        do evaluations, which share what is left.
+        """
+        moving = {
+            name: (part.spend.epsilon, ratio(outlook[name]) - 1.0, outlook[name][0].power)
+            for name, part in parts.items()
+            if not part.analysis.of and outlook[name] and outlook[name][0].power >= LEAST_POWER
+        }
+        stated = {name: part.analysis.share for name, part in parts.items()}
+        if len(moving) < 2:
+            return cls(stated, 1.0, 1.0)
+        whole = sum(epsilon for epsilon, _, _ in moving.values())
+
+        def needed(excess: float) -> dict[str, float]:
+            factors = {n: (max(a, TINY) / excess) ** (1 / p) for n, (_, a, p) in moving.items()}
+            return {n: moving[n][0] * _within(factor) for n, factor in factors.items()}
+
+        low, high = TINY, 1.0 + max(excess for _, excess, _ in moving.values())
+        for _ in range(60):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if sum(needed(middle).values()) > whole else (low, middle)
+        unit = sum(stated[name] for name in moving) / whole
+        shares = {name: round(unit * epsilon, 2) for name, epsilon in needed(high).items()}
+        before = 1.0 + max(excess for _, excess, _ in moving.values())
+        return cls(stated | shares, before, 1.0 + high)
+
+
+def _within(factor: float) -> float:
+    return min(max(factor, 1.0 / MOST_CHANGE), MOST_CHANGE)
+
+
+def gains(protocol: Protocol, parts: Mapping[str, Part]) -> Iterator[str]:
+    """Yield how much a delta would reduce the noise of coefficients, where it would."""
+    for name, part in parts.items():
+        if not protocol.delta and "intervals" in KINDS[part.analysis.kind].words:
+            n_features = part.shape.n_features
+            text = gain_of_delta(part.estimator, part.n_people, n_features, [part.spend.epsilon])
+            if text:
+                yield f"{name}: {text}"
+
+
+def advice(
+    protocol: Protocol, parts: Mapping[str, Part], outlook: Outlook, n_people: int
+) -> Iterator[str]:
+    """Yield what will say nothing, and what would help."""
+    used = any(part.guarantee.delta for part in parts.values())
+    yield from epsilon_warnings(protocol.epsilon)
+    yield from delta_warnings(protocol.delta, used, n_people)
+    for name, part in parts.items():
+        expected = outlook[name]
+        intervals = [one for one in expected if one.what.startswith("share of coefficients")]
+        for one in intervals:
+            if one.private < MOST_INTERVALS:
+                yield f"{name}: {_on_intervals(part, one.private)}"
+        if expected and ratio(expected) >= LARGE and expected[0].private > expected[0].small:
+            what, without, private, *_ = expected[0]
+            remedy = REMEDIES.get(part.analysis.kind)
+            yield (
+                f"{name}: {what} is {private:.2g}, and {without:.2g} without privacy. A larger "
+                f"share{f', {remedy},' if remedy else ''} or more people would help."
+            )
+    yield from gains(protocol, parts)
+    if protocol.ledger is None:
+        yield (
+            "No ledger is stated: nothing adds up what is published about the same people, and "
+            "nothing enforces a budget."
+        )
+
+
+def _on_intervals(part: Part, finite: float) -> str:
+    """Say how many coefficients will have an interval, and how many columns all would."""
+    estimator, n_features = part.estimator, part.shape.n_features
+    how_many = "none" if finite < 0.5 / n_features else f"about {finite:.0%}"
+    text = f"{n_features} coefficients at epsilon {part.spend.epsilon:.2g}: {how_many} will have a "
+    text += "finite interval"
+    if estimator.delta:
+        return f"{text}. More people, or a larger share, would help."
+    # The rule by which a fit warns (skdpsurv.data.shape.few_intervals).
+    least = INTERVALS_NEED * USUAL_SHARE / estimator.inference_share
+    enough = math.isqrt(int(part.n_people * part.spend.epsilon / least))
+    if 0 < enough < n_features:
+        return f"{text}; {enough} columns would."
+    return f"{text}. Fewer columns, more people, or a larger share, would help."

@@ -1,0 +1,168 @@
+"""The analyses of a study, and the rules for their entries."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import pandas as pd
+
+from skdpsurv.dp.checks import choice, instance, positive
+from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.input_errors import suggestion
+from skdpsurv.dp.privacy_cost import Spend
+from skdpsurv.study.kinds import KINDS, StudySetting, column_labels, covariates, require
+
+#: Names that are names of files on all systems.
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One analysis of a study.
+
+    Parameters
+    ----------
+    kind : str
+        One of ``KINDS``.
+    name : str
+        Name of its release, and of the file that holds it.
+    share : float, default=1.0
+        Its part of the budget, in proportion to those of others. Shares of evaluations divide
+        what the fits cost the people who are not held out.
+    options : mapping
+        Options of the kind, and parameters of the estimator by their names in Python.
+    """
+
+    kind: str
+    name: str
+    share: float = 1.0
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        choice(*KINDS)("kind of analyses", self.kind)
+        if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
+            raise ValueError(
+                "name of analyses must be a small letter, and up to 39 small letters, digits, - "
+                f"and _, got {self.name!r}."
+            )
+        with self.named():
+            positive()("share", self.share)
+            instance(Mapping, "a table")("options", self.options)
+            for key in self.options:
+                if key not in (known := KINDS[self.kind].options):
+                    raise ValueError(f"no option {key!r}.{suggestion(key, sorted(known))}")
+            object.__setattr__(self, "options", frozen("options", self.options))
+        object.__setattr__(self, "share", float(self.share))
+
+    @classmethod
+    def of_table(cls, table: Any) -> Self:
+        """Make an analysis of a table in a file; its kind is its name, unless it has one."""
+        instance(Mapping, "a list of tables, [[analyses]]")("analyses", table)
+        rest = dict(table)
+        kind = rest.pop("kind", None)
+        return cls(kind, rest.pop("name", kind), rest.pop("share", 1.0), rest)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The table of a file that makes this analysis."""
+        named = {"kind": self.kind, "name": self.name, "share": self.share}
+        return {**named, **thawed(self.options)}
+
+    @property
+    def by(self) -> str | None:
+        """Column whose labels are the groups."""
+        return self.options.get("by")
+
+    @property
+    def of(self) -> str | None:
+        """Name of the analysis that is evaluated."""
+        return self.options.get("of")
+
+    def estimator(self, protocol: StudySetting, spend: Spend, model: Any = None) -> Any:
+        """Return the estimator, not fitted and without a ledger.
+
+        Parameters
+        ----------
+        protocol : Protocol
+        spend : Spend
+            Its epsilon and delta.
+        model : estimator or None, default=None
+            The fitted model, for an evaluation, which is then run by ``_fit``. None: one that is
+            not fitted, for plans.
+
+        Returns
+        -------
+        estimator
+        """
+        kind = KINDS[self.kind]
+        chosen = {kind.words.get(key, key): value for key, value in thawed(self.options).items()}
+        stated = {key: value for key, value in chosen.items() if key}
+        if spend.delta:
+            stated["delta"] = spend.delta
+        found = kind.settings(self.options, protocol)
+        if model is not None:
+            found["model"] = model
+        return kind.estimator(epsilon=spend.epsilon, **stated, **found)
+
+    def arguments(self, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
+        """Return the keyword arguments of ``fit`` for a frame of raw columns.
+
+        Raises
+        ------
+        ValueError
+            If a group or a class has no public label.
+        """
+        found = KINDS[self.kind].arguments(self.options, protocol, frame)
+        if protocol.person is not None:
+            found["person"] = frame[protocol.person]
+        return found
+
+    def check(self, protocol: StudySetting, models: Collection[str]) -> None:
+        """Raise ValueError or TypeError for an option that breaks a rule.
+
+        ``models`` are the names of regressions of the study.
+        """
+        with self.named():
+            names = [kind.column for kind in protocol.kinds]
+            for key in ("by", "target"):
+                if key in self.options:
+                    require(self.options[key] in names, f"{key} must be a described column")
+                    column_labels(protocol, self.options[key])
+            if "columns" in KINDS[self.kind].options:
+                _check_columns(self.options, protocol, names)
+            if self.kind == "evaluation":
+                require(self.of in models, "of must be the name of a regression of this study")
+            if self.kind == "competing":
+                labels = protocol.event_is and len(protocol.censored_is) == 1
+                require(labels, "event_is must hold all causes, and censored_is one label")
+            self.estimator(protocol, Spend(1.0))._check_parameters()
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Say in errors whose entry is wrong."""
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"analysis {self.name!r}: {error}") from None
+
+
+def _check_columns(options: Mapping[str, Any], protocol: StudySetting, names: list[str]) -> None:
+    listed = options.get("columns", ("",))
+    require(isinstance(listed, tuple) and listed, "columns must be a list of described columns")
+    for name in covariates(options, protocol):
+        require(name in names, f"columns must be described, {name!r} is not")
+        require(name != options.get("target"), f"columns must not hold target, {name!r}")
+
+
+def event_labels(name: str, labels: Any) -> tuple[Any, ...]:
+    """Return labels of events: all text, or all integers."""
+    kinds = {type(label) for label in labels} if isinstance(labels, list | tuple) else {None}
+    if len(kinds) > 1 or not kinds <= {str, int}:
+        raise ValueError(f"{name} must be a list of labels, all text or all integers.")
+    if len(set(labels)) < len(labels):
+        raise ValueError(f"{name} must not hold a label twice.")
+    return tuple(labels)

@@ -1,0 +1,196 @@
+"""The charges of a study: each has an intent before it and a note after it, both durable.
+
+The guarantee that is charged states a nonce, and the entry in the ledger has a hash of it. So a
+charge that a crash left without a note is found again. An intent that the ledger does not know was
+not charged, and is void: whoever reads a ledger waits for the transactions of others, and whoever
+was killed commits no more.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.budget import BudgetExceededError
+from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.ledger import Receipt, now
+from skdpsurv.dp.privacy_cost import remaining_budget, rho_for
+from skdpsurv.study.journal import Journal, Line
+from skdpsurv.study.plan import StudyPlan
+from skdpsurv.study.protocol import Protocol
+
+
+def ledger_of(protocol: Protocol) -> PrivacyAccountant | None:
+    """Return the ledger that a protocol names, or None."""
+    if protocol.ledger is None:
+        return None
+    place: dict[str, Any] = {"url" if "://" in protocol.ledger else "path": protocol.ledger}
+    return PrivacyAccountant(**place, purpose=protocol.purpose).for_dataset(protocol.dataset)
+
+
+def entry_name(protocol: Protocol) -> str:
+    """Return how the entries of a study begin in a ledger."""
+    return f"Study {protocol.sha256[:16]}"
+
+
+def stated_guarantee(
+    guarantee: PrivacyGuarantee, protocol: Protocol, nonce: str
+) -> PrivacyGuarantee:
+    """Return a guarantee that is charged, which names its protocol and its nonce."""
+    own = {"protocol_sha256": protocol.sha256, "nonce": nonce}
+    return replace(guarantee, public_inputs={**guarantee.public_inputs, **own})
+
+
+@dataclass
+class Charges:
+    """The charges of a study to its ledger, if it has one.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    journal : Journal
+        Open to write.
+    accountant : PrivacyAccountant or None
+    """
+
+    protocol: Protocol
+    journal: Journal
+    accountant: PrivacyAccountant | None
+
+    @property
+    def first(self) -> Line | None:
+        """The intent of the charge for the whole study, or None if nothing was charged."""
+        return next(iter(self.journal.charged), None)
+
+    def look_up(self) -> None:
+        """Note charges that were made and not noted.
+
+        Raises
+        ------
+        ValueError
+            If the ledger is another one, has lost entries, or was charged for a refusal.
+        RuntimeError
+            If the ledger cannot be asked.
+        """
+        for line in self.journal.of("charged"):
+            self._require_history(line["receipt"])
+        for intent in self.journal.of("intent"):
+            if self.journal.charge(intent["nonce"]) is None:
+                self._require_history(intent["ledger"])
+                if receipt := self._found(intent):
+                    self._note(intent["nonce"], receipt)
+        if not all(intent["analyses"] for intent in self.journal.charged):
+            raise ValueError("this study was refused for its records, and charged for that.")
+
+    def _require_history(self, stated: Any) -> None:
+        if (stated is None) != (self.accountant is None):
+            raise ValueError("this study was begun with a ledger, or without one, unlike now.")
+        if self.accountant is not None:
+            self.accountant.verify(Receipt.checked(**stated))
+
+    def _found(self, intent: Line) -> Receipt | None:
+        if self.accountant is None:
+            return None
+        return self.accountant._receipt_of(PrivacyGuarantee.from_dict(intent["guarantee"]))
+
+    @contextmanager
+    def refusals_charged(self) -> Iterator[None]:
+        """Ask the ledger before records are read; charge it for a refusal if it wants that."""
+        price = self._price_of_refusal()
+        try:
+            yield
+        except BudgetExceededError:
+            raise
+        except Exception:
+            if self.accountant is not None and self.accountant.charge_refusals:
+                self._charge([], price, 0)
+            raise
+
+    def _price_of_refusal(self) -> PrivacyGuarantee:
+        """Return what a refusal costs; a study that was not charged needs room for it.
+
+        How many people there are, which is not known yet, decides whether noise is Gaussian.
+        """
+        epsilon, delta = self.protocol.first_epsilon, self.protocol.delta
+        pure = PrivacyGuarantee(epsilon, mechanism="none: refused")
+        if self.accountant is None or self.first is not None:
+            return pure
+        if delta:
+            with suppress(BudgetExceededError):
+                gaussian = replace(pure, delta=delta, rho=rho_for(epsilon, delta))
+                self.accountant.check(gaussian)
+                return gaussian
+        self.accountant.check(pure)
+        return pure
+
+    def check_room(self, plan: StudyPlan) -> None:
+        """Raise BudgetExceededError unless the whole study was charged, or has room."""
+        if self.first is None and self.accountant is not None:
+            self.accountant.check(plan.guarantee())
+
+    def charge_all(self, plan: StudyPlan) -> None:
+        """Charge the whole study, once."""
+        guarantee, first = plan.guarantee(), self.first
+        if first is None:
+            self._charge(list(plan.parts), guarantee, plan.n_people)
+        elif first["guarantee"] != self._stated(guarantee, first["nonce"]).to_dict():
+            raise ValueError("this study was charged for another plan than today's.")
+
+    def unused(self, plan: StudyPlan, name: str) -> str | None:
+        """Return the nonce of a charge under which an analysis has not started.
+
+        An analysis that was lost is charged again if the reserve has room for it. One with a delta
+        is not: the whole study may use that once.
+        """
+        used = [one["nonce"] for one in self.journal.of("started") if one["analysis"] == name]
+        for intent in self.journal.charged:
+            if name in intent["analyses"] and intent["nonce"] not in used:
+                return str(intent["nonce"])
+        guarantee = plan.parts[name].guarantee
+        again = [intent["guarantee"]["epsilon"] for intent in self.journal.charged[1:]]
+        left = remaining_budget(self.protocol.reserve, *again)
+        if guarantee.delta or guarantee.epsilon > left:
+            return None
+        try:
+            return self._charge([name], guarantee, plan.n_people)
+        except BudgetExceededError:  # others have spent what the ledger had
+            return None
+
+    def receipt(self, nonce: str) -> Receipt | None:
+        """Return the receipt of a charge; None without a ledger."""
+        charge = self.journal.charge(nonce)
+        stated = None if charge is None else charge["receipt"]
+        return None if stated is None else Receipt.checked(**stated)
+
+    def _charge(self, names: list[str], guarantee: PrivacyGuarantee, n_people: int) -> str:
+        """Note the intent, charge, and note the charge; return the nonce."""
+        nonce, ledger, before, receipt = secrets.token_hex(16), self.accountant, None, None
+        stated = self._stated(guarantee, nonce)
+        if ledger is not None:
+            ledger.check(stated)
+            before = ledger._ledger.receipts()[-1]._asdict()
+        self.journal.add(
+            "intent",
+            nonce=nonce,
+            analyses=names,
+            guarantee=stated.to_dict(),
+            n_people=n_people,
+            ledger=before,
+            when=now(),
+        )
+        if ledger is not None:
+            name = f"{entry_name(self.protocol)} {nonce[:16]}"
+            receipt = ledger.charge(stated, estimator=name)
+        self._note(nonce, receipt)
+        return nonce
+
+    def _stated(self, guarantee: PrivacyGuarantee, nonce: str) -> PrivacyGuarantee:
+        return stated_guarantee(guarantee, self.protocol, nonce)
+
+    def _note(self, nonce: str, receipt: Receipt | None) -> None:
+        stated = None if receipt is None else receipt._asdict()
+        self.journal.add("charged", nonce=nonce, receipt=stated)

@@ -1,0 +1,161 @@
+"""Check that the releases of a study, its ledger and its protocol belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+
+from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.ledger import Receipt, digest
+from skdpsurv.dp.privacy_cost import remaining_budget
+from skdpsurv.study.charges import entry_name, stated_guarantee
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.journal import Journal, Line
+from skdpsurv.study.plan import Part, StudyPlan
+from skdpsurv.study.protocol import Protocol
+
+
+def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> list[str]:
+    """Return what does not belong together in the folder of a study; nothing if all does.
+
+    The journal has to fit the protocol, and the ledger the journal: each charge is there, states
+    what the plan of the protocol costs, and no other entry of the ledger is of this study. Each
+    release has to be the file that was marked, and to state its analysis, guarantee and charge.
+
+    Parameters
+    ----------
+    folder : str or os.PathLike
+    accountant : PrivacyAccountant or None
+        The ledger that the protocol names.
+
+    Returns
+    -------
+    list of str
+
+    Raises
+    ------
+    ValueError, OSError
+        If there is no study in the folder, or its journal was altered.
+    """
+    place = Folder(folder)
+    protocol, journal = place.read_protocol(), Journal(place.journal)
+    if not journal.lines:
+        return ["the journal is empty"]
+    return [*_faults(place, protocol, journal, accountant)]
+
+
+def _faults(
+    place: Folder, protocol: Protocol, journal: Journal, accountant: PrivacyAccountant | None
+) -> Iterator[str]:
+    if journal.lines[0].get("protocol") != protocol.sha256:
+        yield "the journal is of another protocol"
+    yield from _order(journal)
+    yield from _ledger(protocol, journal, accountant)
+    # A refusal is charged for no analysis.
+    charged, plan = [one for one in journal.charged if one["analyses"]], None
+    if charged:
+        plan = StudyPlan.of(protocol, charged[0]["n_people"])
+        for intent in charged:
+            yield from _charge(plan, intent, intent is charged[0])
+        again = [intent["guarantee"]["epsilon"] for intent in charged[1:]]
+        if remaining_budget(protocol.reserve, *again) < 0.0:
+            yield "more was charged again than the reserve of the protocol"
+    known = set()
+    for analysis in protocol.analyses:
+        mark = journal.released(analysis.name)
+        if plan is not None and mark is not None:
+            known.add(place.file_of(analysis.name))
+            yield from _release(place, plan.parts[analysis.name], journal, mark)
+    for path in sorted(set(place.releases.iterdir()) - known):
+        yield f"{path.name} is no release that the journal marks"
+
+
+def _order(journal: Journal) -> Iterator[str]:
+    """Find what happened without what has to come before it, or twice."""
+    intended, charged, started, released = set(), set(), set(), set()
+    for line in journal.lines:
+        nonce, name = line.get("nonce"), line.get("analysis")
+        match line["what"]:
+            case "intent":
+                intended.add(nonce)
+            case "charged":
+                if nonce not in intended or nonce in charged:
+                    yield "a charge is noted twice, or without an intent"
+                charged.add(nonce)
+            case "started":
+                if nonce not in charged or (name, nonce) in started:
+                    yield f"{name} was started twice under one charge, or without one"
+                started.add((name, nonce))
+            case "released" | "lost":
+                if (name, nonce) not in started:
+                    yield f"{name} was {line['what']} and never started"
+                if name in released:
+                    yield f"{name} was {line['what']} after it was released"
+                released |= {name} if line["what"] == "released" else set()
+
+
+def _ledger(
+    protocol: Protocol, journal: Journal, accountant: PrivacyAccountant | None
+) -> Iterator[str]:
+    """Find what the ledger does not say, or says beside the journal."""
+    charged = journal.of("charged")
+    if accountant is None:
+        if any(line["receipt"] for line in charged):
+            yield "the study was charged to a ledger, and the protocol names none"
+        return
+    noted = [(line, Receipt.checked(**line["receipt"])) for line in charged if line["receipt"]]
+    if len(noted) < len(charged):
+        yield "the protocol names a ledger, and the study was not charged to it"
+    try:
+        accountant.verify(*(receipt for _, receipt in noted))
+    except ValueError as error:
+        yield f"the ledger does not hold the charges of the study: {error}"
+        return
+    entries = accountant._ledger.entries()
+    for line, receipt in noted:
+        intent = journal.intent(line["nonce"])
+        stated = None if intent is None else digest(intent["guarantee"])
+        # Before the first entry a receipt is of no charge.
+        found = [(one.guarantee, one.dataset) for one in entries[: receipt.entries][-1:]]
+        if found != [(stated, protocol.dataset)]:
+            yield f"entry {receipt.entries} of the ledger is not the charge that was noted"
+    own = {receipt.entries for _, receipt in noted}
+    for number, entry in enumerate(entries, start=1):
+        if entry.estimator.startswith(entry_name(protocol)) and number not in own:
+            yield f"entry {number} of the ledger is of this protocol, and not in this journal"
+
+
+def _charge(plan: StudyPlan, intent: Line, first: bool) -> Iterator[str]:
+    """Find a charge for something else than the plan costs."""
+    names = intent["analyses"]
+    known = [name for name in names[:1] if name in plan.parts]
+    if first:
+        known, expected = list(plan.parts), plan.guarantee()
+    elif known:
+        expected = plan.parts[known[0]].guarantee
+    stated = stated_guarantee(expected, plan.protocol, intent["nonce"]) if known else None
+    if stated is None or names != known or intent["guarantee"] != stated.to_dict():
+        yield f"the charge for {', '.join(names)} is not what the plan of the protocol costs"
+
+
+def _release(place: Folder, part: Part, journal: Journal, mark: Line) -> Iterator[str]:
+    name = part.analysis.name
+    path = place.file_of(name)
+    if not path.exists():
+        yield f"{path.name} is missing"
+        return
+    if place.sha256_of(name) != mark["sha256"]:
+        yield f"{path.name} is not the file that was marked"
+    try:
+        found, receipt = place.load(part.analysis)
+    except (ValueError, TypeError, KeyError):
+        yield f"{path.name} cannot be read"
+        return
+    charge = journal.charge(mark["nonce"])
+    stated = None if receipt is None else receipt._asdict()
+    if charge is None or charge["receipt"] != stated:
+        yield f"{path.name} does not have the receipt of the charge"
+    if getattr(found, "estimator", "Evaluation") != type(part.estimator).__name__:
+        yield f"{path.name} was made by another estimator than the plan's"
+    if found.guarantee.to_dict() != part.guarantee.to_dict():
+        yield f"{path.name} states another guarantee than the plan's"

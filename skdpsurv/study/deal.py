@@ -1,0 +1,101 @@
+"""The people of a study, and the deal of them: who is held out for the evaluation.
+
+People are dealt, not rows, by a uniform permutation of their numbers (docs/proofs/study). It is
+drawn once, from the operating system's entropy, and durable before anything depends on it: a second
+deal could put somebody into both parts. It is kept beside a fingerprint of the records, in a file
+that only its owner can read: neither is ever published.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from skdpsurv.data.person import read_names
+from skdpsurv.dp.input_errors import InputValueError
+from skdpsurv.dp.noise import random_source
+from skdpsurv.dp.types import BoolArray, IntArray
+from skdpsurv.release import layout
+from skdpsurv.study.parts import EVERYBODY, TRAINING
+from skdpsurv.study.protocol import Protocol
+
+
+def raw_columns(protocol: Protocol, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the columns of a frame that a protocol names; ValueError if there are not all."""
+    others = (protocol.time, protocol.event, protocol.person)
+    names = [*(kind.column for kind in protocol.kinds), *(name for name in others if name)]
+    if missing := [name for name in names if name not in frame]:
+        raise ValueError(f"the records must have the column(s) {', '.join(missing)}.")
+    return frame[names]
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The records of a study, and whose each is.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        Rows, as the protocol describes them. Private.
+    person : ndarray of shape (n_rows,)
+        Number of each row's person, by first appearance. Private.
+    held_out : ndarray of shape (n_people,)
+        Whether a person is held out for the evaluation. Private.
+    """
+
+    frame: pd.DataFrame
+    person: IntArray
+    held_out: BoolArray
+
+    @classmethod
+    def of(cls, protocol: Protocol, frame: pd.DataFrame) -> People:
+        """Return the people of a frame, none of whom is held out."""
+        person = np.arange(len(frame))
+        if protocol.person is not None:
+            person = pd.factorize(read_names(frame[protocol.person]))[0]
+        n_people = int(person.max(initial=-1)) + 1
+        if not n_people:
+            raise InputValueError("the records must be at least one.")
+        return cls(frame, person, np.zeros(n_people, dtype=bool))
+
+    def dealt(self, n_evaluation: int) -> People:
+        """Return these people after a deal that holds so many of them out."""
+        held_out = np.zeros_like(self.held_out)
+        order = random_source(None).generator.permutation(held_out.size)
+        held_out[order[:n_evaluation]] = True
+        return People(self.frame, self.person, held_out)
+
+    def part(self, people: str) -> pd.DataFrame:
+        """Return all rows of everybody, of the training part or of the evaluation part."""
+        if people == EVERYBODY:
+            return self.frame
+        held_out = self.held_out[self.person]
+        return self.frame[~held_out if people == TRAINING else held_out]
+
+    def keep(self, path: Path, when: float) -> None:
+        """Write the deal to a new file that nobody else can read; durable once this returns."""
+        held_out = np.flatnonzero(self.held_out).tolist()
+        content = {"held_out": held_out, "records": self._fingerprint()}
+        layout.save(json.dumps(content), path, mode=0o600, when=when)
+
+    def kept(self, path: Path) -> People:
+        """Return these people by the deal in a file; ValueError if it was of other records."""
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if content["records"] != self._fingerprint():
+            raise InputValueError(
+                "the records must be those that this study began with, in their order: people "
+                "were dealt into two parts, and a row that moved might be in both."
+            )
+        held_out = np.zeros_like(self.held_out)
+        held_out[content["held_out"]] = True
+        return People(self.frame, self.person, held_out)
+
+    def _fingerprint(self) -> str:
+        """Return a hash of whose each row is and of all cells: private, as the records are."""
+        cells = pd.util.hash_pandas_object(self.frame.astype(str), index=False).to_numpy()
+        return hashlib.sha256(self.person.tobytes() + cells.tobytes()).hexdigest()

@@ -1,0 +1,112 @@
+"""The folder of a study: protocol, journal, releases, and what is private.
+
+Files say when they were last changed, and so how long an analysis ran, which may depend on the
+records. They state the time of the charge instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from skdpsurv.dp.ledger import Receipt
+from skdpsurv.evaluation import SurvivalEvaluation
+from skdpsurv.release import Release, layout
+from skdpsurv.study.analyses import Analysis
+from skdpsurv.study.journal import Journal
+from skdpsurv.study.protocol import Protocol
+
+#: Names of files that are not whole yet.
+_DRAFT = re.compile(r"\..*\.[0-9a-f]{16}")
+
+
+class Folder:
+    """A study's folder.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.protocol = self.path / "protocol.json"
+        self.journal = self.path / "journal"
+        self.releases = self.path / "releases"
+        self.private = self.path / "private"
+        self.deal = self.private / "deal.json"
+
+    @contextmanager
+    def writing(self, protocol: Protocol) -> Iterator[Journal]:
+        """Open the folder to write, alone, and make it if it is new.
+
+        Raises
+        ------
+        FileExistsError
+            If there is something else than this study.
+        """
+        found = set(os.listdir(self.path)) if self.path.exists() else set()
+        if not (self.journal.exists() or found <= {"releases", "journal.lock"}):
+            raise FileExistsError(f"{self.path} must be a new folder, or that of this study.")
+        self.releases.mkdir(parents=True, exist_ok=True)
+        with Journal.writing(self.journal) as journal:
+            for draft in self.path.rglob(".*"):
+                if _DRAFT.fullmatch(draft.name):  # of a run that was killed
+                    draft.unlink()
+            if not self.protocol.exists():
+                layout.save(protocol.text, self.protocol)
+            if self.read_protocol().sha256 != protocol.sha256:
+                raise FileExistsError(f"{self.path} is the folder of another protocol.")
+            yield journal
+
+    def read_protocol(self) -> Protocol:
+        """Return the protocol."""
+        return Protocol.from_text(self.protocol.read_text(encoding="utf-8"))
+
+    def file_of(self, analysis: str) -> Path:
+        """Return the file of what an analysis releases."""
+        return self.releases / f"{analysis}.json"
+
+    def sha256_of(self, analysis: str) -> str:
+        """Return the hash of what an analysis released."""
+        return hashlib.sha256(self.file_of(analysis).read_bytes()).hexdigest()
+
+    def save(self, analysis: str, found: Any, receipt: Receipt | None, when: float) -> None:
+        """Write what an analysis releases: durable, or not there."""
+        if isinstance(found, Release):
+            text = found.to_json(indent=2)
+        else:
+            stated = None if receipt is None else receipt._asdict()
+            text = json.dumps({**found.to_dict(), "receipt": stated}, indent=2)
+        layout.save(text + "\n", self.file_of(analysis), when=when)
+
+    def load(self, analysis: Analysis) -> tuple[Any, Receipt | None]:
+        """Return what an analysis released, with the receipt in it."""
+        if analysis.of is None:
+            release = Release.load(self.file_of(analysis.name))
+            return release, release.receipt
+        content = json.loads(self.file_of(analysis.name).read_text(encoding="utf-8"))
+        receipt = content.pop("receipt")
+        found = SurvivalEvaluation.from_dict(content)
+        return found, None if receipt is None else Receipt.checked(**receipt)
+
+    def publish(self, files: Mapping[str, str], when: float) -> None:
+        """Write the report: each file of an earlier one is replaced by a whole one."""
+        for name, text in files.items():
+            path = self.path / name
+            path.parent.mkdir(exist_ok=True)
+            path.unlink(missing_ok=True)
+            layout.save(text, path, when=when)
+        self.set_times(when)
+
+    def set_times(self, when: float) -> None:
+        """Let all files and folders state one time."""
+        for path in [*self.path.rglob("*"), self.path]:
+            with suppress(OSError):  # somebody else's
+                os.utime(path, (when, when))

@@ -1,0 +1,163 @@
+"""The journal of a study: what was intended, charged, begun and released, each durable in time.
+
+A line is appended and synced before what follows from it. It holds public values alone: no record,
+no seed, no noise, and no time after the first draw. The lines are chained by hashes, as those of a
+ledger. A crash may tear the last line; whatever would have followed from it did not happen, so it
+is left out. Any other line that does not fit is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from skdpsurv.dp.files import locked, sync_folder
+from skdpsurv.dp.ledger import digest
+
+#: Kinds of lines, with the names of their fields.
+FIELDS = {
+    "study": ("protocol", "file", "made_with"),
+    "intent": ("nonce", "analyses", "guarantee", "n_people", "ledger", "when"),
+    "charged": ("nonce", "receipt"),
+    "started": ("analysis", "nonce"),
+    "released": ("analysis", "nonce", "sha256"),
+    "lost": ("analysis", "nonce"),
+}
+Line = Mapping[str, Any]
+
+
+class Journal:
+    """The lines of a study, and a file to append to.
+
+    Parameters
+    ----------
+    path : Path
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+        self.lines, self._length = _read(path)
+
+    @classmethod
+    @contextmanager
+    def writing(cls, path: Path) -> Iterator[Self]:
+        """Open a journal to write, alone; make it where there is none.
+
+        Raises
+        ------
+        BlockingIOError
+            If another process has it.
+        ValueError
+            If it was altered.
+        """
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(f"{path}.lock", 0.0))
+            except RuntimeError:
+                raise BlockingIOError(
+                    f"{path.parent} is in use by another process, and nothing was done."
+                ) from None
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            try:
+                journal = cls(path)
+                journal._descriptor = descriptor
+                os.ftruncate(descriptor, journal._length)  # what a crash tore
+                os.fsync(descriptor)
+                sync_folder(path.parent)
+                yield journal
+            finally:
+                os.close(descriptor)
+
+    @property
+    def file(self) -> int:
+        """Number of the file: a copy of it has another one."""
+        return os.stat(self.path).st_ino
+
+    def add(self, what: str, **fields: Any) -> None:
+        """Append a line, and return once it is durable.
+
+        The file states the time of the first charge. If adding fails nothing more can be added, as
+        nobody knows what the file holds.
+        """
+        if self._descriptor is None:
+            raise RuntimeError("this journal is not open to be written to.")
+        line = _linked(self.lines, {"what": what, **fields})
+        data = (json.dumps(line, sort_keys=True) + "\n").encode()
+        descriptor, self._descriptor = self._descriptor, None
+        if os.write(descriptor, data) < len(data):
+            raise OSError(f"{self.path} could not be written: is the disk full?")
+        if charged := self.charged:
+            when = seconds(charged[0]["when"])
+            os.utime(self.path, (when, when))
+        os.fsync(descriptor)
+        self.lines.append(line)
+        self._descriptor = descriptor
+
+    def of(self, what: str) -> list[Line]:
+        """Return the lines of a kind."""
+        return [line for line in self.lines if line["what"] == what]
+
+    def last_of(self, analysis: str) -> Line | None:
+        """Return the last line about an analysis, or None."""
+        return next((one for one in self.lines[::-1] if one.get("analysis") == analysis), None)
+
+    def released(self, analysis: str) -> Line | None:
+        """Return the mark of what an analysis released, or None."""
+        last = self.last_of(analysis)
+        return last if last is not None and last["what"] == "released" else None
+
+    @property
+    def charged(self) -> list[Line]:
+        """The intents that were charged: the study first, then each analysis that was lost."""
+        found = (self.intent(line["nonce"]) for line in self.of("charged"))
+        return [intent for intent in found if intent is not None]
+
+    def intent(self, nonce: str) -> Line | None:
+        """Return the intent with a nonce, or None."""
+        return next((line for line in self.of("intent") if line["nonce"] == nonce), None)
+
+    def charge(self, nonce: str) -> Line | None:
+        """Return the line that notes the charge with a nonce, or None."""
+        return next((line for line in self.of("charged") if line["nonce"] == nonce), None)
+
+
+def seconds(when: str) -> float:
+    """Return a time of the journal in seconds since 1970."""
+    return datetime.fromisoformat(when).timestamp()
+
+
+def _linked(before: list[Line], content: Line) -> Line:
+    link = before[-1]["link"] if before else "skdpsurv study 1"
+    return {**content, "link": digest([link, content])}
+
+
+def _read(path: Path) -> tuple[list[Line], int]:
+    """Return the lines of a journal, and the length of the file up to their end."""
+    data = path.read_bytes() if path.exists() else b""
+    *whole, torn = data.split(b"\n")
+    lines: list[Line] = []
+    for number, text in enumerate(whole, start=1):
+        line = _line(text, lines)
+        if line is None:
+            if number == len(whole) and not torn:
+                return lines, len(data) - len(text) - 1
+            raise ValueError(f"line {number} of {path} does not fit those before it.")
+        lines.append(line)
+    return lines, len(data) - len(torn)
+
+
+def _line(text: bytes, before: list[Line]) -> Line | None:
+    """Return a line if it is one that follows on those before."""
+    try:
+        line = json.loads(text)
+        content = {name: value for name, value in line.items() if name != "link"}
+        fits = line == _linked(before, content) and {*content} == {"what", *FIELDS[line["what"]]}
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return None
+    return line if fits else None

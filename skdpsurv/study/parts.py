@@ -1,0 +1,192 @@
+r"""The parts of a study: each analysis with its price, from public numbers alone.
+
+Fits share the epsilon of the study in proportion to their shares. Those whose noise may be Gaussian
+share, by zCDP, what the others leave of it. Evaluations share what the fits cost people who are not
+held out. With prices p of analyses of everybody (E), of those who are not held out (T), and of
+those who are (H), a study costs (docs/proofs/study)
+
+.. math:: \sum_E p + \max\Big(\sum_T p, \sum_H p\Big).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from decimal import ROUND_DOWN, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from skdpsurv.classification.private_classifier import LabelledShape
+from skdpsurv.data.cells import stated_classes
+from skdpsurv.data.person import about_people
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.plan import Disjoint, Plan, Sequential
+from skdpsurv.dp.privacy_cost import (
+    Concentrated,
+    Price,
+    Spend,
+    compose_gaussian,
+    divide_budget,
+    epsilon_at,
+    remaining_budget,
+    spend_of,
+    split_gaussian,
+)
+from skdpsurv.study.analyses import Analysis
+from skdpsurv.study.kinds import KINDS
+from skdpsurv.study.protocol import Protocol
+
+#: Digits of the epsilon of a part.
+DIGITS = Context(prec=4, rounding=ROUND_DOWN)
+#: Whose records an analysis uses.
+EVERYBODY, TRAINING, EVALUATION = "everybody", "training", "evaluation"
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One analysis, with its part of the budget.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    price : float or Concentrated
+        What it counts for in the study.
+    spend : Spend
+        Epsilon and delta of its estimator, for that price.
+    people : str
+        Whose records it uses: those of everybody, of training or of evaluation.
+    n_people : int
+        Their number.
+    shape : Shape
+        Number of records and of features.
+    estimator : estimator
+        Not fitted; that of an evaluation has a model that is not fitted, either.
+    plan : Plan
+    guarantee : PrivacyGuarantee
+        That of its release.
+    """
+
+    analysis: Analysis
+    price: Price
+    spend: Spend
+    people: str
+    n_people: int
+    shape: Shape
+    estimator: Any
+    plan: Plan
+    guarantee: PrivacyGuarantee
+
+    @classmethod
+    def of(
+        cls, protocol: Protocol, analysis: Analysis, price: Price, people: str, n_people: int
+    ) -> Part:
+        """Plan one analysis.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be had at this price, or if its guarantee would not be proved.
+        """
+        with analysis.named():
+            if isinstance(price, Concentrated):
+                worth, delta = spend_of(price.rho, protocol.delta)
+                spend = Spend(_rounded_down(worth), delta)
+            else:
+                spend = Spend(price)
+            estimator = analysis.estimator(protocol, spend)
+            shape = _shape(estimator, n_people)
+            plan, guarantee = estimator._plan_and_guarantee(shape)
+            if guarantee.status != "proved":
+                raise ValueError(f"its guarantee must be proved, and it is {guarantee.meaning}.")
+        if protocol.person is not None:
+            guarantee = about_people(guarantee)
+        return cls(analysis, price, spend, people, n_people, shape, estimator, plan, guarantee)
+
+    @property
+    def node(self) -> Sequential:
+        """Its measurements, which cost no more than its price."""
+        return Sequential((self.plan.tree,), total=self.price)
+
+
+def _shape(estimator: Any, n_people: int) -> Shape:
+    """Return the public shape of the records of an estimator."""
+    columns = getattr(estimator, "columns", None)
+    n_features = 0 if columns is None else len(columns.get_feature_names_out())
+    if hasattr(estimator, "classes"):
+        classes = stated_classes(estimator.classes)
+        assert classes is not None  # a protocol states them
+        return LabelledShape(n_people, n_features, classes)
+    return Shape(n_people, n_features)
+
+
+def _rounded_down(epsilon: float) -> float:
+    """Return an epsilon with few digits, for readers."""
+    return float(DIGITS.plus(Decimal(epsilon)))
+
+
+def sizes(protocol: Protocol, n_people: int) -> dict[str, int]:
+    """Return how many people are in each part, or refuse an empty one."""
+    held_out = round(protocol.evaluation_share * n_people)
+    if protocol.evaluation_share and not 0 < held_out < n_people:
+        raise ValueError("evaluation_share must leave somebody in both parts.")
+    return {EVERYBODY: n_people, TRAINING: n_people - held_out, EVALUATION: held_out}
+
+
+def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
+    """Return the parts by name, in the order of the protocol."""
+    n_each, evaluated = sizes(protocol, n_people), {one.of for one in protocol.analyses}
+
+    def planned(analysis: Analysis, price: Price) -> Part:
+        place = TRAINING if analysis.name in evaluated else EVERYBODY
+        place = EVALUATION if analysis.of else place
+        return Part.of(protocol, analysis, price, place, n_each[place])
+
+    def divided(epsilon: float, analyses: Sequence[Analysis]) -> dict[str, Part]:
+        whole = sum(Fraction(one.share) for one in analyses)
+        # Rounded down, so that they add up to no more.
+        each = [
+            _rounded_down(divide_budget(epsilon, whole / Fraction(one.share))) for one in analyses
+        ]
+        return {one.name: planned(one, e) for one, e in zip(analyses, each, strict=True)}
+
+    epsilon, delta = protocol.first_epsilon, protocol.delta
+    found = divided(epsilon, [one for one in protocol.analyses if not one.of])
+    may_be = [part for part in found.values() if delta and KINDS[part.analysis.kind].takes_delta]
+    while may_be:
+        pure = [part.spend.epsilon for part in found.values() if part not in may_be]
+        shares = [part.analysis.share for part in may_be]
+        prices = split_gaussian(remaining_budget(epsilon, *pure), delta, shares)
+        gaussian = {}
+        for part, price in zip(may_be, prices, strict=True):
+            with suppress(ValueError):  # as too little is left
+                tried = planned(part.analysis, price)
+                # With few columns Laplace noise is smaller.
+                if not tried.plan.cost.is_pure:
+                    gaussian[part.analysis.name] = tried
+        if len(gaussian) == len(may_be):
+            found |= gaussian
+            break
+        may_be = [found[name] for name in gaussian]
+    shared = [part for part in found.values() if part.people == EVERYBODY]
+    prices = [part.price for part in shared if isinstance(part.price, Concentrated)]
+    pure = [part.spend.epsilon for part in shared if not isinstance(part.price, Concentrated)]
+    worth = [epsilon_at(compose_gaussian(*prices).rho, delta)] if prices else []
+    left = remaining_budget(epsilon, *pure, *worth)
+    found |= divided(left, [one for one in protocol.analyses if one.of])
+    return {one.name: found[one.name] for one in protocol.analyses}
+
+
+def tree_of(parts: Mapping[str, Part]) -> Sequential:
+    """Return the measurements of a study: of everybody, and of two parts that share nobody."""
+    shared, *two = (
+        tuple(part.node for part in parts.values() if part.people == people)
+        for people in (EVERYBODY, TRAINING, EVALUATION)
+    )
+    apart = [Disjoint(tuple(map(Sequential, two)), _dealt)] if two[1] else []
+    return Sequential((*shared, *apart))
+
+
+def _dealt(records: Any, source: Any) -> Any:
+    raise NotImplementedError("people are dealt where a study is run, once, and durably.")

@@ -1,0 +1,254 @@
+"""The plan of a study: what it costs, what it will get, and what would be better."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import pandas as pd
+
+from skdpsurv.data.person import about_people
+from skdpsurv.dp.checks import integer
+from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.privacy_cost import Cost, epsilon_at
+from skdpsurv.dp.references import reference
+from skdpsurv.study.advice import Balance, Outlook, advice, gains
+from skdpsurv.study.forecast import Scenario
+from skdpsurv.study.page import protocol_page
+from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, Part, parts_of, sizes, tree_of
+from skdpsurv.study.protocol import Protocol
+
+__all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "Part", "Scenario", "StudyPlan"]
+
+#: Other shares are proposed if they reduce the largest relative error to this part of it.
+BETTER = 0.9
+PROOF = reference("docs/proofs/study", "dwork")
+DEALT = (
+    "people are dealt by a uniform permutation, which is kept private, into parts of public sizes: "
+    "fits that are evaluated use the records of one, and their evaluations those of the other"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class StudyPlan:
+    """A study in public numbers: nothing is spent, and the plan may be published.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    n_people : int
+        Number of people; of records, where nobody has two. Public.
+    parts : mapping of str to Part
+        By name, in the order of the protocol.
+    """
+
+    protocol: Protocol
+    n_people: int
+    parts: Mapping[str, Part]
+
+    @classmethod
+    def of(cls, protocol: Protocol, n_people: int) -> StudyPlan:
+        """Plan a study of so many people.
+
+        Parameters
+        ----------
+        protocol : Protocol
+        n_people : int
+
+        Returns
+        -------
+        StudyPlan
+
+        Raises
+        ------
+        ValueError
+            If a part would hold nobody, or an analysis cannot be had for its share.
+        """
+        integer(2)("n_people", n_people)
+        return cls(protocol, int(n_people), parts_of(protocol, int(n_people)))
+
+    @property
+    def n_evaluation(self) -> int:
+        """Number of people who are held out: public."""
+        return sizes(self.protocol, self.n_people)[EVALUATION]
+
+    @property
+    def n_training(self) -> int:
+        """Number of the other people: public."""
+        return self.n_people - self.n_evaluation
+
+    @cached_property
+    def _whole(self) -> Plan:
+        """All measurements within the budget of the study."""
+        return Plan(tree_of(self.parts), self.protocol.first_epsilon, self.protocol.delta)
+
+    @property
+    def cost(self) -> Cost:
+        """Cost of all analyses together: shared + max(training, evaluation)."""
+        return self._whole.cost
+
+    def guarantee(self) -> PrivacyGuarantee:
+        """Return what the ledger is charged for the whole study, and nothing for its analyses.
+
+        Returns
+        -------
+        PrivacyGuarantee
+            Its epsilon is that of the protocol without the reserve; a delta only if some noise
+            is Gaussian. Its rho is stated where that says no less.
+        """
+        plan, protocol = self._whole, self.protocol
+        rho = plan.cost.rho if plan.delta else None
+        if rho is not None and epsilon_at(rho, plan.delta) > plan.epsilon:
+            rho = None  # pure epsilons were added
+        guarantees = {name: part.guarantee for name, part in self.parts.items()}
+        found = PrivacyGuarantee(
+            plan.epsilon,
+            plan.delta,
+            rho=rho,
+            mechanism=f"a study of {len(guarantees)} analyses: {', '.join(guarantees)}",
+            public_inputs={
+                "protocol_sha256": protocol.sha256,
+                "n_records": self.n_people,
+                "n_held_out": self.n_evaluation,
+                **{f"epsilon_{name}": one.epsilon for name, one in guarantees.items()},
+                **{f"delta_{name}": one.delta for name, one in guarantees.items() if one.delta},
+            },
+            assumptions=self._assumptions(),
+            source=PROOF,
+        )
+        return found if protocol.person is None else about_people(found)
+
+    def _assumptions(self) -> tuple[str, ...]:
+        of_parts = (text for part in self.parts.values() for text in part.plan.assumptions)
+        dealt = [DEALT] if self.n_evaluation else []
+        return tuple(dict.fromkeys([*dealt, *of_parts]))
+
+    def guarantee_of(self, name: str) -> PrivacyGuarantee:
+        """Return the guarantee of a release: what the ledger is charged if it is made again.
+
+        Parameters
+        ----------
+        name : str
+            Name of an analysis.
+
+        Returns
+        -------
+        PrivacyGuarantee
+        """
+        return self.parts[name].guarantee
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """Analyses by name: kind, whose records, how many, epsilon and delta."""
+        rows = {
+            name: (part.analysis.kind, part.people, part.n_people, *part.spend)
+            for name, part in self.parts.items()
+        }
+        columns = ["kind", "people", "number", "epsilon", "delta"]
+        found = pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+        return found.rename_axis("analysis")
+
+    # ---- What it will get, by simulation from public numbers.
+
+    def outlook(self, scenario: Scenario | None = None) -> Outlook:
+        """Return what each analysis will have, by name; its decisive error comes first.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+            What is guessed of the people. None: the defaults.
+
+        Returns
+        -------
+        dict of str to list of Expected
+        """
+        chosen = Scenario() if scenario is None else scenario
+        if chosen not in self._outlooks:
+            found = {name: chosen.expected(part) for name, part in self.parts.items()}
+            self._outlooks[chosen] = found
+        return self._outlooks[chosen]
+
+    @cached_property
+    def _outlooks(self) -> dict[Scenario, Outlook]:
+        return {}
+
+    def forecast(self, scenario: Scenario | None = None) -> pd.DataFrame:
+        """Return what each analysis will have, by simulation; no record is used.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by analysis and by what is forecast, with the columns ``without privacy``,
+            ``in this study`` and ``times``, their ratio, for errors. Empty for an analysis that
+            cannot be simulated.
+        """
+        rows = [
+            (name, one.what, one.without, one.private, one.ratio if one.is_error else math.nan)
+            for name, expected in self.outlook(scenario).items()
+            for one in expected
+        ]
+        columns = ["analysis", "what", "without privacy", "in this study", "times"]
+        return pd.DataFrame(rows, columns=columns).set_index(["analysis", "what"])
+
+    def advice(self, scenario: Scenario | None = None) -> list[str]:
+        """Return what will say nothing, and what would help.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+
+        Returns
+        -------
+        list of str
+        """
+        found = list(advice(self.protocol, self.parts, self.outlook(scenario), self.n_people))
+        balance = Balance.of(self.parts, self.outlook(scenario))
+        if balance.after < BETTER * balance.before:
+            stated = ", ".join(f"{name} {share:g}" for name, share in balance.shares.items())
+            found.append(
+                f"With shares {stated}, the largest of the errors that depend on epsilon would be "
+                f"about {balance.after:.1f} times what it is without privacy, and is "
+                f"{balance.before:.1f} times that."
+            )
+        return found
+
+    def best_shares(self, scenario: Scenario | None = None) -> dict[str, float]:
+        """Return shares that make the worst part best.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+
+        Returns
+        -------
+        dict of str to float
+            By analysis; the worst is that whose error is largest, relative to no privacy. Parts
+            whose errors hardly depend on epsilon keep their shares.
+        """
+        return dict(Balance.of(self.parts, self.outlook(scenario)).shares)
+
+    def gain_of_delta(self) -> str:
+        """Return how much a delta would reduce the noise of each fit, in words; "" if hardly."""
+        return " ".join(gains(self.protocol, self.parts))
+
+    def page(self, scenario: Scenario | None = None) -> str:
+        """Return the protocol as a page to sign: its costs, its promise and its hash.
+
+        Parameters
+        ----------
+        scenario : Scenario or None, default=None
+            For a forecast and advice on the page. None: without these.
+
+        Returns
+        -------
+        str
+            HTML, the same for the same arguments.
+        """
+        return protocol_page(self, scenario)

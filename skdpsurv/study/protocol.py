@@ -1,0 +1,315 @@
+"""The protocol of a study: all that decides what is published, and what it costs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+
+from skdpsurv.data import PublicColumns
+from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.target import split_target
+from skdpsurv.dp.budget import dataset_name, text
+from skdpsurv.dp.checks import instance, number_in, optional, positive
+from skdpsurv.dp.guarantee import thawed
+from skdpsurv.dp.input_errors import suggestion
+from skdpsurv.dp.ledger_storage import database_url
+from skdpsurv.dp.privacy_cost import remaining_budget
+from skdpsurv.study.analyses import Analysis, event_labels
+
+#: Tables of the file, with the keys of each; those of the first are at its top.
+TABLES = {
+    "": ("title", "dataset", "owner", "purpose", "evaluation_share"),
+    "outcome": ("time", "event", "event_is", "censored_is", "person", "max_time", "unit"),
+    "budget": ("epsilon", "delta", "reserve", "ledger"),
+}
+#: Keys that a file must have.
+NEEDED = ("title", "dataset", "owner", "purpose", "time", "max_time", "epsilon")
+#: Layout of the canonical text.
+LAYOUT = 1
+
+_RULES = {
+    "max_time": positive(),
+    "epsilon": positive(),
+    "delta": number_in(0.0, 1.0, closed="left"),
+    "reserve": number_in(0.0, float("inf"), closed="left"),
+    "evaluation_share": number_in(0.0, 1.0, closed="left"),
+    "columns": instance(PublicColumns),
+    "time": instance(str, "the name of a column"),
+    "event": optional(instance(str, "the name of a column")),
+    "person": optional(instance(str, "the name of a column")),
+    "ledger": optional(instance(str, "a file, or postgresql://user@host/database")),
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Protocol:
+    """The public protocol of a study.
+
+    Parameters
+    ----------
+    title, owner, purpose : str
+        What is studied, by whom, and why. None may be empty.
+    dataset : str
+        Name of the data set in the ledger.
+    columns : PublicColumns
+        The raw columns of the records, but for time, event and person.
+    time : str
+        Column of times, from a common start to the event or to censoring.
+    event : str or None
+        Column of events; None if all are observed.
+    max_time : float
+        Public horizon.
+    epsilon : float
+        The most that the study may ever cost.
+    analyses : tuple of Analysis
+    person : str or None, default=None
+        Column that names whose record it is: people are protected, and the first record of each
+        is used. None: nobody has two records.
+    event_is, censored_is : tuple, default=()
+        Labels in the column of events; none for 1 and 0.
+    unit : str, default=""
+        Unit of times.
+    delta : float, default=0.0
+        Probability with which the bound by epsilon may fail. Noise may be Gaussian then.
+    ledger : str or None, default=None
+        Ledger that is charged: a file, or postgresql://user@host/database.
+    reserve : float, default=0.0
+        Part of epsilon that is kept back, to run analyses again that a crash lost.
+    evaluation_share : float, default=0.0
+        Share of people who are held out, to evaluate models.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If an entry breaks a rule; the message names both.
+    """
+
+    title: str
+    dataset: str
+    owner: str
+    purpose: str
+    columns: PublicColumns
+    time: str
+    event: str | None
+    max_time: float
+    epsilon: float
+    analyses: tuple[Analysis, ...]
+    person: str | None = None
+    event_is: tuple[Any, ...] = ()
+    censored_is: tuple[Any, ...] = ()
+    unit: str = ""
+    delta: float = 0.0
+    ledger: str | None = None
+    reserve: float = 0.0
+    evaluation_share: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("title", "owner", "purpose"):
+            _require(bool(text(name, getattr(self, name)).strip()), name, "be text, and not empty")
+        text("unit", self.unit)
+        for name, rule in _RULES.items():
+            rule(name, getattr(self, name))
+        plain: dict[str, Any] = {"dataset": dataset_name(self.dataset)}
+        for name in ("max_time", "epsilon", "delta", "reserve", "evaluation_share"):
+            plain[name] = float(getattr(self, name)) + 0.0
+        plain |= {name: event_labels(name, getattr(self, name)) for name in _LABELS}
+        plain["analyses"] = tuple(self.analyses)
+        self.columns._check()
+        plain["columns"] = PublicColumns(**self.columns._described())  # nobody else's
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)  # frozen, also to its own __post_init__
+        self._check_outcome()
+        self._check_budget()
+        self._check_analyses()
+
+    def _check_outcome(self) -> None:
+        others = [name for name in (self.time, self.event, self.person) if name is not None]
+        for name in others:
+            _require(others.count(name) == 1, "time, event and person", "name different columns")
+            both = [kind.column for kind in self.kinds if kind.column == name]
+            _require(not both, "columns", f"not describe {name}, which is no covariate")
+        seen, censored = self.event_is, self.censored_is
+        together = bool(seen) == bool(censored) and not (seen and self.event is None)
+        rule = "be given together, for a column of events, and be different labels"
+        _require(together and not {*seen} & {*censored}, "event_is and censored_is", rule)
+        if self.event is not None:  # names may contradict what is said of them
+            named: dict[str, Any] = {"time": self.time, "event": self.event, "person": self.person}
+            split_target(pd.DataFrame(columns=others), **named)
+
+    def _check_budget(self) -> None:
+        _require(self.reserve < self.epsilon, "reserve", "be less than epsilon")
+        if self.ledger is not None and "://" in self.ledger:
+            database_url(self.ledger)  # without a password, as the protocol is published
+        rule = "be 0 with a delta: what is charged again would need a delta of its own"
+        _require(not (self.reserve and self.delta), "reserve", rule)
+
+    def _check_analyses(self) -> None:
+        _require(bool(self.analyses), "analyses", "hold at least one")
+        names = [one.name for one in self.analyses]
+        for name in names:
+            _require(names.count(name) == 1, "analyses", f"have names of their own, got two {name}")
+        models = [one.name for one in self.analyses if one.kind == "regression"]
+        for one in self.analyses:
+            one.check(self, models)
+        evaluated = any(one.of for one in self.analyses)
+        rule = "be a share of people in (0, 1) with an evaluation, and 0 without one"
+        _require(evaluated == (self.evaluation_share > 0.0), "evaluation_share", rule)
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> Self:
+        """Read a protocol from a TOML file.
+
+        Parameters
+        ----------
+        path : str or path
+            A file such as::
+
+                title = "Survival after diagnosis"
+                dataset = "registry-2026"
+                owner = "A. Person, Registry"
+                purpose = "Protocol 17/2026"
+                schema = "columns.toml"  # beside this file: PublicColumns.from_toml reads it
+                evaluation_share = 0.25
+
+                [outcome]
+                time = "days"
+                event = "died"
+                person = "id"
+                max_time = 3650
+                unit = "days"
+
+                [budget]
+                epsilon = 2.0
+                ledger = "registry.sqlite"
+
+                [[analyses]]
+                kind = "curves"
+                by = "stage"
+
+                [[analyses]]
+                kind = "regression"
+                share = 2
+                intervals = 0.2
+
+                [[analyses]]
+                kind = "evaluation"
+                of = "regression"
+
+        Returns
+        -------
+        Protocol
+
+        Raises
+        ------
+        ValueError
+            If the file breaks a rule; the message names both. Nothing is read but this file and
+            the description of columns.
+        OSError
+            If one of them cannot be read.
+        """
+        content = Path(path).read_bytes()
+        try:
+            stated = tomllib.loads(content.decode())
+            if "columns" in stated:
+                raise ValueError("columns belong into the file that schema names.")
+            schema = stated.pop("schema", None)
+            instance(str, "the name of a file that describes the columns")("schema", schema)
+            columns = PublicColumns.from_toml(Path(path).parent / schema)
+            return cls._of(stated, columns)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path}: {error}") from None
+
+    @classmethod
+    def from_text(cls, content: str) -> Self:
+        """Read a protocol from its canonical text, :attr:`text`."""
+        stated = json.loads(content)
+        if stated.pop("layout", None) != LAYOUT:
+            raise ValueError(f"the protocol must have layout {LAYOUT}.")
+        return cls._of(stated, PublicColumns(**stated.pop("columns")))
+
+    @classmethod
+    def _of(cls, stated: Mapping[str, Any], columns: PublicColumns) -> Self:
+        """Make a protocol of tables, after refusing unknown keys and missing ones."""
+        tables: dict[str, Any] = {"": dict(stated)}
+        analyses = tables[""].pop("analyses", [])
+        tables |= {name: tables[""].pop(name, {}) for name in TABLES if name}
+        found: dict[str, Any] = {}
+        for name, keys in TABLES.items():
+            instance(Mapping, "a table")(name, tables[name])
+            _refuse_unknown(name or "a protocol", tables[name], keys)
+            found |= tables[name]
+        for key in NEEDED:
+            (table,) = (name for name, keys in TABLES.items() if key in keys)
+            _require(key in found, key, f"be given, {f'in [{table}]' if table else 'at the top'}")
+        instance(list, "a list of tables, [[analyses]]")("analyses", analyses)
+        listed = tuple(map(Analysis.of_table, analyses))
+        return cls(**{"event": None, **found}, columns=columns, analyses=listed)
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical text: JSON, with the columns in place of their file."""
+        stated = {f.name: thawed(getattr(self, f.name)) for f in fields(self)}
+        found = {key: stated[key] for key in TABLES[""]}
+        found |= {name: {k: stated[k] for k in TABLES[name]} for name in TABLES if name}
+        found |= {"analyses": [one.table for one in self.analyses], "layout": LAYOUT}
+        found["columns"] = self.columns._described()
+        return json.dumps(found, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of the canonical text, thus of all that is published and charged: no signature."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @cached_property
+    def kinds(self) -> list[ColumnKind]:
+        """The described columns."""
+        return self.columns._kinds()
+
+    @property
+    def targets(self) -> set[str]:
+        """Columns of classes, which are no covariates unless they are named."""
+        return {one.options["target"] for one in self.analyses if "target" in one.options}
+
+    @property
+    def first_epsilon(self) -> float:
+        """Epsilon of the first charge: what is not kept back."""
+        return remaining_budget(self.epsilon, self.reserve)
+
+    def analysis(self, name: str) -> Analysis:
+        """Return the analysis of a name."""
+        return {one.name: one for one in self.analyses}[name]
+
+    def target(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return events and times for ``fit``.
+
+        Labels of events become 1, those of censored records 0, and others NaN, which fit refuses.
+        """
+        time = frame[self.time]
+        event: Any = True if self.event is None else frame[self.event]
+        flags = dict.fromkeys(self.event_is, 1.0) | dict.fromkeys(self.censored_is, 0.0)
+        if flags:
+            event = event.map(flags.get).astype(float)
+        return pd.DataFrame({"event": event, "time": time})
+
+
+_LABELS = ("event_is", "censored_is")
+
+
+def _require(holds: bool, name: str, rule: str) -> None:
+    if not holds:
+        raise ValueError(f"{name} must {rule}.")
+
+
+def _refuse_unknown(where: str, given: Collection[str], known: Collection[str]) -> None:
+    for key in given:
+        if key not in known:
+            raise ValueError(f"{where} has no key {key!r}.{suggestion(key, known)}")

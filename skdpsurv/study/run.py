@@ -1,0 +1,197 @@
+"""Run a study, in the order that privacy needs; after a crash, go on where it stopped.
+
+1. The protocol has the hash that was signed.
+2. The ledger is asked; all records are read, for all analyses. A refusal costs nothing, unless the
+   ledger charges refusals.
+3. The deal of people is durable; then the intent, with a nonce.
+4. The whole study is charged at once. The nonce is in the guarantee that is charged, so that the
+   charge is found again; then it is noted.
+5. For each analysis: ``started`` is durable before its first draw, its release is durable, then
+   marked ``released``, and only then shown.
+
+After a crash: an intent without a note is looked up in the ledger, and void if it was not charged.
+A start whose release is there is marked. A start without one is lost: its noise may have been
+drawn, so it may not run again under that charge. It runs under another one, if the protocol has a
+reserve for it. Neither seeds nor noise are kept (docs/proofs/study).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from os import PathLike
+from typing import Any
+
+import pandas as pd
+
+from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.files import sync_folder
+from skdpsurv.dp.input_errors import InputValueError
+from skdpsurv.dp.ledger import Receipt, now
+from skdpsurv.dp.references import __version__
+from skdpsurv.study import fits
+from skdpsurv.study.analyses import Analysis
+from skdpsurv.study.charges import Charges
+from skdpsurv.study.deal import People, raw_columns
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.journal import Journal, seconds
+from skdpsurv.study.plan import StudyPlan
+from skdpsurv.study.protocol import Protocol
+
+#: Called with the name of an analysis and what it released, once that is marked.
+Show = Callable[[str, Any], None]
+#: Reads records, once the ledger was asked.
+Read = Callable[[], pd.DataFrame]
+
+
+def run(
+    protocol: Protocol,
+    frame: pd.DataFrame | Read,
+    folder: str | PathLike[str],
+    accountant: PrivacyAccountant | None,
+    show: Show = lambda name, found: None,
+) -> list[str]:
+    """Run a study, or go on with it.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    frame : pandas.DataFrame or callable
+        Raw records, or what reads them. Private.
+    folder : str or os.PathLike
+        A new folder, or that of this study.
+    accountant : PrivacyAccountant or None
+        The ledger that the protocol names.
+    show : callable
+        Called with the name of each analysis and what it released, as soon as it may be seen.
+
+    Returns
+    -------
+    list of str
+        Analyses that were lost, or that need one that was.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If records are refused, or they are not those that the study began with.
+    BudgetExceededError
+        If the ledger has no room for the whole study. Nothing is charged.
+    RuntimeError
+        If the ledger or the folder cannot be used; run it again.
+    """
+    place = Folder(folder)
+    with place.writing(protocol) as journal:
+        study = _Run(protocol, place, journal, Charges(protocol, journal, accountant), show)
+        study.recognise()
+        study.read(frame)
+        study.charge()
+        # An evaluation needs its model.
+        for analysis in sorted(protocol.analyses, key=lambda one: one.of is not None):
+            study.release(analysis)
+        place.set_times(study.when)
+        return [one.name for one in protocol.analyses if journal.released(one.name) is None]
+
+
+@dataclass
+class _Run:
+    protocol: Protocol
+    folder: Folder
+    journal: Journal
+    charges: Charges
+    show: Show
+    plan: StudyPlan = field(init=False)
+    people: People = field(init=False)
+
+    def recognise(self) -> None:
+        """Note the protocol, or refuse a journal that may not be gone on with."""
+        stated = {"protocol": self.protocol.sha256, "made_with": f"skdpsurv {__version__}"}
+        if not self.journal.lines:
+            self.journal.add("study", file=self.journal.file, **stated)
+        first = self.journal.lines[0]
+        for name, value in stated.items():
+            if first[name] != value:
+                raise ValueError(f"this study was begun with {name} {first[name]}, not {value}.")
+        if first["file"] != self.journal.file:
+            raise ValueError(
+                f"{self.folder.path} is a copy of the folder of a study, or came back from a "
+                "backup: the other one may have gone on. Go on there, or begin in a new folder."
+            )
+        self.charges.look_up()
+
+    def read(self, frame: pd.DataFrame | Read) -> None:
+        """Ask the ledger, count people, plan, deal, and read all records for all analyses."""
+        first = self.charges.first
+        with self.charges.refusals_charged():
+            raw = frame() if callable(frame) else frame
+            self.people = People.of(self.protocol, raw_columns(self.protocol, raw))
+            n_people = self.people.held_out.size
+            self.plan = StudyPlan.of(self.protocol, n_people)
+            self.charges.check_room(self.plan)
+            if first is not None and first["n_people"] != n_people:
+                raise InputValueError("the records must be of as many people as before.")
+            if self.plan.n_evaluation and first is None:
+                self.people = self.people.dealt(self.plan.n_evaluation)
+            elif self.plan.n_evaluation:
+                self.people = self.people.kept(self.folder.deal)
+            for name, part in self.plan.parts.items():
+                fits.check_records(self.plan, name, self.people.part(part.people))
+
+    def charge(self) -> None:
+        """Keep the deal, and charge the whole study, once."""
+        if self.plan.n_evaluation and self.charges.first is None:
+            self.folder.private.mkdir(0o700, exist_ok=True)
+            self.folder.deal.unlink(missing_ok=True)  # without a charge nothing depends on it
+            self.people.keep(self.folder.deal, seconds(now()))
+            sync_folder(self.folder.path)
+        self.charges.charge_all(self.plan)
+
+    def release(self, analysis: Analysis) -> None:
+        """Run an analysis unless it has run or cannot run, and show what it released."""
+        name, of = analysis.name, analysis.of
+        if (last := self.journal.last_of(name)) is not None and last["what"] == "started":
+            self._settle(analysis, last["nonce"])
+        if self.journal.released(name) is None:
+            if of is not None and self.journal.released(of) is None:
+                return
+            nonce = self.charges.unused(self.plan, name)
+            if nonce is None:
+                return
+            model = None if of is None else self.folder.load(self.protocol.analysis(of))[0]._model
+            self._run(name, nonce, model)
+        found, _ = self.folder.load(analysis)
+        self.show(name, found)
+
+    def _settle(self, analysis: Analysis, nonce: str) -> None:
+        """Mark an analysis that was killed: released if its release is there, or else lost."""
+        found = receipt = None
+        with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
+            found, receipt = self.folder.load(analysis)
+        if found is not None and receipt == self.charges.receipt(nonce):
+            self._mark(analysis.name, nonce)
+            return
+        self.folder.file_of(analysis.name).unlink(missing_ok=True)
+        self.journal.add("lost", analysis=analysis.name, nonce=nonce)
+
+    def _run(self, name: str, nonce: str, model: Any) -> None:
+        receipt = self.charges.receipt(nonce)
+
+        def begin() -> Receipt | None:
+            self.journal.add("started", analysis=name, nonce=nonce)
+            return receipt
+
+        records = self.people.part(self.plan.parts[name].people)
+        found = fits.run(self.plan, name, records, begin, model)
+        self.folder.save(name, found, receipt, self.when)
+        self._mark(name, nonce)
+
+    def _mark(self, name: str, nonce: str) -> None:
+        sha256 = self.folder.sha256_of(name)
+        self.journal.add("released", analysis=name, nonce=nonce, sha256=sha256)
+        self.folder.set_times(self.when)
+
+    @property
+    def when(self) -> float:
+        """Time of the charge for the whole study: all files state it."""
+        assert self.charges.first is not None
+        return seconds(self.charges.first["when"])

@@ -1,0 +1,140 @@
+"""A study in Python: ``Study.from_toml(path)``, then plan, run, report and check."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Self
+
+import pandas as pd
+
+from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.study import run as running
+from skdpsurv.study.charges import ledger_of
+from skdpsurv.study.check import check
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.journal import Journal, seconds
+from skdpsurv.study.plan import StudyPlan
+from skdpsurv.study.protocol import Protocol
+from skdpsurv.study.report import StudyReport
+
+
+class Study:
+    """A study by a protocol: one charge, and one report.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    """
+
+    def __init__(self, protocol: Protocol) -> None:
+        self.protocol = protocol
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> Self:
+        """Make a study of a protocol in a TOML file."""
+        return cls(Protocol.from_toml(path))
+
+    def plan(self, n_people: int) -> StudyPlan:
+        """Plan the study of so many people, at no cost."""
+        return StudyPlan.of(self.protocol, n_people)
+
+    def run(
+        self,
+        frame: pd.DataFrame | running.Read,
+        folder: str | PathLike[str],
+        *,
+        sha256: str | None = None,
+        show: running.Show | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> StudyReport:
+        """Run the study, charged once; or go on with one that was ended, under the same charge.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or callable
+            Raw records, or a function that reads them once the ledger was asked. Private.
+        folder : str or os.PathLike
+            New folder for protocol, journal, releases and report, or that of the study. Its folder
+            ``private`` must never be published.
+        sha256 : str or None, default=None
+            Hash that was signed, which must be that of the protocol.
+        show : callable or None, default=None
+            Called with the name of each analysis and what it released.
+        accountant : PrivacyAccountant or None, default=None
+            The ledger that the protocol names, if it is open already.
+
+        Returns
+        -------
+        StudyReport
+            Its files are in the folder.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the hash is another, or a record is refused: nothing is charged then, unless the
+            ledger charges refusals. Or if the folder or the ledger is not that of the study.
+        BudgetExceededError
+            If the ledger has no room for all analyses. No record is read then.
+        RuntimeError
+            If the ledger or the folder cannot be used now. Run it again.
+
+        Notes
+        -----
+        Every step is durable before the next one. Whatever was released before a crash is kept. An
+        analysis that had started is lost, unless the reserve of the protocol pays for it again.
+        """
+        if sha256 is not None and sha256 != self.protocol.sha256:
+            raise ValueError(
+                f"sha256 must be that of the protocol, {self.protocol.sha256}: it is not the "
+                "protocol that was signed."
+            )
+        ledger = accountant or ledger_of(self.protocol)
+        running.run(self.protocol, frame, folder, ledger, show or (lambda name, found: None))
+        return self._publish(Folder(folder), ledger)
+
+    def report(
+        self, folder: str | PathLike[str], accountant: PrivacyAccountant | None = None
+    ) -> StudyReport:
+        """Return the report of the study in a folder, from its releases alone: at no cost."""
+        place = Folder(folder)
+        journal, protocol = Journal(place.journal), self.protocol
+        charged = [intent for intent in journal.charged if intent["analyses"]]
+        if not charged or place.read_protocol().sha256 != protocol.sha256:
+            raise ValueError(f"{place.path} must be the folder of this study, after its charge.")
+        marks = {one.name: journal.released(one.name) for one in protocol.analyses}
+        released = {name: mark["sha256"] for name, mark in marks.items() if mark is not None}
+        ledger = accountant or ledger_of(protocol)
+        return StudyReport(
+            self.plan(charged[0]["n_people"]),
+            {name: place.load(protocol.analysis(name))[0] for name in released},
+            [PrivacyGuarantee.from_dict(intent["guarantee"]) for intent in charged],
+            date=charged[0]["when"][:10],
+            left=None if ledger is None else ledger.remaining(protocol.delta),
+            sha256=released,
+        )
+
+    def check(
+        self, folder: str | PathLike[str], accountant: PrivacyAccountant | None = None
+    ) -> list[str]:
+        """Return what in a folder does not belong to this protocol and its ledger; nothing if all.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+        accountant : PrivacyAccountant or None, default=None
+            The ledger that the protocol names, if it is open already.
+
+        Returns
+        -------
+        list of str
+        """
+        other = Folder(folder).read_protocol().sha256 != self.protocol.sha256
+        faults = ["the folder is of another protocol"] if other else []
+        return faults + check(folder, accountant or ledger_of(self.protocol))
+
+    def _publish(self, place: Folder, ledger: PrivacyAccountant | None) -> StudyReport:
+        report = self.report(place.path, ledger)
+        with place.writing(self.protocol) as journal:
+            place.publish(report.files(), seconds(journal.charged[0]["when"]))
+        return report

@@ -1,0 +1,151 @@
+"""Tests of the check of a folder: every fault that an editor can leave is found."""
+
+import json
+
+import pytest
+
+from skdpsurv import PrivacyAccountant
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.study import Study
+from skdpsurv.study.charges import entry_name
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.journal import FIELDS, _linked
+
+from .test_run import FRAME, LIGHT, Place, end_in
+
+
+@pytest.fixture
+def place(tmp_path):
+    light = Place(tmp_path, **LIGHT)
+    light.run()
+    assert light.check() == []
+    return light
+
+
+def rewrite(path, change):
+    """Change the JSON in a file."""
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+
+
+def unlinked(place):
+    return [{k: v for k, v in line.items() if k != "link"} for line in place.journal.lines]
+
+
+def forge(place, change):
+    """Write the lines of a journal anew, with hashes that fit, after a change of them."""
+    lines = unlinked(place)
+    change(lines)
+    linked = []
+    for line in lines:
+        linked.append(_linked(linked, line))
+    text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in linked)
+    Folder(place.out).journal.write_text(text)
+
+
+def test_releases(place):
+    files = {name: Folder(place.out).file_of(name) for name in ("curves", "weibull")}
+    texts = {name: path.read_text() for name, path in files.items()}
+
+    def faults(name, said):
+        found = place.check()
+        assert any(f"{name}.json" in one and said in one for one in found), found
+        files[name].write_text(texts[name])
+        assert place.check() == []
+
+    files["curves"].write_text(texts["curves"] + "\n")
+    faults("curves", "is not the file that was marked")
+    files["curves"].write_text(texts["weibull"])
+    faults("curves", "by another estimator")
+    files["curves"].write_text("{}")
+    faults("curves", "cannot be read")
+    files["curves"].unlink()
+    faults("curves", "is missing")
+    rewrite(files["weibull"], lambda content: content["guarantee"].update(epsilon=0.5))
+    faults("weibull", "another guarantee")
+    rewrite(files["weibull"], lambda content: content["receipt"].update(entries=2))
+    faults("weibull", "the receipt of the charge")
+    files["curves"].with_name("more.json").write_text(texts["curves"])
+    assert place.check() == ["more.json is no release that the journal marks"]
+
+
+def test_the_ledger(place):
+    other = PrivacyGuarantee(0.5)
+    place.ledger.charge(other, estimator="DPKaplanMeierFitter")
+    assert place.check() == []
+    place.ledger.charge(other, estimator=f"{entry_name(place.protocol)} 1234")
+    [fault] = place.check()
+    assert fault == "entry 3 of the ledger is of this protocol, and not in this journal"
+
+
+def test_the_same_protocol_in_another_folder_is_another_charge(place):
+    place.run(out=place.out.with_name("again"))
+    assert place.ledger.spent() == 12.0
+    assert len(place.check()) == 1
+
+
+def test_a_ledger_that_lost_the_charge(place, tmp_path):
+    (tmp_path / "ledger.sqlite").unlink()
+    PrivacyAccountant(20.0, path=tmp_path / "ledger.sqlite")
+    assert "does not hold the charges" in place.check()[0]
+
+
+def test_a_journal_that_says_what_did_not_happen(place):
+    lines = unlinked(place)
+
+    def faults(change, *said):
+        forge(place, change)
+        found = place.check()
+        assert all(any(text in one for one in found) for text in said), found
+        forge(place, lambda new: new.__setitem__(slice(None), [dict(line) for line in lines]))
+
+    nonce = lines[1]["nonce"]
+    started = {"what": "started", "analysis": "weibull", "nonce": nonce}
+    assert {*started} == {"what", *FIELDS["started"]}
+    faults(lambda new: new.append(started), "started twice under one charge")
+    faults(lambda new: new.insert(2, started), "started twice under one charge, or without one")
+    faults(lambda new: new.pop(3), "released and never started")
+    faults(lambda new: new.pop(2), "without one", "is of this protocol, and not in this journal")
+    faults(lambda new: new.append(new[2]), "noted twice")
+    faults(lambda new: new.append(new[-1]), "released after it was released")
+    faults(lambda new: new.pop(0), "of another protocol")
+    faults(lambda new: new[2].update(receipt=None), "was not charged to it")
+    faults(lambda new: new[1].update(n_people=121), "is not what the plan of the protocol costs")
+    faults(lambda new: new[0].update(protocol="0" * 64), "of another protocol")
+
+
+def test_a_journal_that_was_cut_or_edited(place):
+    path = Folder(place.out).journal
+    text = path.read_text()
+    path.write_text(text.replace("weibull", "curves", 1))
+    with pytest.raises(ValueError, match="does not fit those before it"):
+        place.check()
+    path.write_text("")
+    assert place.check() == ["the journal is empty"]
+
+
+def test_more_than_the_reserve(tmp_path):
+    place = Place(tmp_path, **LIGHT, reserve=3.0, epsilon=9.0)
+    end_in(place, "weibull")
+    assert place.run() == []
+    assert place.check() == []
+    double = [line for line in unlinked(place) if line["what"] in ("intent", "charged")][2:]
+    forge(place, lambda lines: lines.extend({**d, "nonce": "0"} for d in map(dict, double)))
+    assert any("than the reserve" in one for one in place.check())
+
+
+def test_in_python(tmp_path):
+    place = Place(tmp_path, **LIGHT)
+    study = Study(place.protocol)
+    with pytest.raises(ValueError, match="sha256 must be that of the protocol"):
+        study.run(FRAME, place.out, sha256="0" * 64)
+    assert not place.out.exists()
+    report = study.run(FRAME, place.out, sha256=place.protocol.sha256)
+    assert set(report.found) == {"curves", "weibull"}
+    assert (report.left, report.spent.epsilon) == (14.0, 6.0)
+    assert study.check(place.out) == []
+    assert (place.out / "report.html").read_text() == study.report(place.out).html
+    again = study.run(FRAME, place.out)
+    assert again.found["curves"] == report.found["curves"]
+    assert Study(Place(tmp_path / "out", title="Another").protocol).check(place.out)

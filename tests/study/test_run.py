@@ -1,0 +1,420 @@
+"""Tests of the run of a study: its order, refusals, and how it goes on after an end at any step."""
+
+import json
+import os
+import shutil
+import stat
+
+import numpy as np
+import pytest
+
+from skdpsurv import PrivacyAccountant, PublicColumns, Release
+from skdpsurv.dp import BudgetExceededError
+from skdpsurv.study import Analysis, charges, fits
+from skdpsurv.study.charges import ledger_of
+from skdpsurv.study.check import check
+from skdpsurv.study.deal import People, raw_columns
+from skdpsurv.study.folder import Folder
+from skdpsurv.study.journal import Journal
+from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING
+from skdpsurv.study.plan import StudyPlan
+from skdpsurv.study.run import run
+
+from .studies import ANALYSES, COLUMNS, NAMES, protocol, records
+from .witness import KilledError, ending, everything, stop
+
+FRAME = records()
+
+
+#: Two analyses of everybody, which take less time.
+LIGHT = {"analyses": ANALYSES[:2], "evaluation_share": 0.0}
+
+
+class Place:
+    """A folder, a ledger beside it, and what was shown."""
+
+    def __init__(self, folder, budget=20.0, **changes):
+        ledger = None if budget is None else folder / "ledger.sqlite"
+        settings = {n: changes.pop(n) for n in ("charge_refusals",) if n in changes}
+        if ledger is not None:
+            PrivacyAccountant(budget, path=ledger, **settings)
+        self.protocol = protocol(ledger, **changes)
+        self.out = folder / "out"
+        self.shown = []
+
+    @property
+    def ledger(self):
+        return ledger_of(self.protocol)
+
+    def run(self, frame=FRAME, out=None):
+        def show(name, found):
+            self.shown.append((name, json.dumps(content(found), sort_keys=True)))
+
+        return run(self.protocol, frame, out or self.out, self.ledger, show)
+
+    def check(self):
+        return check(self.out, self.ledger)
+
+    @property
+    def journal(self):
+        return Journal(Folder(self.out).journal)
+
+    def lines(self):
+        return [" ".join(filter(None, [x["what"], x.get("analysis")])) for x in self.journal.lines]
+
+
+def content(found):
+    if isinstance(found, Release):
+        return json.loads(found.to_json())["values"]
+    return found.to_dict()["released"]
+
+
+@pytest.fixture
+def place(tmp_path):
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def light(tmp_path):
+    return Place(tmp_path, **LIGHT)
+
+
+ORDER = [f"{what} {name}" for name in NAMES for what in ("started", "released")]
+
+
+def test_one_charge_then_each_analysis_in_its_order(place):
+    seen = []
+    with everything(seen.append):
+        assert place.run() == []
+    expected = ["file protocol.json", "study", "file deal.json", "intent", "charge", "charged"]
+    for name in NAMES:
+        expected += [f"started {name}", f"draw {name} 1", f"file {name}.json", f"released {name}"]
+    assert [one for one in seen if not one.startswith("file report")] == expected
+    assert [name for name, _ in place.shown] == NAMES
+    assert place.lines() == ["study", "intent", "charged", *ORDER]
+    assert place.ledger.spent() == 6.0
+    assert place.check() == []
+
+
+def test_releases_state_their_own_guarantee_and_the_receipt_of_the_charge(place):
+    place.run()
+    plan, receipts = StudyPlan.of(place.protocol, 120), []
+    for analysis in ANALYSES:
+        found, receipt = Folder(place.out).load(analysis)
+        receipts.append(receipt)
+        assert found.guarantee == plan.parts[analysis.name].guarantee
+        assert found.guarantee.epsilon < 6.0
+    assert set(receipts) == {place.ledger._ledger.receipts()[1]}
+    [entry] = place.ledger.entries().to_dict("records")
+    assert entry["estimator"].startswith(f"Study {place.protocol.sha256[:16]} ")
+    assert (entry["purpose"], entry["dataset"], entry["epsilon"]) == ("protocol 7", "registry", 6.0)
+
+
+def test_a_finished_study_is_shown_again_and_costs_nothing(light):
+    light.run()
+    first, light.shown = light.shown, []
+    seen = []
+    with everything(seen.append):
+        assert light.run() == []
+    assert light.shown == first
+    assert not [one for one in seen if not one.startswith("file")]
+    assert light.ledger.spent() == 6.0
+
+
+def test_a_refusal_costs_nothing_and_tells_nothing(place):
+    faults = {"days": -7654.321, "died": 7654, "stage": "Zwicky", "id": None}
+    for column, value in faults.items():
+        for row in (0, 77):
+            frame = FRAME.astype(object)
+            frame.loc[row, column] = value
+            with pytest.raises((ValueError, TypeError)) as refused:
+                place.run(frame)
+            said = str(refused.value)
+            assert "7654" not in said
+            assert "Zwicky" not in said
+            assert "77" not in said
+    with pytest.raises(ValueError, match="must have the column"):
+        place.run(FRAME.drop(columns="age"))
+    assert place.lines() == ["study"]
+    assert place.ledger.spent() == 0.0
+    assert not Folder(place.out).private.exists()
+    assert place.run() == []
+
+
+def test_the_ledger_is_asked_before_records_are_read(tmp_path):
+    place = Place(tmp_path, budget=5.0, **LIGHT)
+
+    def unread():
+        raise AssertionError
+
+    with pytest.raises(BudgetExceededError):
+        place.run(unread)
+    assert place.lines() == ["study"]
+
+
+def test_a_ledger_may_charge_refusals_and_then_the_study_is_over(tmp_path):
+    place = Place(tmp_path, charge_refusals=True, **LIGHT)
+    frame = FRAME.assign(days=-1.0)
+    with pytest.raises(ValueError, match="not negative"):
+        place.run(frame)
+    assert place.lines() == ["study", "intent", "charged"]
+    assert place.ledger.spent() == 6.0
+    with pytest.raises(ValueError, match="refused for its records"):
+        place.run()
+    assert place.check() == []
+
+
+def test_without_a_ledger(tmp_path):
+    place = Place(tmp_path, budget=None, **LIGHT)
+    assert place.run() == []
+    assert place.check() == []
+    assert place.lines() == ["study", "intent", "charged", *ORDER[:4]]
+    found, receipt = Folder(place.out).load(ANALYSES[0])
+    assert receipt is None
+    assert found.receipt is None
+
+
+# ---- People.
+
+
+def test_people_are_dealt_and_not_rows(place):
+    people = People.of(place.protocol, FRAME)
+    assert people.held_out.size == 120
+    counts = np.zeros(120)
+    for _ in range(300):
+        dealt = people.dealt(36)
+        counts += dealt.held_out
+        assert dealt.held_out.sum() == 36
+    training, evaluation = (set(dealt.part(part)["id"]) for part in (TRAINING, EVALUATION))
+    assert (len(training), len(evaluation)) == (84, 36)
+    assert not training & evaluation
+    assert len(dealt.part(TRAINING)) + len(dealt.part(EVALUATION)) == len(FRAME)
+    assert len(dealt.part(EVERYBODY)) == len(FRAME)
+    # Each is held out 90 times of 300, with a deviation of 7.9.
+    assert np.abs(counts - 90.0).max() < 6.0 * 7.9
+
+
+def test_the_deal_is_kept_for_its_owner_alone(place):
+    place.run()
+    deal = Folder(place.out).deal
+    assert stat.S_IMODE(deal.stat().st_mode) == 0o600
+    assert stat.S_IMODE(deal.parent.stat().st_mode) == 0o700
+    held_out = json.loads(deal.read_text())["held_out"]
+    assert len(set(held_out)) == 36
+    again = People.of(place.protocol, raw_columns(place.protocol, FRAME)).kept(deal)
+    assert np.flatnonzero(again.held_out).tolist() == held_out
+
+
+def test_a_study_goes_on_with_its_own_records_alone(place):
+    with pytest.raises(KilledError), ending(30, stop):
+        place.run()
+    assert place.journal.of("charged")
+    assert not place.journal.of("released")[3:]
+    moved = FRAME.iloc[::-1].reset_index(drop=True)
+    changed = FRAME.assign(age=FRAME["age"].where(FRAME.index != 3, 50.0))
+    for frame in (moved, changed):
+        with pytest.raises(ValueError, match="records must be those"):
+            place.run(frame)
+    with pytest.raises(ValueError, match="as many people as before"):
+        place.run(records(121))
+    place.run()
+    assert place.check() == []
+
+
+# ---- What is promised.
+
+
+@pytest.mark.parametrize("person", ["id", None])
+@pytest.mark.parametrize("delta", [0.0, 1e-6])
+def test_each_kind_promises_what_was_planned(person, delta):
+    kinds = ("curves", "competing", "weibull", "evaluation")
+    more = [Analysis(kind, f"more_{kind}") for kind in kinds[:3]]
+    more += [Analysis("regression", "link", options={"link": "cloglog", "intervals": 0.2})]
+    more += [Analysis("classifier", "classes", options={"target": "stage"})]
+    columns = {**COLUMNS, **{f"x{place}": (0, 1) for place in range(30)}}
+    stated = protocol(
+        columns=PublicColumns(columns),
+        analyses=(*ANALYSES, *more),
+        event_is=("dead", "other"),
+        censored_is=("alive",),
+        person=person,
+        delta=delta,
+    )
+    frame = FRAME if person else FRAME.drop_duplicates("id")
+    frame = frame.assign(died=np.resize(["dead", "alive", "other", "alive"], len(frame)))
+    frame = frame.assign(**{name: 0.5 for name in columns if name.startswith("x")})
+    people = People.of(stated, raw_columns(stated, frame))
+    plan = StudyPlan.of(stated, people.held_out.size)
+    people = people.dealt(plan.n_evaluation)
+    assert bool(delta) == any(part.guarantee.delta > 0.0 for part in plan.parts.values())
+    for name, part in plan.parts.items():
+        fits.check_records(plan, name, people.part(part.people))
+
+
+def test_an_evaluation_promises_what_was_planned_where_nobody_has_two_records(tmp_path):
+    place = Place(tmp_path, person=None, analyses=ANALYSES[2:], evaluation_share=0.1)
+    assert place.run(FRAME.iloc[:120]) == []
+    assert place.check() == []
+
+
+# ---- What leaves.
+
+
+def test_nothing_private_is_in_the_folder_but_the_deal(place):
+    frame = FRAME.assign(days=FRAME["days"].where(FRAME.index != 5, 765.4321))
+    frame["id"] = frame["id"].replace("P00005", "Zwicky")
+    place.run(frame)
+    charged = place.journal.of("intent")[0]["when"]
+    times = set()
+    for path in [place.out, *place.out.rglob("*")]:
+        times.add(path.stat().st_mtime)
+        if path.is_file() and path.parent.name != "private":
+            text = path.read_text()
+            assert "Zwicky" not in text
+            assert "765.43" not in text
+    [one] = times
+    assert one == np.datetime64(charged[:19], "s").astype(int)
+    assert not [line for line in place.journal.lines[2:] if "when" in line]
+
+
+def test_a_journal_does_not_say_when_a_run_was_killed(light, monkeypatch):
+    monkeypatch.setattr(charges, "now", lambda: "2026-01-02T03:04:05+00:00")
+    end_in(light, "weibull")
+    place = Folder(light.out)
+    charged = np.datetime64("2026-01-02T03:04:05", "s").astype(int)
+    for path in (place.journal, place.file_of("curves")):
+        assert path.stat().st_mtime == charged
+
+
+def test_a_study_without_evaluation_keeps_nothing_private(tmp_path):
+    place = Place(tmp_path, **LIGHT)
+    assert place.run() == []
+    found = sorted(path.name for path in place.out.iterdir())
+    assert found == ["journal", "journal.lock", "protocol.json", "releases"]
+
+
+# ---- Going on.
+
+
+def steps_of(place):
+    with ending(-1, stop) as done:
+        place.run()
+    return done[0]
+
+
+@pytest.mark.parametrize("reserve", [pytest.param(0.0, marks=pytest.mark.slow), 12.0])
+def test_an_end_at_any_step(tmp_path, reserve):
+    stated = {**LIGHT, "reserve": reserve, "epsilon": 6.0 + reserve}
+    (tmp_path / "whole").mkdir()
+    lost = set()
+    for step in range(steps_of(Place(tmp_path / "whole", **stated))):
+        folder = tmp_path / str(step)
+        folder.mkdir()
+        place, seen = Place(folder, **stated), []
+        with everything(seen.append):
+            with pytest.raises(KilledError), ending(step, stop):
+                place.run()
+            missing = place.run()
+        draws = [one for one in seen if one.startswith("draw")]
+        assert len(draws) == len(set(draws))
+        again = seen.count("charge") - 1
+        # After a charge that was not noted there is no second one.
+        assert again == (len(place.journal.of("lost")) if reserve else 0)
+        assert len(place.ledger.entries()) == 1 + again
+        assert place.ledger.spent() <= 6.0 + reserve
+        assert len({name for name, _ in place.shown}) == len(set(place.shown))
+        assert not (reserve and missing)
+        lost.update(missing)
+        assert place.check() == []
+        assert not list(place.out.rglob(".*"))
+    assert lost == (set() if reserve else set(NAMES[:2]))
+
+
+def end_in(place, name, after="started"):
+    """End a run as an analysis has started, before its release."""
+
+    def note(what):
+        if what == f"{after} {name}":
+            raise KilledError
+
+    with pytest.raises(KilledError), everything(note):
+        place.run()
+
+
+def test_what_was_lost_stays_lost_and_so_does_what_needs_it(place):
+    end_in(place, "regression")
+    assert place.run() == ["regression", "evaluation"]
+    assert place.run() == ["regression", "evaluation"]
+    assert place.lines()[-2:] == ["started regression", "lost regression"]
+    assert place.ledger.spent() == 6.0
+    assert place.check() == []
+
+
+def test_a_reserve_pays_for_what_was_lost_as_far_as_it_goes(tmp_path):
+    place = Place(tmp_path, reserve=2.0, epsilon=8.0)
+    price = StudyPlan.of(place.protocol, 120).parts["weibull"].guarantee.epsilon
+    assert 1.0 < price <= 2.0
+    end_in(place, "weibull")
+    end_in(place, "weibull")
+    assert [len(place.journal.of(what)) for what in ("charged", "lost")] == [2, 1]
+    assert place.run() == ["weibull"]
+    assert place.ledger.spent() == 6.0 + price
+    nonces = {line["nonce"] for line in place.journal.of("charged")}
+    assert len(nonces) == 2
+    assert place.check() == []
+
+
+def test_a_release_that_is_there_is_kept(light):
+    end_in(light, "weibull.json", after="file")
+    kept = Folder(light.out).file_of("weibull").read_bytes()
+    assert light.lines()[-1] == "started weibull"
+    assert light.run() == []
+    assert Folder(light.out).file_of("weibull").read_bytes() == kept
+
+
+def test_a_file_that_is_not_whole_is_no_release(light):
+    end_in(light, "weibull.json", after="file")
+    path = Folder(light.out).file_of("weibull")
+    path.write_bytes(path.read_bytes()[:-100])
+    assert light.run() == ["weibull"]
+    assert not path.exists()
+
+
+def test_a_copy_of_a_folder_does_not_go_on(light):
+    end_in(light, "weibull")
+    copy = light.out.with_name("copy")
+    shutil.copytree(light.out, copy)
+    assert light.run() == ["weibull"]
+    with pytest.raises(ValueError, match="is a copy"):
+        light.run(out=copy)
+    moved = light.out.with_name("moved")
+    os.rename(light.out, moved)
+    assert light.run(out=moved) == ["weibull"]
+
+
+def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
+    end_in(light, "weibull")
+    other = Place(tmp_path / "out", title="Another")
+    with pytest.raises(FileExistsError, match="another protocol"):
+        other.run(out=light.out)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "file").write_text("")
+    with pytest.raises(FileExistsError, match="must be a new folder"):
+        light.run(out=tmp_path / "taken")
+    ledger = tmp_path / "ledger.sqlite"
+    os.rename(ledger, tmp_path / "away.sqlite")
+    with pytest.raises(FileNotFoundError):
+        light.run()
+    PrivacyAccountant(20.0, path=ledger)
+    with pytest.raises(ValueError, match="another ledger"):
+        light.run()
+    assert light.ledger.spent() == 0.0
+
+
+def test_a_ledger_of_before_the_charge_is_refused(light, tmp_path):
+    ledger = tmp_path / "ledger.sqlite"
+    shutil.copy(ledger, tmp_path / "old.sqlite")
+    end_in(light, "weibull")
+    shutil.copy(tmp_path / "old.sqlite", ledger)
+    with pytest.raises(ValueError, match="cut off, or restored"):
+        light.run()

@@ -1,0 +1,183 @@
+"""Forecasts of a study, the advice that follows, shares that make the worst part best, the page."""
+
+import dataclasses
+import math
+import re
+
+import numpy as np
+import pytest
+
+from skdpsurv.data import PublicColumns
+from skdpsurv.study import Analysis, StudyPlan
+from skdpsurv.study.advice import Balance
+from skdpsurv.study.forecast import Expected, Scenario
+from skdpsurv.study.page import protocol_page
+from tests.study.studies import protocol
+
+ONCE = Scenario(n_repeats=1)
+EVERY_KIND = (
+    Analysis("table", "table", options={"by": "treated"}),
+    Analysis("curves", "curves", options={"by": "treated"}),
+    Analysis("competing", "causes"),
+    Analysis("weibull", "weibull"),
+    Analysis("regression", "regression", 2.0, {"intervals": 0.2}),
+    Analysis("classifier", "classifier", options={"target": "treated"}),
+    Analysis("evaluation", "evaluation", options={"of": "regression"}),
+)
+
+
+def every_kind(**changes):
+    columns = PublicColumns({"age": (30, 95), "treated": bool, "stage": ["I", "II", "III"]})
+    labels = {"event_is": ("died", "moved"), "censored_is": ("alive",)}
+    return protocol(columns=columns, analyses=EVERY_KIND, **labels, **changes)
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return StudyPlan.of(every_kind(), 2000)
+
+
+class TestForecast:
+    def test_each_analysis_has_its_errors(self, plan):
+        found = plan.forecast(ONCE)
+        analyses = [one.name for one in EVERY_KIND]
+        assert list(dict.fromkeys(found.index.get_level_values("analysis"))) == analyses
+        errors = found[found["times"].notna()]
+        assert (errors["in this study"] > 0.0).all()
+        widths = [name for name in errors.index if "width" in name[1]]
+        assert (errors.loc[widths, "times"] > 1.0).all()
+
+    def test_it_is_the_same_again_and_made_once(self, plan):
+        assert plan.outlook(ONCE) is plan.outlook(Scenario(n_repeats=1))
+        again = StudyPlan.of(every_kind(), 2000)
+        assert again.outlook(ONCE)["weibull"] == plan.outlook(ONCE)["weibull"]
+
+    def test_more_people_are_better(self):
+        only = (Analysis("curves", "curves", options={"by": "stage"}),)
+        study = protocol(analyses=only, evaluation_share=0.0, epsilon=0.3)
+        few, many = (
+            StudyPlan.of(study, n).outlook(ONCE)["curves"][0].private for n in (400, 40_000)
+        )
+        assert many < 0.3 * few
+
+    def test_people_who_cannot_be_are_refused(self):
+        for wrong in ({"concordance": 0.2}, {"event_rate": 0.0}, {"baseline": "steep"}):
+            with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be"):
+                Scenario(**wrong)
+        only = (Analysis("regression", "risk", options={"columns": ["stage"]}),)
+        study = protocol(analyses=only, evaluation_share=0.0)
+        with pytest.raises(ValueError, match=r"analysis 'risk': concordance must be at most 0\."):
+            StudyPlan.of(study, 400).outlook(Scenario(n_repeats=1, concordance=0.99))
+
+
+def outlook(plan, **found):
+    """Return forecasts of fits with given ratios and powers."""
+    known = {name: [Expected("error", 1.0, r, power=p)] for name, (r, p) in found.items()}
+    return {name: known.get(name, []) for name in plan.parts}
+
+
+class TestShares:
+    def test_errors_get_equal_and_the_largest_smaller(self):
+        plan = StudyPlan.of(protocol(), 4000)
+        forecast = outlook(plan, curves=(3.0, 1.0), weibull=(1.5, 1.0), regression=(2.0, 1.0))
+        balance = Balance.of(plan.parts, forecast)
+        assert balance.before == 3.0
+        changed = dataclasses.replace(
+            plan.protocol,
+            analyses=tuple(
+                dataclasses.replace(a, share=balance.shares[a.name]) for a in plan.protocol.analyses
+            ),
+        )
+        after = StudyPlan.of(changed, 4000)
+        for name in ("curves", "weibull", "regression"):
+            factor = plan.parts[name].spend.epsilon / after.parts[name].spend.epsilon
+            then = 1.0 + (forecast[name][0].ratio - 1.0) * factor
+            assert then == pytest.approx(balance.after, rel=0.02)
+        assert balance.after < 2.2
+
+    def test_what_epsilon_hardly_changes_keeps_its_share(self):
+        plan = StudyPlan.of(protocol(), 4000)
+        forecast = outlook(plan, curves=(9.0, 0.1), weibull=(1.5, 1.0), regression=(3.0, 1.0))
+        balance = Balance.of(plan.parts, forecast)
+        assert balance.shares["curves"] == 1.0
+        assert balance.shares["weibull"] < 1.0 < 2.0 < balance.shares["regression"]
+        assert balance.shares["weibull"] + balance.shares["regression"] == pytest.approx(3.0)
+        assert balance.shares["evaluation"] == 1.0
+
+    def test_no_share_changes_by_more_than_is_known(self):
+        plan = StudyPlan.of(protocol(), 4000)
+        forecast = outlook(plan, curves=(1.0, 2.0), weibull=(90.0, 2.0), regression=(1.0, 2.0))
+        shares = Balance.of(plan.parts, forecast).shares
+        assert (shares["curves"], shares["regression"]) == (0.25, 0.5)
+        assert shares["weibull"] <= 4.0
+
+    def test_one_fit_has_nothing_to_share(self):
+        only = (Analysis("weibull", "weibull"),)
+        plan = StudyPlan.of(protocol(analyses=only, evaluation_share=0.0), 400)
+        assert plan.best_shares(ONCE) == {"weibull": 1.0}
+
+
+class TestAdvice:
+    def test_intervals_that_cannot_be_had(self):
+        columns = {f"x{place}": (0, 1) for place in range(31)}
+        study = protocol(
+            columns=PublicColumns(columns),
+            analyses=(Analysis("regression", "risk", options={"intervals": 0.2}),),
+            evaluation_share=0.0,
+            epsilon=1.0,
+            ledger="registry.sqlite",
+        )
+        found = " ".join(StudyPlan.of(study, 3000).advice(ONCE))
+        assert "risk: 31 coefficients at epsilon 1: none will have a finite interval" in found
+        assert "finite interval; 5 columns would." in found
+        assert "With delta=1e-07" in found
+        assert "No ledger" not in found
+        few = dataclasses.replace(study, columns=PublicColumns({"x": (0, 1), "z": (0, 1)}))
+        assert "interval" not in " ".join(StudyPlan.of(few, 40_000).advice(ONCE))
+
+    def test_no_ledger_is_said(self, plan):
+        assert any(text.startswith("No ledger is stated") for text in plan.advice(ONCE))
+
+    def test_an_epsilon_or_a_delta_that_is_too_large(self):
+        only = {"analyses": (Analysis("weibull", "weibull"),), "evaluation_share": 0.0}
+        found = StudyPlan.of(protocol(epsilon=20.0, delta=1e-3, **only), 400).advice(ONCE)
+        assert found[0].startswith("epsilon=20 is hardly a limit")
+        assert found[1].startswith("delta=0.001 is not used")
+
+    def test_what_a_delta_would_gain(self, plan):
+        assert plan.gain_of_delta() == ""
+        columns = PublicColumns({f"x{place}": (0, 1) for place in range(31)})
+        only = (Analysis("regression", "risk"),)
+        study = protocol(columns=columns, analyses=only, evaluation_share=0.0, epsilon=1.0)
+        found = StudyPlan.of(study, 3000).gain_of_delta()
+        assert re.match(r"risk: With delta=1e-07, .* would be 0\.\d\d of what it is", found)
+        assert StudyPlan.of(dataclasses.replace(study, delta=1e-7), 3000).gain_of_delta() == ""
+
+
+class TestPage:
+    def test_it_says_what_will_be_charged_and_has_the_hash(self, plan):
+        page = plan.page()
+        assert page == protocol_page(plan)
+        for text in (plan.protocol.sha256, "A. Curie", "protocol 7", "Epsilon = 6", "Signature"):
+            assert text in page
+        for part in plan.parts.values():
+            assert f"<td><bdi>{part.spend.epsilon:g}</bdi></td>" in page
+        assert "1,400 (training)" in page
+        assert "What it will get" not in page
+
+    def test_with_a_forecast(self, plan):
+        page = protocol_page(plan, ONCE)
+        assert "mean error of a predicted risk" in page
+        assert ONCE.words in page
+        assert protocol_page(plan, ONCE) == page
+
+    def test_it_escapes_and_loads_nothing(self):
+        page = protocol_page(StudyPlan.of(protocol(title="<script>alert(1)</script>"), 400))
+        assert "<script>" not in page
+        assert not re.search(r"(src|href)=|url\(|@import", page)
+
+
+def test_numbers_of_a_plan_are_finite(plan):
+    for expected in plan.outlook(ONCE).values():
+        assert all(math.isfinite(x) for one in expected for x in (one.without, one.private))
+    assert np.isfinite(list(plan.best_shares(ONCE).values())).all()
