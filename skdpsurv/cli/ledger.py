@@ -82,28 +82,33 @@ def ledger_line(accountant: PrivacyAccountant | None) -> str:
     if accountant.delta or spent_delta:
         limit = exact(accountant.delta) if accountant.delta else "no limit"
         delta = f"; delta {exact(spent_delta)} of {limit}"
+    own = [one for one in accountant._ledger.entries() if one.dataset == accountant.dataset]
+    relations = sorted({one.neighbours for one in own if one.neighbours})
+    several = f"; it holds for whoever are neighbours by all of {', '.join(relations)}"
     return (
         f"spent {exact(accountant.spent())} of {exact(accountant.epsilon)}, "
         f"{exact(accountant.remaining())} left{delta} (data set {accountant.dataset})"
+        f"{several if len(relations) > 1 else ''}"
     )
 
 
 @app.command(name="show")
 @command
-def show_ledger(ledger: str, /, *, dataset: str = "default", as_json: bool = False) -> None:
+def show_ledger(ledger: str, /, *, dataset: str | None = None, as_json: bool = False) -> None:
     """Print the entries of a ledger and its remaining budget.
 
     Parameters
     ----------
-    dataset : str, default="default"
-        Data set whose sums are shown.
+    dataset : str or None
+        Data set whose sums are shown; else those of each data set are, and the first one's in JSON.
     """
-    accountant = CommandLedger(ledger, dataset)
-    entries = accountant.entries()
-    content = {"ledger": ledger_state(accountant), "entries": entries.to_dict("records")}
+    entries = CommandLedger(ledger).entries()
+    named = list(dict.fromkeys(filter(None, entries["dataset"]))) or ["default"]
+    accountants = [CommandLedger(ledger, one) for one in ([dataset] if dataset else named)]
+    content = {"ledger": ledger_state(accountants[0]), "entries": entries.to_dict("records")}
     # A terminal is too narrow for the mechanisms, which are in the export.
     table = rich_table(entries.drop(columns=["mechanism", "neighbours", "guarantee"]))
-    show(content, [table, ledger_line(accountant)], as_json)
+    show(content, [table, *map(ledger_line, accountants)], as_json)
 
 
 @app.command()

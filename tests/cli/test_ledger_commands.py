@@ -81,3 +81,16 @@ def test_a_server(url, study):  # noqa: F811
     study.run("ledger", "export", url, "--out", "@entries.csv", code=0)
     for address in ("postgresql://anna:secret@host/db", "mysql://host/db"):
         assert "secret" not in study.run("ledger", "show", address, code=6).output
+
+
+def test_all_data_sets_are_shown_and_for_whom_their_sums_hold(study):
+    ledger = PrivacyAccountant(epsilon=3.0, path=study.path("l.sqlite"))
+    by_group = PrivacyGuarantee(0.5, neighbours="replace-one-same-group")
+    for name, guarantee in [("a", PrivacyGuarantee(1.0)), ("a", by_group), ("b", by_group)]:
+        ledger.charge(guarantee, name)
+    relations = "neighbours by all of replace-one, replace-one-same-group"
+    said = study.run("ledger", "show", "@l.sqlite", code=0, says="1.5 left (data set a); it").stdout
+    assert " ".join(said.split()).count(relations) == 1
+    assert "spent 0.5 of 3, 2.5 left (data set b)" in said
+    assert study.json("ledger", "show", "@l.sqlite")["ledger"]["dataset"] == "a"
+    assert "(data set a)" not in study.run("ledger", "show", "@l.sqlite", "--dataset", "b").stdout
