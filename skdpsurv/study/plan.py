@@ -11,7 +11,7 @@ import pandas as pd
 
 from skdpsurv.data.person import about_people
 from skdpsurv.dp.checks import integer
-from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
 from skdpsurv.dp.references import reference
@@ -97,22 +97,31 @@ class StudyPlan:
         -------
         PrivacyGuarantee
             Its epsilon is that of the protocol without the reserve; a delta only if some noise
-            is Gaussian. Its rho is stated where that says no less.
+            is Gaussian. Its rho is stated where that says no less. Groups that a table says are
+            public are not protected by the study as a whole.
         """
         plan, protocol = self._whole, self.protocol
         rho = plan.cost.rho if plan.delta else None
         if rho is not None and epsilon_at(rho, plan.delta) > plan.epsilon:
             rho = None  # pure epsilons were added
         guarantees = {name: part.guarantee for name, part in self.parts.items()}
+        # Whoever are neighbours for that table are for the other analyses, too.
+        public = [
+            part.analysis.by
+            for part in self.parts.values()
+            if part.guarantee.neighbours.endswith(SAME_GROUP)
+        ]
         found = PrivacyGuarantee(
             plan.epsilon,
             plan.delta,
             rho=rho,
+            neighbours="replace-one" + SAME_GROUP * bool(public),
             mechanism=f"a study of {len(guarantees)} analyses: {', '.join(guarantees)}",
             public_inputs={
                 "protocol_sha256": protocol.sha256,
                 "n_records": self.n_people,
                 "n_held_out": self.n_evaluation,
+                **({"by": public[0], "by_is_public": True} if public else {}),
                 **{f"epsilon_{name}": one.epsilon for name, one in guarantees.items()},
                 **{f"delta_{name}": one.delta for name, one in guarantees.items() if one.delta},
             },

@@ -160,6 +160,8 @@ class Protocol:
         models = [one.name for one in self.analyses if one.kind == "regression"]
         for one in self.analyses:
             one.check(self, models)
+        groups = {one.by for one in self.analyses if one.options.get("by_is_public")}
+        _require(len(groups) < 2, "by_is_public", "be said of one column alone")
         evaluated = any(one.of for one in self.analyses)
         rule = "be a share of people in (0, 1) with an evaluation, and 0 without one"
         _require(evaluated == (self.evaluation_share > 0.0), "evaluation_share", rule)

@@ -7,12 +7,12 @@ import pytest
 
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.data import PublicColumns
-from skdpsurv.dp.guarantee import PERSON
+from skdpsurv.dp.guarantee import PERSON, SAME_GROUP
 from skdpsurv.dp.plan import leaves
 from skdpsurv.dp.privacy_cost import Concentrated, epsilon_at
 from skdpsurv.study import Analysis, StudyPlan
 from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, tree_of
-from tests.study.studies import ANALYSES, protocol, records
+from tests.study.studies import ANALYSES, COLUMNS, protocol, records
 
 #: Enough columns for Gaussian noise to be smaller.
 WIDE = PublicColumns({"stage": ["I", "II"], **{f"x{place}": (0, 1) for place in range(30)}})
@@ -159,6 +159,20 @@ class TestGuarantee:
     def test_of_records_where_nobody_has_two(self):
         guarantee = StudyPlan.of(protocol(person=None), 4000).guarantee()
         assert guarantee.neighbours == "replace-one"
+
+    def test_groups_that_one_table_leaves_unprotected(self):
+        table = Analysis("table", "table", options={"by": "stage", "by_is_public": True})
+        found = StudyPlan.of(protocol(analyses=(*ANALYSES, table)), 4000)
+        for guarantee in (found.guarantee(), found.guarantee_of("table")):
+            assert guarantee.neighbours == PERSON + SAME_GROUP
+            assert (guarantee.public_inputs["by"], guarantee.public_inputs["by_is_public"]) == (
+                *("stage", True),
+            )
+        assert found.guarantee_of("curves").neighbours == PERSON
+        columns = PublicColumns({**COLUMNS, "ill": bool})
+        other = Analysis("table", "other", options={"by": "ill", "by_is_public": True})
+        with pytest.raises(ValueError, match="by_is_public must be said of one column alone"):
+            protocol(columns=columns, analyses=(*ANALYSES, table, other))
 
     def test_a_ledger_takes_it(self):
         for composition in ("basic", "renyi"):
