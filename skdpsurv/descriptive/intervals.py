@@ -66,10 +66,6 @@ class Level(NamedTuple):
     level: float
     laplace: bool
 
-    def split(self, parts: int) -> Level:
-        """Return the level at which so many intervals hold together."""
-        return Level(1.0 - (1.0 - self.level) / parts, self.laplace)
-
     def quantile(self, single: float) -> float:
         """Return z for noise of which this part is of one cell, from 0 to 1."""
         normal = float(special.ndtri(0.5 + 0.5 * self.level))
@@ -144,6 +140,11 @@ def _at(covariance: FloatArray, theta: float) -> float:
     return float(c[0, 0] - 2.0 * theta * c[0, 1] + theta**2 * c[1, 1])
 
 
+def _correlation(covariance: FloatArray) -> float:
+    scale = math.sqrt(max(float(covariance[0, 0] * covariance[1, 1]), 0.0))
+    return min(max(float(covariance[0, 1]) / scale, -1.0), 1.0) if scale > 0.0 else 0.0
+
+
 class Moments:
     """Mean and standard deviation of the values of some groups, from weights at points.
 
@@ -200,6 +201,19 @@ class Moments:
             fieller(a, b, self.noise, _of_sum(spread), self.z, ends) for spread in (0.0, sampling)
         )
         return Estimated(self.value, *intervals)
+
+    def correlations(self) -> tuple[float, float]:
+        """Return those of mean and deviation, for these people and for the population."""
+        if not self.known:
+            return 0.0, 0.0
+        away = self.points - self.value
+        square = self._plausible()
+        forms = [self._form(away), self._form(away**2 - square)]
+        noise = self.solved.sums(np.array(forms))[1]
+        moments = [float((self._form(away**k) * self.solved.cells).sum()) for k in (2, 3, 4)]
+        spread = max(moments[2] - self.present * square**2, 0.0)
+        sampling = np.array([[max(moments[0], 0.0), moments[1]], [moments[1], spread]])
+        return _correlation(noise), _correlation(noise + sampling)
 
     def deviation(self) -> Estimated:
         """Return the standard deviation."""

@@ -13,6 +13,7 @@ from skdpsurv.descriptive.intervals import Level, Moments, count
 from skdpsurv.descriptive.summary import Summary
 
 N = 3000
+PAIR = "control", "open"
 COLUMNS = PublicColumns(
     {
         "arm": ["control", "treated", "open"],
@@ -91,6 +92,33 @@ class TestWithoutPrivacy:
         d = exact.table_.estimate["smoker", "", "smd", "open"]
         assert d == pytest.approx((p[1] - p[0]) / spread)
         assert np.isnan(exact.table_.estimate["stage", "", "smd", "open"])
+
+    def test_intervals_of_differences_without_noise_are_those_of_the_delta_method(
+        self, records, exact
+    ):
+        square = 0.0
+        groups = [records[records.arm == arm].creatinine.clip(0, 5).dropna() for arm in PAIR]
+        scale = math.sqrt(0.5 * sum(one.var(ddof=0) for one in groups))
+        d = (groups[1].mean() - groups[0].mean()) / scale
+        for sign, x in zip((-1.0, 1.0), groups, strict=True):
+            away = x - x.mean()
+            # d by the mean is sign / s, and by the variance -d / (4 s^2).
+            square += np.var(sign * away / scale - d * away**2 / (4.0 * scale**2)) / len(x)
+        found = exact.table_.loc["creatinine", "", "smd", PAIR[1]]
+        half = 0.5 * (found.population_high - found.population_low)
+        assert half == pytest.approx(1.959964 * math.sqrt(square), rel=0.05)
+        shares = [records[records.arm == arm].smoker for arm in PAIR]
+        p, q = (one.mean() for one in shares)
+        scale = math.sqrt(0.5 * (p * (1 - p) + q * (1 - q)))
+        slopes = (
+            sign / scale - (q - p) * (1 - 2 * r) / (4 * scale**3)
+            for sign, r in ((-1.0, p), (1.0, q))
+        )
+        parts = zip(slopes, (p, q), shares, strict=True)
+        error = math.sqrt(sum(g**2 * r * (1 - r) / len(x) for g, r, x in parts))
+        found = exact.table_.loc["smoker", "", "smd", PAIR[1]]
+        half = 0.5 * (found.population_high - found.population_low)
+        assert half == pytest.approx(1.959964 * error, rel=0.02)
 
     def test_intervals_without_noise_are_points_and_those_of_statistics(self, records, exact):
         found = exact.table_.loc["smoker", "True", "share", "Overall"]
