@@ -227,7 +227,8 @@ class GroupFit:
         second_moment = INFORMATION_PART * (group.factor * group.norm) ** 2 / width
         information = self.n_records * self.max_residual / 4.0 * second_moment
         minimisers = np.stack([each[:width] for each in released])
-        return Evidence.of_minimiser(minimisers, information, calibration).scaled(group.factor)
+        how = perturbation.ridge_and_variances(calibration)
+        return Evidence.of_minimiser(minimisers, information, *how).scaled(group.factor)
 
     def noise(self, weights: Sequence[float]) -> float:
         """Return the length of the noise on all gradients, weighted as votes, over the cap."""

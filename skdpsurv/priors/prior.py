@@ -13,7 +13,7 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import instance, optional
 from skdpsurv.dp.guarantee import PERSON, PrivacyGuarantee
-from skdpsurv.mechanisms.perturbation import Evidence
+from skdpsurv.priors.evidence import Evidence
 from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release
 

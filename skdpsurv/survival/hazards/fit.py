@@ -30,6 +30,7 @@ from skdpsurv.mechanisms.perturbation import (
     Perturbed,
     Problem,
     SharedPrice,
+    ridge_and_variances,
     steps_of,
 )
 from skdpsurv.mechanisms.sums import HISTOGRAM, MeanOfRows
@@ -237,9 +238,8 @@ class HazardFit:
         events = model.n_records * -np.expm1(-self._hazard(pilot).value.sum())
         second_moment = (pilot.spread / pilot.radius) ** 2 / model.n_features
         information = INFORMATION_PART * max(events, 1.0) * second_moment
-        evidence = Evidence.of_minimiser(
-            minimiser[model.n_knots :], information, self.after(pilot).calibration
-        )
+        how = ridge_and_variances(self.after(pilot).calibration)
+        evidence = Evidence.of_minimiser(minimiser[model.n_knots :], information, *how)
         return evidence.scaled(1.0 / pilot.radius)
 
     def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
