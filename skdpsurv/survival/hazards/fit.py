@@ -23,6 +23,7 @@ from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.mechanisms import perturbation
+from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.perturbation import (
     Calibrated,
@@ -33,7 +34,7 @@ from skdpsurv.mechanisms.perturbation import (
     ridge_and_variances,
     steps_of,
 )
-from skdpsurv.mechanisms.sums import HISTOGRAM, MeanOfRows
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.survival.hazards.model import (
