@@ -260,7 +260,7 @@ class HazardFit:
 
 
 def stated_range(first: Any, last: Any) -> Any:
-    """Return what a guarantee states of a number that a release decides between two ends."""
+    """Return the public statement of a number that a release decides between two ends."""
     return first if first == last else {"from": first, "to": last}
 
 
