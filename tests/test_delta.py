@@ -218,7 +218,9 @@ class TestRoomBeforeTheShape:
     )
     def test_a_budget_that_has_no_room_for_either(self, monkeypatch, how, terms):
         for name in ("one_record_each", "one_record_each_of"):
-            monkeypatch.setattr(f"skdpsurv.base.{name}", lambda *args: pytest.fail("looked"))
+            monkeypatch.setattr(
+                f"skdpsurv.base.private_estimator.{name}", lambda *args: pytest.fail("looked")
+            )
         with pytest.raises(BudgetExceededError):
             self.fit(how, PrivacyAccountant(**terms))
 

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier
 
+from skdpsurv.base.linear import PrivateLinearModel
 from skdpsurv.classification.private_classifier import PrivateClassifier
 from skdpsurv.data.column_kinds import Boolean, Category, ColumnKind, Date
 from skdpsurv.descriptive import DPTableOne
@@ -22,7 +23,6 @@ from skdpsurv.dp.checks import positive_int, seed
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.published import PerturbedHistogramMEstimator
-from skdpsurv.regression import PrivateLinearModel
 from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve

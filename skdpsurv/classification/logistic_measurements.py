@@ -222,12 +222,12 @@ class GroupFit:
 
     def evidence(self, released: Sequence[FloatArray]) -> Evidence:
         """Return coefficients of a model of all columns, (n_outputs, n_features), with errors."""
-        (group,), (calibration,) = self.groups, self.calibrations
+        (group,), noise = self.groups, perturbation.ridge_and_variances(*self.calibrations)
         width = len(group.indices)
         second_moment = INFORMATION_PART * (group.factor * group.norm) ** 2 / width
         information = self.n_records * self.max_residual / 4.0 * second_moment
         minimisers = np.stack([each[:width] for each in released])
-        return Evidence.of_minimiser(minimisers, information, calibration).scaled(group.factor)
+        return Evidence.of_minimiser(minimisers, information, *noise).scaled(group.factor)
 
     def noise(self, weights: Sequence[float]) -> float:
         """Return the length of the noise on all gradients, weighted as votes, over the cap."""

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from skdpsurv.base import Weakness
+from skdpsurv.base.private_estimator import Weakness
+from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore
 from skdpsurv.classification import budgets
 from skdpsurv.classification.logistic_measurements import (
     LARGEST_SLOPE,
@@ -35,7 +36,6 @@ from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.priors import Promises
-from skdpsurv.regression.tabular import LinearEstimator, UnprotectedScore
 from skdpsurv.release import Release, released_array
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?
 
 
 def quietly(read: Callable[..., Any], *args: Any) -> Any:
-    """Return what a reader returns; None if it raises anything at all."""
+    """Call a reader; return None if it raises anything at all."""
     with suppressed_float_errors():
         return call_or_none(read, *args)
 

@@ -82,7 +82,7 @@ class ColumnKind:
         return InputValueError(f"X {rule} column {self.column!r}{remedy and ': '}{remedy}.")
 
     def encode(self, values: Any) -> list[Any]:
-        """Return what was read as features, an array for each."""
+        """Return the features of values that were read, an array for each."""
         missing = np.isnan(values)
         return [*self._encoded(values, missing), *[missing] * (self.missing == "category")]
 

@@ -312,7 +312,7 @@ def supports_lazy_input(
 def by_partition(
     function: Callable[[Any], Any], X: Any, dtype: Any, width: int | None = None
 ) -> Any:
-    """Return what a function makes of rows, as an array of Dask.
+    """Call a function on the rows of each partition; return an array of Dask.
 
     Parameters
     ----------

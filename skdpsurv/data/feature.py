@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdpsurv.data.shape import PublicInputWarning
+from skdpsurv.dp.references import warning
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +152,7 @@ def wide_bounds(features: Sequence[Feature]) -> list[str]:
     if not wide:
         return []
     others = f" (and {len(wide) - 1} more like it)" if len(wide) > 1 else ""
-    return [
-        f"{wide[0]}{others}. Noise grows with the width of bounds, and values in a small part of "
-        "them can hardly be told apart: are these the bounds of the protocol, in the unit of the "
-        "column? Values that differ by factors are better given as logarithms."
-    ]
+    return [warning("wide_bounds", wide=f"{wide[0]}{others}")]
 
 
 def warn_of_wide_bounds(features: Sequence[Feature]) -> None:
@@ -172,10 +169,13 @@ def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
     if max_time > SHORT:
         return []
     return [
-        f"max_time={max_time:g} is short beside column {feature.column!r}, whose public bounds are "
-        f"{high - low:g} {feature.unit} apart. If times are in {feature.unit}, the horizon is "
-        f"{max_time:g} {feature.unit}, and whoever is seen for longer counts as censored there. "
-        "max_time must be in the unit of the times."
+        warning(
+            "short_horizon",
+            max_time=max_time,
+            column=feature.column,
+            width=high - low,
+            unit=feature.unit,
+        )
         for feature, low, high in _bounded(features)
         if feature.unit.lower() in SMALL_UNITS and high - low >= MANY * max_time
     ][:1]

@@ -28,7 +28,7 @@ from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.data.feature import known_names as known_names
-from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.frozen import frozen, thawed
 from skdpsurv.dp.input_errors import (
     InputValueError,
     call_or_none,
@@ -68,16 +68,12 @@ def _normalized(step: Normalizer, inputs: Features) -> Features:
     if step.norm not in ("l1", "l2", "max"):
         raise ValueError(f"norm of Normalizer must be 'l1', 'l2' or 'max', got {step.norm!r}.")
     norm = Expression("norm", tuple(one.expression for one in inputs), (step.norm,))
-    return [
-        Feature(one.name, Expression("share", (one.expression, norm)), -1.0, 1.0) for one in inputs
-    ]
+    return [Feature(x.name, Expression("share", (x.expression, norm)), -1.0, 1.0) for x in inputs]
 
 
 def _binarized(step: Binarizer, inputs: Features) -> Features:
     above = (float(step.threshold),)
-    return [
-        Feature(one.name, Expression("above", (one.expression,), above), 0.0, 1.0) for one in inputs
-    ]
+    return [Feature(x.name, Expression("above", (x.expression,), above), 0.0, 1.0) for x in inputs]
 
 
 def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from skdpsurv.dp.checks import is_lazy, row_pieces
 from skdpsurv.dp.input_errors import NO_TABLE, call_or_none, call_without_data, refuse_masked
+from skdpsurv.dp.references import WORDS, warning
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
 #: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
@@ -116,21 +117,13 @@ def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[st
     if budget >= LEAST_EACH:
         return []
     needed = math.ceil(LEAST_EACH * n_coefficients / epsilon)
-    return [
-        f"n * epsilon is {budget:.3g} for each of {n_coefficients:,} coefficients, and below "
-        f"{LEAST_EACH:g} noise tends to hide them. Use {needed:,} records at epsilon={epsilon:g}, "
-        "fewer columns, or a curve without any; skdpsurv plan and forecast_accuracy tell more."
-    ]
+    own = {"budget": budget, "needed": needed, "least": LEAST_EACH}
+    return [warning("small_budget", **own, number=n_coefficients, epsilon=epsilon)]
 
 
 def unstated_norm() -> list[str]:
     """Return the warning if neither columns nor a norm of rows are stated."""
-    return [
-        "neither columns nor data_norm is stated: rows are taken to be within [-1, 1] already (for "
-        "classifiers and linear models, no longer than 1), and longer ones are cut down. For raw "
-        "numbers write columns=PublicColumns({name: (low, high), ...}) with the bounds of the "
-        "protocol; for scaled rows data_norm=, a public bound on their length."
-    ]
+    return [str(WORDS["warnings"]["unstated_norm"])]
 
 
 def few_intervals(
@@ -138,28 +131,16 @@ def few_intervals(
 ) -> list[str]:
     """Return a warning if most intervals will be infinite."""
     information = n_records * epsilon
+    stated = {"share": share, "information": information, "n_features": n_features}
     if information < least:
-        return [
-            f"inference_share={share:g} buys nothing: standard errors need n * epsilon of at least "
-            f"{least:g}, and it is {information:.3g}. There will be none."
-        ]
+        return [warning("no_intervals", **stated, least=least)]
     need = INTERVALS_NEED * n_features**2 * USUAL_SHARE / share
-    if information >= need:
-        return []
-    return [
-        f"inference_share={share:g} with {n_features} columns and n * epsilon = {information:.3g}: "
-        f"less than half of the intervals will be finite, as a rule, below {need:.3g}. Fewer "
-        "columns, more records or a larger epsilon would help; forecast_accuracy tells how much."
-    ]
+    return [] if information >= need else [warning("few_intervals", **stated, need=need)]
 
 
 def missing_from_prior(columns: Sequence[str]) -> list[str]:
     """Return a warning if a prior has columns that the records do not have."""
-    message = (
-        f"the prior has columns that these records do not have: {', '.join(columns)}. Its "
-        "values for the others allow for that: are the names misspelt?"
-    )
-    return [message] if columns else []
+    return [warning("missing_from_prior", columns=", ".join(columns))] if columns else []
 
 
 # ---- Rows of arrays, data frames and lists.

@@ -121,7 +121,7 @@ def decimals(row: pd.Series) -> int:
 
 
 def _writer(cells: Cells, row: pd.Series) -> Callable[[float], str]:
-    """Return what writes a value of a column: a date, or a number with its decimals."""
+    """Return the writer of a column's values: dates, or numbers with their decimals."""
     if isinstance(cells.kind, Date):
         return lambda days: str(cells.kind.cell(round(days)))
     return f"{{:.{decimals(row)}f}}".format

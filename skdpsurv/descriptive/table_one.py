@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.column_kinds import Boolean, Bounded, Category, ColumnKind
 from skdpsurv.data.columns import PublicColumns
@@ -40,7 +41,6 @@ from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.mechanisms.sums import Histograms
-from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.raw_rows import headline
 

@@ -37,7 +37,7 @@ MOST_VECTORS = 10**6
 
 
 def program_delta(epsilon: float) -> float:
-    r"""Return what one noisy vector adds to delta: :math:`(1 + e^\epsilon) 10^{-30}`, at most 1."""
+    r"""Return the delta of one noisy vector: :math:`(1 + e^\epsilon) 10^{-30}`, at most 1."""
     return min(1.0, TOTAL_VARIATION * (1.0 + math.exp(min(epsilon, 700.0))))
 
 

@@ -5,108 +5,24 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, Context
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from skdpsurv.dp.checks import check_each, instance, number_in, optional, rule_of
 from skdpsurv.dp.exact_vectors import program_delta
+from skdpsurv.dp.frozen import frozen, thawed
 from skdpsurv.dp.privacy_cost import epsilon_at, pure_to_rdp, rdp_to_epsilon
+from skdpsurv.dp.references import WORDS, warning
 
 #: Statuses in words, from the strongest to the weakest.
-_STATUSES = {
-    "proved": "proved",
-    "asymptotic": "true only in the limit of the sampler",
-    "seeded": "no guarantee: reproducible from a known seed",
-    "none": "no guarantee",
-}
+_STATUSES = WORDS["statuses"]
 #: Neighbours that differ in all records of one person.
 PERSON = "replace-one-person"
 #: End of the name of a relation in which nobody changes group: groups are public.
 SAME_GROUP = "-same-group"
-
-_NOT_COVERED = (
-    "Choosing among several fits by scores computed on private data (a grid search, "
-    "cross-validation, trying settings by hand), beyond what the mechanism above does.",
-    "Preprocessing fitted on the same data: a scaler, an imputer, selected features, "
-    "class weights, bounds read off the data. All of this is said of what reached fit, which "
-    "cannot see the steps before it in a pipeline.",
-    "Publishing a score, a plot or a table computed from private records.",
-    "The number of records, if rows were dropped for what they contain; it counts as public "
-    "only if every row was kept.",
-    "Other releases about the same people: their epsilons add up.",
-    "A probability of (1 + exp(epsilon)) 1e-30{here} for each noisy vector (perturbed objectives, "
-    "coefficients, gradients, means): so near to its law is the program's noise. Up to that, rho "
-    "and Renyi divergences hold. Counts, sums and choices are drawn exactly.",
-    "A machine that computes otherwise than is supposed, and what running times show "
-    "(docs/user_guide/limits.md, in the source distribution).",
-)
-
-
-class FrozenMapping(Mapping[str, object]):
-    """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
-
-    def __init__(self, items: Mapping[str, object]) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, key: str) -> object:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._items)
-
-
-#: Python's own type for each kind of value, tried in this order.
-_PLAIN: dict[Any, Callable[[Any], object]] = {
-    (bool, np.bool_): bool,
-    str: str,
-    Integral: int,
-    Real: float,
-}
-
-
-def frozen(name: str, value: object) -> object:
-    """Return an immutable copy made of Python's own types, which JSON can hold."""
-    if value is None:
-        return None
-    for kind, plain in _PLAIN.items():
-        if isinstance(value, kind):
-            converted = plain(value)
-            if converted != converted:
-                raise ValueError(f"{name} must not hold NaN.")
-            return converted
-    if isinstance(value, np.ndarray):
-        return frozen(name, value.tolist())
-    if isinstance(value, list | tuple):
-        return tuple(frozen(name, v) for v in value)
-    if isinstance(value, Mapping):
-        return FrozenMapping({str(k): frozen(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
-    raise TypeError(
-        f"{name} must be made of numbers, strings, None, sequences and mappings, "
-        f"got {type(value).__name__}."
-    )
-
-
-def thawed(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
-    """Return frozen values as dicts and lists, at any depth, each leaf converted."""
-    if isinstance(value, Mapping):
-        return {key: thawed(one, leaf) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [thawed(one, leaf) for one in value]
-    return leaf(value)
 
 
 def weakest_status(statuses: Iterable[str]) -> str:
@@ -269,7 +185,10 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         """Limits of the guarantee, whatever epsilon is: of this result, then of any."""
         added = program_delta(self.epsilon)
         here = f" (here {added:.2g})" if added >= 1e-20 else ""
-        return (*self.not_covered, *(limit.replace("{here}", here) for limit in _NOT_COVERED))
+        return (
+            *self.not_covered,
+            *(limit.replace("{here}", here) for limit in WORDS["limits"]["any"]),
+        )
 
     def describe(self) -> str:
         """Describe the promise, about whom it is, and its limits, in lines of plain text."""
@@ -303,62 +222,39 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     @property
     def _of_what_numbers(self) -> str:
-        return " in real arithmetic" if self.in_real_arithmetic else ""
+        return str(WORDS["promise"]["numbers"]) if self.in_real_arithmetic else ""
 
     @property
     def meaning(self) -> str:
         """Meaning of the status, in a few words."""
         numbers = self._of_what_numbers if self.status in ("proved", "asymptotic") else ""
-        return _STATUSES[self.status] + numbers
+        return f"{_STATUSES[self.status]}{numbers}"
 
     def _promise(self) -> str:
-        if self.status == "seeded":
-            return (
-                "Promise: none. The noise was drawn from a known integer (random_state), so "
-                "anybody can draw it again and subtract it. The epsilon is nominal: it is what "
-                "the same fit would promise with random_state=None."
-            )
-        if self.status == "none":
-            return (
-                "Promise: none. The result may reveal anything about any record; treat it as you "
-                "treat the records."
-            )
-        slack = f", up to a probability of {self.delta:g}" if self.delta else ""
+        words = WORDS["promise"]
+        if self.status in ("seeded", "none"):
+            return str(words[self.status])
         unit, values = "record", "one record"
-        kept = self.neighbours.endswith(SAME_GROUP)
         if self.neighbours.removesuffix(SAME_GROUP) == PERSON:
             unit, values = "person's records", "all records of one person"
-        factor = _rounded_up(math.exp(self.epsilon)) if self.epsilon < 700 else "inf"
-        unreached = (
-            " This holds only if the sampler has converged to its target law; after finitely "
-            "many steps it is an approximation of unknown quality."
+        kept = self.neighbours.endswith(SAME_GROUP)
+        said = words["kept"].format(
+            unit=unit,
+            values=values,
+            group=words["group"] * kept,
+            same=words["same"] * kept,
+            epsilon=self.epsilon,
+            factor=_rounded_up(math.exp(self.epsilon)) if self.epsilon < 700 else "inf",
+            slack=words["slack"].format(delta=self.delta) if self.delta else "",
+            numbers=self._of_what_numbers,
         )
-        return (
-            f"Promise: somebody who sees the result, and knows every other {unit}, learns little "
-            f"about the values in {values}{', but for the group, which is public' * kept}: "
-            f"replacing them by any other values{' in the same group' * kept} makes no result "
-            f"more than exp({self.epsilon!r}), at most {factor}, times as probable{slack}"
-            f"{self._of_what_numbers}.{unreached if self.status == 'asymptotic' else ''}"
-        )
+        return f"{said}{words['asymptotic'] if self.status == 'asymptotic' else ''}"
 
     def _about_whom(self) -> str:
-        relation = self.neighbours.removesuffix(SAME_GROUP)
-        if relation != self.neighbours:
-            plain = replace(self, neighbours=relation)._about_whom()
-            return f"{plain} Its group is public, and not protected: neighbours have the same one."
-        if self.neighbours == PERSON:
-            return (
-                "About whom: each single person (neighbouring data sets have as many people, and "
-                "differ in all records of one of them, also in how many these are)."
-            )
-        if self.neighbours != "replace-one":
-            return f"About whom: data sets that are neighbours by the relation {self.neighbours!r}."
-        more = ", and with more than k times the delta" if self.delta else ""
-        return (
-            "About whom: each single record (replace-one: neighbouring data sets have the same "
-            "number of records and differ in the values of one). Somebody with k records is "
-            f"protected with k times the epsilon only{more}."
-        )
+        words, relation = WORDS["about"], self.neighbours.removesuffix(SAME_GROUP)
+        known = relation if relation in ("replace-one", PERSON) else "other"
+        said = words[known].format(relation=relation, more=words["more"] if self.delta else "")
+        return f"{said}{words['group'] if relation != self.neighbours else ''}"
 
     def __repr__(self) -> str:
         shown = ("epsilon", "delta", "neighbours", "mechanism", "status", "public_inputs")
@@ -431,29 +327,14 @@ def _bullets(items: Iterable[str]) -> str:
 
 def epsilon_warnings(epsilon: float) -> list[str]:
     """Return a warning about an epsilon so large that it hardly limits anything."""
-    if not 10.0 <= epsilon < math.inf:
-        return []
-    return [
-        f"epsilon={epsilon:g} is hardly a limit: one record may make a result exp({epsilon:g}) "
-        "times as probable. Use 1 or less for what is published, and at most 3 where few records "
-        "leave no choice; epsilon=numpy.inf says that nothing is promised."
-    ]
+    return [warning("epsilon", epsilon=epsilon)] if 10.0 <= epsilon < math.inf else []
 
 
 def delta_warnings(delta: float, used: bool, n_records: int) -> list[str]:
     """Return a warning about a delta that is large for so many records, or not used."""
     n = float(n_records)
     if delta and not used:
-        return [
-            f"delta={delta:g} is not used: this fit has no Gaussian noise, its guarantee has no "
-            "delta, and none is charged. Leave delta=0, to say so."
-        ]
-    if delta * n**2 <= 1.0:
-        return []
-    said = (
-        f"at or above 1/n = {1.0 / n:.2g}: publishing one whole record at random keeps this promise"
-        if delta * n >= 1.0
-        else f"above 1/n^2 = {1.0 / n**2:.2g}: with a probability of delta a release may reveal "
-        "everything about one of n people"
-    )
-    return [f"delta={delta:g} is {said}. Use 1/n^2 or less."]
+        return [warning("unused_delta", delta=delta)]
+    if delta * n >= 1.0:
+        return [warning("whole_record", delta=delta, bound=1.0 / n)]
+    return [warning("large_delta", delta=delta, bound=1.0 / n**2)] if delta * n**2 > 1.0 else []

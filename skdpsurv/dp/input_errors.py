@@ -328,7 +328,7 @@ def _is_frame(X: Any) -> bool:
 
 
 def _table_error(X: Any) -> str:
-    """Return what is wrong with a table."""
+    """Return the message of a table that cannot be read."""
     if sparse.issparse(X):
         return "Sparse data was passed for X, but dense data is required. Use '.toarray()'."
     cells: NDArray[Any] | None = call_or_none(np.asarray, X)

@@ -140,7 +140,7 @@ class Ledger(ABC):
         return list(map(entry_of, self.rows()))
 
     def sums(self, dataset: str, *, proved: bool = True) -> Sums:
-        """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
+        """Return the sums of charges to a data set; in rehearsals, of what is proved or is not."""
         self._refresh()
         return self._known[1].get(budget_of(self.settings, dataset, proved=proved), NOTHING)
 

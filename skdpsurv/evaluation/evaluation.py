@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.base import PrivateEstimator, Published
+from skdpsurv.base.private_estimator import PrivateEstimator, Published
+from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
-from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.frozen import frozen
 from skdpsurv.dp.plan import Known, Mechanism, Plan, Sequential
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import predictions
@@ -25,7 +26,6 @@ from skdpsurv.evaluation.plan import Setting, evaluation_plan
 from skdpsurv.evaluation.released_values import Reading, Sums, exact_measures, intervals
 from skdpsurv.evaluation.result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.evaluation.risk_table import EvaluationRecords
-from skdpsurv.regression.tabular import TabularEstimator
 
 #: Upper limit on groups and on bands: more cells than that drown in their noise.
 MOST = 50

@@ -16,10 +16,10 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
+from skdpsurv.base.tabular import TabularEstimator, ask_alone
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
 from skdpsurv.data.cells import LoneRows
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.regression.tabular import TabularEstimator, ask_alone
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 
 #: Survival that is assumed for a record without a prediction.

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Self
 
 import pandas as pd
 
-from skdpsurv.dp.guarantee import PrivacyGuarantee, frozen, thawed
+from skdpsurv.dp.frozen import frozen, thawed
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 
 #: Overall measures, in words.
 MEASURES = {

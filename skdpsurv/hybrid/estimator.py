@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base import Published
+from skdpsurv.base.private_estimator import Published
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp.accountant import PrivacyAccountant

@@ -46,7 +46,8 @@ from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid import hybrid_records
 from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms, MeanOfRows
+from skdpsurv.mechanisms.moments import MeanOfRows
+from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms
 
 Records = Blocks[hybrid_records.PrivateRecords]
 

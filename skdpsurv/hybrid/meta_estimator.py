@@ -32,19 +32,19 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from skdpsurv.data.dask import supports_lazy_input
-from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
-from skdpsurv.dp.checks import Check, custom
-from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
-from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.likelihoods.base import gram
-from skdpsurv.regression.tabular import (
+from skdpsurv.base.tabular import (
     NO_OUTCOME,
     TabularEstimator,
     ask_alone,
     checked_numbers,
     one_column,
 )
+from skdpsurv.data.dask import supports_lazy_input
+from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
+from skdpsurv.dp.checks import Check, custom
+from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
+from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.likelihoods.base import gram
 
 
 def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:

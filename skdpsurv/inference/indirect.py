@@ -43,7 +43,7 @@ import numpy as np
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference.inference import Inference
 from skdpsurv.inference.row_moments import SHAPES, CovariateDistribution, ReleasedMoments
-from skdpsurv.mechanisms.perturbation import Calibrated, variance
+from skdpsurv.mechanisms.perturbation import Calibrated, ridge_and_variances
 
 #: Pairs of draws, with both signs, of more noise on the moments.
 N_PAIRS = 16
@@ -129,11 +129,8 @@ class Indirect:
         limit: bool = False,
     ) -> Self:
         """Return the equation for a released perturbation and released moments."""
-        noise = variance(calibration.linear), variance(calibration.output)
-        distribution, redrawn = moments.distribution, moments.redrawn
-        return cls(
-            response, released, center, calibration.kappa, *noise, distribution, redrawn, limit
-        )
+        noise, drawn = ridge_and_variances(calibration), (moments.distribution, moments.redrawn)
+        return cls(response, released, center, *noise, *drawn, limit)
 
     @property
     def n_common(self) -> int:

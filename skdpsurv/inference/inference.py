@@ -16,6 +16,7 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.data.shape import Shape, few_intervals
 from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.release import Release, released_array
 from skdpsurv.release.raw_rows import headline
@@ -139,22 +140,6 @@ def table(
     return pd.DataFrame(columns, index=names)
 
 
-NOT_ESTIMATED = (
-    "Standard errors: not estimated, and coefficients are shrunk. DPDiscreteTimeSurvival, but for "
-    "method='psgld', and DPLogisticRegression, of two classes, estimate them with inference_share "
-    "(0.2, say), a finite epsilon, and n * epsilon of at least 200 and 600."
-)
-NOTHING_KNOWN = (
-    "inf: noise hides how the column varies, or where the estimate is; more records or a larger "
-    "epsilon would tell."
-)
-
-AT_CAP = (
-    "Estimated: the coefficients that minimise the expected loss at the cap that was used, "
-    "max_cumulative_hazard={cap:.4g}. Where effects change over time they depend on it."
-)
-
-
 class Summarised:
     """Mixin of regressions whose releases may hold standard errors: ``inference_``."""
 
@@ -221,11 +206,11 @@ class Summarised:
         print(headline(self.release_))
         print(summary.to_string(float_format=lambda x: f"{x:.{decimals}f}", na_rep=""))
         if self.inference_ is None:
-            print(NOT_ESTIMATED)
+            print(WORDS["intervals"]["not_estimated"])
         elif np.isinf(summary["se(coef)"]).any():
-            print(NOTHING_KNOWN)
+            print(WORDS["intervals"]["nothing_known"])
         if (cap := getattr(self, "max_cumulative_hazard_", None)) is not None:
-            print(AT_CAP.format(cap=cap))
+            print(WORDS["intervals"]["at_cap"].format(cap=cap))
 
     def _summary(self, level: float) -> pd.DataFrame:
         check_is_fitted(self, "release_")

@@ -28,7 +28,7 @@ from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.mechanisms.sums import SecondMoments
+from skdpsurv.mechanisms.moments import SecondMoments
 
 #: Least number of standard rows of each shape; and a factor of the number of columns.
 N_ROWS, ROWS_PER_COLUMN = 256, 8

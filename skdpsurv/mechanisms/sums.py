@@ -1,44 +1,28 @@
-r"""Noisy counts, sums, histograms, means and second moments, and choices between sums.
+r"""Noisy counts, sums and histograms, and choices between sums.
 
 Integers. Neighbours: replace-one. Sensitivity: the query's, in L1 over all that it releases, in
 units of :math:`2^{\text{exponent}}`. Theorem: integers with discrete Laplace noise of scale
 sensitivity/epsilon are epsilon-differentially private (docs/proofs/noise). At a price of mu, the
 noise is discrete Gaussian, of deviation Euclidean sensitivity/mu, and :math:`\tfrac12\mu^2`-zCDP.
 
-Mean of rows clipped to :math:`\|x\|_2 \le R`. Neighbours: replace-one. Sensitivity: :math:`2R/n`.
-Theorem: noise of density :math:`\propto e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially
-private, Gaussian noise of deviation :math:`2R/(n\mu)` is :math:`\tfrac12\mu^2`-zCDP.
-
-Second moments :math:`M = \sum_i r_i r_i^\top` of rows with :math:`\|r_i\|_2 \le R`. Neighbours:
-replace-one. Sensitivity: two outer products are at most :math:`\sqrt2 R^2` apart in the Frobenius
-norm, as :math:`\|rr^\top - ss^\top\|_F^2 = \|r\|^4 + \|s\|^4 - 2(r^\top s)^2`; it is the Euclidean
-norm of the upper triangle with entries off the diagonal stretched by :math:`\sqrt2`. Theorem: noise
-of density :math:`\propto e^{-\epsilon\|e\|_2/(\sqrt2 R^2)}` on that triangle is
-epsilon-differentially private (docs/proofs/inference; Chaudhuri, Monteleoni and Sarwate 2011),
-Gaussian noise of deviation :math:`\sqrt2 R^2/\mu` is :math:`\tfrac12\mu^2`-zCDP.
-
 Choices among public candidates by losses summed over records. Neighbours: replace-one. Sensitivity:
 each loss's. Theorem: permute-and-flip is epsilon-differentially private (docs/proofs/noise).
 
-Sums are exact, scales rounded upwards; noise on vectors is within 1e-30 of its distribution.
+Sums are exact, scales rounded upwards.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_rows, row_pieces
-from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.noise import (
     RandomSource,
     lattice_gaussian,
@@ -54,14 +38,12 @@ from skdpsurv.dp.privacy_cost import (
     Price,
     cost_of,
     divide_budget,
-    epsilon_or_mu,
     sequential_cost,
     share_of,
 )
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.selection import permute_and_flip
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, calibrated_noise
 
 #: The proof of all queries of integers.
 PROOF = reference("docs/proofs/noise", "dwork")
@@ -330,133 +312,3 @@ class Choices(Mechanism):
                 self.queries, self.losses(known, one), self.losses(known, other), strict=True
             )
         ]
-
-
-#: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
-#: keeps more of a noisy mean, and did better on simulated data (docs/benchmarks/discrete_time).
-SHRINKAGE = 0.25
-
-
-@dataclass(frozen=True)
-class MeanOfRows:
-    """A query for the mean of rows, which are clipped to ``data_norm``, R; public."""
-
-    n_records: int
-    n_features: int
-    data_norm: float
-
-    @property
-    def sensitivity(self) -> float:
-        """Largest move of the mean by one record in L2, with rounding."""
-        # Rows in the unit ball are rounded to multiples of 2^-30, which moves one by at most
-        # sqrt(n_features) 2^-31; that the exact sum becomes a double costs n 2^-52 more.
-        slack = math.sqrt(self.n_features) * (2.0**-31 + self.n_records * 2.0**-52)
-        return 2.0 * (1.0 + slack) * self.data_norm / self.n_records
-
-    def distribution(self, price: Price) -> Spherical:
-        return calibrated_noise(self.n_features, self.sensitivity, price)
-
-    def deviation(self, price: Price) -> float:
-        return self.distribution(price).deviation
-
-    def mean(self, blocks: Blocks[FloatArray]) -> FloatArray:
-        """Return the exact mean of private, finite rows, clipped here."""
-        total = blocks.map_reduce(partial(_lattice_total, self.data_norm))
-        return np.asarray(total * (2.0**-30 * self.data_norm / self.n_records))
-
-    def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
-        if math.isinf(epsilon_or_mu(price)):
-            return exact
-        return add_noise(exact, self.distribution(price), source)
-
-    def distances(self, one: FloatArray, other: FloatArray) -> Distances:
-        return [("in L2", float(np.linalg.norm(one - other)), self.sensitivity)]
-
-    def shrunk(self, noisy: FloatArray, price: Price) -> tuple[FloatArray, float]:
-        """Return a released mean, shrunk towards 0 as James and Stein do, and the row scale.
-
-        The row scale bounds the root mean square distance of the clipped rows from their mean, by
-        Pythagoras: ``sqrt(R^2 - ||mean||^2)``.
-        """
-        length = float(np.linalg.norm(noisy))
-        if length == 0.0:
-            return noisy, self.data_norm
-        noise_length = self.distribution(price).mean_norm
-        kept = min(max(0.0, length - SHRINKAGE * noise_length**2 / length), self.data_norm)
-        return noisy * (kept / length), float(np.sqrt(self.data_norm**2 - kept**2))
-
-
-def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:
-    """Return the exact sum of the clipped rows, in the unit ball, in multiples of 2^-30."""
-    total = np.zeros(rows.shape[1], dtype=np.int64)
-    for piece in row_pieces(*rows.shape):
-        total += to_lattice(clip_rows(rows[piece], data_norm) / data_norm).sum(axis=0)
-    return total
-
-
-#: Rows are rounded to multiples of this power of two. Products of two such numbers, and sums of a
-#: piece of them, are exact in doubles; sums of up to 2^32 rows are exact in integers.
-EXPONENT = -15
-
-
-@dataclass(frozen=True)
-class SecondMoments:
-    """A query for the sum of outer products of rows of norm R, between 0.5 and 2; public."""
-
-    n_records: int
-    width: int
-    norm: float
-
-    def __post_init__(self) -> None:
-        require_theorem(self.width * (self.width + 1) // 2)
-
-    @property
-    def sensitivity(self) -> float:
-        """Largest move of the stretched upper triangle by one record, with rounding."""
-        # Rounding to the lattice moves a row by at most sqrt(width) 2^-16; that exact integers
-        # become doubles moves each of the numbers by a relative 2^-53 of a sum of n.
-        longest = self.norm + math.sqrt(self.width) * 2.0 ** (EXPONENT - 1)
-        slack = self.width * self.n_records * 2.0**-50
-        return MARGIN * math.sqrt(2.0) * longest**2 + slack
-
-    def distribution(self, price: Price) -> Spherical:
-        """Return the distribution of the noise on the stretched upper triangle."""
-        return calibrated_noise(self.width * (self.width + 1) // 2, self.sensitivity, price)
-
-    def deviation(self, price: Price) -> float:
-        r"""Return the standard deviation of the noise on :math:`u^\top M u` for a unit vector u."""
-        return self.distribution(price).deviation
-
-    def total(self, blocks: Blocks[Any], rows: Callable[[Any], Iterable[FloatArray]]) -> FloatArray:
-        """Return the exact moments of ``rows(block)``, rounded, in pieces of at most 2^20 rows."""
-
-        def total(block: Any) -> IntArray:
-            found = np.zeros((self.width, self.width), dtype=np.int64)
-            for piece in rows(block):
-                units = np.rint(piece * 2.0**-EXPONENT)
-                found += (units.T @ units).astype(np.int64)
-            return found
-
-        return blocks.map_reduce(total).astype(np.float64) * 2.0 ** (2 * EXPONENT)
-
-    def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
-        return self.unpacked(add_noise(self.packed(exact), self.distribution(price), source))
-
-    def distances(self, one: FloatArray, other: FloatArray) -> Distances:
-        return [("in L2", float(np.linalg.norm(self.packed(one - other))), self.sensitivity)]
-
-    def noise(self, price: Price, source: RandomSource) -> FloatArray:
-        """Return noise of the same distribution, as a symmetric matrix: public if its source is."""
-        return self.unpacked(self.distribution(price).draw(source))
-
-    def packed(self, moments: FloatArray) -> FloatArray:
-        """Return the upper triangle, stretched so that its norm is the Frobenius norm."""
-        first, second = np.triu_indices(self.width)
-        return np.asarray(moments[first, second] * np.where(first == second, 1.0, math.sqrt(2.0)))
-
-    def unpacked(self, triangle: FloatArray) -> FloatArray:
-        """Return the matrix of a stretched upper triangle."""
-        first, second = np.triu_indices(self.width)
-        moments = np.zeros((self.width, self.width))
-        moments[first, second] = triangle / np.where(first == second, 1.0, math.sqrt(2.0))
-        return moments + np.triu(moments, 1).T

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import indexable
 
-from skdpsurv.base import Published, Weakness
+from skdpsurv.base.private_estimator import Published, Weakness
 from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
 from skdpsurv.data.shape import in_memory
 from skdpsurv.data.target import paired

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdpsurv.mechanisms.perturbation import Evidence
+from skdpsurv.priors.evidence import Evidence
 from skdpsurv.priors.prior import Prior, Promises, check_same_features, is_prior, of_the_same_ledger
 from skdpsurv.priors.terms import Terms
 

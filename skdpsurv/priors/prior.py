@@ -13,7 +13,8 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import instance, optional
 from skdpsurv.dp.guarantee import PERSON, PrivacyGuarantee
-from skdpsurv.mechanisms.perturbation import Evidence
+from skdpsurv.dp.references import WORDS, warning
+from skdpsurv.priors.evidence import Evidence
 from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release
 
@@ -79,24 +80,17 @@ class Promises:
         return {"prior": list(self.entries)} if self.entries else {}
 
     def assumptions(self) -> tuple[str, ...]:
-        both = (
-            ", and whoever is among both has the sum of both epsilons, of which one about single "
-            "records counts once for each record of that person"
-        )
+        words = WORDS["prior"]
         return tuple(
-            f"this guarantee is about the records fitted here, not about those that {which} was "
-            f"learned from: these have its own promise, {_words(entry)}"
-            f"{'' if entry['status'] == PUBLISHED else both}"
+            words["own_promise"].format(which=which, promise=_words(entry))
+            + ("" if entry["status"] == PUBLISHED else words["both"])
             for which, entry in self._named()
         )
 
     def leaks(self) -> list[str]:
         """Return warnings of guarantees that protect nobody."""
         return [
-            f"{which} promises nothing that is proved to the people whose records it was learned "
-            f"from ({_words(entry)}): what it reveals about them passes into this fit, whose "
-            "guarantee is about its own records only. Use one that was released with a proved "
-            "guarantee."
+            warning("unproved_prior", which=which, promise=_words(entry))
             for which, entry in self._named()
             if entry["status"] not in ("proved", PUBLISHED)
         ]
@@ -128,11 +122,7 @@ def of_the_same_ledger(prior: Release, accountant: PrivacyAccountant) -> list[st
     if not (accountant._holds(prior.receipt) or accountant._ledger.identity in ledgers):
         return []
     which, where = ("a release in the prior", "") if pooled else ("the prior", " and data set")
-    return [
-        f"{which} was charged to the ledger{where} that this fit is charged to, so it may be of "
-        "the same people: to them the sum of both epsilons was promised, not that of this fit, and "
-        "their records count twice. Use a prior that was learned from other people."
-    ]
+    return [warning("same_ledger", which=which, where=where)]
 
 
 #: Range of errors and coefficients.

@@ -11,7 +11,7 @@ import numpy as np
 from skdpsurv.data.column_kinds import Category
 from skdpsurv.data.feature import Expression, Feature, require_same_units, same_features
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.mechanisms.perturbation import Evidence
+from skdpsurv.priors.evidence import Evidence
 from skdpsurv.release import Release, check_parameters
 from skdpsurv.release.published_table import MODELS
 

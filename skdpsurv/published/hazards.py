@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.base import Weakness
+from skdpsurv.base.private_estimator import Weakness
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.accountant import PrivacyAccountant

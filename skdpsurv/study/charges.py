@@ -111,7 +111,7 @@ class Charges:
             raise
 
     def _price_of_refusal(self) -> PrivacyGuarantee:
-        """Return what a refusal costs; a study that was not charged needs room for it.
+        """Return the price of a refusal; a study that was not charged needs room for it.
 
         How many people there are, which is not known yet, decides whether noise is Gaussian.
         """

@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from skdpsurv.base import Published
+from skdpsurv.base.private_estimator import Published
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp.checks import check_each, choice, integer, number_in, seed
 from skdpsurv.dp.noise import random_source

@@ -19,7 +19,7 @@ from skdpsurv.data.column_kinds import ColumnKind
 from skdpsurv.data.target import split_target
 from skdpsurv.dp.budget import dataset_name, text
 from skdpsurv.dp.checks import instance, number_in, optional, positive
-from skdpsurv.dp.guarantee import thawed
+from skdpsurv.dp.frozen import thawed
 from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget

@@ -148,5 +148,5 @@ def _heading(analysis: Analysis) -> str:
 
 
 def _distinct(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return what is said, once."""
+    """Return each text once."""
     return list(dict.fromkeys(text for texts in lists for text in texts))

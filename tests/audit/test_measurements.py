@@ -21,7 +21,7 @@ from skdpsurv.audit.walk import visits
 from skdpsurv.classification.stack_plan import Stack
 from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Disjoint, Sequential, Total
-from skdpsurv.mechanisms import descent, joint_calibration, sums
+from skdpsurv.mechanisms import descent, joint_calibration, moments, sums
 from skdpsurv.model_selection.candidates import Candidate
 from tests.dp.test_plan import RECORDS, count
 from tests.support.planted_defects import (
@@ -89,9 +89,9 @@ TOO_SMALL = {
         *(functools.partial(halved, sums.CellSums, "squared_distance"), "hazard", "in ", None),
     ),
     "cells": (functools.partial(halved, sums.CellSums), "hazard", None, "CellSums", "slow"),
-    "mean of rows": (functools.partial(halved, sums.MeanOfRows), "hazard", "in ", None),
+    "mean of rows": (functools.partial(halved, moments.MeanOfRows), "hazard", "in ", None),
     "moments": (
-        *(functools.partial(halved, sums.SecondMoments), "logistic", "in "),
+        *(functools.partial(halved, moments.SecondMoments), "logistic", "in "),
         "second moments of rows",
     ),
     "histogram": (half_of_histograms, "Kaplan-Meier", "in L1: 2 of 1", "Histogram: 2 of 1"),

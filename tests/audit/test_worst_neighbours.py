@@ -17,9 +17,9 @@ from skdpsurv import (
 from skdpsurv.audit.neighbours import PAIRS, worst_neighbours
 from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.base.linear import PrivateLinearModel
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import PerturbedHistogramMEstimator, PublishedStackingClassifier
-from skdpsurv.regression import PrivateLinearModel
 
 MODELS = [
     DPDiscreteTimeSurvival(max_time=2.0, n_intervals=3, n_knots=1),

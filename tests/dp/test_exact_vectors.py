@@ -28,7 +28,7 @@ from skdpsurv.dp.exact_vectors import (
     spherical_laplace,
 )
 from skdpsurv.inference.row_moments import MOST_FEATURES
-from skdpsurv.mechanisms.sums import SecondMoments
+from skdpsurv.mechanisms.moments import SecondMoments
 from skdpsurv.mechanisms.vector_noise import (
     LATTICE_FRACTION,
     SphericalGaussian,

@@ -26,7 +26,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skdpsurv import HybridMEstimator, PrivacyAccountant, Release
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.hybrid.hybrid_plan import METHODS
-from skdpsurv.mechanisms import sums
+from skdpsurv.mechanisms import moments, sums
 from tests.support.combinations import thinned
 
 N, N_PUBLIC = 300, 120
@@ -202,7 +202,7 @@ def test_nothing_but_the_release_depends_on_a_private_record(mixed, monkeypatch,
     """With mechanisms that answer the same whatever they are asked."""
     monkeypatch.setattr(sums, "lattice_laplace", lambda v, scale, source: 0 * v + 3)
     monkeypatch.setattr(sums, "permute_and_flip", lambda *args: 1)
-    monkeypatch.setattr(sums, "add_noise", lambda v, scale, source: 0.0 * v + 0.01)
+    monkeypatch.setattr(moments, "add_noise", lambda v, scale, source: 0.0 * v + 0.01)
     seen = []
     for frame, y, mask in neighbours(mixed):
         with warnings.catch_warnings(record=True) as caught:

@@ -22,7 +22,7 @@ from skdpsurv.hybrid.hybrid_plan import (
 from skdpsurv.hybrid.hybrid_records import distinct
 from skdpsurv.hybrid.meta_estimator import fit_weighted
 from skdpsurv.hybrid.selection import SELECTIONS
-from skdpsurv.mechanisms import sums
+from skdpsurv.mechanisms import moments, sums
 from tests.support.hybrid_records import hybrid_records
 
 EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
@@ -96,12 +96,12 @@ class TestBudget:
             spent.append(Fraction(epsilon))
             return honest(dimension, sensitivity, epsilon)
 
-        honest = sums.calibrated_noise
+        honest = moments.calibrated_noise
         steps = Fraction(2**30)
         monkeypatch.setattr(sums, "lattice_laplace", laplace)
         monkeypatch.setattr(sums, "permute_and_flip", choice)
-        monkeypatch.setattr(sums.MeanOfRows, "deviation", lambda mean, price: 0.1)
-        monkeypatch.setattr(sums, "calibrated_noise", calibrated_noise)
+        monkeypatch.setattr(moments.MeanOfRows, "deviation", lambda mean, price: 0.1)
+        monkeypatch.setattr(moments, "calibrated_noise", calibrated_noise)
         for (records, private), kind, epsilon in product(
             ((SMALL, FEW), (WIDE, SOME), (MANY, MOST)), SELECTIONS, (1 / 3, 50.0)
         ):

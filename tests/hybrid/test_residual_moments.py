@@ -131,7 +131,7 @@ class TestPrivateMean:
             scales.append(law.scale)
             return mean
 
-        monkeypatch.setattr("skdpsurv.mechanisms.sums.add_noise", no_noise)
+        monkeypatch.setattr("skdpsurv.mechanisms.moments.add_noise", no_noise)
         rng = np.random.default_rng(0)
         rows = rng.normal(size=(N, 3))
         most = 0.0

@@ -11,8 +11,9 @@ from skdpsurv.likelihoods.base import moves
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.mechanisms import descent, objective, output
 from skdpsurv.mechanisms.joint_calibration import Part, calibrate_jointly
+from skdpsurv.mechanisms.moments import MeanOfRows, SecondMoments
 from skdpsurv.mechanisms.perturbation import Problem, SharedPrice, Unperturbed, distances
-from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Histograms, MeanOfRows, SecondMoments, Sums
+from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Histograms, Sums
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 
 LIKELIHOOD = Logistic(2, 1.0, 0.5)

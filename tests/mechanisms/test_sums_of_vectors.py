@@ -9,9 +9,9 @@ from scipy import stats
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.dp.checks import clip_rows
-from skdpsurv.mechanisms import sums as module
+from skdpsurv.mechanisms import moments as module
 from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.sums import MeanOfRows, SecondMoments
+from skdpsurv.mechanisms.moments import MeanOfRows, SecondMoments
 from skdpsurv.mechanisms.vector_noise import SphericalLaplace
 
 

@@ -9,6 +9,7 @@ from sklearn.compose import ColumnTransformer
 
 from skdpsurv import PrivacyGuarantee, PublicBoundsScaler, PublicColumns, Release
 from skdpsurv.data.public_steps import features_in
+from skdpsurv.mechanisms.perturbation import ridge_and_variances
 from skdpsurv.priors import Evidence, Terms
 
 AGE = {"bounds": [20, 80], "unit": "years"}
@@ -141,7 +142,7 @@ def test_estimate_and_error_are_those_of_a_quadratic_loss(linear, output):
     minimiser = (h * z + b) / (h + kappa) + e
     laws = [None if one is None else SimpleNamespace(deviation=one) for one in (linear, output)]
     calibration = SimpleNamespace(kappa=kappa, linear=laws[0], output=laws[1])
-    found = Evidence.of_minimiser(minimiser, h, calibration)
+    found = Evidence.of_minimiser(minimiser, h, *ridge_and_variances(calibration))
     # The mean of 200,000 is off by more than 6 standard errors with probability 2e-9.
     assert abs(found.coef.mean() - theta) < 6.0 * found.error[0] / np.sqrt(n)
     assert found.coef.std() == pytest.approx(found.error[0], rel=6.0 / np.sqrt(2.0 * n))

@@ -14,6 +14,7 @@ from skdpsurv.hybrid import hybrid_measurements
 from skdpsurv.hybrid.hybrid_measurements import Residuals
 from skdpsurv.hybrid.hybrid_records import nearest
 from skdpsurv.hybrid.selection import LossCurve, record_losses
+from skdpsurv.mechanisms import moments as of_rows
 from skdpsurv.mechanisms import sums
 from tests.support.attacks import by_scores
 from tests.support.hybrid_records import hybrid_records
@@ -89,7 +90,7 @@ class TestResiduals:
         statistics = []
         for seed, one in enumerate(moments[::-1]):
             source = random_source(seed)
-            query = sums.MeanOfRows(len(one), residuals.size, residuals.bound)
+            query = of_rows.MeanOfRows(len(one), residuals.size, residuals.bound)
             exact = query.mean(InMemory([one]))
             released = [query.release(exact, EPSILON, source) for _ in range(self.runs)]
             statistics.append(np.array(released) @ direction)
@@ -99,7 +100,7 @@ class TestResiduals:
         assert 0.1 * EPSILON < self.attack() <= EPSILON
 
     def test_moments_that_are_not_clipped_are_found(self, monkeypatch):
-        for module in (hybrid_measurements, sums):
+        for module in (hybrid_measurements, of_rows):
             monkeypatch.setattr(module, "clip_rows", lambda rows, norm: rows)
         assert self.attack() > 1.2 * EPSILON
 

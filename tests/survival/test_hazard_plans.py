@@ -11,8 +11,8 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import perturbation
+from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.perturbation import Perturbed
-from skdpsurv.mechanisms.sums import MeanOfRows
 from skdpsurv.survival.hazards import fit as hazard_fit
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import HIGHEST_RISE, TABLE_PART, LifeTable, RowMean

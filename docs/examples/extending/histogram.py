@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import in_blocks
 from skdpsurv.dp.checks import integer, positive
 from skdpsurv.dp.plan import NoisySum, Plan
 from skdpsurv.mechanisms.sums import HISTOGRAM, PROOF
-from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.release import released_array
 
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdpsurv.base.linear import PrivateLinearModel
 from skdpsurv.dp.checks import integer, positive
-from skdpsurv.regression import PrivateLinearModel
 
 
 @dataclass(frozen=True)

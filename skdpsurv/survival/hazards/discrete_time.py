@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from skdpsurv.base import Weakness
+from skdpsurv.base.private_estimator import Weakness
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.accountant import PrivacyAccountant

@@ -23,6 +23,7 @@ from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.mechanisms import perturbation
+from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.perturbation import (
     Calibrated,
@@ -30,9 +31,10 @@ from skdpsurv.mechanisms.perturbation import (
     Perturbed,
     Problem,
     SharedPrice,
+    ridge_and_variances,
     steps_of,
 )
-from skdpsurv.mechanisms.sums import HISTOGRAM, MeanOfRows
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.survival.hazards.model import (
@@ -237,9 +239,8 @@ class HazardFit:
         events = model.n_records * -np.expm1(-self._hazard(pilot).value.sum())
         second_moment = (pilot.spread / pilot.radius) ** 2 / model.n_features
         information = INFORMATION_PART * max(events, 1.0) * second_moment
-        evidence = Evidence.of_minimiser(
-            minimiser[model.n_knots :], information, self.after(pilot).calibration
-        )
+        how = ridge_and_variances(self.after(pilot).calibration)
+        evidence = Evidence.of_minimiser(minimiser[model.n_knots :], information, *how)
         return evidence.scaled(1.0 / pilot.radius)
 
     def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
@@ -259,7 +260,7 @@ class HazardFit:
 
 
 def stated_range(first: Any, last: Any) -> Any:
-    """Return what a guarantee states of a number that a release decides between two ends."""
+    """Return the public statement of a number that a release decides between two ends."""
     return first if first == last else {"from": first, "to": last}
 
 

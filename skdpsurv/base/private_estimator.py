@@ -107,7 +107,7 @@ class PrivateEstimator(Released, released=False):
         return weakest_status(["proved", *(one.status for one in self._weaknesses(shape))])
 
     def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
-        """Return what looks wrong in public numbers, without looking at a value of a record."""
+        """Return warnings about public numbers, without looking at a value of a record."""
         return []
 
     def _fit(self, X: Any, y: Any = None, **options: Any) -> Self:
@@ -221,7 +221,7 @@ class PrivateEstimator(Released, released=False):
             raise
 
     def _precheck_budget(self, status: str) -> PrivacyGuarantee:
-        """Return what a fit may cost, as far as it is known before its shape, or raise.
+        """Return the cost that a fit may have, as far as it is known before its shape, or raise.
 
         The shape decides whether noise is Gaussian and has a delta. Room for one of the two is
         enough here; the dearer one that fits is returned, to be charged for a refusal.
@@ -316,7 +316,7 @@ class PrivateEstimator(Released, released=False):
     }
 
     def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Any:
-        """Return what is public of the records: their number and that of columns."""
+        """Return the public shape of the records: their number and that of columns."""
         return public_shape(self, X)
 
     def _plan(self, shape: Any) -> Plan:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
+from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore, checked_numbers
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.checks import Check, choice, clip_rows, positive, zero_or
@@ -23,7 +24,6 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Calibrated, Perturbed, Problem
-from skdpsurv.regression.tabular import LinearEstimator, UnprotectedScore, checked_numbers
 from skdpsurv.release import Release, check_parameters, released_array
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base import PrivateEstimator, Weakness
+from skdpsurv.base.private_estimator import PrivateEstimator, Weakness
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.feature import Feature, same_features, wide_bounds
 from skdpsurv.data.public_steps import (
@@ -39,7 +39,7 @@ from skdpsurv.data.shape import (
     unstated_norm,
 )
 from skdpsurv.dp.checks import Check, optional, positive
-from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.frozen import frozen
 from skdpsurv.dp.input_errors import (
     as_float_array,
     call_or_none,
