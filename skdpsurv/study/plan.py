@@ -11,7 +11,7 @@ import pandas as pd
 
 from skdpsurv.data.person import about_people
 from skdpsurv.dp.checks import integer
-from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
 from skdpsurv.dp.references import reference
@@ -104,9 +104,12 @@ class StudyPlan:
         if rho is not None and epsilon_at(rho, plan.delta) > plan.epsilon:
             rho = None  # pure epsilons were added
         guarantees = {name: part.guarantee for name, part in self.parts.items()}
+        same = any(one.neighbours.endswith(SAME_GROUP) for one in guarantees.values())
         found = PrivacyGuarantee(
             plan.epsilon,
             plan.delta,
+            # Whoever may not change group for one analysis may not for the whole.
+            neighbours="replace-one" + SAME_GROUP * same,
             rho=rho,
             mechanism=f"a study of {len(guarantees)} analyses: {', '.join(guarantees)}",
             public_inputs={

@@ -160,6 +160,15 @@ class TestGuarantee:
         guarantee = StudyPlan.of(protocol(person=None), 4000).guarantee()
         assert guarantee.neighbours == "replace-one"
 
+    @pytest.mark.parametrize(("person", "unit"), [(None, "replace-one"), ("id", PERSON)])
+    def test_public_groups_of_one_analysis_are_public_in_all(self, person, unit):
+        table = Analysis("table", "table", options={"by": "stage", "by_is_public": True})
+        plan = StudyPlan.of(protocol(analyses=(*ANALYSES, table), person=person), 120)
+        assert plan.parts["curves"].guarantee.neighbours == unit
+        assert plan.parts["table"].guarantee.neighbours == f"{unit}-same-group"
+        assert plan.guarantee().neighbours == f"{unit}-same-group"
+        assert "but not in" in plan.page()
+
     def test_a_ledger_takes_it(self):
         for composition in ("basic", "renyi"):
             accountant = PrivacyAccountant(6.0, 1e-6, composition=composition)
