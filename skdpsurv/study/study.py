@@ -89,7 +89,7 @@ class Study:
                 f"sha256 must be that of the protocol, {self.protocol.sha256}: it is not the "
                 "protocol that was signed."
             )
-        ledger = accountant or ledger_of(self.protocol)
+        ledger = ledger_of(self.protocol, accountant)
         running.run(self.protocol, frame, folder, ledger, show or (lambda name, found: None))
         return self._publish(Folder(folder), ledger)
 
@@ -104,7 +104,7 @@ class Study:
             raise ValueError(f"{place.path} must be the folder of this study, after its charge.")
         marks = {one.name: journal.released(one.name) for one in protocol.analyses}
         released = {name: mark["sha256"] for name, mark in marks.items() if mark is not None}
-        ledger = accountant or ledger_of(protocol)
+        ledger = ledger_of(protocol, accountant)
         return StudyReport(
             self.plan(charged[0]["n_people"]),
             {name: place.load(protocol.analysis(name))[0] for name in released},
@@ -131,7 +131,7 @@ class Study:
         """
         other = Folder(folder).read_protocol().sha256 != self.protocol.sha256
         faults = ["the folder is of another protocol"] if other else []
-        return faults + check(folder, accountant or ledger_of(self.protocol))
+        return faults + check(folder, ledger_of(self.protocol, accountant))
 
     def _publish(self, place: Folder, ledger: PrivacyAccountant | None) -> StudyReport:
         report = self.report(place.path, ledger)

@@ -149,3 +149,16 @@ def test_in_python(tmp_path):
     again = study.run(FRAME, place.out)
     assert again.found["curves"] == report.found["curves"]
     assert Study(Place(tmp_path / "out", title="Another").protocol).check(place.out)
+
+
+def test_an_open_ledger_is_that_of_the_protocol_and_its_data_set_is_charged(tmp_path):
+    place = Place(tmp_path, **LIGHT)
+    study, opened = Study(place.protocol), PrivacyAccountant(path=tmp_path / "ledger.sqlite")
+    others = [PrivacyAccountant(20.0), PrivacyAccountant(20.0, path=tmp_path / "other.sqlite")]
+    for run in (study.run, Study(Place(tmp_path, budget=None, **LIGHT).protocol).run):
+        with pytest.raises(ValueError, match="the ledger that the protocol names"):
+            run(FRAME, place.out, accountant=others.pop())
+    report = study.run(FRAME, place.out, accountant=opened)
+    assert (opened.spent(), place.ledger.spent(), report.left) == (0.0, 6.0, 14.0)
+    assert place.ledger.entries()["purpose"].tolist() == ["protocol 7"]
+    assert study.check(place.out, opened) == []
