@@ -96,22 +96,26 @@ class Study:
     def report(
         self, folder: str | PathLike[str], accountant: PrivacyAccountant | None = None
     ) -> StudyReport:
-        """Return the report of the study in a folder, from its releases alone: at no cost."""
+        """Return the report of the study in a folder, from its releases alone: at no cost.
+
+        A release that is not the file that was marked is refused.
+        """
         place = Folder(folder)
         journal, protocol = Journal(place.journal), self.protocol
         charged = [intent for intent in journal.charged if intent["analyses"]]
         if not charged or place.read_protocol().sha256 != protocol.sha256:
             raise ValueError(f"{place.path} must be the folder of this study, after its charge.")
-        marks = {one.name: journal.released(one.name) for one in protocol.analyses}
-        released = {name: mark["sha256"] for name, mark in marks.items() if mark is not None}
+        marks = {
+            one.name: mark for one in protocol.analyses if (mark := journal.released(one.name))
+        }
         ledger = ledger_of(protocol, accountant)
         return StudyReport(
             self.plan(charged[0]["n_people"]),
-            {name: place.load(protocol.analysis(name))[0] for name in released},
+            {n: place.load_marked(protocol.analysis(n), mark) for n, mark in marks.items()},
             [PrivacyGuarantee.from_dict(intent["guarantee"]) for intent in charged],
             date=charged[0]["when"][:10],
             left=None if ledger is None else ledger.remaining(protocol.delta),
-            sha256=released,
+            sha256={name: mark["sha256"] for name, mark in marks.items()},
         )
 
     def check(

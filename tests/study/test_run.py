@@ -10,7 +10,7 @@ import pytest
 
 from skdpsurv import PrivacyAccountant, PublicColumns, Release
 from skdpsurv.dp import BudgetExceededError
-from skdpsurv.study import Analysis, charges, fits
+from skdpsurv.study import Analysis, Study, charges, fits
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
 from skdpsurv.study.deal import People, raw_columns
@@ -378,6 +378,34 @@ def test_a_file_that_is_not_whole_is_no_release(light):
     path.write_bytes(path.read_bytes()[:-100])
     assert light.run() == ["weibull"]
     assert not path.exists()
+
+
+def test_a_release_that_was_not_marked_stops_a_run_before_its_draw(light):
+    end_in(light, "weibull")
+    before = Folder(light.out).journal.read_bytes()
+    light.run()
+    Folder(light.out).journal.write_bytes(before)  # the same file, with lines of before
+    release = Folder(light.out).file_of("weibull")
+    release.write_bytes(Folder(light.out).file_of("curves").read_bytes())
+    assert light.run() == ["weibull"]  # another analysis's, and not adopted
+    release.write_text("{}")
+    seen = []
+    with everything(seen.append), pytest.raises(ValueError, match="come back from a backup"):
+        light.run()
+    assert not seen
+    assert release.exists()
+
+
+def test_what_was_marked_is_shown_as_it_was_or_not_at_all(light):
+    light.run()
+    shown, release = light.shown[:], Folder(light.out).file_of("curves")
+    text = release.read_text()
+    release.write_text(text.replace('"epsilon": 3.0', '"epsilon": 0.1'))
+    assert release.read_text() != text
+    for again in (light.run, lambda: Study(light.protocol).report(light.out)):
+        with pytest.raises(ValueError, match="is not the file that was marked"):
+            again()
+    assert light.shown == shown
 
 
 def test_a_copy_of_a_folder_does_not_go_on(light):
