@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from skdpsurv.dp.files import locked, sync_folder
+from skdpsurv.dp.files import identity, locked, sync_folder
 from skdpsurv.dp.ledger import digest
 
 #: Kinds of lines, with the names of their fields.
@@ -75,9 +75,9 @@ class Journal:
                 os.close(descriptor)
 
     @property
-    def file(self) -> int:
-        """Number of the file: a copy of it has another one."""
-        return os.stat(self.path).st_ino
+    def file(self) -> str:
+        """Numbers of the file: a copy of it has others."""
+        return identity(self.path)
 
     def add(self, what: str, **fields: Any) -> None:
         """Append a line, and return once it is durable.

@@ -10,6 +10,7 @@ import pytest
 
 from skdpsurv import PrivacyAccountant, PublicColumns, Release
 from skdpsurv.dp import BudgetExceededError
+from skdpsurv.dp.files import identity
 from skdpsurv.study import Analysis, Study, charges, fits
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
@@ -418,6 +419,21 @@ def test_a_copy_of_a_folder_does_not_go_on(light):
     moved = light.out.with_name("moved")
     os.rename(light.out, moved)
     assert light.run(out=moved) == ["weibull"]
+
+
+def test_a_copy_that_has_the_number_of_the_file_does_not_go_on_either(light):
+    end_in(light, "weibull")
+    journal = Folder(light.out).journal
+    text, number = journal.read_bytes(), identity(journal)
+    if number.endswith(" 0"):
+        pytest.skip("this file system knows no generations")
+    for _ in range(20):
+        journal.unlink()
+        journal.write_bytes(text)
+        if identity(journal).split()[0] == number.split()[0]:
+            break
+    with pytest.raises(ValueError, match="came back from a backup"):
+        light.run()
 
 
 def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
