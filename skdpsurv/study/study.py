@@ -102,8 +102,9 @@ class Study:
         """
         place = Folder(folder)
         journal, protocol = Journal(place.journal), self.protocol
-        charged = [intent for intent in journal.charged if intent["analyses"]]
-        if not charged or place.read_protocol().sha256 != protocol.sha256:
+        charged = journal.charged
+        was_run = charged and charged[0]["analyses"]
+        if not was_run or place.read_protocol().sha256 != protocol.sha256:
             raise ValueError(f"{place.path} must be the folder of this study, after its charge.")
         marks = {
             one.name: mark for one in protocol.analyses if (mark := journal.released(one.name))

@@ -162,3 +162,15 @@ def test_an_open_ledger_is_that_of_the_protocol_and_its_data_set_is_charged(tmp_
     assert (opened.spent(), place.ledger.spent(), report.left) == (0.0, 6.0, 14.0)
     assert place.ledger.entries()["purpose"].tolist() == ["protocol 7"]
     assert study.check(place.out, opened) == []
+
+
+def test_a_report_states_what_was_charged_for_records_refused_later(tmp_path):
+    place = Place(tmp_path, charge_refusals=True, **LIGHT)
+    study = Study(place.protocol)
+    study.run(FRAME, place.out)
+    with pytest.raises(ValueError, match="not negative"):
+        study.run(FRAME.assign(days=-1.0), place.out)
+    report = study.report(place.out)
+    assert report.spent.epsilon == place.ledger.spent() == 12.0
+    assert "refused records" in report.html
+    assert study.check(place.out) == []
