@@ -113,6 +113,8 @@ def test_a_journal_that_says_what_did_not_happen(place):
     faults(lambda new: new[2].update(receipt=None), "was not charged to it")
     faults(lambda new: new[1].update(n_people=121), "is not what the plan of the protocol costs")
     faults(lambda new: new[0].update(protocol="0" * 64), "of another protocol")
+    other = "was made with skdpsurv 0.0"
+    faults(lambda new: (new[0].update(made_with="skdpsurv 0.0"), new.pop()), other)
 
 
 def test_a_journal_that_was_cut_or_edited(place):
