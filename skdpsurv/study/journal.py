@@ -59,7 +59,9 @@ class Journal:
         with ExitStack() as stack:
             try:
                 stack.enter_context(locked(f"{path}.lock", 0.0))
-            except RuntimeError:
+            except RuntimeError as error:
+                if not isinstance(error.__cause__, TimeoutError):  # no file can be made here
+                    raise
                 raise BlockingIOError(
                     f"{path.parent} is in use by another process, and nothing was done."
                 ) from None

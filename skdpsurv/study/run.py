@@ -179,9 +179,11 @@ class _Run:
         planned = self.plan.parts[analysis.name].guarantee.to_dict()
         is_own = found is not None and found.guarantee.to_dict() == planned
         if is_own and receipt == self.charges.receipt(nonce):
+            sync_folder(self.folder.releases)  # which the kill may have forestalled
             self._mark(analysis.name, nonce)
             return
         self.folder.file_of(analysis.name).unlink(missing_ok=True)
+        sync_folder(self.folder.releases)
         self.journal.add("lost", analysis=analysis.name, nonce=nonce)
 
     def _run(self, name: str, nonce: str, model: Any) -> None:

@@ -169,6 +169,12 @@ class TestGuarantee:
         assert plan.guarantee().neighbours == f"{unit}-same-group"
         assert "but not in" in plan.page()
 
+    def test_the_page_to_sign_says_which_labels_are_events(self):
+        labels = {"event_is": ("dead", "<lost>"), "censored_is": ("alive",)}
+        page = StudyPlan.of(protocol(**labels), 4000).page()
+        assert "dead, &lt;lost&gt;" in page
+        assert "alive" in page
+
     def test_a_ledger_takes_it(self):
         for composition in ("basic", "renyi"):
             accountant = PrivacyAccountant(6.0, 1e-6, composition=composition)

@@ -151,6 +151,7 @@ WRONG = [
     ('"weibull"', '"weibul"', "kind of analyses must be one of"),
     ('kind = "weibull"', "", "kind of analyses must be one of"),
     ('"weibull"', '"weibull"\nname = "../x"', "name of analyses must be a small letter"),
+    ('"weibull"', '"weibull"\nname = "con"', "no device of Windows"),
     ('"weibull"', '"weibull"\nname = "curves"', "have names of their own, got two curves"),
     ('"weibull"', '"weibull"\nshare = 0', "analysis 'weibull': share must be a positive"),
     ('"weibull"', '"weibull"\nbye = 1', "analysis 'weibull': no option 'bye'"),

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from skdpsurv import PrivacyAccountant, PublicColumns, Release
 from skdpsurv.dp import BudgetExceededError
 from skdpsurv.dp.files import identity
 from skdpsurv.study import Analysis, Study, charges, fits
+from skdpsurv.study import run as running
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
 from skdpsurv.study.deal import People, raw_columns
@@ -22,7 +24,7 @@ from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.run import run
 
 from .studies import ANALYSES, COLUMNS, NAMES, protocol, records
-from .witness import KilledError, ending, everything, stop
+from .witness import KilledError, ending, everything, replaced, stop
 
 FRAME = records()
 
@@ -371,6 +373,18 @@ def test_a_release_that_is_there_is_kept(light):
     assert light.lines()[-1] == "started weibull"
     assert light.run() == []
     assert Folder(light.out).file_of("weibull").read_bytes() == kept
+
+
+def test_the_name_of_a_release_that_is_kept_is_durable_before_its_mark(light):
+    end_in(light, "weibull.json", after="file")
+    seen = []
+
+    def synced(real):
+        return lambda folder: [real(folder), seen.append(f"sync {Path(folder).name}")]
+
+    with everything(seen.append), replaced(running, "sync_folder", synced):
+        light.run()
+    assert seen == ["sync releases", "released weibull"]
 
 
 def test_a_file_that_is_not_whole_is_no_release(light):
