@@ -1,7 +1,7 @@
 """The journal of a study: what was intended, charged, begun and released, each durable in time.
 
 A line is appended and synced before what follows from it. It holds public values alone: no record,
-no seed, no noise, and no time after the first draw. The lines are chained by hashes, as those of a
+no seed, no noise, and no time but those of charges. The lines are chained by hashes, as those of a
 ledger. A crash may tear the last line; whatever would have followed from it did not happen, so it
 is left out. Any other line that does not fit is refused.
 """

@@ -148,6 +148,8 @@ class Protocol:
 
     def _check_budget(self) -> None:
         _require(self.reserve < self.epsilon, "reserve", "be less than epsilon")
+        if self.ledger is not None:
+            _require(bool(text("ledger", self.ledger).strip()), "ledger", "be a file or an address")
         if self.ledger is not None and "://" in self.ledger:
             database_url(self.ledger)  # without a password, as the protocol is published
         rule = "be 0 with a delta: what is charged again would need a delta of its own"

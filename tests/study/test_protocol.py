@@ -145,6 +145,7 @@ WRONG = [
     ("epsilon = 6", "epsilon = 6\nreserve = 6", "reserve must be less than epsilon"),
     ("epsilon = 6", "epsilon = 6\nreserve = 1\ndelta = 1e-9", "reserve must be 0 with a delta"),
     ("epsilon = 6", "epsilon = 6\nledger = 1", "ledger must be"),
+    ("epsilon = 6", "epsilon = 6\nledger = ''", "ledger must be a file or an address"),
     ("epsilon = 6", 'epsilon = 6\nledger = "postgresql://a:b@c/d"', "url must hold no password"),
     ("0.3", "0", "evaluation_share must be a share of people in (0, 1) with an evaluation"),
     ('kind = "evaluation"\nof = "regression"', 'kind = "curves"\nname="c"', "and 0 without one"),
