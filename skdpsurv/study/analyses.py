@@ -16,8 +16,8 @@ from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.study.kinds import KINDS, StudySetting, column_labels, covariates, require
 
-#: Names that are names of files on all systems.
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+#: Names that are names of files on all systems: Windows has devices of some.
+_NAME = re.compile(r"(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[a-z][a-z0-9_-]{0,39}")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Analysis:
         if not (isinstance(self.name, str) and _NAME.fullmatch(self.name)):
             raise ValueError(
                 "name of analyses must be a small letter, and up to 39 small letters, digits, - "
-                f"and _, got {self.name!r}."
+                f"and _, and no device of Windows, got {self.name!r}."
             )
         with self.named():
             positive()("share", self.share)

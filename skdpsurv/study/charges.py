@@ -8,6 +8,7 @@ was killed commits no more.
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,18 +19,33 @@ from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.ledger import Receipt, now
+from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget, rho_for
 from skdpsurv.study.journal import Journal, Line
 from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
 
 
-def ledger_of(protocol: Protocol) -> PrivacyAccountant | None:
-    """Return the ledger that a protocol names, or None."""
-    if protocol.ledger is None:
+def ledger_of(
+    protocol: Protocol, opened: PrivacyAccountant | None = None
+) -> PrivacyAccountant | None:
+    """Return the ledger that a protocol names, to charge its data set; None if it names none.
+
+    ``opened`` is that ledger, if it is open already; a ValueError if it is another one.
+    """
+    place: dict[str, Any] = {}
+    named = protocol.ledger
+    if named is not None and "://" in named:
+        address = database_url(named).set(drivername="postgresql")
+        place = {"url": address.render_as_string()}
+    elif named is not None:
+        place = {"path": os.path.realpath(named)}
+    if opened is not None and place not in ({"url": opened.url}, {"path": opened.path}):
+        raise ValueError("accountant must be on the ledger that the protocol names.")
+    if not place:
         return None
-    place: dict[str, Any] = {"url" if "://" in protocol.ledger else "path": protocol.ledger}
-    return PrivacyAccountant(**place, purpose=protocol.purpose).for_dataset(protocol.dataset)
+    ledger = PrivacyAccountant(**place) if opened is None else opened
+    return ledger.for_dataset(protocol.dataset).for_purpose(protocol.purpose)
 
 
 def entry_name(protocol: Protocol) -> str:

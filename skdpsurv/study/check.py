@@ -8,6 +8,7 @@ from os import PathLike
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.ledger import Receipt, digest
 from skdpsurv.dp.privacy_cost import remaining_budget
+from skdpsurv.dp.references import __version__
 from skdpsurv.study.charges import entry_name, stated_guarantee
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal, Line
@@ -21,6 +22,8 @@ def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> 
     The journal has to fit the protocol, and the ledger the journal: each charge is there, states
     what the plan of the protocol costs, and no other entry of the ledger is of this study. Each
     release has to be the file that was marked, and to state its analysis, guarantee and charge.
+    The report is not read: it follows from the releases. Whoever can write to the folder can write
+    releases and journal anew so that they fit: this finds mistakes, and is no signature.
 
     Parameters
     ----------
@@ -41,7 +44,10 @@ def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> 
     protocol, journal = place.read_protocol(), Journal(place.journal)
     if not journal.lines:
         return ["the journal is empty"]
-    return [*_faults(place, protocol, journal, accountant)]
+    faults = [*_faults(place, protocol, journal, accountant)]
+    if faults and (made := journal.lines[0].get("made_with")) != (own := f"skdpsurv {__version__}"):
+        faults.append(f"the study was made with {made}, of which {own} may plan otherwise")
+    return faults
 
 
 def _faults(

@@ -96,6 +96,12 @@ class Folder:
         found = SurvivalEvaluation.from_dict(content)
         return found, None if receipt is None else Receipt.checked(**receipt)
 
+    def load_marked(self, analysis: Analysis, mark: Mapping[str, Any]) -> Any:
+        """Return what an analysis released; ValueError unless it is the file that was marked."""
+        if self.sha256_of(analysis.name) != mark["sha256"]:
+            raise ValueError(f"{self.file_of(analysis.name)} is not the file that was marked.")
+        return self.load(analysis)[0]
+
     def publish(self, files: Mapping[str, str], when: float) -> None:
         """Write the report: each file of an earlier one is replaced by a whole one."""
         for name, text in files.items():

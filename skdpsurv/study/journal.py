@@ -1,7 +1,7 @@
 """The journal of a study: what was intended, charged, begun and released, each durable in time.
 
 A line is appended and synced before what follows from it. It holds public values alone: no record,
-no seed, no noise, and no time after the first draw. The lines are chained by hashes, as those of a
+no seed, no noise, and no time but those of charges. The lines are chained by hashes, as those of a
 ledger. A crash may tear the last line; whatever would have followed from it did not happen, so it
 is left out. Any other line that does not fit is refused.
 """
@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from skdpsurv.dp.files import locked, sync_folder
+from skdpsurv.dp.files import identity, locked, sync_folder
 from skdpsurv.dp.ledger import digest
 
 #: Kinds of lines, with the names of their fields.
@@ -59,7 +59,9 @@ class Journal:
         with ExitStack() as stack:
             try:
                 stack.enter_context(locked(f"{path}.lock", 0.0))
-            except RuntimeError:
+            except RuntimeError as error:
+                if not isinstance(error.__cause__, TimeoutError):  # no file can be made here
+                    raise
                 raise BlockingIOError(
                     f"{path.parent} is in use by another process, and nothing was done."
                 ) from None
@@ -75,9 +77,9 @@ class Journal:
                 os.close(descriptor)
 
     @property
-    def file(self) -> int:
-        """Number of the file: a copy of it has another one."""
-        return os.stat(self.path).st_ino
+    def file(self) -> str:
+        """Numbers of the file: a copy of it has others."""
+        return identity(self.path)
 
     def add(self, what: str, **fields: Any) -> None:
         """Append a line, and return once it is durable.

@@ -81,7 +81,8 @@ class Protocol:
     delta : float, default=0.0
         Probability with which the bound by epsilon may fail. Noise may be Gaussian then.
     ledger : str or None, default=None
-        Ledger that is charged: a file, or postgresql://user@host/database.
+        Ledger that is charged: a file, or postgresql://user@host/database. A relative path starts
+        where the program runs.
     reserve : float, default=0.0
         Part of epsilon that is kept back, to run analyses again that a crash lost.
     evaluation_share : float, default=0.0
@@ -147,6 +148,8 @@ class Protocol:
 
     def _check_budget(self) -> None:
         _require(self.reserve < self.epsilon, "reserve", "be less than epsilon")
+        if self.ledger is not None:
+            _require(bool(text("ledger", self.ledger).strip()), "ledger", "be a file or an address")
         if self.ledger is not None and "://" in self.ledger:
             database_url(self.ledger)  # without a password, as the protocol is published
         rule = "be 0 with a delta: what is charged again would need a delta of its own"
@@ -268,7 +271,10 @@ class Protocol:
 
     @cached_property
     def sha256(self) -> str:
-        """Hash of the canonical text, thus of all that is published and charged: no signature."""
+        """Hash of the canonical text: of all that the protocol states, and no signature.
+
+        What it leaves to defaults is settled by the version of the program, which the journal has.
+        """
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @cached_property

@@ -52,7 +52,8 @@ class StudyReport:
     found : mapping of str to Release or SurvivalEvaluation
         What was published, by the names of the analyses; one that is not there was lost.
     charges : sequence of PrivacyGuarantee
-        What was spent: the study as a whole, and then each analysis that was charged again.
+        What was spent: the study as a whole, then each analysis that was charged again, and
+        refusals where the ledger charges them.
     date : str
         Day of the first charge.
     left : float or None, default=None

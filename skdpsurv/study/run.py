@@ -152,25 +152,38 @@ class _Run:
         if (last := self.journal.last_of(name)) is not None and last["what"] == "started":
             self._settle(analysis, last["nonce"])
         if self.journal.released(name) is None:
+            if self.folder.file_of(name).exists():
+                raise ValueError(
+                    f"{self.folder.file_of(name)} is no release that the journal marks: did the "
+                    "journal come back from a backup?"
+                )
             if of is not None and self.journal.released(of) is None:
                 return
             nonce = self.charges.unused(self.plan, name)
             if nonce is None:
                 return
-            model = None if of is None else self.folder.load(self.protocol.analysis(of))[0]._model
+            model = None if of is None else self._marked(self.protocol.analysis(of))._model
             self._run(name, nonce, model)
-        found, _ = self.folder.load(analysis)
-        self.show(name, found)
+        self.show(name, self._marked(analysis))
+
+    def _marked(self, analysis: Analysis) -> Any:
+        mark = self.journal.released(analysis.name)
+        assert mark is not None
+        return self.folder.load_marked(analysis, mark)
 
     def _settle(self, analysis: Analysis, nonce: str) -> None:
         """Mark an analysis that was killed: released if its release is there, or else lost."""
         found = receipt = None
         with suppress(FileNotFoundError, ValueError, TypeError, KeyError):
             found, receipt = self.folder.load(analysis)
-        if found is not None and receipt == self.charges.receipt(nonce):
+        planned = self.plan.parts[analysis.name].guarantee.to_dict()
+        is_own = found is not None and found.guarantee.to_dict() == planned
+        if is_own and receipt == self.charges.receipt(nonce):
+            sync_folder(self.folder.releases)  # which the kill may have forestalled
             self._mark(analysis.name, nonce)
             return
         self.folder.file_of(analysis.name).unlink(missing_ok=True)
+        sync_folder(self.folder.releases)
         self.journal.add("lost", analysis=analysis.name, nonce=nonce)
 
     def _run(self, name: str, nonce: str, model: Any) -> None:

@@ -89,29 +89,34 @@ class Study:
                 f"sha256 must be that of the protocol, {self.protocol.sha256}: it is not the "
                 "protocol that was signed."
             )
-        ledger = accountant or ledger_of(self.protocol)
+        ledger = ledger_of(self.protocol, accountant)
         running.run(self.protocol, frame, folder, ledger, show or (lambda name, found: None))
         return self._publish(Folder(folder), ledger)
 
     def report(
         self, folder: str | PathLike[str], accountant: PrivacyAccountant | None = None
     ) -> StudyReport:
-        """Return the report of the study in a folder, from its releases alone: at no cost."""
+        """Return the report of the study in a folder, from its releases alone: at no cost.
+
+        A release that is not the file that was marked is refused.
+        """
         place = Folder(folder)
         journal, protocol = Journal(place.journal), self.protocol
-        charged = [intent for intent in journal.charged if intent["analyses"]]
-        if not charged or place.read_protocol().sha256 != protocol.sha256:
+        charged = journal.charged
+        was_run = charged and charged[0]["analyses"]
+        if not was_run or place.read_protocol().sha256 != protocol.sha256:
             raise ValueError(f"{place.path} must be the folder of this study, after its charge.")
-        marks = {one.name: journal.released(one.name) for one in protocol.analyses}
-        released = {name: mark["sha256"] for name, mark in marks.items() if mark is not None}
-        ledger = accountant or ledger_of(protocol)
+        marks = {
+            one.name: mark for one in protocol.analyses if (mark := journal.released(one.name))
+        }
+        ledger = ledger_of(protocol, accountant)
         return StudyReport(
             self.plan(charged[0]["n_people"]),
-            {name: place.load(protocol.analysis(name))[0] for name in released},
+            {n: place.load_marked(protocol.analysis(n), mark) for n, mark in marks.items()},
             [PrivacyGuarantee.from_dict(intent["guarantee"]) for intent in charged],
             date=charged[0]["when"][:10],
             left=None if ledger is None else ledger.remaining(protocol.delta),
-            sha256=released,
+            sha256={name: mark["sha256"] for name, mark in marks.items()},
         )
 
     def check(
@@ -131,7 +136,7 @@ class Study:
         """
         other = Folder(folder).read_protocol().sha256 != self.protocol.sha256
         faults = ["the folder is of another protocol"] if other else []
-        return faults + check(folder, accountant or ledger_of(self.protocol))
+        return faults + check(folder, ledger_of(self.protocol, accountant))
 
     def _publish(self, place: Folder, ledger: PrivacyAccountant | None) -> StudyReport:
         report = self.report(place.path, ledger)

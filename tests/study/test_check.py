@@ -113,6 +113,8 @@ def test_a_journal_that_says_what_did_not_happen(place):
     faults(lambda new: new[2].update(receipt=None), "was not charged to it")
     faults(lambda new: new[1].update(n_people=121), "is not what the plan of the protocol costs")
     faults(lambda new: new[0].update(protocol="0" * 64), "of another protocol")
+    other = "was made with skdpsurv 0.0"
+    faults(lambda new: (new[0].update(made_with="skdpsurv 0.0"), new.pop()), other)
 
 
 def test_a_journal_that_was_cut_or_edited(place):
@@ -149,3 +151,28 @@ def test_in_python(tmp_path):
     again = study.run(FRAME, place.out)
     assert again.found["curves"] == report.found["curves"]
     assert Study(Place(tmp_path / "out", title="Another").protocol).check(place.out)
+
+
+def test_an_open_ledger_is_that_of_the_protocol_and_its_data_set_is_charged(tmp_path):
+    place = Place(tmp_path, **LIGHT)
+    study, opened = Study(place.protocol), PrivacyAccountant(path=tmp_path / "ledger.sqlite")
+    others = [PrivacyAccountant(20.0), PrivacyAccountant(20.0, path=tmp_path / "other.sqlite")]
+    for run in (study.run, Study(Place(tmp_path, budget=None, **LIGHT).protocol).run):
+        with pytest.raises(ValueError, match="the ledger that the protocol names"):
+            run(FRAME, place.out, accountant=others.pop())
+    report = study.run(FRAME, place.out, accountant=opened)
+    assert (opened.spent(), place.ledger.spent(), report.left) == (0.0, 6.0, 14.0)
+    assert place.ledger.entries()["purpose"].tolist() == ["protocol 7"]
+    assert study.check(place.out, opened) == []
+
+
+def test_a_report_states_what_was_charged_for_records_refused_later(tmp_path):
+    place = Place(tmp_path, charge_refusals=True, **LIGHT)
+    study = Study(place.protocol)
+    study.run(FRAME, place.out)
+    with pytest.raises(ValueError, match="not negative"):
+        study.run(FRAME.assign(days=-1.0), place.out)
+    report = study.report(place.out)
+    assert report.spent.epsilon == place.ledger.spent() == 12.0
+    assert "refused records" in report.html
+    assert study.check(place.out) == []

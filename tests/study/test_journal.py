@@ -104,3 +104,10 @@ def test_each_line_is_synced_before_it_counts(path, monkeypatch):
         for number in range(1, 4):
             journal.add("started", analysis="a", nonce="1")
             assert synced[-1] == number
+
+
+def test_a_folder_without_locks_is_not_said_to_be_in_use(tmp_path):
+    path = tmp_path / "journal"
+    path.with_name("journal.lock").mkdir()
+    with pytest.raises(RuntimeError, match="could not be locked"), Journal.writing(path):
+        pass

@@ -7,7 +7,7 @@ import pytest
 
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.data import PublicColumns
-from skdpsurv.dp.guarantee import PERSON, SAME_GROUP
+from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.dp.plan import leaves
 from skdpsurv.dp.privacy_cost import Concentrated, epsilon_at
 from skdpsurv.study import Analysis, StudyPlan
@@ -160,19 +160,26 @@ class TestGuarantee:
         guarantee = StudyPlan.of(protocol(person=None), 4000).guarantee()
         assert guarantee.neighbours == "replace-one"
 
-    def test_groups_that_one_table_leaves_unprotected(self):
+    @pytest.mark.parametrize(("person", "unit"), [(None, "replace-one"), ("id", PERSON)])
+    def test_public_groups_of_one_analysis_are_public_in_all(self, person, unit):
         table = Analysis("table", "table", options={"by": "stage", "by_is_public": True})
-        found = StudyPlan.of(protocol(analyses=(*ANALYSES, table)), 4000)
-        for guarantee in (found.guarantee(), found.guarantee_of("table")):
-            assert guarantee.neighbours == PERSON + SAME_GROUP
-            assert (guarantee.public_inputs["by"], guarantee.public_inputs["by_is_public"]) == (
-                *("stage", True),
-            )
-        assert found.guarantee_of("curves").neighbours == PERSON
+        plan = StudyPlan.of(protocol(analyses=(*ANALYSES, table), person=person), 120)
+        assert plan.parts["curves"].guarantee.neighbours == unit
+        assert plan.parts["table"].guarantee.neighbours == f"{unit}-same-group"
+        assert plan.guarantee().neighbours == f"{unit}-same-group"
+        stated = plan.guarantee().public_inputs
+        assert (stated["by"], stated["by_is_public"]) == ("stage", True)
+        assert "but not in" in plan.page()
         columns = PublicColumns({**COLUMNS, "ill": bool})
         other = Analysis("table", "other", options={"by": "ill", "by_is_public": True})
         with pytest.raises(ValueError, match="by_is_public must be said of one column alone"):
             protocol(columns=columns, analyses=(*ANALYSES, table, other))
+
+    def test_the_page_to_sign_says_which_labels_are_events(self):
+        labels = {"event_is": ("dead", "<lost>"), "censored_is": ("alive",)}
+        page = StudyPlan.of(protocol(**labels), 4000).page()
+        assert "dead, &lt;lost&gt;" in page
+        assert "alive" in page
 
     def test_a_ledger_takes_it(self):
         for composition in ("basic", "renyi"):

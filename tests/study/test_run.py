@@ -4,13 +4,16 @@ import json
 import os
 import shutil
 import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from skdpsurv import PrivacyAccountant, PublicColumns, Release
 from skdpsurv.dp import BudgetExceededError
-from skdpsurv.study import Analysis, charges, fits
+from skdpsurv.dp.files import identity
+from skdpsurv.study import Analysis, Study, charges, fits
+from skdpsurv.study import run as running
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
 from skdpsurv.study.deal import People, raw_columns
@@ -21,7 +24,7 @@ from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.run import run
 
 from .studies import ANALYSES, COLUMNS, NAMES, protocol, records
-from .witness import KilledError, ending, everything, stop
+from .witness import KilledError, ending, everything, replaced, stop
 
 FRAME = records()
 
@@ -372,12 +375,52 @@ def test_a_release_that_is_there_is_kept(light):
     assert Folder(light.out).file_of("weibull").read_bytes() == kept
 
 
+def test_the_name_of_a_release_that_is_kept_is_durable_before_its_mark(light):
+    end_in(light, "weibull.json", after="file")
+    seen = []
+
+    def synced(real):
+        return lambda folder: [real(folder), seen.append(f"sync {Path(folder).name}")]
+
+    with everything(seen.append), replaced(running, "sync_folder", synced):
+        light.run()
+    assert seen == ["sync releases", "released weibull"]
+
+
 def test_a_file_that_is_not_whole_is_no_release(light):
     end_in(light, "weibull.json", after="file")
     path = Folder(light.out).file_of("weibull")
     path.write_bytes(path.read_bytes()[:-100])
     assert light.run() == ["weibull"]
     assert not path.exists()
+
+
+def test_a_release_that_was_not_marked_stops_a_run_before_its_draw(light):
+    end_in(light, "weibull")
+    before = Folder(light.out).journal.read_bytes()
+    light.run()
+    Folder(light.out).journal.write_bytes(before)  # the same file, with lines of before
+    release = Folder(light.out).file_of("weibull")
+    release.write_bytes(Folder(light.out).file_of("curves").read_bytes())
+    assert light.run() == ["weibull"]  # another analysis's, and not adopted
+    release.write_text("{}")
+    seen = []
+    with everything(seen.append), pytest.raises(ValueError, match="come back from a backup"):
+        light.run()
+    assert not seen
+    assert release.exists()
+
+
+def test_what_was_marked_is_shown_as_it_was_or_not_at_all(light):
+    light.run()
+    shown, release = light.shown[:], Folder(light.out).file_of("curves")
+    text = release.read_text()
+    release.write_text(text.replace('"epsilon": 3.0', '"epsilon": 0.1'))
+    assert release.read_text() != text
+    for again in (light.run, lambda: Study(light.protocol).report(light.out)):
+        with pytest.raises(ValueError, match="is not the file that was marked"):
+            again()
+    assert light.shown == shown
 
 
 def test_a_copy_of_a_folder_does_not_go_on(light):
@@ -390,6 +433,21 @@ def test_a_copy_of_a_folder_does_not_go_on(light):
     moved = light.out.with_name("moved")
     os.rename(light.out, moved)
     assert light.run(out=moved) == ["weibull"]
+
+
+def test_a_copy_that_has_the_number_of_the_file_does_not_go_on_either(light):
+    end_in(light, "weibull")
+    journal = Folder(light.out).journal
+    text, number = journal.read_bytes(), identity(journal)
+    if number.endswith(" 0"):
+        pytest.skip("this file system knows no generations")
+    for _ in range(20):
+        journal.unlink()
+        journal.write_bytes(text)
+        if identity(journal).split()[0] == number.split()[0]:
+            break
+    with pytest.raises(ValueError, match="came back from a backup"):
+        light.run()
 
 
 def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
