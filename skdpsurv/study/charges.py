@@ -17,7 +17,7 @@ from typing import Any
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.ledger import Receipt, now
+from skdpsurv.dp.ledger import STUDY, Receipt, now
 from skdpsurv.dp.privacy_cost import remaining_budget, rho_for
 from skdpsurv.study.journal import Journal, Line
 from skdpsurv.study.plan import StudyPlan
@@ -34,7 +34,7 @@ def ledger_of(protocol: Protocol) -> PrivacyAccountant | None:
 
 def entry_name(protocol: Protocol) -> str:
     """Return how the entries of a study begin in a ledger."""
-    return f"Study {protocol.sha256[:16]}"
+    return f"{STUDY}{protocol.sha256[:16]}"
 
 
 def stated_guarantee(
