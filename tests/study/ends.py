@@ -47,12 +47,9 @@ class Ended:
         self.names = [analysis.name for analysis in self.protocol.analyses]
         self.out, self.notes = folder / title, folder / f"{title}.notes"
         self.notes.touch()
+        self.ledger = ledger_of(self.protocol)
         self.before = len(self.ledger.entries())
         self.kept, self.all_kept = {}, True
-
-    @property
-    def ledger(self):
-        return ledger_of(self.protocol)
 
     @property
     def entries(self):

@@ -26,7 +26,7 @@ from tests.dp.conftest import server, url  # noqa: F401, fixtures
 
 from .ends import PLACES, Ended
 from .test_ends import folder  # noqa: F401, a fixture
-from .witness import ending, replaced
+from .witness import ending, kill, replaced
 
 N_KILLS = 30
 
@@ -49,10 +49,6 @@ def start(request, folder, monkeypatch):  # noqa: F811
     PrivacyAccountant(1e6, **{"url" if "://" in ledger else "path": ledger})
     Ended(folder, ledger, "warm").run()
     return lambda number: Ended(folder, ledger, f"study {number}")
-
-
-def kill():
-    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def run(study, end=nullcontext, stays=False):
