@@ -34,6 +34,9 @@ from skdpsurv.dp.budget import (
 )
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 
+#: How the name of what is charged begins if it is a study (skdpsurv.study).
+STUDY = "Study "
+
 
 class Receipt(NamedTuple):
     """How far a ledger had come: public, and enough to check its history up to there.
@@ -238,7 +241,13 @@ def verify(ledger: Ledger, releases: Sequence[object]) -> None:
         elif guarantee is not None:
             stated = digest(guarantee.to_dict())
             values = json.loads(release.to_json())["values"]  # type: ignore[attr-defined]
-            if not receipt.entries or entries[receipt.entries - 1].guarantee != stated:
+            charge = entries[receipt.entries - 1] if receipt.entries else None
+            if charge is not None and charge.estimator.startswith(STUDY):
+                fault = (
+                    "has the receipt of a study, which is charged as a whole: skdpsurv study check "
+                    "says whether the releases in its folder belong to that charge"
+                )
+            elif charge is None or charge.guarantee != stated:
                 fault = "states another guarantee than the one that was charged for it"
             elif witnessed.setdefault(receipt.entries, values) != values:
                 fault = "has the receipt of another release with other values: one charge pays once"

@@ -18,7 +18,7 @@ from typing import Any
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.ledger import Receipt, now
+from skdpsurv.dp.ledger import STUDY, Receipt, now
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget, rho_for
 from skdpsurv.study.journal import Journal, Line
@@ -50,7 +50,7 @@ def ledger_of(
 
 def entry_name(protocol: Protocol) -> str:
     """Return how the entries of a study begin in a ledger."""
-    return f"Study {protocol.sha256[:16]}"
+    return f"{STUDY}{protocol.sha256[:16]}"
 
 
 def stated_guarantee(

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from skdpsurv.dp.files import sync_folder
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.release import Release, layout
@@ -55,6 +56,9 @@ class Folder:
         if not (self.journal.exists() or found <= {"releases", "journal.lock"}):
             raise FileExistsError(f"{self.path} must be a new folder, or that of this study.")
         self.releases.mkdir(parents=True, exist_ok=True)
+        if not self.journal.exists():  # its own name is durable only where that of its folder is
+            for folder in self.path.absolute().parents:
+                sync_folder(folder)
         with Journal.writing(self.journal) as journal:
             for draft in self.path.rglob(".*"):
                 if _DRAFT.fullmatch(draft.name):  # of a run that was killed

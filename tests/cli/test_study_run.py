@@ -56,6 +56,8 @@ def test_a_study_from_the_command_line(signed):
     assert (signed.folder / "out" / "releases" / "curves.json").read_bytes() == kept
     assert spent(signed) == 3.0
     signed.run("study", "check", "@out", code=0, says="belong together")
+    verify = ("ledger", "verify", "@l.sqlite", "--release", "@out/releases/curves.json")
+    signed.run(*verify, code=6, says="skdpsurv study check says whether the releases in its folder")
     (signed.folder / "out" / "releases" / "curves.json").write_bytes(kept + b"\n")
     signed.run("study", "check", "@out", code=9, says="curves.json is not the file")
     signed.run("study", "check", "@", code=3, says="there is no study")

@@ -55,6 +55,8 @@ def server():
                 running = pgserver.get_server(f"{folder}/data", cleanup_mode="stop")
         except Exception as error:
             pytest.skip(f"no PostgreSQL server can be started here: {error}")
+        # Clients are killed in tests, and the machine is not: what is committed need not be synced.
+        run(address_of(running), "ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
         yield running
         running.cleanup()
 
@@ -62,9 +64,13 @@ def server():
 @pytest.fixture
 def url(server):
     """Address of a database without a ledger."""
-    address = server.get_uri().replace(":@", "@")
+    address = address_of(server)
     run(address, "DROP SCHEMA IF EXISTS skdpsurv CASCADE")
     return address
+
+
+def address_of(server):
+    return server.get_uri().replace(":@", "@")
 
 
 def run(url, *statements):

@@ -50,11 +50,16 @@ def report(tmp_path_factory):
     return made(protocol(), records(300), tmp_path_factory.mktemp("study") / "out")
 
 
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Simulate few records."""
+    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
+
+
 @pytest.fixture
 def fast(monkeypatch):
-    """Draw nothing, and simulate few records."""
+    """Draw nothing."""
     monkeypatch.setattr(figures, "can_draw", lambda: False)
-    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
 
 
 def changed(report, **changes):

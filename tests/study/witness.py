@@ -1,14 +1,15 @@
-"""What a run does, in its order, and runs that end at a step of it: by an error, or by SIGKILL.
+"""What a run does, in its order, and runs that end before a step of it, by an error or SIGKILL.
 
-A step is durable: a sync of a file or folder, or a charge. A run may end before each or after it.
+A step changes what the next run finds: a sync, a name that is given or taken away, or a charge.
 """
 
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 
-from skdpsurv import base
+from skdpsurv.base import private_estimator
 from skdpsurv.dp.sql_ledger import SQLLedger
 from skdpsurv.study import fits
 from skdpsurv.study import run as running
@@ -39,23 +40,25 @@ def replaced(owner, name, make):
 
 @contextmanager
 def ending(step, end):
-    """Call ``end`` before or after one of the steps: 0 is before the first, 1 after it."""
-    done = [0]
+    """Call ``end`` before a step, counted from 0; after a charge is a step, too."""
+    steps = count()
 
     def counted(real):
         def call(*args, **kwargs):
-            for number in range(2):
-                if done[0] == step:
-                    end()
-                done[0] += 1
-                if not number:
-                    found = real(*args, **kwargs)
+            if next(steps) == step:
+                end()
+            found = real(*args, **kwargs)
+            if real is charge and next(steps) == step:
+                end()
             return found
 
         return call
 
-    with replaced(os, "fsync", counted), replaced(SQLLedger, "charge", counted):
-        yield done
+    charge = SQLLedger.charge
+    with ExitStack() as stack:
+        for owner, name in ((os, "fsync"), (os, "link"), (os, "unlink"), (SQLLedger, "charge")):
+            stack.enter_context(replaced(owner, name, counted))
+        yield
 
 
 @contextmanager
@@ -81,7 +84,7 @@ def witnessed(note):
 
         return source
 
-    with replaced(fits, "run", named), replaced(base, "random_source", drawing):
+    with replaced(fits, "run", named), replaced(private_estimator, "random_source", drawing):
         yield
 
 
