@@ -127,6 +127,15 @@ def test_a_journal_that_was_cut_or_edited(place):
     assert place.check() == ["the journal is empty"]
 
 
+def test_a_protocol_that_a_reader_may_read_otherwise(place):
+    path = Folder(place.out).protocol
+    text = path.read_text()
+    path.write_text(text.replace('"epsilon": 6.0', '"epsilon": 0.1, "epsilon": 6.0'))
+    assert path.read_text() != text
+    with pytest.raises(ValueError, match="is not the canonical text"):
+        place.check()
+
+
 def test_more_than_the_reserve(tmp_path):
     place = Place(tmp_path, **LIGHT, reserve=3.0, epsilon=9.0)
     end_in(place, "weibull")
