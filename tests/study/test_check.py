@@ -6,7 +6,7 @@ import pytest
 
 from skdpsurv import PrivacyAccountant
 from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.study import Study
+from skdpsurv.study import Analysis, Study
 from skdpsurv.study.charges import entry_name
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import FIELDS, _linked
@@ -185,3 +185,14 @@ def test_a_report_states_what_was_charged_for_records_refused_later(tmp_path):
     assert report.spent.epsilon == place.ledger.spent() == 12.0
     assert "refused records" in report.html
     assert study.check(place.out) == []
+
+
+def test_what_is_run_is_what_was_hashed(tmp_path):
+    place = Place(tmp_path, analyses=(Analysis("table", "table"),), evaluation_share=0.0)
+    study, signed = Study(place.protocol), place.protocol.sha256
+    columns = place.protocol.columns
+    columns.columns = [{"name": "age", "bounds": [60.0, 61.0], "missing": "midpoint"}]
+    study.run(FRAME, place.out, sha256=signed)
+    assert place.check() == []
+    release, _ = Folder(place.out).load(place.protocol.analysis("table"))
+    assert release.columns["parameters"]["columns"][0]["bounds"] == (30, 95)
