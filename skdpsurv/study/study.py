@@ -130,7 +130,7 @@ class Study:
         ----------
         folder : str or os.PathLike
         accountant : PrivacyAccountant or None, default=None
-            The ledger that the protocol names, if it is open already.
+            The ledger that the protocol names, if it is open already, or was moved.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class Study:
         """
         other = Folder(folder).read_protocol().sha256 != self.protocol.sha256
         faults = ["the folder is of another protocol"] if other else []
-        return faults + check(folder, ledger_of(self.protocol, accountant))
+        return faults + check(folder, ledger_of(self.protocol, accountant, moved=True))
 
     def _publish(self, place: Folder, ledger: PrivacyAccountant | None) -> StudyReport:
         report = self.report(place.path, ledger)

@@ -56,6 +56,13 @@ def test_a_study_from_the_command_line(signed):
     assert (signed.folder / "out" / "releases" / "curves.json").read_bytes() == kept
     assert spent(signed) == 3.0
     signed.run("study", "check", "@out", code=0, says="belong together")
+    (signed.folder / "l.sqlite").rename(signed.folder / "moved.sqlite")
+    signed.run("study", "check", "@out", code=6, says="no privacy ledger")
+    signed.run("study", "check", "@out", "--ledger", "@moved.sqlite", code=0, says="belong")
+    PrivacyAccountant(5.0, path=signed.path("l.sqlite"))
+    signed.run("study", "check", "@out", code=9, says="charged to another ledger")
+    (signed.folder / "l.sqlite").unlink()
+    (signed.folder / "moved.sqlite").rename(signed.folder / "l.sqlite")
     (signed.folder / "out" / "releases" / "curves.json").write_bytes(kept + b"\n")
     signed.run("study", "check", "@out", code=9, says="curves.json is not the file")
     signed.run("study", "check", "@", code=3, says="there is no study")
