@@ -157,7 +157,7 @@ def run(
 
 @app.command()
 @command
-def check(folder: Path, /, *, as_json: bool = False) -> None:
+def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) -> None:
     """Check that the releases of a study, its ledger and its protocol belong together.
 
     A fault ends with exit code 9.
@@ -166,12 +166,14 @@ def check(folder: Path, /, *, as_json: bool = False) -> None:
     ----------
     folder : Path
         Folder that run wrote.
+    ledger : str or None
+        Where the ledger is, if it is not where the protocol says.
     """
     place = Folder(folder)
     require(place.protocol.is_file(), f"there is no study in {folder}.", "data")
     with refusals("data"):
         stated = place.read_protocol()
-        faults = Study(stated).check(folder, _ledger(stated))
+        faults = Study(stated).check(folder, _ledger(stated, ledger))
     require(not faults, f"{'; '.join(faults)}.", "refuted")
     line = f"{folder}: releases, ledger and protocol belong together. SHA-256 {stated.sha256}"
     show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line], as_json)
@@ -188,11 +190,11 @@ def _folder_failures() -> Iterator[None]:
     raise CommandError("output", message)
 
 
-def _ledger(protocol: Protocol) -> CommandLedger | None:
-    if protocol.ledger is None:
+def _ledger(protocol: Protocol, moved: str | None = None) -> CommandLedger | None:
+    if (place := moved or protocol.ledger) is None:
         return None
     hint = " skdpsurv ledger create makes a ledger."
-    return CommandLedger(protocol.ledger, protocol.dataset, hint, purpose=protocol.purpose)
+    return CommandLedger(place, protocol.dataset, hint, purpose=protocol.purpose)
 
 
 def read_protocol(path: Path) -> Protocol:

@@ -27,20 +27,32 @@ from skdpsurv.study.protocol import Protocol
 
 
 def ledger_of(
-    protocol: Protocol, opened: PrivacyAccountant | None = None
+    protocol: Protocol, opened: PrivacyAccountant | None = None, *, moved: bool = False
 ) -> PrivacyAccountant | None:
     """Return the ledger that a protocol names, to charge its data set; None if it names none.
 
-    ``opened`` is that ledger, if it is open already; a ValueError if it is another one.
+    Parameters
+    ----------
+    protocol : Protocol
+    opened : PrivacyAccountant or None, default=None
+        That ledger, if it is open already.
+    moved : bool, default=False
+        Whether it may be elsewhere now, as receipts will tell whether it is the same.
+
+    Raises
+    ------
+    ValueError
+        If ``opened`` is another one.
     """
-    place: dict[str, Any] = {}
     named = protocol.ledger
+    place: dict[str, Any] = {}
     if named is not None and "://" in named:
         address = database_url(named).set(drivername="postgresql")
         place = {"url": address.render_as_string()}
     elif named is not None:
         place = {"path": os.path.realpath(named)}
-    if opened is not None and place not in ({"url": opened.url}, {"path": opened.path}):
+    found = [place] if opened is None else [{"url": opened.url}, {"path": opened.path}]
+    if place not in found and not (moved and place):
         raise ValueError("accountant must be on the ledger that the protocol names.")
     if not place:
         return None

@@ -70,8 +70,12 @@ class Folder:
             yield journal
 
     def read_protocol(self) -> Protocol:
-        """Return the protocol."""
-        return Protocol.from_text(self.protocol.read_text(encoding="utf-8"))
+        """Return the protocol; ValueError unless its file is as it was written."""
+        text = self.protocol.read_text(encoding="utf-8")
+        found = Protocol.from_text(text)
+        if found.text != text:  # a reader might see something else, such as a key twice
+            raise ValueError(f"{self.protocol} is not the canonical text of a protocol.")
+        return found
 
     def file_of(self, analysis: str) -> Path:
         """Return the file of what an analysis releases."""

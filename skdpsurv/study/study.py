@@ -89,8 +89,10 @@ class Study:
                 f"sha256 must be that of the protocol, {self.protocol.sha256}: it is not the "
                 "protocol that was signed."
             )
-        ledger = ledger_of(self.protocol, accountant)
-        running.run(self.protocol, frame, folder, ledger, show or (lambda name, found: None))
+        # What was hashed, whatever became of its columns, which are not frozen.
+        protocol = Protocol.from_text(self.protocol.text)
+        ledger = ledger_of(protocol, accountant)
+        running.run(protocol, frame, folder, ledger, show or (lambda name, found: None))
         return self._publish(Folder(folder), ledger)
 
     def report(
@@ -101,17 +103,17 @@ class Study:
         A release that is not the file that was marked is refused.
         """
         place = Folder(folder)
-        journal, protocol = Journal(place.journal), self.protocol
+        journal, protocol = Journal(place.journal), place.read_protocol()
         charged = journal.charged
         was_run = charged and charged[0]["analyses"]
-        if not was_run or place.read_protocol().sha256 != protocol.sha256:
+        if not was_run or protocol.sha256 != self.protocol.sha256:
             raise ValueError(f"{place.path} must be the folder of this study, after its charge.")
         marks = {
             one.name: mark for one in protocol.analyses if (mark := journal.released(one.name))
         }
         ledger = ledger_of(protocol, accountant)
         return StudyReport(
-            self.plan(charged[0]["n_people"]),
+            StudyPlan.of(protocol, charged[0]["n_people"]),
             {n: place.load_marked(protocol.analysis(n), mark) for n, mark in marks.items()},
             [PrivacyGuarantee.from_dict(intent["guarantee"]) for intent in charged],
             date=charged[0]["when"][:10],
@@ -128,7 +130,7 @@ class Study:
         ----------
         folder : str or os.PathLike
         accountant : PrivacyAccountant or None, default=None
-            The ledger that the protocol names, if it is open already.
+            The ledger that the protocol names, if it is open already, or was moved.
 
         Returns
         -------
@@ -136,7 +138,7 @@ class Study:
         """
         other = Folder(folder).read_protocol().sha256 != self.protocol.sha256
         faults = ["the folder is of another protocol"] if other else []
-        return faults + check(folder, ledger_of(self.protocol, accountant))
+        return faults + check(folder, ledger_of(self.protocol, accountant, moved=True))
 
     def _publish(self, place: Folder, ledger: PrivacyAccountant | None) -> StudyReport:
         report = self.report(place.path, ledger)

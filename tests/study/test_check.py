@@ -7,7 +7,7 @@ import pytest
 from skdpsurv import PrivacyAccountant
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.report import curves, figures
-from skdpsurv.study import Study
+from skdpsurv.study import Analysis, Study
 from skdpsurv.study.charges import entry_name
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import FIELDS, _linked
@@ -129,6 +129,15 @@ def test_a_journal_that_was_cut_or_edited(place):
     assert place.check() == ["the journal is empty"]
 
 
+def test_a_protocol_that_a_reader_may_read_otherwise(place):
+    path = Folder(place.out).protocol
+    text = path.read_text()
+    path.write_text(text.replace('"epsilon": 6.0', '"epsilon": 0.1, "epsilon": 6.0'))
+    assert path.read_text() != text
+    with pytest.raises(ValueError, match="is not the canonical text"):
+        place.check()
+
+
 def test_more_than_the_reserve(tmp_path):
     place = Place(tmp_path, **LIGHT, reserve=3.0, epsilon=9.0)
     end_in(place, "weibull")
@@ -180,3 +189,14 @@ def test_a_report_states_what_was_charged_for_records_refused_later(tmp_path):
     assert report.spent.epsilon == place.ledger.spent() == 12.0
     assert "refused records" in report.html
     assert study.check(place.out) == []
+
+
+def test_what_is_run_is_what_was_hashed(tmp_path):
+    place = Place(tmp_path, analyses=(Analysis("table", "table"),), evaluation_share=0.0)
+    study, signed = Study(place.protocol), place.protocol.sha256
+    columns = place.protocol.columns
+    columns.columns = [{"name": "age", "bounds": [60.0, 61.0], "missing": "midpoint"}]
+    study.run(FRAME, place.out, sha256=signed)
+    assert place.check() == []
+    release, _ = Folder(place.out).load(place.protocol.analysis("table"))
+    assert release.columns["parameters"]["columns"][0]["bounds"] == (30, 95)
