@@ -19,7 +19,7 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.dp.checks import Check, choice, clip_rows, positive, zero_or
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.plan import Known, Plan
-from skdpsurv.dp.references import REAL_ARITHMETIC, reference
+from skdpsurv.dp.references import REAL_ARITHMETIC, WORDS, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
 from skdpsurv.mechanisms import perturbation
@@ -29,11 +29,7 @@ from skdpsurv.release import Release, check_parameters, released_array
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-ASSUMED = (
-    "n, the columns and every constructor parameter are public",
-    "bounds were not read off these records",
-    REAL_ARITHMETIC,
-)
+ASSUMED = (*WORDS["assumptions"]["regression"], REAL_ARITHMETIC)
 #: Ridge of the fit without privacy where ``alpha`` is 0: there may be no finite optimum.
 LEAST_PENALTY = 1e-6
 

@@ -33,17 +33,12 @@ from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan, checked_plan
 from skdpsurv.dp.privacy_cost import rho_for
+from skdpsurv.dp.references import phrase
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release, Released, parameters_of
 
 __all__ = ["PrivateEstimator"]
 
-
-#: Warning of a fit whose noise anybody can draw again.
-SEEDED = (
-    "random_state is an integer: the noise can be drawn again and subtracted, so this fit is "
-    "reproducible but not private. Use random_state=None for a release."
-)
 
 #: Parameters that decide whether double precision can work with a plan.
 DECIDING = (
@@ -98,7 +93,7 @@ class PrivateEstimator(Released, released=False):
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         """Return why a fit with a finite epsilon is not proved; shape is None before counting."""
-        return [] if self.random_state is None else [Weakness("seeded", SEEDED)]
+        return [] if self.random_state is None else [Weakness("seeded", phrase("seeded"))]
 
     def _status(self, shape: Any) -> str:
         """Return the status of a fit whose mechanism is proved."""

@@ -30,7 +30,7 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.dp.checks import Check, auto_or, boolean, custom, positive, zero_or
 from skdpsurv.dp.input_errors import call_or_none, check_unclipped
 from skdpsurv.dp.plan import Plan, Sequential
-from skdpsurv.dp.references import DOUBLES
+from skdpsurv.dp.references import DOUBLES, WORDS, phrase
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES
@@ -49,15 +49,7 @@ HELPERS = {
     "steep_chance": "part(m, cap) = min(log_expit(m), log(cap))\n"
     "steep_chance(m, cap, b) = expit(b * (part(m, cap) - part(-m, cap)))",
 }
-CLASSES_FROM_Y = (
-    "classes were read from y, so a label that a single record has would show: this fit has no "
-    "guarantee. Pass classes=[...], as known without looking at the records."
-)
-ASSUMPTIONS = (
-    "n, the columns, the classes and every constructor parameter are public",
-    "bounds were not read off these records",
-    DOUBLES,
-)
+ASSUMPTIONS = (*WORDS["assumptions"]["classifier"], DOUBLES)
 
 
 def chance(script: Script, predictor: str, max_residual: float, slope: float = 1.0) -> str:
@@ -225,7 +217,7 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
     def _weaknesses(self, shape: LabelledShape) -> list[Weakness]:
         found = super()._weaknesses(shape)
         if self.classes is None:  # a new label shows
-            found.append(Weakness("none", CLASSES_FROM_Y))
+            found.append(Weakness("none", phrase("classes_from_y")))
         leaks = [] if self.prior is None else Promises.of(self.prior).leaks()
         return [*found, *(Weakness("proved", text) for text in leaks)]
 

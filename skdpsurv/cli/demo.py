@@ -173,10 +173,7 @@ def _save_figure(comparison: Comparison, path: Path) -> None:
     ax = plot_survival_curves(models, profiles, labels=list(PROFILES), **unit)
     title = "Predicted survival of three people, with and without differential privacy\n"
     ax.set_title(title, loc="left", fontweight="bold")
-    about = (
-        f"Discrete-time hazard model fitted to {comparison.n_train:,} people of the flchain study. "
-        "Smaller ε: more privacy, more noise."
-    )
+    about = WORDS["figure"].format(n_train=comparison.n_train)
     ax.text(0.0, 1.02, about, transform=ax.transAxes, color="0.35")
     figure: Any = ax.figure
     figure.set_size_inches(9.0, 5.2)

@@ -176,8 +176,7 @@ def audit(
     lines = [
         f"{name} claims epsilon = {epsilon:g}; {trials:,} fits of each data set",
         rich_table(pd.DataFrame(found).drop(columns="measured")),
-        "lower_bound: by experiment, which can show up to resolution. largest_log_ratio: of the "
-        "exact distribution, where it is known.",
+        WORDS["audit"],
         verdict if passed else "The claim is REFUTED.",
     ]
     show({**content, "pairs": found}, lines, as_json)

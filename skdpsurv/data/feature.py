@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdpsurv.data.shape import PublicInputWarning
-from skdpsurv.dp.references import warning
+from skdpsurv.dp.references import phrase
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ def wide_bounds(features: Sequence[Feature]) -> list[str]:
     if not wide:
         return []
     others = f" (and {len(wide) - 1} more like it)" if len(wide) > 1 else ""
-    return [warning("wide_bounds", wide=f"{wide[0]}{others}")]
+    return [phrase("wide_bounds", wide=f"{wide[0]}{others}")]
 
 
 def warn_of_wide_bounds(features: Sequence[Feature]) -> None:
@@ -169,7 +169,7 @@ def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
     if max_time > SHORT:
         return []
     return [
-        warning(
+        phrase(
             "short_horizon",
             max_time=max_time,
             column=feature.column,

@@ -27,11 +27,8 @@ from skdpsurv.dp.input_errors import (
     call_or_none,
     refuse_masked,
 )
+from skdpsurv.dp.references import WORDS
 
-ASSUMPTION = (
-    "person names whose each record is, nobody has two names, and how many people there are is "
-    "public; of each, the first record is used"
-)
 WRONG = (
     "person must hold whole numbers or text, one entry for each record and none missing: the name "
     "of the person whose record it is."
@@ -41,7 +38,7 @@ WRONG = (
 def about_people(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
     """Return a guarantee about records as one about people who have one record each."""
     kept = SAME_GROUP if guarantee.neighbours.endswith(SAME_GROUP) else ""
-    assumptions = (*guarantee.assumptions, ASSUMPTION)
+    assumptions = (*guarantee.assumptions, WORDS["assumptions"]["person"])
     return replace(guarantee, neighbours=PERSON + kept, assumptions=assumptions)
 
 

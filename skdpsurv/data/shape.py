@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from skdpsurv.dp.checks import is_lazy, row_pieces
 from skdpsurv.dp.input_errors import NO_TABLE, call_or_none, call_without_data, refuse_masked
-from skdpsurv.dp.references import WORDS, warning
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
 #: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
@@ -118,12 +118,12 @@ def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[st
         return []
     needed = math.ceil(LEAST_EACH * n_coefficients / epsilon)
     own = {"budget": budget, "needed": needed, "least": LEAST_EACH}
-    return [warning("small_budget", **own, number=n_coefficients, epsilon=epsilon)]
+    return [phrase("small_budget", **own, number=n_coefficients, epsilon=epsilon)]
 
 
 def unstated_norm() -> list[str]:
     """Return the warning if neither columns nor a norm of rows are stated."""
-    return [str(WORDS["warnings"]["unstated_norm"])]
+    return [phrase("unstated_norm")]
 
 
 def few_intervals(
@@ -133,14 +133,14 @@ def few_intervals(
     information = n_records * epsilon
     stated = {"share": share, "information": information, "n_features": n_features}
     if information < least:
-        return [warning("no_intervals", **stated, least=least)]
+        return [phrase("no_intervals", **stated, least=least)]
     need = INTERVALS_NEED * n_features**2 * USUAL_SHARE / share
-    return [] if information >= need else [warning("few_intervals", **stated, need=need)]
+    return [] if information >= need else [phrase("few_intervals", **stated, need=need)]
 
 
 def missing_from_prior(columns: Sequence[str]) -> list[str]:
     """Return a warning if a prior has columns that the records do not have."""
-    return [warning("missing_from_prior", columns=", ".join(columns))] if columns else []
+    return [phrase("missing_from_prior", columns=", ".join(columns))] if columns else []
 
 
 # ---- Rows of arrays, data frames and lists.

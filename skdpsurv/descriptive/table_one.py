@@ -40,16 +40,14 @@ from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Price
+from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.mechanisms.sums import Histograms
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.raw_rows import headline
 
 #: Half-width of shares of a group above which a fit is warned of.
 MUCH = 0.15
-ASSUMED = (
-    "n and every constructor parameter are public",
-    "bounds, categories and grids were not read off these records",
-)
+ASSUMED = tuple(WORDS["assumptions"]["table_one"])
 
 
 class DPTableOne(TabularEstimator):
@@ -286,11 +284,8 @@ class DPTableOne(TabularEstimator):
         n_columns, n_groups = len(self._described_kinds()), max(len(self._groups()), 1)
         half = 1.96 * self._deviation() * n_groups / shape.n_records
         if half > MUCH:
-            found.append(
-                f"shares within a group will be uncertain by {100 * half:.0f} points, as a rule, "
-                f"with {n_columns} columns and {n_groups} groups: fewer columns, no groups, a "
-                "larger epsilon or, for many columns, a delta would help."
-            )
+            stated = {"points": 100 * half, "n_columns": n_columns, "n_groups": n_groups}
+            found.append(phrase("uncertain_shares", **stated))
         return found
 
     # ---- The records.

@@ -15,7 +15,7 @@ from skdpsurv.dp.checks import check_each, instance, number_in, optional, rule_o
 from skdpsurv.dp.exact_vectors import program_delta
 from skdpsurv.dp.frozen import frozen, thawed
 from skdpsurv.dp.privacy_cost import epsilon_at, pure_to_rdp, rdp_to_epsilon
-from skdpsurv.dp.references import WORDS, warning
+from skdpsurv.dp.references import WORDS, phrase
 
 #: Statuses in words, from the strongest to the weakest.
 _STATUSES = WORDS["statuses"]
@@ -327,14 +327,14 @@ def _bullets(items: Iterable[str]) -> str:
 
 def epsilon_warnings(epsilon: float) -> list[str]:
     """Return a warning about an epsilon so large that it hardly limits anything."""
-    return [warning("epsilon", epsilon=epsilon)] if 10.0 <= epsilon < math.inf else []
+    return [phrase("epsilon", epsilon=epsilon)] if 10.0 <= epsilon < math.inf else []
 
 
 def delta_warnings(delta: float, used: bool, n_records: int) -> list[str]:
     """Return a warning about a delta that is large for so many records, or not used."""
     n = float(n_records)
     if delta and not used:
-        return [warning("unused_delta", delta=delta)]
+        return [phrase("unused_delta", delta=delta)]
     if delta * n >= 1.0:
-        return [warning("whole_record", delta=delta, bound=1.0 / n)]
-    return [warning("large_delta", delta=delta, bound=1.0 / n**2)] if delta * n**2 > 1.0 else []
+        return [phrase("whole_record", delta=delta, bound=1.0 / n)]
+    return [phrase("large_delta", delta=delta, bound=1.0 / n**2)] if delta * n**2 > 1.0 else []

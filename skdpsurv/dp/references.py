@@ -39,9 +39,9 @@ DOUBLES: str = WORDS["assumptions"]["doubles"]
 REAL_ARITHMETIC: str = WORDS["assumptions"]["real_arithmetic"]
 
 
-def warning(name: str, **numbers: object) -> str:
-    """Return the words of a warning about public numbers."""
-    return str(WORDS["warnings"][name].format(**numbers))
+def phrase(name: str, /, **numbers: object) -> str:
+    """Return a sentence of a warning or of advice, with public numbers in it."""
+    return str(WORDS["phrases"][name].format(**numbers))
 
 
 def reference(page: str, *papers: str) -> str:

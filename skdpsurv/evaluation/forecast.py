@@ -19,6 +19,7 @@ from skdpsurv.data.blocks import first
 from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import checks
+from skdpsurv.dp.references import phrase
 from skdpsurv.evaluation.forecast_records import BASELINES, columns_within, plain_columns
 from skdpsurv.evaluation.forecast_result import AccuracyForecast, summarised
 from skdpsurv.evaluation.forecast_studies import Setting, curve_run, regression_run
@@ -255,10 +256,7 @@ def gain_of_delta(
             shares.append(f"{with_delta / without:.2f}{at}")
     if not shares:
         return ""
-    return (
-        f"With delta={delta:.0e}, which is at most 1/n^2, the noise of coefficients would be "
-        f"{', '.join(shares)} of what it is."
-    )
+    return phrase("gain_of_delta", delta=delta, shares=", ".join(shares))
 
 
 def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.dp.checks import number_in
+from skdpsurv.dp.references import phrase
 from skdpsurv.evaluation.forecast_studies import MEDIAN, Run
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame, pyplot
 
@@ -34,7 +35,6 @@ WIDTHS = {
     MEDIAN: "Width of an interval,\nrelative to no privacy",
     "width_middle": "Width of the interval\nhalf-way",
 }
-HELP = "More records, fewer columns or a larger epsilon would help."
 
 
 def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
@@ -138,33 +138,24 @@ class AccuracyForecast:
         private = self._private["finite_intervals"]
         epsilon = self._smallest(private >= MOST_INTERVALS)
         if epsilon is not None:
-            return (
-                f"Most intervals of coefficients are finite from epsilon {epsilon:g} on: "
-                f"{private.loc[epsilon]:.0%} of them there."
-            )
-        return (
-            f"Intervals of coefficients cannot be had: {private.iloc[-1]:.0%} of them are finite "
-            f"at {private.index[-1]:g}. {HELP}"
-        )
+            return phrase("finite_from", epsilon=epsilon, share=private.loc[epsilon])
+        return phrase("none_finite", epsilon=private.index[-1], share=private.iloc[-1])
 
     def _advice_on_loss(self) -> str:
-        what, private = WORDS[self.headline][0], self._private
-        epsilons = ", ".join(f"{epsilon:g}" for epsilon in private.index)
-        side = "above" if self.headline == "largest_error" else "below"
+        private, above = self._private, self.headline == "largest_error"
+        stated: dict[str, Any] = {
+            "what": WORDS[self.headline][0],
+            "epsilons": ", ".join(f"{epsilon:g}" for epsilon in private.index),
+            "side": "above" if above else "below",
+        }
         for tolerance in TOLERANCES:
             epsilon = self.smallest_epsilon(tolerance)
             if epsilon is not None:
                 worst = max(private.loc[epsilon, "loss_high"], 0.0)
-                return (
-                    f"Epsilon {epsilon:g} is the smallest of {epsilons} at which the {what} is on "
-                    f"average within {tolerance:g} of a fit without privacy, and in one study "
-                    f"of ten at least {worst:.3f} {side} it."
-                )
-        return (
-            f"At none of {epsilons} is the {what} on average within {TOLERANCES[-1]:g} of a fit "
-            f"without privacy: at {private.index[-1]:g} it is {private['loss'].iloc[-1]:.3f} "
-            f"{side} it. {HELP}"
-        )
+                stated |= {"epsilon": epsilon, "tolerance": tolerance, "worst": worst}
+                return phrase("small_loss", **stated)
+        stated |= {"epsilon": private.index[-1], "loss": private["loss"].iloc[-1]}
+        return phrase("large_loss", **stated, tolerance=TOLERANCES[-1])
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of JSON's types; infinity becomes the text "inf", and NaN null."""

@@ -22,6 +22,7 @@ from skdpsurv.dp.checks import list_of, positive
 from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Concentrated, Price
+from skdpsurv.dp.references import WORDS
 from skdpsurv.hybrid import hybrid_measurements as measurements
 from skdpsurv.hybrid.hybrid_records import PublicRecords, distinct
 from skdpsurv.hybrid.meta_estimator import prediction_assumptions, takes_signed_weights
@@ -29,11 +30,7 @@ from skdpsurv.hybrid.selection import SELECTIONS, SubsetSelection
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 
-ASSUMPTIONS = (
-    "which records are public, and with it their number and that of the private ones, is public",
-    "public records may be published as they are",
-    "the types of the columns of X, and of y, are public, as is the place of each record",
-)
+ASSUMPTIONS = tuple(WORDS["assumptions"]["hybrid"])
 SUBSET = "noisy counts for nested sets of public records, and a private choice"
 
 METHODS = ("auto", "cells", "residuals", "all", "subset")

@@ -43,6 +43,7 @@ from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
 from skdpsurv.dp.checks import Check, custom
 from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
+from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.base import gram
 
@@ -178,11 +179,7 @@ def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
     """Return the assumptions on an estimator that predicts for private records."""
     if type(estimator) in row_wise():
         return ()
-    return (
-        f"what {type(estimator).__name__} predicts for a record depends on that record alone, and "
-        "is remembered nowhere: copies of it share no state that predictions change, be it of an "
-        "object in it, its class, its module or a service",
-    )
+    return (WORDS["assumptions"]["predictor"].format(name=type(estimator).__name__),)
 
 
 def predicted_numbers(fitted: Any, X: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from skdpsurv.data.cells import as_table
 from skdpsurv.data.feature import known_names
 from skdpsurv.dp.guarantee import PrivacyLeakWarning
 from skdpsurv.dp.input_errors import suppressed_warnings
+from skdpsurv.dp.references import phrase
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, private_step
 from skdpsurv.release import Release
@@ -116,12 +117,7 @@ def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> boo
 
 def _not_covered(release: Release, learned: list[str]) -> Release:
     named = ", ".join(learned)
-    warnings.warn(
-        f"{named} may have learned from the records, outside of every guarantee: this release has "
-        "none. Use steps that learn nothing, such as PublicColumns.",
-        PrivacyLeakWarning,
-        stacklevel=3,
-    )
+    warnings.warn(phrase("learned_before", steps=named), PrivacyLeakWarning, stacklevel=3)
     text = f"Statistics of the records that {named} learned: no mechanism covers them."
     void = {
         name: replace(claim, status="none", not_covered=(*claim.not_covered, text))

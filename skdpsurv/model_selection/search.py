@@ -12,7 +12,6 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import indexable
 
 from skdpsurv.base.private_estimator import Published, Weakness
-from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
 from skdpsurv.data.shape import in_memory
 from skdpsurv.data.target import paired
 from skdpsurv.dp import checks
@@ -21,6 +20,7 @@ from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.noise import random_source, uniform_below
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Spend
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import IndexArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.model_selection import search_plan, strategies
@@ -413,14 +413,10 @@ class PrivateSearchCV(BestModel, released=False):
         candidates = self._setting()[0] if shape is None else shape.candidates
         steps = {name for c in candidates for name in unprotected_steps(c.estimator)}
         if steps:
-            learns = (
-                f"{', '.join(sorted(steps))} may learn from the records, outside of every "
-                "guarantee: this search has none. Use steps that learn nothing, such as "
-                "PublicBoundsScaler."
-            )
+            learns = phrase("learned_steps", steps=", ".join(sorted(steps)))
             found.append(Weakness("none", learns))
         if any(candidate.reads_classes for candidate in candidates):
-            found.append(Weakness("none", CLASSES_FROM_Y))
+            found.append(Weakness("none", phrase("classes_from_y")))
         for candidate in candidates:
             step = private_step(candidate.ready(Spend(self.epsilon, float(self.delta))))[1]
             step.accountant = self.accountant  # a prior may have been charged to it

@@ -19,7 +19,7 @@ from skdpsurv.dp.guarantee import weakest_status
 from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.noise import RandomSource, restored_streams, uniform_below
 from skdpsurv.dp.privacy_cost import Concentrated, Price, Spend, epsilon_or_mu
-from skdpsurv.dp.references import reference
+from skdpsurv.dp.references import WORDS, reference
 from skdpsurv.dp.types import BoolArray, IndexArray, IntArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.meta_estimator import (
@@ -35,11 +35,7 @@ from skdpsurv.model_selection.strategies import Parts, Repeat, Share, Split
 
 #: Backends of joblib without a scheduler that shows the number of tasks.
 LOCAL = ("loky", "multiprocessing", "threading", "sequential")
-ASSUMPTIONS = (
-    "the candidates, and everything that the guarantee of a single fit takes for public",
-    "a record's loss depends on that record and on the model alone",
-    "run time is not observed",
-)
+ASSUMPTIONS = tuple(WORDS["assumptions"]["search"])
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 from skdpsurv.dp.budget import exact_sum, float_above
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
-from skdpsurv.dp.references import reference
+from skdpsurv.dp.references import phrase, reference
 from skdpsurv.pooling.studies import in_one_ledger, leaves, n_records
 from skdpsurv.priors.prior import earlier
 from skdpsurv.release import Release
@@ -70,16 +70,9 @@ def privacy_warnings(studies: Sequence[Release], disjoint: bool) -> list[str]:
     found = []
     entries = [entry for study in studies for entry in leaves(study)]
     if unproved := _unproved(entries):
-        found.append(
-            f"{len(entries)} releases are pooled, {unproved}: so the pooled release has no proved "
-            "guarantee for anybody. Leave those out, or fit them anew."
-        )
+        found.append(phrase("unproved_pool", number=len(entries), unproved=unproved))
     if disjoint and (shared := in_one_ledger(studies)):
-        found.append(
-            f"{shared} of the releases share a ledger with another one, so they may be of the same "
-            "people: then their epsilons add up, and their records count more than once. Pass "
-            "disjoint=False unless nobody is in two of the data sets."
-        )
+        found.append(phrase("pool_in_one_ledger", shared=shared))
     return found
 
 

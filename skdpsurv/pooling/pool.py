@@ -11,6 +11,7 @@ import pandas as pd
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.dp.checks import choice, instance, integer, is_list, number_in
 from skdpsurv.dp.guarantee import PrivacyLeakWarning
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray
 from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import joint_guarantee, privacy_warnings
@@ -146,11 +147,8 @@ def _input_warnings(known: Sequence[BoolArray], names: Sequence[str]) -> list[st
     for number, mask in enumerate(known):
         if not mask.all():
             missing = ", ".join(dict.fromkeys(np.array(names)[~mask].tolist()))
-            found.append(
-                f"releases[{number}] has no standard error of "
-                f"{missing if mask.any() else 'all coefficients'}: noise hides them, or it was "
-                "fitted without inference_share. It counts with weight 0 there."
-            )
+            missing = missing if mask.any() else "all coefficients"
+            found.append(phrase("unknown_in_pool", number=number, missing=missing))
     return found
 
 

@@ -13,7 +13,7 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import instance, optional
 from skdpsurv.dp.guarantee import PERSON, PrivacyGuarantee
-from skdpsurv.dp.references import WORDS, warning
+from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.priors.evidence import Evidence
 from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release
@@ -90,7 +90,7 @@ class Promises:
     def leaks(self) -> list[str]:
         """Return warnings of guarantees that protect nobody."""
         return [
-            warning("unproved_prior", which=which, promise=_words(entry))
+            phrase("unproved_prior", which=which, promise=_words(entry))
             for which, entry in self._named()
             if entry["status"] not in ("proved", PUBLISHED)
         ]
@@ -122,7 +122,7 @@ def of_the_same_ledger(prior: Release, accountant: PrivacyAccountant) -> list[st
     if not (accountant._holds(prior.receipt) or accountant._ledger.identity in ledgers):
         return []
     which, where = ("a release in the prior", "") if pooled else ("the prior", " and data set")
-    return [warning("same_ledger", which=which, where=where)]
+    return [phrase("same_ledger", which=which, where=where)]
 
 
 #: Range of errors and coefficients.

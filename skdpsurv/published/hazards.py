@@ -30,7 +30,7 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, word_or
 from skdpsurv.dp.plan import Known, Plan
-from skdpsurv.dp.references import REAL_ARITHMETIC, reference
+from skdpsurv.dp.references import REAL_ARITHMETIC, phrase, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective, output
@@ -150,12 +150,6 @@ class PublishedDraw(PosteriorDraw):
         return replace(chain, published=True)
 
 
-TWICE_ITS_EPSILON = (
-    "method='psgld' as published spends twice its epsilon even in the limit: use "
-    "DPDiscreteTimeSurvival."
-)
-
-
 class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
     """Discrete-time survival regression by the algorithms of the paper, to the letter.
 
@@ -242,7 +236,7 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         found = super()._weaknesses(shape)
         if self._sampling is not None:
-            found.append(Weakness("none", TWICE_ITS_EPSILON))
+            found.append(Weakness("none", phrase("twice_its_epsilon")))
         return found
 
     def _plan(self, shape: Shape) -> Plan:

@@ -111,10 +111,7 @@ def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> 
             ax.locator_params(axis="x", numticks=8, subs=(1.0,))
         ax.set_xlabel(f"{name}, {'95 % interval' if intervals else 'as released'}")
 
-    caption = (
-        f"{name} of each column: of a number from its lowest to its highest public value, where "
-        "that is known, of a category or a condition from no to yes."
-    )
+    caption = WORDS["captions"]["forest"].format(name)
     return figures(draw, "coefficients", 1.1 + 0.34 * len(features), caption)
 
 

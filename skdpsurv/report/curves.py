@@ -13,7 +13,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside
 from skdpsurv.report.figures import Figure, cut, figures
 from skdpsurv.report.numbers import Number, Shown, between, probability, round_times
-from skdpsurv.report.text import Table, by_end, distinct, short
+from skdpsurv.report.text import WORDS, Table, by_end, distinct, short
 from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
 
 #: Simulated fits behind a band: the default of ``survival_band``, so that slow draws are reused.
@@ -89,11 +89,7 @@ def _comparisons(members: Mapping[str, Any], end: float) -> Shown:
         by_ratio = [f"{ratio[0]:.3f}", between(ratio[1], ratio[2], digits=3)]
         rows.append([pair, "< 0.001" if p < 0.001 else f"{p:.3f}", *by_difference, *by_ratio])
     head = ["Groups", "p, log-rank", "Difference of means", "95 % interval", "Ratio"]
-    caption = (
-        "Tests between groups, and difference and ratio of their means: the first less, or divided "
-        "by, the second. They allow for the noise; p-values are not adjusted for their number"
-    )
-    return Shown(Table(caption, [*head, "95 % interval"], rows), numbers)
+    return Shown(Table(WORDS["captions"]["tests"], [*head, "95 % interval"], rows), numbers)
 
 
 def _survival(member: Any, times: FloatArray) -> tuple[Any, Any]:
@@ -121,7 +117,8 @@ def _over_time(
         found, band = estimate(member, times)
         ends = [] if band is None else [band["lower"], band["upper"]]
         of_whom = [name] * len(names)
-        columns[name] = list(map(Number, names, of_whom, *map(_plain, [found, *ends])))
+        values = (np.asarray(one, dtype=np.float64).tolist() for one in (found, *ends))
+        columns[name] = list(map(Number, names, of_whom, *values))
     write = probability if estimate is not _at_risk else lambda one: f"{one.estimate:,.0f}"
     cells = {name: list(map(write, column)) for name, column in columns.items()}
     rows: list[Any] = [(name, *column) for name, column in cells.items()]
@@ -129,11 +126,6 @@ def _over_time(
     if len(members) <= len(ticks):
         head, rows = ("Time", *members), list(zip(ticks, *cells.values(), strict=True))
     return Shown(Table(caption, head, rows), [one for column in columns.values() for one in column])
-
-
-def _plain(values: Any) -> list[float]:
-    found: list[float] = np.asarray(values, dtype=np.float64).tolist()
-    return found
 
 
 def _parameters(model: Any) -> Shown:

@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame
-from skdpsurv.report.text import exact, percent_up, sha256
+from skdpsurv.report.text import WORDS, exact, percent_up, sha256
 
 #: Width of a figure in inches; a phone shows it at three quarters of this.
 WIDTH = 5.2
@@ -169,10 +169,8 @@ class Advantage(NamedTuple):
 
 def advantage_figures(guarantee: PrivacyGuarantee) -> list[Figure]:
     """Return a figure of the advantage over epsilon, for a proved guarantee."""
-    caption = (
-        "The largest advantage that an attacker can have, over epsilon. The point is this release."
-    )
-    return figures(partial(_draw_advantage, guarantee), "advantage", 2.7, caption)
+    draw = partial(_draw_advantage, guarantee)
+    return figures(draw, "advantage", 2.7, WORDS["captions"]["advantage"])
 
 
 def _draw_advantage(guarantee: PrivacyGuarantee, ax: Any) -> None:

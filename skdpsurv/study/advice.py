@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from skdpsurv.data.shape import INTERVALS_NEED, USUAL_SHARE
 from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
+from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.evaluation.forecast import gain_of_delta
 from skdpsurv.study.forecast import Expected
 from skdpsurv.study.kinds import KINDS
@@ -23,15 +24,6 @@ MOST_CHANGE = 4.0
 #: Errors that fall with a smaller power of epsilon are no reason for another share.
 LEAST_POWER = 0.25
 TINY = 1e-6
-#: What helps an analysis beside a larger share of epsilon, and more people.
-REMEDIES = {
-    "curves": "fewer groups",
-    "competing": "fewer groups",
-    "regression": "fewer columns",
-    "classifier": "fewer columns",
-    "table": "fewer columns, or no groups",
-    "evaluation": "a larger evaluation_share",
-}
 #: Forecasts of all analyses, by name; the decisive error comes first.
 Outlook = Mapping[str, Sequence[Expected]]
 
@@ -110,17 +102,13 @@ def advice(
                 yield f"{name}: {_on_intervals(part, one.private)}"
         if expected and ratio(expected) >= LARGE and expected[0].private > expected[0].small:
             what, without, private, *_ = expected[0]
-            remedy = REMEDIES.get(part.analysis.kind)
-            yield (
-                f"{name}: {what} is {private:.2g}, and {without:.2g} without privacy. A larger "
-                f"share{f', {remedy},' if remedy else ''} or more people would help."
-            )
+            remedy = WORDS["remedies"].get(part.analysis.kind)
+            remedy = f", {remedy}," if remedy else ""
+            errors = {"what": what, "without": without, "private": private}
+            yield phrase("large_error", name=name, remedy=remedy, **errors)
     yield from gains(protocol, parts)
     if protocol.ledger is None:
-        yield (
-            "No ledger is stated: nothing adds up what is published about the same people, and "
-            "nothing enforces a budget."
-        )
+        yield phrase("no_ledger")
 
 
 def _on_intervals(part: Part, finite: float) -> str:

@@ -21,6 +21,7 @@ from skdpsurv.base.private_estimator import Published
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp.checks import check_each, choice, integer, number_in, seed
 from skdpsurv.dp.noise import random_source
+from skdpsurv.dp.references import phrase
 from skdpsurv.evaluation.forecast import forecast_accuracy
 from skdpsurv.evaluation.forecast_records import BASELINES, HazardTruth, Pairs
 from skdpsurv.evaluation.forecast_studies import MEDIAN, N_FRESH
@@ -92,12 +93,7 @@ class Scenario:
     @property
     def words(self) -> str:
         """What is guessed, in a sentence."""
-        return (
-            f"By simulation ({self.n_repeats}). Guessed: {self.event_rate:.0%} have an event "
-            f"before the end of follow-up; of the others {self.censoring:.0%} are censored before "
-            f"it; the hazard is {self.baseline}; and the best model has a C-index of "
-            f"{self.concordance:g}."
-        )
+        return phrase("guessed", **vars(self))
 
     def expected(self, part: Part) -> list[Expected]:
         """Return what an analysis will have: its decisive error first; nothing if that is unknown.

@@ -14,7 +14,7 @@ from skdpsurv.dp.checks import integer
 from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
-from skdpsurv.dp.references import reference
+from skdpsurv.dp.references import WORDS, phrase, reference
 from skdpsurv.study.advice import Balance, Outlook, advice, gains
 from skdpsurv.study.forecast import Scenario
 from skdpsurv.study.page import protocol_page
@@ -26,10 +26,6 @@ __all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "Part", "Scenario", "StudyPlan
 #: Other shares are proposed if they reduce the largest relative error to this part of it.
 BETTER = 0.9
 PROOF = reference("docs/proofs/study", "dwork")
-DEALT = (
-    "people are dealt by a uniform permutation, which is kept private, into parts of public sizes: "
-    "fits that are evaluated use the records of one, and their evaluations those of the other"
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +128,7 @@ class StudyPlan:
 
     def _assumptions(self) -> tuple[str, ...]:
         of_parts = (text for part in self.parts.values() for text in part.plan.assumptions)
-        dealt = [DEALT] if self.n_evaluation else []
+        dealt = [WORDS["assumptions"]["dealt"]] if self.n_evaluation else []
         return tuple(dict.fromkeys([*dealt, *of_parts]))
 
     def guarantee_of(self, name: str) -> PrivacyGuarantee:
@@ -221,11 +217,8 @@ class StudyPlan:
         balance = Balance.of(self.parts, self.outlook(scenario))
         if balance.after < BETTER * balance.before:
             stated = ", ".join(f"{name} {share:g}" for name, share in balance.shares.items())
-            found.append(
-                f"With shares {stated}, the largest of the errors that depend on epsilon would be "
-                f"about {balance.after:.1f} times what it is without privacy, and is "
-                f"{balance.before:.1f} times that."
-            )
+            before, after = balance.before, balance.after
+            found.append(phrase("other_shares", shares=stated, before=before, after=after))
         return found
 
     def best_shares(self, scenario: Scenario | None = None) -> dict[str, float]:

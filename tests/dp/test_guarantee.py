@@ -4,14 +4,17 @@ import copy
 import json
 import math
 import pickle
+import re
 from dataclasses import FrozenInstanceError, fields, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import skdpsurv
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.guarantee import delta_warnings
-from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
+from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC, WORDS
 
 from .costs import refused
 
@@ -175,3 +178,8 @@ class Sure(str):
 
 def test_a_status_that_compares_as_it_likes():
     refused("status must be one of", lambda: PrivacyGuarantee(1.0, status=Sure("none")))
+
+
+def test_every_phrase_is_said_somewhere():
+    code = "".join(path.read_text() for path in Path(skdpsurv.__file__).parent.rglob("*.py"))
+    assert set(re.findall(r'phrase\(\s*"(\w+)"', code)) == WORDS["phrases"].keys()

@@ -24,7 +24,7 @@ from skdpsurv.data.cells import label_indices, stated_labels
 from skdpsurv.dp.checks import clip_times, is_list, number_in
 from skdpsurv.dp.input_errors import refuse_masked
 from skdpsurv.dp.plan import Known, NoisySum
-from skdpsurv.dp.references import reference
+from skdpsurv.dp.references import WORDS, reference
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.release import Release, released_array
@@ -46,10 +46,7 @@ MOST_GROUPS = 1000
 NO_GROUP = (
     "group must be given to fit if groups are stated, and only then: the group of each record."
 )
-ASSUMED = (
-    "n and every constructor parameter are public",
-    "max_time was not read off these records",
-)
+ASSUMED = tuple(WORDS["assumptions"]["curve"])
 
 #: Private: 0 where censored, else the number of the cause; the time; the number of the group.
 OutcomeBlock = tuple[IndexArray, FloatArray, IndexArray]

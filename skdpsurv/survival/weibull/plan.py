@@ -24,7 +24,7 @@ import numpy as np
 from skdpsurv.dp.noise import RandomSource, to_lattice
 from skdpsurv.dp.plan import Distances, Known, Mechanism, Node, NoisySum, Plan, Sequential, Total
 from skdpsurv.dp.privacy_cost import remaining_budget
-from skdpsurv.dp.references import reference
+from skdpsurv.dp.references import WORDS, reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods import weibull as likelihood
 from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, draw_cell, highest_level
@@ -57,10 +57,7 @@ LARGEST_LOG_SCALE = 300.0
 #: Public input of plans that take events before exp(-omega) as left-censored.
 LEFT_CENSORED = "left_censored"
 PROOF = reference("docs/proofs/ladder", "nguyen-hui-weibull", "nissim")
-ASSUMED = (
-    "n and every constructor parameter are public",
-    "max_time was not read off these records",
-)
+ASSUMED = tuple(WORDS["assumptions"]["curve"])
 #: Nodes of neighbours' ladders that an audit compares.
 NODES_LOOKED_AT = 256
 
