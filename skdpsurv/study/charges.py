@@ -160,11 +160,11 @@ class Charges:
         if self.first is None and self.accountant is not None:
             self.accountant.check(plan.guarantee())
 
-    def charge_all(self, plan: StudyPlan) -> None:
-        """Charge the whole study, once."""
+    def charge_all(self, plan: StudyPlan, deal: str | None) -> None:
+        """Charge the whole study, once, for a deal of this name."""
         guarantee, first = plan.guarantee(), self.first
         if first is None:
-            self._charge(list(plan.parts), guarantee, plan.n_people)
+            self._charge(list(plan.parts), guarantee, plan.n_people, deal)
         elif first["guarantee"] != self._stated(guarantee, first["nonce"]).to_dict():
             raise ValueError("this study was charged for another plan than today's.")
 
@@ -194,7 +194,9 @@ class Charges:
         stated = None if charge is None else charge["receipt"]
         return None if stated is None else Receipt.checked(**stated)
 
-    def _charge(self, names: list[str], guarantee: PrivacyGuarantee, n_people: int) -> str:
+    def _charge(
+        self, names: list[str], guarantee: PrivacyGuarantee, n_people: int, deal: str | None = None
+    ) -> str:
         """Note the intent, charge, and note the charge; return the nonce."""
         nonce, ledger, before, receipt = secrets.token_hex(16), self.accountant, None, None
         stated = self._stated(guarantee, nonce)
@@ -207,6 +209,7 @@ class Charges:
             analyses=names,
             guarantee=stated.to_dict(),
             n_people=n_people,
+            deal=deal,
             ledger=before,
             when=now(),
         )

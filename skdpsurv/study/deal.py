@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,15 +78,27 @@ class People:
         held_out = self.held_out[self.person]
         return self.frame[~held_out if people == TRAINING else held_out]
 
-    def keep(self, path: Path, when: float) -> None:
-        """Write the deal to a new file that nobody else can read; durable once this returns."""
-        held_out = np.flatnonzero(self.held_out).tolist()
-        content = {"held_out": held_out, "records": self._fingerprint()}
-        layout.save(json.dumps(content), path, mode=0o600, when=when)
+    def keep(self, path: Path, when: float) -> str:
+        """Write the deal to a new file that nobody else can read; durable once this returns.
 
-    def kept(self, path: Path) -> People:
-        """Return these people by the deal in a file; ValueError if it was of other records."""
+        Returns its name, drawn at random: public, and no function of the deal.
+        """
+        held_out, name = np.flatnonzero(self.held_out).tolist(), secrets.token_hex(16)
+        content = {"name": name, "held_out": held_out, "records": self._fingerprint()}
+        layout.save(json.dumps(content), path, mode=0o600, when=when)
+        return name
+
+    def kept(self, path: Path, name: str) -> People:
+        """Return these people by the deal in a file.
+
+        Raises
+        ------
+        ValueError
+            If the deal was of other records, or has another name.
+        """
         content = json.loads(path.read_text(encoding="utf-8"))
+        if content["name"] != name:
+            raise ValueError(f"{path} is not the deal that this study was charged for.")
         if content["records"] != self._fingerprint():
             raise InputValueError(
                 "the records must be those that this study began with, in their order: people "

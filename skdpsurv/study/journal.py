@@ -22,7 +22,7 @@ from skdpsurv.dp.ledger import digest
 #: Kinds of lines, with the names of their fields.
 FIELDS = {
     "study": ("protocol", "file", "made_with"),
-    "intent": ("nonce", "analyses", "guarantee", "n_people", "ledger", "when"),
+    "intent": ("nonce", "analyses", "guarantee", "n_people", "deal", "ledger", "when"),
     "charged": ("nonce", "receipt"),
     "started": ("analysis", "nonce"),
     "released": ("analysis", "nonce", "sha256"),

@@ -132,19 +132,20 @@ class _Run:
                 raise InputValueError("the records must be of as many people as before.")
             if self.plan.n_evaluation and first is None:
                 self.people = self.people.dealt(self.plan.n_evaluation)
-            elif self.plan.n_evaluation:
-                self.people = self.people.kept(self.folder.deal)
+            elif first is not None and self.plan.n_evaluation:
+                self.people = self.people.kept(self.folder.deal, first["deal"])
             for name, part in self.plan.parts.items():
                 fits.check_records(self.plan, name, self.people.part(part.people))
 
     def charge(self) -> None:
         """Keep the deal, and charge the whole study, once."""
+        name = None
         if self.plan.n_evaluation and self.charges.first is None:
             self.folder.private.mkdir(0o700, exist_ok=True)
             self.folder.deal.unlink(missing_ok=True)  # without a charge nothing depends on it
-            self.people.keep(self.folder.deal, seconds(now()))
+            name = self.people.keep(self.folder.deal, seconds(now()))
             sync_folder(self.folder.path)
-        self.charges.charge_all(self.plan)
+        self.charges.charge_all(self.plan, name)
 
     def release(self, analysis: Analysis) -> None:
         """Run an analysis unless it has run or cannot run, and show what it released."""

@@ -204,7 +204,9 @@ def test_the_deal_is_kept_for_its_owner_alone(place):
     assert stat.S_IMODE(deal.parent.stat().st_mode) == 0o700
     held_out = json.loads(deal.read_text())["held_out"]
     assert len(set(held_out)) == 36
-    again = People.of(place.protocol, raw_columns(place.protocol, FRAME)).kept(deal)
+    again = People.of(place.protocol, raw_columns(place.protocol, FRAME)).kept(
+        deal, json.loads(deal.read_text())["name"]
+    )
     assert np.flatnonzero(again.held_out).tolist() == held_out
 
 
@@ -218,6 +220,24 @@ def test_a_study_goes_on_with_its_own_records_alone(place):
     with pytest.raises(ValueError, match="as many people as before"):
         place.run(records(121))
     assert place.run() == ["regression", "evaluation"]
+
+
+def test_the_deal_of_an_intent_that_was_void_does_not_come_back(place):
+    deal = Folder(place.out).deal
+    for after in ("intent", "charged"):
+        earlier = deal.read_bytes() if deal.exists() else b""
+
+        def note(what, last=after):
+            if what == last:
+                raise KilledError
+
+        with pytest.raises(KilledError), everything(note):
+            place.run()
+    assert deal.read_bytes() != earlier
+    deal.write_bytes(earlier)
+    with pytest.raises(ValueError, match="not the deal that this study was charged for"):
+        place.run()
+    assert place.lines()[-1] == "charged"
 
 
 # ---- What is promised.
