@@ -19,9 +19,12 @@ from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import CommandLedger, ledger_line, ledger_state
 from skdpsurv.cli.options import FileFormat, command
 from skdpsurv.cli.output import guarantee_line, reserve, rich_table, save, show, working
+from skdpsurv.dp.budget import BudgetExceededError
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.study.deal import People
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.forecast import Scenario
+from skdpsurv.study.journal import Journal
 from skdpsurv.study.page import protocol_page
 from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
@@ -54,7 +57,7 @@ def plan(
     protocol : Path
         TOML file: docs/user_guide/study has one.
     n_people : int or None
-        Number of people, which is public.
+        Number of people, which is public. None: that of the protocol.
     data : Path or None
         In place of --n-people: CSV or Parquet file, in which people are counted. No other value of
         it is used.
@@ -71,12 +74,14 @@ def plan(
     repeats : int, default=5
         Number of studies to simulate; 0 for no forecast and no advice.
     """
-    require((n_people is None) != (data is None), "give either --n-people or --data.")
     if out is not None:
         reserve(out)
     stated = read_protocol(protocol)
+    require(n_people is None or data is None, "give either --n-people or --data.")
+    n_people = stated.n_people if n_people is None else n_people
     if data is not None:
         n_people = _count(stated, data, form)
+    require(n_people is not None, "give --n-people or --data, or n_people in the protocol.")
     with refusals("parameter"):
         planned = StudyPlan.of(stated, n_people)  # type: ignore[arg-type]
         guarantee = planned.guarantee()
@@ -90,7 +95,7 @@ def plan(
     if scenario is not None:
         forecast = planned.forecast(scenario)
         lines += [rich_table(forecast.drop(columns="times").round(3)), scenario.words, *advice]
-    lines += [f"Protocol: SHA-256 {stated.sha256}"]
+    lines += [*_room(stated, guarantee), f"Protocol: SHA-256 {stated.sha256}"]
     if out is not None:
         save(page, out)
         lines.append(f"To sign: {out}")
@@ -129,7 +134,9 @@ def run(
     table, ledger = table_of_study(stated, data, form), _ledger(stated)
     order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=Console(stderr=True, quiet=as_json)) as progress:
+    with Progress(
+        *columns, console=Console(stderr=True, quiet=as_json), transient=True
+    ) as progress:
         task = progress.add_task("Reading", total=len(order))
 
         def begin() -> Any:
@@ -143,11 +150,14 @@ def run(
             progress.update(task, completed=place, description=following)
 
         with refusals("data", private=True), _folder_failures():
+            was_whole = _is_whole(stated, out)
             report = Study(stated).run(begin, out, show=advance, accountant=ledger)
     lost = [name for name in order if name not in report.found]
     lines = [f"{stated.title}: {guarantee_line(report.spent)}", f"Ledger: {ledger_line(ledger)}"]
     if lost:
         lines.append(f"Lost by a run that was ended, or for want of it: {', '.join(lost)}.")
+    if was_whole:
+        lines.append("All of it had been released before: nothing was charged or drawn.")
     lines.append(f"Report: {out / 'report.html'}")
     if (private := Folder(out).private).exists():
         lines.append(f"Keep to yourself: {private}")
@@ -179,6 +189,20 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
     show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line], as_json)
 
 
+def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
+    """Say what the ledger of a protocol has, if it can be asked, and if that is too little."""
+    try:
+        ledger = _ledger(protocol)
+        if ledger is None:
+            return []
+        ledger.check(guarantee)
+    except CommandError:
+        return ["Ledger: it cannot be asked now."]
+    except BudgetExceededError as error:
+        return [f"Ledger: the study would be refused. {error}"]
+    return [f"Ledger: {ledger_line(ledger)}"]
+
+
 @contextmanager
 def _folder_failures() -> Iterator[None]:
     """Let a folder that is in use, or of something else, be a failure of output."""
@@ -188,6 +212,12 @@ def _folder_failures() -> Iterator[None]:
     except (BlockingIOError, FileExistsError) as error:
         message = str(error)
     raise CommandError("output", message)
+
+
+def _is_whole(protocol: Protocol, out: Path) -> bool:
+    """Return whether all analyses were released."""
+    journal = Journal(Folder(out).journal)
+    return None not in (journal.released(one.name) for one in protocol.analyses)
 
 
 def _ledger(protocol: Protocol, moved: str | None = None) -> CommandLedger | None:

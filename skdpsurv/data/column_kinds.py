@@ -164,7 +164,7 @@ class Number(Bounded):
     cell: ClassVar[Any] = float
     _values: ClassVar[Any] = staticmethod(numbers)
     must_hold: ClassVar[str] = "numbers"
-    hint: ClassVar[str] = "text is none, even of digits"
+    hint: ClassVar[str] = "text is none, even of digits or with a decimal comma"
 
     @classmethod
     def _specified(cls, column: str, missing: str, bounds: Any, unit: Any) -> Self:
@@ -249,7 +249,7 @@ class Boolean(ColumnKind):
     key: ClassVar[str] = "boolean"
     cell: ClassVar[Any] = bool
     must_hold: ClassVar[str] = "booleans"
-    hint: ClassVar[str] = "the numbers 1 and 0 are such, and text is none"
+    hint: ClassVar[str] = "the numbers 1 and 0 are such; text is none, and makes a category"
 
     @classmethod
     def _specified(cls, column: str, missing: str, stated: Any, option: Any) -> Self:
@@ -283,6 +283,7 @@ class Category(ColumnKind):
 
     key: ClassVar[str] = "categories"
     must_hold: ClassVar[str] = "its public categories"
+    hint: ClassVar[str] = "case and spaces count"
     remedies: ClassVar[str] = "missing='category' makes a feature of it"
 
     @classmethod

@@ -227,6 +227,10 @@ class DPTableOne(TabularEstimator):
         """Return the standard deviation of the noise in a cell, in records."""
         return Histograms((1,) * len(self._described_kinds())).deviation(self._price())
 
+    def _uncertainty(self, n_records: int) -> float:
+        """Return half of a 95 % interval of a share, in groups of equal size."""
+        return 1.96 * self._deviation() * max(len(self._groups()), 1) / n_records
+
     def _points(self, n_records: int) -> dict[str, list[float]]:
         """Return the points of each number and date, by public numbers."""
         kinds = self._described_kinds()
@@ -282,9 +286,8 @@ class DPTableOne(TabularEstimator):
         if math.isinf(self.epsilon):
             return found
         n_columns, n_groups = len(self._described_kinds()), max(len(self._groups()), 1)
-        half = 1.96 * self._deviation() * n_groups / shape.n_records
-        if half > MUCH:
-            stated = {"points": 100 * half, "n_columns": n_columns, "n_groups": n_groups}
+        if (half := self._uncertainty(shape.n_records)) > MUCH:
+            stated = {"points": 100 * min(half, 1.0), "n_columns": n_columns, "n_groups": n_groups}
             found.append(phrase("uncertain_shares", **stated))
         return found
 

@@ -16,7 +16,7 @@ from skdpsurv.report.text import WORDS, Table, distinct, short
 
 #: Longer figures, and longer tables, are left out or cut.
 MOST_DRAWN, MOST_ROWS = 30, 300
-#: Logarithm of the largest ratio at which an interval ends in a figure; beyond, it has an arrow.
+#: Logarithm of the largest ratio at which an axis ends; an interval beyond it has an arrow.
 LONGEST = 8.0
 ENDS = ["coef lower 95%", "coef upper 95%"]
 
@@ -116,10 +116,10 @@ def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> 
 
 
 def _limits(table: pd.DataFrame, ratios: bool) -> tuple[float, float]:
-    """Return the ends of an axis with all points, no effect, and intervals up to ``LONGEST``."""
-    ends = table[ENDS].clip(-LONGEST, LONGEST) if ratios else table[ENDS]
-    inside = np.append(ends, [*table["coef"], 0.0])
+    """Return the ends of an axis with no effect, all points, and all intervals that are finite."""
+    inside = np.append(table[["coef", *ENDS]], 0.0)
     inside = inside[np.isfinite(inside)]
+    inside = inside.clip(-LONGEST, LONGEST) if ratios else inside
     room = 0.05 * float(np.ptp(inside)) or 1.0
     limits = np.array([inside.min() - room, inside.max() + room])
     low, high = (ratios_of(limits) if ratios else limits).tolist()

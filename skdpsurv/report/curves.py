@@ -69,7 +69,12 @@ def _summaries(members: Mapping[str, Any], end: float) -> Shown:
         upper = f" to {by_end(median.high, end)}" if median.low <= end else ""
         row = [name, by_end(median.estimate, end), by_end(median.low, end) + upper]
         rows.append([*row, short(mean.estimate), between(mean.lower, mean.upper)])
-    head = ("Group", "Median", "95 % interval", mean_to.capitalize(), "95 % interval")
+        if counted := hasattr(member, "event_table"):
+            events = Number("number of events", name, float(member.event_table["observed"].sum()))
+            numbers.append(events)
+            rows[-1].insert(1, f"{events.estimate:,.0f}")
+    head = ["Group", "Median", "95 % interval", mean_to.capitalize(), "95 % interval"]
+    head[1:1] = ["Events (noisy)"] * counted
     return Shown(Table("Median survival time, and mean time survived", head, rows), numbers)
 
 

@@ -36,7 +36,7 @@ def results(
     kind = release.kinds[release.estimator]
     found = {"kind": kind, **dict.fromkeys(PARTS)}
     if evaluation is not None:
-        found["quality"] = evaluated(evaluation)
+        found["quality"] = evaluated(evaluation, unit)
     if kind is None or kind._beyond_release:
         return found
     try:
@@ -51,7 +51,7 @@ def results(
     return found | {"coefficients": coefficients(release, model), "people": people}
 
 
-def evaluated(evaluation: SurvivalEvaluation) -> dict[str, Any]:
+def evaluated(evaluation: SurvivalEvaluation, unit: str = "") -> dict[str, Any]:
     """Return the part about how good a model is."""
     level, end = f"{100 * evaluation.level:g} %", short(evaluation.max_time)
     measures = [Number(name, "all", *row) for name, *row in evaluation.summary.itertuples()]
@@ -73,6 +73,7 @@ def evaluated(evaluation: SurvivalEvaluation) -> dict[str, Any]:
     caption = "Observed against predicted survival, by groups of predicted risk."
     return {
         "evaluation": evaluation,
+        "horizon": f"{end} {unit}" if unit else f"{end}, in the unit of the fit",
         "measures": tables[0],
         "groups": tables[1],
         "figures": figures(

@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from skdpsurv.descriptive import DPTableOne
+from skdpsurv.descriptive.table_one import MUCH, DPTableOne
 from skdpsurv.report.numbers import Number
 from skdpsurv.report.text import WORDS, Table, distinct, escape_hidden
 
@@ -26,9 +26,12 @@ def table_one(model: Any, medians: bool = True) -> dict[str, Any] | None:
     frame = model.to_frame(intervals=None)
     rows = list(_rows(model, medians))
     notes = ["both", "clipped", *(["smd"] if len(model.groups_) > 1 else [])]
+    words = [WORDS["table_one"][name] for name in notes]
+    if (half := model._uncertainty(model.n_records_)) > MUCH:
+        words.insert(0, WORDS["table_one"]["hidden"].format(min(half, 1.0)))
     caption = "Table 1" if model.by is None else f"Table 1, by {escape_hidden(model.by)}"
     return {
-        "notes": [WORDS["table_one"][name] for name in notes],
+        "notes": words,
         "table": Table(caption, ("", *distinct(frame.columns)), rows[:MOST_ROWS]),
         "left": len(rows) - MOST_ROWS,
         "numbers": list(_numbers(model)),

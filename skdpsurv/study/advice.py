@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from skdpsurv.data.column_kinds import Bounded, ColumnKind
 from skdpsurv.data.shape import INTERVALS_NEED, USUAL_SHARE
 from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
 from skdpsurv.dp.references import WORDS, phrase
@@ -21,6 +22,8 @@ LARGE = 2.0
 MOST_INTERVALS = 0.9
 #: Largest factor by which an epsilon changes: errors are known for half and twice of it.
 MOST_CHANGE = 4.0
+#: Part of its range by which a typical value may differ from the middle.
+FAR = 0.1
 #: Errors that fall with a smaller power of epsilon are no reason for another share.
 LEAST_POWER = 0.25
 TINY = 1e-6
@@ -106,22 +109,34 @@ def advice(
             remedy = f", {remedy}," if remedy else ""
             errors = {"what": what, "without": without, "private": private}
             yield phrase("large_error", name=name, remedy=remedy, **errors)
+    yield from _far_midpoints(protocol.kinds)
     yield from gains(protocol, parts)
     if protocol.ledger is None:
         yield phrase("no_ledger")
+
+
+def _far_midpoints(kinds: Sequence[ColumnKind]) -> Iterator[str]:
+    """Yield of which columns the midpoint, by which missing cells are filled, is not typical."""
+    for kind in kinds:
+        if isinstance(kind, Bounded) and kind.missing == "midpoint" and kind.typical is not None:
+            low, high = kind.ends
+            middle, typical = low / 2 + high / 2, float(kind.read([kind.typical])[0])
+            if abs(typical - middle) > FAR * (high - low):
+                cells = {"middle": kind.cell(middle), "typical": kind.typical}
+                yield phrase("far_midpoint", column=kind.column, **cells)
 
 
 def _on_intervals(part: Part, finite: float) -> str:
     """Say how many coefficients will have an interval, and how many columns all would."""
     estimator, n_features = part.estimator, part.shape.n_features
     how_many = "none" if finite < 0.5 / n_features else f"about {finite:.0%}"
-    text = f"{n_features} coefficients at epsilon {part.spend.epsilon:.2g}: {how_many} will have a "
-    text += "finite interval"
+    text = f"of {n_features} coefficients {how_many} will have a finite interval at epsilon "
+    text += f"{part.spend.epsilon:.2g}"
     if estimator.delta:
         return f"{text}. More people, or a larger share, would help."
     # The rule by which a fit warns (skdpsurv.data.shape.few_intervals).
     least = INTERVALS_NEED * USUAL_SHARE / estimator.inference_share
     enough = math.isqrt(int(part.n_people * part.spend.epsilon / least))
     if 0 < enough < n_features:
-        return f"{text}; {enough} columns would."
+        return f"{text}; of {enough} coefficient{'s' * (enough > 1)} all would."
     return f"{text}. Fewer columns, more people, or a larger share, would help."

@@ -147,7 +147,10 @@ class Analysis:
         try:
             yield
         except (TypeError, ValueError) as error:
-            raise type(error)(f"analysis {self.name!r}: {error}") from None
+            message = str(error)
+            for word, parameter in KINDS[self.kind].words.items():
+                message = message.replace(parameter or word, word)
+            raise type(error)(f"analysis {self.name!r}: {message}") from None
 
 
 def _check_columns(options: Mapping[str, Any], protocol: StudySetting, names: list[str]) -> None:

@@ -25,6 +25,9 @@ from skdpsurv.study.journal import Journal, Line
 from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
 
+#: The mechanism of a refusal that is charged.
+REFUSED = "none: refused"
+
 
 def ledger_of(
     protocol: Protocol, opened: PrivacyAccountant | None = None, *, moved: bool = False
@@ -111,6 +114,14 @@ class Charges:
                 self._require_history(intent["ledger"])
                 if receipt := self._found(intent):
                     self._note(intent["nonce"], receipt)
+        if self.first is None and self.accountant is not None:
+            own = entry_name(self.protocol)
+            for number, entry in enumerate(self.accountant._ledger.entries(), start=1):
+                if entry.estimator.startswith(own) and entry.mechanism != REFUSED:
+                    raise ValueError(
+                        f"entry {number} of the ledger is of this protocol: go on in the folder of "
+                        "that study, or change the protocol to make another one."
+                    )
         if not all(intent["analyses"] for intent in self.journal.charged):
             raise ValueError("this study was refused for its records, and charged for that.")
 
@@ -144,7 +155,7 @@ class Charges:
         How many people there are, which is not known yet, decides whether noise is Gaussian.
         """
         epsilon, delta = self.protocol.first_epsilon, self.protocol.delta
-        pure = PrivacyGuarantee(epsilon, mechanism="none: refused")
+        pure = PrivacyGuarantee(epsilon, mechanism=REFUSED)
         if self.accountant is None or self.first is not None:
             return pure
         if delta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from os import PathLike
 
@@ -21,7 +22,8 @@ def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> 
 
     The journal has to fit the protocol, and the ledger the journal: each charge is there, states
     what the plan of the protocol costs, and no other entry of the ledger is of this study. Each
-    release has to be the file that was marked, and to state its analysis, guarantee and charge.
+    release has to be the file that was marked, and to state its analysis, guarantee and charge. The
+    report has to be the one that was noted last.
     The report is not read: it follows from the releases. Whoever can write to the folder can write
     releases and journal anew so that they fit: this finds mistakes, and is no signature.
 
@@ -59,6 +61,8 @@ def _faults(
     yield from _ledger(protocol, journal, accountant)
     # A refusal is charged for no analysis.
     charged, plan = [one for one in journal.charged if one["analyses"]], None
+    if not journal.charged:
+        yield "nothing was charged or released"
     if charged:
         plan = StudyPlan.of(protocol, charged[0]["n_people"])
         for intent in charged:
@@ -74,6 +78,10 @@ def _faults(
             yield from _release(place, plan.parts[analysis.name], journal, mark)
     for path in sorted(set(place.releases.iterdir()) - known):
         yield f"{path.name} is no release that the journal marks"
+    for name, sha256 in journal.published.items():
+        path = place.path / name
+        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+            yield f"{name} is not the file of the report that was noted"
 
 
 def _order(journal: Journal) -> Iterator[str]:

@@ -58,7 +58,11 @@ class People:
         """Return the people of a frame, none of whom is held out."""
         person = np.arange(len(frame))
         if protocol.person is not None:
-            person = pd.factorize(read_names(frame[protocol.person]))[0]
+            try:
+                names = read_names(frame[protocol.person])
+            except ValueError as error:
+                raise InputValueError(f"{protocol.person}: {error}") from None
+            person = pd.factorize(names)[0]
         n_people = int(person.max(initial=-1)) + 1
         if not n_people:
             raise InputValueError("the records must be at least one.")

@@ -63,10 +63,13 @@ class Folder:
             for draft in self.path.rglob(".*"):
                 if _DRAFT.fullmatch(draft.name):  # of a run that was killed
                     draft.unlink()
+            if self.protocol.exists() and self.read_protocol().sha256 != protocol.sha256:
+                if journal.of("intent"):
+                    raise FileExistsError(f"{self.path} is the folder of another protocol.")
+                journal.clear()  # of a study that was refused, at no cost
+                self.protocol.unlink()
             if not self.protocol.exists():
                 layout.save(protocol.text, self.protocol)
-            if self.read_protocol().sha256 != protocol.sha256:
-                raise FileExistsError(f"{self.path} is the folder of another protocol.")
             yield journal
 
     def read_protocol(self) -> Protocol:
@@ -110,13 +113,16 @@ class Folder:
             raise ValueError(f"{self.file_of(analysis.name)} is not the file that was marked.")
         return self.load(analysis)[0]
 
-    def publish(self, files: Mapping[str, str], when: float) -> None:
-        """Write the report: each file of an earlier one is replaced by a whole one."""
+    def publish(self, files: Mapping[str, str], journal: Journal, when: float) -> None:
+        """Write the report, and note it: each file of an earlier one is replaced by a whole one."""
         for name, text in files.items():
             path = self.path / name
             path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)
             layout.save(text, path, when=when)
+        hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+        if journal.published != hashes:
+            journal.add("published", files=hashes)
         self.set_times(when)
 
     def set_times(self, when: float) -> None:

@@ -60,6 +60,9 @@ class Expected(NamedTuple):
     is_error: bool = True
     small: float = 0.0
     power: float = math.nan
+    #: At half of the epsilon, and at twice of it.
+    half: float = math.nan
+    twice: float = math.nan
 
     @property
     def ratio(self) -> float:
@@ -129,15 +132,16 @@ def _row(
     if len(known) > 1:
         (first, larger), (last, smaller) = known[0], known[-1]
         power = math.log(larger / smaller) / math.log(last / first)
-    return Expected(what, float(without), float(privately[1]), is_error, small, power)
+    half, private, twice = map(float, privately)
+    return Expected(what, float(without), private, is_error, small, power, half, twice)
 
 
 def _table(scenario: Scenario, part: Part) -> Iterator[Expected]:
     """Forecast the share of a label that half of a group have, by the law of the noise."""
     n = part.n_people / max(len(part.estimator._groups()), 1)
     sampling, noise = math.sqrt(0.25 / n), part.estimator._deviation() / n
-    widths = [3.92 * math.hypot(sampling, noise / multiple) for multiple in MULTIPLES]
-    table = pd.DataFrame({"width": [*widths, 3.92 * sampling]})
+    errors = [math.hypot(sampling, noise / multiple) for multiple in MULTIPLES]
+    table = pd.DataFrame({"width": np.minimum(3.92 * np.array([*errors, sampling]), 1.0)})
     yield _row(table, "width", "width of a 95 % interval of a share in a group", small=0.1)
 
 
@@ -185,7 +189,7 @@ def _coefficients(
 
 def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
     """Evaluate the best possible model of simulated people."""
-    widths: list[list[float]] = [[], []]
+    table = []
     n, horizon = min(part.n_people, MOST // 10), float(part.estimator.max_time)
     scale = part.n_people / n
     setting = (scenario.event_rate, scenario.censoring, BASELINES[scenario.baseline])
@@ -195,7 +199,8 @@ def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
         some = z[:N_FRESH]
         truth = Pairs.among(some.size).truth(HazardTruth, some, scenario.concordance, *setting)
         event, time = truth.draw(z, rng)
-        for found, epsilon in zip(widths, (part.spend.epsilon * scale, math.inf), strict=True):
+        for multiple in (*MULTIPLES, math.inf):
+            epsilon = multiple * part.spend.epsilon * scale
             evaluation = clone(part.estimator).set_params(epsilon=epsilon)
             shape = replace(part.shape, n_records=n)
             times = np.append(evaluation._setting(shape).times, horizon) / horizon
@@ -203,9 +208,10 @@ def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
             plan, guarantee = evaluation._plan_and_guarantee(shape)
             known = plan.run(InMemory([records]), random_source(int(rng.integers(2**31))))
             result = evaluation._publish(shape, Published(guarantee, known, (), None))
-            found.append(result.c_index.upper - result.c_index.lower)
-    private, without = (float(np.mean(found)) for found in widths)
-    yield Expected("width of the 95 % interval of the C-index", without, private, small=0.1)
+            table.append(result.c_index.upper - result.c_index.lower)
+    widths = np.reshape(table, (-1, len(MULTIPLES) + 1)).mean(axis=0)
+    found = pd.DataFrame({"width": widths})
+    yield _row(found, "width", "width of the 95 % interval of the C-index", small=0.1)
 
 
 _FORECASTS: Mapping[str, Callable[[Scenario, Part], Iterator[Expected]]] = {

@@ -27,6 +27,7 @@ FIELDS = {
     "started": ("analysis", "nonce"),
     "released": ("analysis", "nonce", "sha256"),
     "lost": ("analysis", "nonce"),
+    "published": ("files",),
 }
 Line = Mapping[str, Any]
 
@@ -101,6 +102,14 @@ class Journal:
         self.lines.append(line)
         self._descriptor = descriptor
 
+    def clear(self) -> None:
+        """Take out all lines: those of a study that neither charged nor drew anything."""
+        assert self._descriptor is not None
+        assert not self.of("intent")
+        os.ftruncate(self._descriptor, 0)
+        os.fsync(self._descriptor)
+        self.lines.clear()
+
     def of(self, what: str) -> list[Line]:
         """Return the lines of a kind."""
         return [line for line in self.lines if line["what"] == what]
@@ -113,6 +122,12 @@ class Journal:
         """Return the mark of what an analysis released, or None."""
         last = self.last_of(analysis)
         return last if last is not None and last["what"] == "released" else None
+
+    @property
+    def published(self) -> Mapping[str, str]:
+        """Hashes of the files of the report, by their names; none before there is one."""
+        found: list[Line] = [{"files": {}}, *self.of("published")]
+        return dict(found[-1]["files"])
 
     @property
     def charged(self) -> list[Line]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -61,9 +60,12 @@ class StudyPlan:
         Raises
         ------
         ValueError
-            If a part would hold nobody, or an analysis cannot be had for its share.
+            If a part would hold nobody, an analysis cannot be had for its share, or the protocol
+            is for another number of people.
         """
         integer(2)("n_people", n_people)
+        if protocol.n_people not in (None, n_people):
+            raise ValueError(f"n_people must be that of the protocol, {protocol.n_people:,}.")
         return cls(protocol, int(n_people), parts_of(protocol, int(n_people)))
 
     @property
@@ -191,16 +193,19 @@ class StudyPlan:
         -------
         pandas.DataFrame
             Indexed by analysis and by what is forecast, with the columns ``without privacy``,
-            ``in this study`` and ``times``, their ratio, for errors. Empty for an analysis that
-            cannot be simulated.
+            ``half epsilon``, ``in this study``, ``twice epsilon``, and ``times``, the ratio of the
+            third and the first, for errors. Empty for an analysis that cannot be simulated.
         """
         rows = [
-            (name, one.what, one.without, one.private, one.ratio if one.is_error else math.nan)
+            (name, one.what, one.without, one.half, one.private, one.twice)
             for name, expected in self.outlook(scenario).items()
             for one in expected
         ]
-        columns = ["analysis", "what", "without privacy", "in this study", "times"]
-        return pd.DataFrame(rows, columns=columns).set_index(["analysis", "what"])
+        columns = ["analysis", "what", "without privacy", "half epsilon", "in this study"]
+        found = pd.DataFrame(rows, columns=[*columns, "twice epsilon"])
+        errors = [one.is_error for each in self.outlook(scenario).values() for one in each]
+        found["times"] = (found["in this study"] / found["without privacy"]).where(errors)
+        return found.set_index(["analysis", "what"])
 
     def advice(self, scenario: Scenario | None = None) -> list[str]:
         """Return what will say nothing, and what would help.

@@ -12,22 +12,23 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pandas as pd
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.column_kinds import ColumnKind
-from skdpsurv.data.target import split_target
+from skdpsurv.data.target import checked_events, checked_times, split_target
 from skdpsurv.dp.budget import dataset_name, text
-from skdpsurv.dp.checks import instance, number_in, optional, positive
+from skdpsurv.dp.checks import instance, integer, number_in, optional, positive
 from skdpsurv.dp.frozen import thawed
-from skdpsurv.dp.input_errors import suggestion
+from skdpsurv.dp.input_errors import InputValueError, call_or_none, suggestion
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.study.analyses import Analysis, event_labels
 
 #: Tables of the file, with the keys of each; those of the first are at its top.
 TABLES = {
-    "": ("title", "dataset", "owner", "purpose", "evaluation_share"),
+    "": ("title", "dataset", "owner", "purpose", "n_people", "evaluation_share"),
     "outcome": ("time", "event", "event_is", "censored_is", "person", "max_time", "unit"),
     "budget": ("epsilon", "delta", "reserve", "ledger"),
 }
@@ -42,6 +43,7 @@ _RULES = {
     "delta": number_in(0.0, 1.0, closed="left"),
     "reserve": number_in(0.0, float("inf"), closed="left"),
     "evaluation_share": number_in(0.0, 1.0, closed="left"),
+    "n_people": optional(integer(2)),
     "columns": instance(PublicColumns),
     "time": instance(str, "the name of a column"),
     "event": optional(instance(str, "the name of a column")),
@@ -87,6 +89,8 @@ class Protocol:
         Part of epsilon that is kept back, to run analyses again that a crash lost.
     evaluation_share : float, default=0.0
         Share of people who are held out, to evaluate models.
+    n_people : int or None, default=None
+        Number of people, if the protocol is for no other one.
 
     Raises
     ------
@@ -112,6 +116,7 @@ class Protocol:
     ledger: str | None = None
     reserve: float = 0.0
     evaluation_share: float = 0.0
+    n_people: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("title", "owner", "purpose"):
@@ -299,14 +304,27 @@ class Protocol:
     def target(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return events and times for ``fit``.
 
-        Labels of events become 1, those of censored records 0, and others NaN, which fit refuses.
+        Labels of events become true, those of censored records false.
+
+        Raises
+        ------
+        ValueError
+            If an event or a time is none; the message names the column.
         """
-        time = frame[self.time]
+        time = checked_times(frame[self.time], f"{self.time}, the column of times,")
         event: Any = True if self.event is None else frame[self.event]
-        flags = dict.fromkeys(self.event_is, 1.0) | dict.fromkeys(self.censored_is, 0.0)
-        if flags:
-            event = event.map(flags.get).astype(float)
-        return pd.DataFrame({"event": event, "time": time})
+        if labels := {*self.event_is, *self.censored_is}:
+            known = call_or_none(event.isin, labels)
+            if known is None or not known.all():
+                raise InputValueError(
+                    f"{self.event}, the column of events, must hold labels of event_is and "
+                    "censored_is alone. Case and spaces count."
+                )
+            event = event.isin(self.event_is)
+        elif self.event is not None:
+            hint = "event_is and censored_is state other labels."
+            event = checked_events(event, f"{self.event}, the column of events,", hint)
+        return pd.DataFrame({"event": np.asarray(event), "time": time}, index=frame.index)
 
 
 _LABELS = ("event_is", "censored_is")

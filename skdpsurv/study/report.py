@@ -86,7 +86,7 @@ class StudyReport:
         if isinstance(found, Release):
             parts = results(found, unit=self.plan.protocol.unit, medians=False)
         else:
-            parts = {"quality": evaluated(found)}
+            parts = {"quality": evaluated(found, self.plan.protocol.unit)}
         sha256 = (self.sha256 or {}).get(analysis.name, "")
         return Section(analysis, heading, found.guarantee, parts, sha256)
 

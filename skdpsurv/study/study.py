@@ -143,5 +143,5 @@ class Study:
     def _publish(self, place: Folder, ledger: PrivacyAccountant | None) -> StudyReport:
         report = self.report(place.path, ledger)
         with place.writing(self.protocol) as journal:
-            place.publish(report.files(), seconds(journal.charged[0]["when"]))
+            place.publish(report.files(), journal, seconds(journal.charged[0]["when"]))
         return report

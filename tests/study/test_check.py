@@ -81,10 +81,36 @@ def test_the_ledger(place):
     assert fault == "entry 3 of the ledger is of this protocol, and not in this journal"
 
 
-def test_the_same_protocol_in_another_folder_is_another_charge(place):
-    place.run(out=place.out.with_name("again"))
-    assert place.ledger.spent() == 12.0
-    assert len(place.check()) == 1
+def test_the_same_protocol_in_another_folder_is_refused(place):
+    with pytest.raises(ValueError, match="entry 1 of the ledger is of this protocol"):
+        place.run(out=place.out.with_name("again"))
+    assert place.ledger.spent() == 6.0
+
+
+def test_the_report(tmp_path, monkeypatch):
+    monkeypatch.setattr(figures, "can_draw", lambda: False)
+    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
+    place = Place(tmp_path, **LIGHT)
+    study = Study(place.protocol)
+    study.run(FRAME, place.out)
+    assert study.check(place.out) == []
+    study.run(FRAME, place.out)
+    assert place.lines().count("published") == 1
+    for name in ("report.html", "table.csv"):
+        text = (place.out / name).read_text()
+        (place.out / name).write_text(text.replace("6", "7", 1))
+        assert study.check(place.out) == [f"{name} is not the file of the report that was noted"]
+        (place.out / name).unlink()
+        assert study.check(place.out) == [f"{name} is not the file of the report that was noted"]
+        (place.out / name).write_text(text)
+    assert study.check(place.out) == []
+
+
+def test_nothing_was_charged(tmp_path):
+    place = Place(tmp_path, **LIGHT)
+    with pytest.raises(ValueError, match="not negative"):
+        place.run(FRAME.assign(days=-1.0))
+    assert place.check() == ["nothing was charged or released"]
 
 
 def test_a_ledger_that_lost_the_charge(place, tmp_path):

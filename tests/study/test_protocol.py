@@ -4,7 +4,6 @@ import copy
 import json
 import re
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -160,7 +159,7 @@ WRONG = [
     ('"weibull"', '"weibull"\nrandom_state = 1', "no option 'random_state'"),
     ('"weibull"', '"weibull"\nomega = -1', "analysis 'weibull': omega must be"),
     ("share = 2", "interval = 0.2", "no option 'interval'. Did you mean intervals?"),
-    ("share = 2", "intervals = 2", "analysis 'regression': inference_share must be"),
+    ("share = 2", "intervals = 2", "analysis 'regression': intervals must be"),
     ("share = 2", 'columns = ["agee"]', "columns must be described, 'agee' is not"),
     ("share = 2", "columns = []", "columns must be a list of described columns"),
     ("share = 2", 'columns = "age"', "columns must be a list of described columns"),
@@ -277,7 +276,14 @@ class TestArguments:
     def test_labels_of_events(self):
         frame = pd.DataFrame({"days": [1.0, 2.0, 3.0], "died": ["yes", "no", "perhaps"]})
         study = protocol(event_is=("yes",), censored_is=("no",))
-        np.testing.assert_array_equal(study.target(frame)["event"], [1.0, 0.0, np.nan])
+        with pytest.raises(
+            ValueError, match="died, the column of events, must hold labels of"
+        ) as e:
+            study.target(frame)
+        assert "perhaps" not in str(e.value)
+        assert study.target(frame[:2])["event"].tolist() == [True, False]
+        with pytest.raises(ValueError, match="died, the column of events, must be boolean, or 0"):
+            protocol().target(frame.assign(died=[0, 1, 2]))
         assert protocol(event=None).target(frame)["event"].all()
         study = protocol(event_is=(1, 2), censored_is=(0,))
         assert study.target(frame.assign(died=[2, 0, 1]))["event"].tolist() == [1.0, 0.0, 1.0]

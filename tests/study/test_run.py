@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+from dataclasses import replace as changed
 from pathlib import Path
 
 import numpy as np
@@ -368,8 +369,10 @@ def test_a_file_that_is_no_release_of_this_charge_is_lost(light, what):
     if what == "cut off":
         path.write_bytes(path.read_bytes()[:-100])
     else:
-        light.run(out=light.out.with_name("other"))
-        path.write_bytes(Folder(light.out.with_name("other")).file_of("weibull").read_bytes())
+        (light.out.parent / "2").mkdir()
+        other = Place(light.out.parent / "2", **LIGHT)
+        other.run()
+        path.write_bytes(Folder(other.out).file_of("weibull").read_bytes())
     assert light.run() == ["weibull"]
     assert not path.exists()
 
@@ -446,6 +449,22 @@ def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
     with pytest.raises(ValueError, match="another ledger"):
         light.run()
     assert light.ledger.spent() == 0.0
+
+
+def test_a_folder_in_which_nothing_was_charged_takes_another_protocol(light):
+    with pytest.raises(ValueError, match="days, the column of times, must be finite"):
+        light.run(FRAME.assign(days=-1.0))
+    light.protocol = changed(light.protocol, title="Mended")
+    assert light.run() == []
+    assert Folder(light.out).read_protocol().title == "Mended"
+    assert light.check() == []
+
+
+def test_another_number_of_people_than_that_of_the_protocol_is_refused(tmp_path):
+    place = Place(tmp_path, n_people=119, **LIGHT)
+    with pytest.raises(ValueError, match="n_people must be that of the protocol, 119"):
+        place.run()
+    assert place.ledger.spent() == 0.0
 
 
 def test_a_ledger_of_before_the_charge_is_refused(light, tmp_path):

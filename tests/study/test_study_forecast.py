@@ -138,8 +138,8 @@ class TestAdvice:
             ledger="registry.sqlite",
         )
         found = " ".join(StudyPlan.of(study, 3000).advice(ONCE))
-        assert "risk: 31 coefficients at epsilon 1: none will have a finite interval" in found
-        assert "finite interval; 5 columns would." in found
+        assert "risk: of 31 coefficients none will have a finite interval at epsilon 1" in found
+        assert "; of 5 coefficients all would." in found
         assert "With delta=1e-07" in found
         assert "No ledger" not in found
         few = dataclasses.replace(study, columns=PublicColumns({"x": (0, 1), "z": (0, 1)}))
