@@ -217,9 +217,8 @@ def spend(
         if strict:
             names = estimator.columns._names()
             beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
-            require(
-                not beyond, f"--strict: values beyond the bounds of {', '.join(beyond)}.", "data"
-            )
+            message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
+            require(not beyond, message, "data")
         with working("Fitting", as_json):
             estimator.fit(**given)
     save_or_print(estimator.release_.to_json(indent=2) + "\n", out)

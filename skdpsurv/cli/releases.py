@@ -225,17 +225,13 @@ def pool(
     studies = [load_release(path) for path in releases]
     with refusals("description"):
         pooled = pool_releases(studies, effects=effects, disjoint=not overlap)
-        content = {
-            "release": str(out.resolve()),
-            "estimator": pooled.estimator,
-            "guarantee": pooled.guarantee.to_dict(),
-        }
+        content: dict[str, Any] = {"release": str(out.resolve()), "estimator": pooled.estimator}
+        content["guarantee"] = pooled.guarantee.to_dict()
         if "inference_estimate" in pooled.values:
             found = heterogeneity(studies).reset_index()
             content["heterogeneity"] = json.loads(found.to_json(orient="records"))
     output.save(pooled.to_json(indent=2) + "\n", out)
-    first = (
-        f"{pooled.estimator}: {len(studies)} releases, {output.guarantee_line(pooled.guarantee)}"
-    )
+    promised = output.guarantee_line(pooled.guarantee)
+    first = f"{pooled.estimator}: {len(studies)} releases, {promised}"
     ending = [f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
     output.show(content, chain([first], output.result_lines(pooled), ending), as_json)

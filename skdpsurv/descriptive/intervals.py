@@ -220,17 +220,16 @@ class Moments:
         whole = Ends(0.0, 0.5)
         if not self.known:
             return Estimated(math.nan, whole, whole)
-        n, least_and_most = self.present, self._excesses()
+        n, (least, _, most) = self.present, self._excesses()
         fourth = float((self._form((self.points - self.value) ** 4) * self.solved.cells).sum())
         spread = max(fourth - n * self._plausible() ** 2, 0.0)
         found = []
         for sampling in (0.0, spread):
             both = []
-            for excess in (least_and_most[2], least_and_most[0]):
+            for excess in (most, least):
                 square, noise = self._square(excess)
                 more = _of_sum(2.0 * (n * self.own) ** 2 + sampling)
-                squares = fieller(square * n, n, noise, more, self.z, Ends(0.0, 0.25))
-                both.append(squares)
+                both.append(fieller(square * n, n, noise, more, self.z, Ends(0.0, 0.25)))
             found.append(Ends(math.sqrt(both[0].low), math.sqrt(both[1].high)))
         value = math.sqrt(min(max(self.square, 0.0), 0.25))
         return Estimated(value, *found)

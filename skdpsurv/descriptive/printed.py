@@ -45,10 +45,11 @@ class Printed:
 
     def _rows(self, cells: Cells, nonnormal: bool) -> Iterator[tuple[tuple[str, str], list[str]]]:
         column, kind = cells.kind.column, cells.kind
-        missing = ""
-        if cells.has_missing:
-            missing = self._count(self._of(column, "", "missing", OVERALL))
-        ends = [missing], [self._difference(column, other) for other in self.others]
+        missing = self._of(column, "", "missing", OVERALL) if cells.has_missing else None
+        ends = (
+            ["" if missing is None else self._count(missing)],
+            [self._difference(column, other) for other in self.others],
+        )
         if cells.points is None:
             shown = [True] if isinstance(kind, Boolean) else cells.labels
             for number, label in enumerate(shown):
@@ -71,9 +72,8 @@ class Printed:
         if math.isnan(share["estimate"]):
             return UNKNOWN
         count = self._count(self._of(column, label, "count", part))
-        return (
-            f"{count} ({100 * share['estimate']:.1f}){self._interval(100 * share, '{:.1f}'.format)}"
-        )
+        ends = self._interval(100 * share, "{:.1f}".format)
+        return f"{count} ({100 * share['estimate']:.1f}){ends}"
 
     def _mean(self, cells: Cells, part: str) -> str:
         mean, spread = (self._of(cells.kind.column, "", s, part) for s in ("mean", "sd"))
@@ -84,9 +84,8 @@ class Printed:
         return f"{write(mean['estimate'])} ({deviation}){self._interval(mean, write)}"
 
     def _quartiles(self, cells: Cells, part: str) -> str:
-        first, middle, third = (
-            self._of(cells.kind.column, "", s, part) for s in ("q1", "median", "q3")
-        )
+        name, quartiles = cells.kind.column, ("q1", "median", "q3")
+        first, middle, third = (self._of(name, "", one, part) for one in quartiles)
         if math.isnan(middle["estimate"]):
             return UNKNOWN
         write = _writer(cells, middle)

@@ -131,9 +131,6 @@ def _of_part(
 
 def _scaled(found: Estimated, points: FloatArray, start: float) -> Estimated:
     """Return numbers in units of a column, from such in units of its range."""
-    width = float(points[-1] - points[0])
-
-    def scaled(value: float) -> float:
-        return float(start) + width * value
-
-    return Estimated(scaled(found.estimate), *(Ends(*map(scaled, e)) for e in found[1:]))
+    start, width = float(start), float(points[-1] - points[0])
+    ends = (Ends(start + width * low, start + width * high) for low, high in found[1:])
+    return Estimated(start + width * found.estimate, *ends)

@@ -250,10 +250,9 @@ class DPTableOne(TabularEstimator):
         return {**by, "grid": self._points(shape.n_records)}
 
     def _cells(self, points: Mapping[str, Sequence[float]]) -> tuple[Cells, ...]:
-        kinds = self._described_kinds()
         return tuple(
             Cells(kind, np.asarray(points[kind.column]) if isinstance(kind, Bounded) else None)
-            for kind in kinds
+            for kind in self._described_kinds()
         )
 
     def _plan(self, shape: Shape) -> Plan:

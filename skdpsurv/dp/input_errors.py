@@ -31,31 +31,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, special
 from sklearn.base import BaseEstimator
 
+from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import FloatArray
 
-#: Parameters of other packages: the name here, and a remark.
-OTHERS = {
-    "penalizer": ("alpha", ""),
-    "C": ("alpha", ", which grows as C falls"),
-    "robust": ("inference_share", ""),
-    "cluster_col": ("person", ", which says whose each record is"),
-    "formula": ("columns", ""),
-    "bounds": ("columns", ""),
-    "eps": ("epsilon", ""),
-    "budget": ("epsilon", ", and accountant for what several fits may spend"),
-    "seed": ("random_state", ""),
-}
 #: Parameters of other packages that are not needed here, and why.
-_REASONS = {
-    "sample_weight weights weights_col": "nothing: a weight would change what one record can move",
-    "duration_col event_col durations event_observed": (
-        "y holds times and events: Surv.from_arrays of scikit-survival, or split_target"
-    ),
-    "entry entry_col": "nothing: people who enter late are not provided for",
-    "l1_ratio": "nothing: penalties are of squares alone",
-    "strata": "nothing: make it a column of X, or fit curves with groups",
-}
-REASONS = {name: reason for names, reason in _REASONS.items() for name in names.split()}
+REASONS = {name: reason for names, reason in WORDS["unneeded"].items() for name in names.split()}
 
 
 def suggestion(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
@@ -68,7 +48,7 @@ def suggestion(name: str, names: Collection[str], made_with: Collection[str] = (
         return " It is a parameter of the constructor."
     if name in REASONS:
         return f" In its place: {REASONS[name]}."
-    here, more = OTHERS.get(name, ("", ""))
+    here, more = WORDS["elsewhere"].get(name, ("", ""))
     # Where there is no norm of rows, alpha is the level of intervals.
     if here in known and (here != "alpha" or "data_norm" in known):
         return f" In its place: {here}{'' if here in names else ' of the constructor'}{more}."
@@ -362,16 +342,8 @@ def _has_infinity(column: NDArray[Any]) -> bool:
 
 #: Tests of a column, and what is wrong with a table where one holds.
 _FAULTS: dict[Callable[[NDArray[Any]], Any], str] = {
-    _has_text: (
-        "X must be numeric, got text in {columns}. columns=PublicColumns({{...}}) makes indicators "
-        "of categories that are public; those found in the data are not."
-    ),
-    lambda column: np.any(pd.isna(column)): (
-        "Input X contains NaN: missing values are not accepted, and found in {columns}. "
-        "columns=PublicColumns({{...}}) says what they count as: the middle of public bounds, or a "
-        "category of their own. Rows must not be dropped for what they hold, nor cells filled in "
-        "by statistics of the data: no guarantee covers that."
-    ),
+    _has_text: WORDS["columns"]["text"],
+    lambda column: np.any(pd.isna(column)): WORDS["columns"]["missing"],
     _has_infinity: "Input X contains infinity or a value too large for dtype('float64').",
 }
 

@@ -14,28 +14,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.feature import Expression, Feature
+from skdpsurv.dp.references import WORDS
 
 #: Most characters of one feature; powers of powers have more.
 LONGEST = 100_000
 #: Longer sums and lists are broken.
 WIDTH = 72
 #: Functions that formulas use, and their explanations.
-HELPERS = {
-    "clip": "clip(v, low, high): the nearest number in [low, high]",
-    "fill": "fill(v, number): that number where v is missing",
-    "missing": "missing(v): 1 where v is missing, else 0",
-    "indicator": "indicator(...): 1 where that is true, else 0",
-    "date": "days(v - date(d)): days since that date",
-    "l1": "l1(...): sum of the sizes",
-    "l2": "l2(...): square root of the sum of squares",
-    "largest": "largest(...): the largest of the sizes",
-    "nonzero": "nonzero(v): 1 where v is below 2.2e-15, else v",
-    "expit": "expit(v): 1 / (1 + exp(-v))",
-    "log_expit": "log_expit(v): log(expit(v)), computed as such",
-    "normal_cdf": "normal_cdf(v): the standard normal distribution function",
-    "where": "where(condition, a, b): a where that is true, else b",
-    "integers": "integers(a, b): a, a + 1, ..., b",
-}
+HELPERS: dict[str, str] = WORDS["formulas"]
 
 
 def formula_of(estimator: Any, features: Sequence[Feature]) -> str:

@@ -162,9 +162,8 @@ def _draw_incidences(model: Any, causes: Mapping[str, Any], unit: str, ax: Any) 
     lines = []
     for i, cause in enumerate(causes.values()):
         found, band = _incidence(cause, model, times)
-        ax.fill_between(
-            times, band["lower"], band["upper"], color=colour(i), alpha=0.18, linewidth=0.0
-        )
+        ends = band["lower"], band["upper"]
+        ax.fill_between(times, *ends, color=colour(i), alpha=0.18, linewidth=0.0)
         lines += ax.plot(times, found.to_numpy(), color=colour(i), linewidth=LINE_WIDTH)
     dress(ax, float(times[-1]), unit or None)
     ax.set_ylabel("Probability of the event")
