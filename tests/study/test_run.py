@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import stat
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from skdpsurv import PrivacyAccountant, PublicColumns, Release
 from skdpsurv.dp import BudgetExceededError
 from skdpsurv.study import Analysis, charges, fits
+from skdpsurv.study import run as running
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
 from skdpsurv.study.deal import People, raw_columns
@@ -108,17 +110,6 @@ def test_releases_state_their_own_guarantee_and_the_receipt_of_the_charge(place)
     [entry] = place.ledger.entries().to_dict("records")
     assert entry["estimator"].startswith(f"Study {place.protocol.sha256[:16]} ")
     assert (entry["purpose"], entry["dataset"], entry["epsilon"]) == ("protocol 7", "registry", 6.0)
-
-
-def test_a_finished_study_is_shown_again_and_costs_nothing(light):
-    light.run()
-    first, light.shown = light.shown, []
-    seen = []
-    with everything(seen.append):
-        assert light.run() == []
-    assert light.shown == first
-    assert not [one for one in seen if not one.startswith("file")]
-    assert light.ledger.spent() == 6.0
 
 
 def test_a_refusal_costs_nothing_and_tells_nothing(place):
@@ -294,9 +285,12 @@ def test_a_study_without_evaluation_keeps_nothing_private(tmp_path):
 
 def end_in(place, name, after="started"):
     """End a run as an analysis has started, before its release."""
+    end_at(place, f"{after} {name}")
 
-    def note(what):
-        if what == f"{after} {name}":
+
+def end_at(place, what):
+    def note(seen):
+        if seen == what:
             raise KilledError
 
     with pytest.raises(KilledError), everything(note):
@@ -326,6 +320,13 @@ def test_a_reserve_pays_for_what_was_lost_as_far_as_it_goes(tmp_path):
     assert place.check() == []
 
 
+def test_a_reserve_that_others_have_spent_pays_for_nothing(tmp_path):
+    place = Place(tmp_path, budget=6.5, **LIGHT, reserve=3.0, epsilon=9.0)
+    end_in(place, "weibull")
+    assert place.run() == ["weibull"]
+    assert place.ledger.spent() == 6.0
+
+
 @pytest.mark.parametrize("what", ["cut off", "of another charge"])
 def test_a_file_that_is_no_release_of_this_charge_is_lost(light, what):
     end_in(light, "weibull.json", after="file")
@@ -351,7 +352,7 @@ def test_a_copy_of_a_folder_does_not_go_on(light):
     assert light.run(out=moved) == ["weibull"]
 
 
-def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
+def test_another_protocol_or_folder_is_refused(light, tmp_path):
     end_in(light, "weibull")
     other = Place(tmp_path / "out", title="Another")
     with pytest.raises(FileExistsError, match="another protocol"):
@@ -360,6 +361,11 @@ def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
     (tmp_path / "taken" / "file").write_text("")
     with pytest.raises(FileExistsError, match="must be a new folder"):
         light.run(out=tmp_path / "taken")
+
+
+@pytest.mark.parametrize("end", ["intent", "charge", "started weibull"])
+def test_another_ledger_is_refused(light, tmp_path, end):
+    end_at(light, end)
     ledger = tmp_path / "ledger.sqlite"
     os.rename(ledger, tmp_path / "away.sqlite")
     with pytest.raises(FileNotFoundError):
@@ -368,6 +374,18 @@ def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
     with pytest.raises(ValueError, match="another ledger"):
         light.run()
     assert light.ledger.spent() == 0.0
+
+
+def test_another_plan_or_version_is_refused(light, monkeypatch):
+    end_in(light, "weibull")
+    honest = StudyPlan.guarantee
+    with monkeypatch.context() as patched:
+        patched.setattr(StudyPlan, "guarantee", lambda plan: replace(honest(plan), source="b"))
+        with pytest.raises(ValueError, match="charged for another plan"):
+            light.run()
+    monkeypatch.setattr(running, "__version__", "9")
+    with pytest.raises(ValueError, match="begun with made_with"):
+        light.run()
 
 
 def test_a_ledger_of_before_the_charge_is_refused(light, tmp_path):
