@@ -23,9 +23,8 @@ def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> 
     The journal has to fit the protocol, and the ledger the journal: each charge is there, states
     what the plan of the protocol costs, and no other entry of the ledger is of this study. Each
     release has to be the file that was marked, and to state its analysis, guarantee and charge. The
-    report has to be the one that was noted last.
-    The report is not read: it follows from the releases. Whoever can write to the folder can write
-    releases and journal anew so that they fit: this finds mistakes, and is no signature.
+    report has to be the one that was noted last. Whoever can write to the folder can write releases
+    and journal anew so that they fit: this finds mistakes, and is no signature.
 
     Parameters
     ----------

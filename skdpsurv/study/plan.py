@@ -133,20 +133,6 @@ class StudyPlan:
         dealt = [WORDS["assumptions"]["dealt"]] if self.n_evaluation else []
         return tuple(dict.fromkeys([*dealt, *of_parts]))
 
-    def guarantee_of(self, name: str) -> PrivacyGuarantee:
-        """Return the guarantee of a release: what the ledger is charged if it is made again.
-
-        Parameters
-        ----------
-        name : str
-            Name of an analysis.
-
-        Returns
-        -------
-        PrivacyGuarantee
-        """
-        return self.parts[name].guarantee
-
     @property
     def table(self) -> pd.DataFrame:
         """Analyses by name: kind, whose records, how many, epsilon and delta."""

@@ -24,7 +24,7 @@ from skdpsurv.release import layout
 from skdpsurv.report import curves, figures
 from tests.dp.conftest import server, url  # noqa: F401, fixtures
 
-from .ends import PLACES, Ended
+from .ends import LIGHT, PLACES, WHOLE, Ended
 from .test_ends import folder  # noqa: F401, a fixture
 from .witness import ending, kill, replaced
 
@@ -48,7 +48,7 @@ def start(request, folder, monkeypatch):  # noqa: F811
         ledger = request.getfixturevalue("url")
     PrivacyAccountant(1e6, **{"url" if "://" in ledger else "path": ledger})
     Ended(folder, ledger, "warm").run()
-    return lambda number: Ended(folder, ledger, f"study {number}")
+    return lambda number, *changes: Ended(folder, ledger, f"study {number}", *changes)
 
 
 def run(study, end=nullcontext, stays=False):
@@ -94,10 +94,13 @@ def test_kills_at_random_moments(start):
     print(f"{length:.2f} s for a run; kills: {dict(places)}")
 
 
-def test_kills_at_each_step(start):
+@pytest.mark.parametrize(
+    ("start", "changes"), [("file", WHOLE), ("server", LIGHT)], indirect=["start"]
+)
+def test_kills_at_each_step(start, changes):
     places, step = Counter(), 0
     while not places[PLACES[-1]]:
-        study = start(step)
+        study = start(step, changes)
         process = run(study, partial(ending, step, kill))
         process.join(60.0)
         assert process.exitcode in (0, -signal.SIGKILL)

@@ -12,7 +12,7 @@ from skdpsurv.dp.plan import leaves
 from skdpsurv.dp.privacy_cost import Concentrated, epsilon_at
 from skdpsurv.study import Analysis, StudyPlan
 from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, tree_of
-from tests.study.studies import ANALYSES, COLUMNS, protocol, records
+from tests.study.studies import ANALYSES, COLUMNS, protocol
 
 #: Enough columns for Gaussian noise to be smaller.
 WIDE = PublicColumns({"stage": ["I", "II"], **{f"x{place}": (0, 1) for place in range(30)}})
@@ -186,16 +186,6 @@ class TestGuarantee:
             accountant = PrivacyAccountant(6.0, 1e-6, composition=composition)
             accountant.charge(StudyPlan.of(protocol(), 4000).guarantee())
             assert accountant.spent() == 6.0
-
-    @pytest.mark.filterwarnings("ignore")
-    def test_a_release_will_state_what_the_plan_says(self):
-        plan, frame = StudyPlan.of(protocol(), 120), records()
-        for name in ("curves", "weibull", "regression"):
-            part = plan.parts[name]
-            estimator = part.analysis.estimator(plan.protocol, part.spend)
-            people = frame[frame.id < f"P{part.n_people:05d}"]
-            fitted = estimator.fit(**part.analysis.arguments(plan.protocol, people))
-            assert fitted.guarantee_.to_dict() == plan.guarantee_of(name).to_dict()
 
     def test_what_is_not_proved_is_refused(self):
         chain = Analysis("regression", "chain", options={"method": "psgld"})

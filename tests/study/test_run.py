@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import stat
-from dataclasses import replace as changed
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -112,17 +112,6 @@ def test_releases_state_their_own_guarantee_and_the_receipt_of_the_charge(place)
     [entry] = place.ledger.entries().to_dict("records")
     assert entry["estimator"].startswith(f"Study {place.protocol.sha256[:16]} ")
     assert (entry["purpose"], entry["dataset"], entry["epsilon"]) == ("protocol 7", "registry", 6.0)
-
-
-def test_a_finished_study_is_shown_again_and_costs_nothing(light):
-    light.run()
-    first, light.shown = light.shown, []
-    seen = []
-    with everything(seen.append):
-        assert light.run() == []
-    assert light.shown == first
-    assert not [one for one in seen if not one.startswith("file")]
-    assert light.ledger.spent() == 6.0
 
 
 def test_a_refusal_costs_nothing_and_tells_nothing(place):
@@ -318,9 +307,12 @@ def test_a_study_without_evaluation_keeps_nothing_private(tmp_path):
 
 def end_in(place, name, after="started"):
     """End a run as an analysis has started, before its release."""
+    end_at(place, f"{after} {name}")
 
-    def note(what):
-        if what == f"{after} {name}":
+
+def end_at(place, what):
+    def note(seen):
+        if seen == what:
             raise KilledError
 
     with pytest.raises(KilledError), everything(note):
@@ -360,6 +352,13 @@ def test_the_name_of_a_release_that_is_kept_is_durable_before_its_mark(light):
     with everything(seen.append), replaced(running, "sync_folder", synced):
         light.run()
     assert seen == ["sync releases", "released weibull"]
+
+
+def test_a_reserve_that_others_have_spent_pays_for_nothing(tmp_path):
+    place = Place(tmp_path, budget=6.5, **LIGHT, reserve=3.0, epsilon=9.0)
+    end_in(place, "weibull")
+    assert place.run() == ["weibull"]
+    assert place.ledger.spent() == 6.0
 
 
 @pytest.mark.parametrize("what", ["cut off", "of another charge"])
@@ -432,7 +431,7 @@ def test_a_copy_that_has_the_number_of_the_file_does_not_go_on_either(light):
         light.run()
 
 
-def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
+def test_another_protocol_or_folder_is_refused(light, tmp_path):
     end_in(light, "weibull")
     other = Place(tmp_path / "out", title="Another")
     with pytest.raises(FileExistsError, match="another protocol"):
@@ -441,6 +440,11 @@ def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
     (tmp_path / "taken" / "file").write_text("")
     with pytest.raises(FileExistsError, match="must be a new folder"):
         light.run(out=tmp_path / "taken")
+
+
+@pytest.mark.parametrize("end", ["intent", "charge", "started weibull"])
+def test_another_ledger_is_refused(light, tmp_path, end):
+    end_at(light, end)
     ledger = tmp_path / "ledger.sqlite"
     os.rename(ledger, tmp_path / "away.sqlite")
     with pytest.raises(FileNotFoundError):
@@ -454,7 +458,7 @@ def test_another_protocol_folder_or_ledger_is_refused(light, tmp_path):
 def test_a_folder_in_which_nothing_was_charged_takes_another_protocol(light):
     with pytest.raises(ValueError, match="days, the column of times, must be finite"):
         light.run(FRAME.assign(days=-1.0))
-    light.protocol = changed(light.protocol, title="Mended")
+    light.protocol = replace(light.protocol, title="Mended")
     assert light.run() == []
     assert Folder(light.out).read_protocol().title == "Mended"
     assert light.check() == []
@@ -465,6 +469,18 @@ def test_another_number_of_people_than_that_of_the_protocol_is_refused(tmp_path)
     with pytest.raises(ValueError, match="n_people must be that of the protocol, 119"):
         place.run()
     assert place.ledger.spent() == 0.0
+
+
+def test_another_plan_or_version_is_refused(light, monkeypatch):
+    end_in(light, "weibull")
+    honest = StudyPlan.guarantee
+    with monkeypatch.context() as patched:
+        patched.setattr(StudyPlan, "guarantee", lambda plan: replace(honest(plan), source="b"))
+        with pytest.raises(ValueError, match="charged for another plan"):
+            light.run()
+    monkeypatch.setattr(running, "__version__", "9")
+    with pytest.raises(ValueError, match="begun with made_with"):
+        light.run()
 
 
 def test_a_ledger_of_before_the_charge_is_refused(light, tmp_path):

@@ -43,7 +43,7 @@ def quick():
 
 @pytest.fixture(scope="module")
 def plan():
-    return StudyPlan.of(every_kind(), 2000)
+    return StudyPlan.of(every_kind(), 1000)
 
 
 class TestForecast:
@@ -137,10 +137,10 @@ class TestAdvice:
             epsilon=1.0,
             ledger="registry.sqlite",
         )
-        found = " ".join(StudyPlan.of(study, 3000).advice(ONCE))
+        found = " ".join(StudyPlan.of(study, 1000).advice(ONCE))
         assert "risk: of 31 coefficients none will have a finite interval at epsilon 1" in found
-        assert "; of 5 coefficients all would." in found
-        assert "With delta=1e-07" in found
+        assert "; of 3 coefficients all would." in found
+        assert "With delta=1e-06" in found
         assert "No ledger" not in found
         few = dataclasses.replace(study, columns=PublicColumns({"x": (0, 1), "z": (0, 1)}))
         assert "interval" not in " ".join(StudyPlan.of(few, 40_000).advice(ONCE))
@@ -172,7 +172,7 @@ class TestPage:
             assert text in page
         for part in plan.parts.values():
             assert f"<td><bdi>{part.spend.epsilon:g}</bdi></td>" in page
-        assert "1,400 (training)" in page
+        assert "700 (training)" in page
         assert "What it will get" not in page
 
     def test_with_a_forecast(self, plan):
