@@ -36,7 +36,7 @@ def curves(model: Any, unit: str = "") -> dict[str, Any]:
     shown = [_summaries(members, end)]
     if 2 <= len(members) <= MOST_DRAWN:
         shown.append(_comparisons(members, end))
-    caption = "Probability to survive, with its interval"
+    caption = WORDS["captions"]["free" if causes else "survival"]
     shown.append(_over_time(members, times, caption, "survival", _survival))
     for name, cause in causes.items():
         caption = f"Probability of the event {name}, before any other event"
@@ -44,7 +44,7 @@ def curves(model: Any, unit: str = "") -> dict[str, Any]:
         shown.append(_over_time(members, times, caption, quantity, estimate))
     if not hasattr(model, "of_group"):
         shown.append(_parameters(model))
-    drawn = _figures(model, list(members), causes, unit) if len(members) <= MOST_DRAWN else []
+    drawn = _figures(model, members, causes, unit) if len(members) <= MOST_DRAWN else []
     if hasattr(model, "number_at_risk"):
         at_risk = _over_time(members, times, "Number at risk (noisy)", "number at risk", _at_risk)
         # A figure has them.
@@ -142,29 +142,43 @@ def _parameters(model: Any) -> Shown:
     return Shown(Table(f"Parameters of the distribution{formula}", head, rows), numbers)
 
 
-def _figures(model: Any, names: list[str], causes: Mapping[str, Any], unit: str) -> list[Figure]:
+def _figures(
+    model: Any, members: Mapping[str, Any], causes: Mapping[str, Any], unit: str
+) -> list[Figure]:
     caption = "Survival, with bands of pointwise 95 % intervals"
-    height, at_risk = 3.6, hasattr(model, "number_at_risk")
+    height, at_risk, names = 3.6, hasattr(model, "number_at_risk"), list(members)
+    end = float(model.release_.parameters["max_time"])
     if at_risk:
         caption += ", and noisy numbers at risk"
         height += 0.18 * (1 + len(names))
     options = {"n_resamples": N_RESAMPLES, "at_risk_counts": at_risk, "time_unit": unit or None}
     plot = partial(model.plot, labels=cut(names, 24), **options)
     found = figures(lambda ax: plot(ax=ax), "survival", height, f"{caption}.")
-    if causes and len(causes) <= MOST_DRAWN:
-        caption = "Cumulative incidence of each event, of everybody, with 95 % intervals."
-        found += figures(partial(_draw_incidences, model, causes, unit), "incidence", 3.6, caption)
+    if 0 < len(causes) <= MOST_DRAWN:
+        caption = WORDS["captions"]["incidence"]
+        lines = {
+            ("incidence", "each event, of everybody"): {n: (c, model) for n, c in causes.items()}
+        }
+        if len(members) > 1:
+            lines = {
+                (f"incidence-{k}", f"the event {name}"): {n: (cause, m) for n, m in members.items()}
+                for k, (name, cause) in enumerate(causes.items(), start=1)
+            }
+        for (file, of), drawn in lines.items():
+            draw = partial(_draw_incidences, drawn, end, unit)
+            found += figures(draw, file, 3.6, caption.format(of))
     return found
 
 
-def _draw_incidences(model: Any, causes: Mapping[str, Any], unit: str, ax: Any) -> None:
-    times = np.linspace(0.0, float(model.release_.parameters["max_time"]), 101)
-    lines = []
-    for i, cause in enumerate(causes.values()):
-        found, band = _incidence(cause, model, times)
-        ends = band["lower"], band["upper"]
-        ax.fill_between(times, *ends, color=colour(i), alpha=0.18, linewidth=0.0)
-        lines += ax.plot(times, found.to_numpy(), color=colour(i), linewidth=LINE_WIDTH)
-    dress(ax, float(times[-1]), unit or None)
+def _draw_incidences(lines: Mapping[str, tuple[Any, Any]], end: float, unit: str, ax: Any) -> None:
+    """Draw cumulative incidences: of a cause in a group, by names."""
+    times, drawn = np.linspace(0.0, end, 101), []
+    for i, (cause, member) in enumerate(lines.values()):
+        found, band = _incidence(cause, member, times)
+        ax.fill_between(
+            times, band["lower"], band["upper"], color=colour(i), alpha=0.18, linewidth=0.0
+        )
+        drawn += ax.plot(times, found.to_numpy(), color=colour(i), linewidth=LINE_WIDTH)
+    dress(ax, end, unit or None)
     ax.set_ylabel("Probability of the event")
-    legend_beside(ax, lines, list(causes))
+    legend_beside(ax, drawn, cut(list(lines), 24))

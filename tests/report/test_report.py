@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from skdpsurv import (
+    DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     PrivacyGuarantee,
@@ -480,11 +481,29 @@ class TestCurves:
         assert found[f"mean up to {end:g}", a][2:] == tuple(mean)
         at_risk = fitter.of_group(fitter.groups_[0]).number_at_risk(end / 5)
         assert found[f"number at risk at {end / 5:g}", a].estimate == float(at_risk.iloc[0])
+        events = float(fitter.of_group(fitter.groups_[0]).event_table["observed"].sum())
+        assert found["number of events", a].estimate == events
         page = Page(html_report(release))
         assert page.faults == []
         assert "At risk (noisy)" in page.text
         assert "Number at risk (noisy)" not in page.text
         assert f"{pair} {'< 0.001' if test.p_value < 0.001 else f'{test.p_value:.3f}'}" in page.text
+
+    @pytest.mark.parametrize(("by", "number"), [(None, 1), (["a", "b"], 2)])
+    def test_incidences_of_all_causes_or_of_each_by_group(self, by, number, monkeypatch):
+        drawn = []
+        monkeypatch.setattr(curves, "_draw_incidences", lambda *found: drawn.append(found))
+        monkeypatch.setattr(curves, "N_RESAMPLES", 10)
+        rng = np.random.default_rng(0)
+        y = pd.DataFrame({"event": rng.integers(0, 3, 600), "time": rng.uniform(0.1, 4.0, 600)})
+        group = {} if by is None else {"group": rng.choice(by, 600)}
+        model = DPAalenJohansenFitter(9.0, max_time=5.0, causes=[1, 2], censored=0, groups=by)
+        part = curves.curves(model.fit(y=y, **group), "days")
+        assert len(part["figures"]) == 1 + number
+        assert [list(lines) for lines, *_ in drawn] == ([["1", "2"]] if by is None else [by, by])
+        captions = [table.caption for table in part["tables"]]
+        assert WORDS["captions"]["free"] in captions
+        assert WORDS["captions"]["survival"] not in captions
 
     def test_numbers_at_risk_are_a_table_where_nothing_is_drawn(self, no_figures):
         assert "Number at risk (noisy)" in text_of(of("DPKaplanMeierFitter: groups"))
