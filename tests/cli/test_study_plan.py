@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from skdpsurv import PrivacyAccountant
 from skdpsurv.study import Protocol
 from tests.cli.study import SCHEMA
 
@@ -60,6 +61,22 @@ def test_costs_forecast_and_advice(planned):
     assert protocol.sha256 in (planned.folder / "page.html").read_text()
     assert planned.spent("registry") == 0.0
     assert not (planned.folder / "registry.sqlite").exists()
+
+
+def test_what_the_ledger_has_room_for(planned):
+    given = ("--n-people", "2000", "--repeats", "0")
+    plan(planned, *given, code=0, says="Ledger: it cannot be asked now.")
+    PrivacyAccountant(2.0, path=planned.path("registry.sqlite"))
+    plan(planned, *given, code=0, says="Ledger: the study would be refused. The privacy budget of")
+    (planned.folder / "registry.sqlite").unlink()
+    (planned.folder / "registry.sqlite.lock").unlink(missing_ok=True)
+    PrivacyAccountant(4.0, path=planned.path("registry.sqlite"))
+    plan(planned, *given, code=0, says="Ledger: spent 0 of 4, 4 left")
+    plan(planned, "--repeats", "0", code=2, says="or n_people in the protocol")
+    text = (planned.folder / "protocol.toml").read_text()
+    (planned.folder / "protocol.toml").write_text(f"n_people = 900\n{text}")
+    plan(planned, "--repeats", "0", code=0, says="900 people")
+    plan(planned, *given, code=2, says="n_people must be that of the protocol, 900")
 
 
 def test_people_are_counted_and_nothing_else_is_read(planned):

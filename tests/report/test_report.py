@@ -403,6 +403,14 @@ class TestTableOne:
         assert WORDS["table_one"]["smd"] in text
         assert WORDS["table_one"]["smd"] not in text_of(of("DPTableOne: raw columns, no privacy"))
 
+    def test_noise_that_hides_most_is_said(self, no_figures):
+        said = "Noise hides most of this table"
+        release = of("DPTableOne: raw columns by ward")
+        assert said not in text_of(of("DPTableOne: raw columns, no privacy"))
+        model = release.to_estimator()
+        assert (model._uncertainty(model.n_records_) > 0.15) == (said in text_of(release))
+        assert model._uncertainty(300) == pytest.approx(model._uncertainty(3000) * 10)
+
     def test_long_tables_are_cut(self, no_figures, monkeypatch):
         monkeypatch.setattr(table_one, "MOST_ROWS", 3)
         assert "more rows are in the release" in text_of(of("DPTableOne: raw columns by ward"))

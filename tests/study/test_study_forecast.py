@@ -145,6 +145,18 @@ class TestAdvice:
         few = dataclasses.replace(study, columns=PublicColumns({"x": (0, 1), "z": (0, 1)}))
         assert "interval" not in " ".join(StudyPlan.of(few, 40_000).advice(ONCE))
 
+    def test_a_midpoint_that_is_not_typical(self):
+        stated = {"bounds": [80, 600], "missing": "midpoint"}
+        columns = {"LDH": {**stated, "typical": 200}, "y": {**stated, "typical": 320}, "z": stated}
+        dates = {"dates": ["2001-01-01", "2011-01-01"], "missing": "midpoint"}
+        columns |= {"seen": {**dates, "typical": "2002-01-01"}}
+        only = {"analyses": (Analysis("weibull", "weibull"),), "evaluation_share": 0.0}
+        found = StudyPlan.of(protocol(columns=PublicColumns(columns), **only), 400).advice(ONCE)
+        far = [text for text in found if "a missing one counts as" in text]
+        assert [text.partition(":")[0] for text in far] == ["LDH", "seen"]
+        assert "counts as 340" in far[0]
+        assert "2002-01-01 is typical" in far[1]
+
     def test_no_ledger_is_said(self, plan):
         assert any(text.startswith("No ledger is stated") for text in plan.advice(ONCE))
 
