@@ -39,7 +39,7 @@ from skdpsurv.data.shape import (
     unstated_norm,
 )
 from skdpsurv.dp.checks import Check, optional, positive
-from skdpsurv.dp.frozen import frozen
+from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.input_errors import (
     as_float_array,
     call_or_none,

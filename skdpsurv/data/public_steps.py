@@ -28,7 +28,7 @@ from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.data.feature import known_names as known_names
-from skdpsurv.dp.frozen import frozen, thawed
+from skdpsurv.dp.guarantee import frozen, thawed
 from skdpsurv.dp.input_errors import (
     InputValueError,
     call_or_none,

@@ -18,7 +18,7 @@ from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, r
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
-from skdpsurv.dp.frozen import frozen
+from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.plan import Known, Mechanism, Plan, Sequential
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import predictions

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import pandas as pd
 
-from skdpsurv.dp.frozen import frozen, thawed
-from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.guarantee import PrivacyGuarantee, frozen, thawed
 
 #: Overall measures, in words.
 MEASURES = {

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.dp.frozen import frozen
+from skdpsurv.dp.guarantee import frozen
 from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp.files import sync_folder
-from skdpsurv.dp.frozen import thawed
-from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.guarantee import PrivacyGuarantee, thawed
 from skdpsurv.dp.ledger import Receipt
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.

@@ -26,8 +26,7 @@ from skdpsurv.data.public_steps import (
     rebuild,
 )
 from skdpsurv.dp.checks import Check, check_each
-from skdpsurv.dp.frozen import FrozenMapping, frozen
-from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, frozen
 from skdpsurv.dp.input_errors import suppressed_float_errors, with_suggestions
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__

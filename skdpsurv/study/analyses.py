@@ -11,7 +11,7 @@ from typing import Any, Self
 import pandas as pd
 
 from skdpsurv.dp.checks import choice, instance, positive
-from skdpsurv.dp.frozen import frozen, thawed
+from skdpsurv.dp.guarantee import frozen, thawed
 from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.study.kinds import KINDS, StudySetting, column_labels, covariates, require

@@ -20,7 +20,7 @@ from skdpsurv.data.column_kinds import ColumnKind
 from skdpsurv.data.target import checked_events, checked_times, split_target
 from skdpsurv.dp.budget import dataset_name, text
 from skdpsurv.dp.checks import instance, integer, number_in, optional, positive
-from skdpsurv.dp.frozen import thawed
+from skdpsurv.dp.guarantee import thawed
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, suggestion
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
