@@ -184,7 +184,8 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
     with refusals("data"):
         stated = place.read_protocol()
         faults = Study(stated).check(folder, _ledger(stated, ledger))
-    require(not faults, f"{'; '.join(faults)}.", "refuted")
+    again = " The same run writes the report anew." * any("report that" in one for one in faults)
+    require(not faults, f"{'; '.join(faults)}.{again}", "refuted")
     line = f"{folder}: releases, ledger and protocol belong together. SHA-256 {stated.sha256}"
     show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line], as_json)
 
@@ -197,7 +198,7 @@ def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
             return []
         ledger.check(guarantee)
     except CommandError:
-        return ["Ledger: it cannot be asked now."]
+        return [f"Ledger: {protocol.ledger} is not there, or cannot be asked now."]
     except BudgetExceededError as error:
         return [f"Ledger: the study would be refused. {error}"]
     return [f"Ledger: {ledger_line(ledger)}"]
@@ -223,7 +224,7 @@ def _is_whole(protocol: Protocol, out: Path) -> bool:
 def _ledger(protocol: Protocol, moved: str | None = None) -> CommandLedger | None:
     if (place := moved or protocol.ledger) is None:
         return None
-    hint = " skdpsurv ledger create makes a ledger."
+    hint = f" skdpsurv ledger create {place} --budget {protocol.epsilon:g} makes it."
     return CommandLedger(place, protocol.dataset, hint, purpose=protocol.purpose)
 
 

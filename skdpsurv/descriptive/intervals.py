@@ -121,8 +121,10 @@ def count(solved: Solved, form: FloatArray, level: Level) -> Estimated:
 def share(solved: Solved, form: FloatArray, whole: FloatArray, level: Level) -> Estimated:
     """Return a share: a count of the count of all who are not missing."""
     (a, b), noise = solved.sums(np.array([form, whole]))
-    a, b, ends = float(a), float(b), Ends(0.0, 1.0)
-    value, n = ratio(a, b, ends), max(b, 0.0)
+    b, ends = float(b), Ends(0.0, 1.0)
+    # From the nearest count that can be, so that an interval of rare labels is no point at 0.
+    a, n = min(max(float(a), 0.0), max(b, 0.0)), max(b, 0.0)
+    value = ratio(a, b, ends)
     # n theta (1 - theta), as a square in theta.
     sampling = np.array([[0.0, -0.5 * n], [-0.5 * n, -n]])
     away = form - (value if math.isfinite(value) else 0.0) * whole

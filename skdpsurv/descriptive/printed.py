@@ -52,8 +52,11 @@ class Printed:
         )
         if cells.points is None:
             shown = [True] if isinstance(kind, Boolean) else cells.labels
+            # A difference of two labels is that of the share of the second.
+            place = 1 if len(shown) == 2 else 0
             for number, label in enumerate(shown):
-                before, after = ends if number == 0 else ([""], [""] * len(self.others))
+                before = ends[0] if number == 0 else [""]
+                after = ends[1] if number == place else [""] * len(self.others)
                 texts = [self._share(column, str(label), part) for part in self.parts]
                 yield (f"{column}, n (%)", str(label)), [*before, *texts, *after]
             return
@@ -106,8 +109,8 @@ class Printed:
 
 
 def _deviation(row: pd.Series, places: int) -> str:
-    """Return a standard deviation, unless noise hides it."""
-    hidden = row["estimate"] == 0.0 and row["people_high"] > 0.0
+    """Return a standard deviation, unless noise hides it: its interval begins at 0."""
+    hidden = row["people_low"] == 0.0 < row["people_high"]
     return UNKNOWN if hidden else f"{row['estimate']:.{places}f}"
 
 

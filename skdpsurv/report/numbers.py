@@ -13,6 +13,8 @@ import pandas as pd
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.report.text import Table, short
 
+#: Widths of intervals that are written with decimals.
+TINY, LARGE = 1e-6, 1e6
 #: Most times in a table.
 MOST_TIMES = 5
 #: First characters of a formula in a spreadsheet, or characters that it skips before one.
@@ -40,14 +42,21 @@ class Shown(NamedTuple):
 def between(low: float, high: float, digits: int | None = None) -> str:
     r"""Return an interval as text that stays on one line, perhaps with so many decimals.
 
+    Otherwise with two digits of its width.
+
     Examples
     --------
-    >>> between(-0.5, 2.0), between(0.5, 2.0, digits=3)
-    ('−0.5\xa0to\xa02', '0.500\xa0to\xa02.000')
+    >>> between(-0.51234, 2.0), between(0.5, 2.0, digits=3)
+    ('−0.5\xa0to\xa02.0', '0.500\xa0to\xa02.000')
     """
+    width = high - low
+    if digits is None and TINY < width < LARGE:
+        digits = max(1 - math.floor(math.log10(width)), 0)
 
     def written(end: float) -> str:
-        return short(end) if digits is None or math.isinf(end) else f"{end:.{digits}f}"
+        if digits is None or math.isinf(end):
+            return short(end)
+        return f"{round(end, digits) + 0.0:.{digits}f}".replace("-", "−")
 
     return f"{written(low)} to {written(high)}".replace(" ", "\N{NO-BREAK SPACE}")
 

@@ -20,11 +20,7 @@ PARTS = ("table_one", "curves", "coefficients", "people", "quality")
 
 
 def results(
-    release: Any,
-    evaluation: SurvivalEvaluation | None = None,
-    *,
-    unit: str = "",
-    medians: bool = True,
+    release: Any, evaluation: SurvivalEvaluation | None = None, *, unit: str = ""
 ) -> dict[str, Any]:
     """Return the parts of a page about a release, None where there is nothing to show.
 
@@ -43,7 +39,7 @@ def results(
         model = release.to_estimator()
     except TypeError as error:
         raise ValueError(f"release cannot be used: {error}") from error
-    if (table := table_one(model, medians)) is not None:
+    if (table := table_one(model)) is not None:
         return found | {"table_one": table}
     if hasattr(model, "survival_function_at_times"):
         return found | {"curves": curves(model, unit)}

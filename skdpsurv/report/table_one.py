@@ -16,15 +16,12 @@ from skdpsurv.report.text import WORDS, Table, distinct, escape_hidden
 MOST_ROWS = 300
 
 
-def table_one(model: Any, medians: bool = True) -> dict[str, Any] | None:
-    """Return the table with notes on how to read it, for the template; None for other models.
-
-    ``medians`` adds rows of medians and quartiles.
-    """
+def table_one(model: Any) -> dict[str, Any] | None:
+    """Return the table with notes on how to read it, for the template; None for other models."""
     if not isinstance(model, DPTableOne):
         return None
     frame = model.to_frame(intervals=None)
-    rows = list(_rows(model, medians))
+    rows = list(_rows(model))
     notes = ["both", "clipped", *(["smd"] if len(model.groups_) > 1 else [])]
     words = [WORDS["table_one"][name] for name in notes]
     if (half := model._uncertainty(model.n_records_)) > MUCH:
@@ -38,11 +35,8 @@ def table_one(model: Any, medians: bool = True) -> dict[str, Any] | None:
     }
 
 
-def _rows(model: DPTableOne, medians: bool) -> Iterator[Sequence[str]]:
+def _rows(model: DPTableOne) -> Iterator[Sequence[str]]:
     """Yield rows; those of medians and quartiles follow those of means."""
-    if not medians:
-        yield from _filled(model, ())
-        return
     points = model.release_.parameters["grid"]
     means, quartiles = (list(_filled(model, names)) for names in ((), list(points)))
     for mean, other in zip(means, quartiles, strict=True):

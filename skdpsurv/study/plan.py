@@ -65,7 +65,9 @@ class StudyPlan:
         """
         integer(2)("n_people", n_people)
         if protocol.n_people not in (None, n_people):
-            raise ValueError(f"n_people must be that of the protocol, {protocol.n_people:,}.")
+            raise ValueError(
+                f"n_people must be that of the protocol, {protocol.n_people:,}, got {n_people:,}."
+            )
         return cls(protocol, int(n_people), parts_of(protocol, int(n_people)))
 
     @property

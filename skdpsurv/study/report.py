@@ -84,7 +84,7 @@ class StudyReport:
         if found is None:
             return Section(analysis, heading, None, {}, "")
         if isinstance(found, Release):
-            parts = results(found, unit=self.plan.protocol.unit, medians=False)
+            parts = results(found, unit=self.plan.protocol.unit)
         else:
             parts = {"quality": evaluated(found, self.plan.protocol.unit)}
         sha256 = (self.sha256 or {}).get(analysis.name, "")

@@ -65,7 +65,7 @@ def test_costs_forecast_and_advice(planned):
 
 def test_what_the_ledger_has_room_for(planned):
     given = ("--n-people", "2000", "--repeats", "0")
-    plan(planned, *given, code=0, says="Ledger: it cannot be asked now.")
+    plan(planned, *given, code=0, says="registry.sqlite is not there, or cannot be asked now.")
     PrivacyAccountant(2.0, path=planned.path("registry.sqlite"))
     plan(planned, *given, code=0, says="Ledger: the study would be refused. The privacy budget of")
     (planned.folder / "registry.sqlite").unlink()

@@ -427,7 +427,7 @@ class TestEvaluation:
         release = one_release(guarantee=PrivacyGuarantee(0.1))
         page = Page(html_report(release, evaluation=evaluation()))
         assert page.faults == []
-        assert "C-index 0.7123 0.6 to 0.8" in page.text
+        assert "C-index 0.7123 0.60 to 0.80" in page.text
         assert "guarantee of its own: epsilon = 0.2" in page.text
         # As decimals; doubles make 0.30000000000000004 of it.
         assert "both together promise epsilon = 0.3." in page.text
