@@ -287,6 +287,17 @@ class TestHardCases:
         truth = (both[1].mean() - both[0].mean()) / scale
         assert held(frames, ("score", "", "smd", "treated"), truth) > 0.82
 
+    def test_the_interval_of_a_label_that_noise_makes_negative_is_no_point(self):
+        X = pd.DataFrame({"ill": np.arange(1000) < 3})
+        exact = DPTableOne(np.inf, columns=PublicColumns.of(ill=bool)).fit(X)
+        noisy = exact.release_.values["counts"] + [40.0, -40.0]
+        cells = exact._summary.columns
+        found = Summary.of(cells, noisy, 144.0, 1000, [], None).frame(0.95)
+        row = found.loc["ill", "True", "share", "Overall"]
+        # The noise of both is halved, as they add up to n.
+        assert (row.estimate, row.people_low) == (0.0, 0.0)
+        assert row.people_high == pytest.approx(1.96 * 12.0 / math.sqrt(2.0) / 1000, rel=0.2)
+
     def test_noise_on_the_mean_does_not_bend_the_deviation(self):
         """By 2,000 draws; a bias of the noise on the mean would be 30 standard errors."""
         X = pd.DataFrame({"x": np.r_[np.full(100, 20.0), np.full(100, 60.0)]})
