@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from os import link  # which is no step of what is watched
 from pathlib import Path
 
+import pytest
+
 from .witness import replaced
 
 
@@ -24,6 +26,8 @@ class Disk:
     """
 
     def __init__(self, folder, store):
+        if not os.path.isdir("/proc/self/fd"):
+            pytest.skip("only Linux names the files of descriptors")
         self.folder, self.store = folder, store
         self.contents, self.names = {}, {}
 
