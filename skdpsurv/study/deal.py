@@ -20,7 +20,7 @@ import pandas as pd
 from skdpsurv.data.person import read_names
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.noise import random_source
-from skdpsurv.dp.types import BoolArray, IntArray
+from skdpsurv.dp.types import BoolArray
 from skdpsurv.release import layout
 from skdpsurv.study.parts import EVERYBODY, TRAINING
 from skdpsurv.study.protocol import Protocol
@@ -37,50 +37,44 @@ def raw_columns(protocol: Protocol, frame: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The records of a study, and whose each is.
+    """The first record of each person of a study.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Rows, as the protocol describes them. Private.
-    person : ndarray of shape (n_rows,)
-        Number of each row's person, by first appearance. Private.
+        A row for each person, as the protocol describes it, by first appearance. Private.
     held_out : ndarray of shape (n_people,)
         Whether a person is held out for the evaluation. Private.
     """
 
     frame: pd.DataFrame
-    person: IntArray
     held_out: BoolArray
 
     @classmethod
     def of(cls, protocol: Protocol, frame: pd.DataFrame) -> People:
         """Return the people of a frame, none of whom is held out."""
-        person = np.arange(len(frame))
         if protocol.person is not None:
             try:
                 names = read_names(frame[protocol.person])
             except ValueError as error:
                 raise InputValueError(f"{protocol.person}: {error}") from None
-            person = pd.factorize(names)[0]
-        n_people = int(person.max(initial=-1)) + 1
-        if not n_people:
+            frame = frame[~pd.Index(names).duplicated()]
+        if not len(frame):
             raise InputValueError("the records must be at least one.")
-        return cls(frame, person, np.zeros(n_people, dtype=bool))
+        return cls(frame, np.zeros(len(frame), dtype=bool))
 
     def dealt(self, n_evaluation: int) -> People:
         """Return these people after a deal that holds so many of them out."""
         held_out = np.zeros_like(self.held_out)
         order = random_source(None).generator.permutation(held_out.size)
         held_out[order[:n_evaluation]] = True
-        return People(self.frame, self.person, held_out)
+        return People(self.frame, held_out)
 
     def part(self, people: str) -> pd.DataFrame:
-        """Return all rows of everybody, of the training part or of the evaluation part."""
+        """Return the rows of everybody, of the training part or of the evaluation part."""
         if people == EVERYBODY:
             return self.frame
-        held_out = self.held_out[self.person]
-        return self.frame[~held_out if people == TRAINING else held_out]
+        return self.frame[~self.held_out if people == TRAINING else self.held_out]
 
     def keep(self, path: Path, when: float) -> str:
         """Write the deal to a new file that nobody else can read; durable once this returns.
@@ -110,9 +104,9 @@ class People:
             )
         held_out = np.zeros_like(self.held_out)
         held_out[content["held_out"]] = True
-        return People(self.frame, self.person, held_out)
+        return People(self.frame, held_out)
 
     def _fingerprint(self) -> str:
-        """Return a hash of whose each row is and of all cells: private, as the records are."""
+        """Return a hash of all cells: private, as the records are."""
         cells = pd.util.hash_pandas_object(self.frame.astype(str), index=False).to_numpy()
-        return hashlib.sha256(self.person.tobytes() + cells.tobytes()).hexdigest()
+        return hashlib.sha256(cells.tobytes()).hexdigest()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from skdpsurv import PrivacyAccountant, PublicColumns, Release
@@ -181,8 +182,11 @@ def test_people_are_dealt_and_not_rows(place):
     training, evaluation = (set(dealt.part(part)["id"]) for part in (TRAINING, EVALUATION))
     assert (len(training), len(evaluation)) == (84, 36)
     assert not training & evaluation
-    assert len(dealt.part(TRAINING)) + len(dealt.part(EVALUATION)) == len(FRAME)
-    assert len(dealt.part(EVERYBODY)) == len(FRAME)
+    first = FRAME.groupby("id", sort=False).head(1)
+    pd.testing.assert_frame_equal(dealt.part(EVERYBODY), first)
+    # Nothing else of a person is read, or refused.
+    later = FRAME.assign(days=FRAME["days"].where(~FRAME["id"].duplicated(), -1.0))
+    pd.testing.assert_frame_equal(People.of(place.protocol, later).frame, first)
     # Each is held out 90 times of 300, with a deviation of 7.9.
     assert np.abs(counts - 90.0).max() < 6.0 * 7.9
 
