@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from skdpsurv import DPTableOne, PrivacyAccountant, PublicColumns, Release, pool_releases
-from skdpsurv.descriptive.intervals import Level, Moments, count
+from skdpsurv.descriptive.intervals import Ends, Level, Moments, count, quantile
+from skdpsurv.descriptive.solution import Sizes, Solved
 from skdpsurv.descriptive.summary import Summary
 
 N = 3000
@@ -149,6 +150,11 @@ class TestSums:
         for label in (1, 2, 3):
             parts = sum(found["stage", str(label), "count", arm] for arm in fitted.groups_)
             assert parts == pytest.approx(found["stage", str(label), "count", "Overall"])
+        reach = 1.959964 * math.sqrt(fitted._summary.sizes.covariance[0, 0])
+        for arm in fitted.groups_:
+            row = fitted.table_.loc["n", "", "n", arm]
+            both = row.estimate - row.people_low, row.people_high - row.estimate
+            assert both == pytest.approx((reach, reach))
 
     def test_errors_are_those_of_the_solution(self, exact):
         """Variances of sums by formula and by 4,000 draws: 7 standard deviations, alarm 1e-11."""
@@ -204,6 +210,20 @@ def coverage(statistics, which, n_draws, population=None):
 
 
 class TestIntervals:
+    @pytest.mark.parametrize("variance", [0.0, 2.0])
+    def test_of_quantiles_are_those_of_sums_up_to_each_point(self, variance):
+        counts = np.random.default_rng(0).integers(20, 60, (2, 41)).astype(np.float64)
+        sizes = Sizes.solved([counts], variance, 3300)
+        solved, p, own = Solved.of(counts, variance, sizes), 0.25, np.array([1.0, 0.0])
+        points, k = np.arange(40.0), np.arange(40)
+        found = quantile(solved, points, own, p, Level(0.95, False))
+        weights = [np.append(np.where(k <= up_to, 1.0 - p, -p), 0.0) for up_to in k]
+        away, noise = solved.sums(np.array([np.outer(own, one) for one in weights]))
+        present = solved.cells[0, :-1].sum()
+        for sampling, ends in ((0.0, found.people), (present * p * (1.0 - p), found.population)):
+            reach = 1.959964 * np.sqrt(np.diag(noise) + sampling)
+            assert ends == Ends(k[away < -reach][-1], k[away >= reach][0] + 1)
+
     def test_of_these_people(self):
         """150 draws: below 0.82 with probability 1e-8 at 95 %. Quartiles cover more."""
         found = coverage(("share", "mean", "count", "missing"), "people", 150)
@@ -389,6 +409,7 @@ class TestPrinted:
         ({"grid": {"stage": 5}}, "grid"),
         ({"grid": {"age": [18, 50, 40, 100]}}, "grid"),
         ({"grid": {"age": [0, 100]}}, "grid"),
+        ({"grid": {"age": [18.0, 18.00000004, 100.0]}}, "grid"),
         ({"grid": {"age": [18.0, "x", 100.0]}}, "grid"),
         ({"delta": 1.0}, "delta"),
         ({"columns": PublicColumns.of(arm=["a", "b"]), "by": "arm"}, "columns"),

@@ -185,6 +185,9 @@ def test_people_are_dealt_and_not_rows(place):
     assert len(dealt.part(EVERYBODY)) == len(FRAME)
     # Each is held out 90 times of 300, with a deviation of 7.9.
     assert np.abs(counts - 90.0).max() < 6.0 * 7.9
+    assert People.of(place.protocol, FRAME[:1]).held_out.size == 1
+    with pytest.raises(ValueError, match="must be at least one"):
+        People.of(place.protocol, FRAME[:0])
 
 
 def test_the_deal_is_kept_for_its_owner_alone(place):
