@@ -152,6 +152,11 @@ def test_points_grow_with_what_noise_leaves():
     assert n_points_for(8000, 2, 0.0) == 200
 
 
+def test_values_that_are_evenly_spread():
+    np.testing.assert_allclose(CELLS[0].evenly_spread() * 12, [1, 2, 2, 2, 2, 2, 1, 0])
+    np.testing.assert_allclose(CELLS[4].evenly_spread() * 3, [1, 1, 1, 0])
+
+
 @pytest.mark.parametrize("place", range(4))
 def test_points_never_fall(place):
     for number in (2, 3, 30, 1000):
