@@ -64,7 +64,8 @@ class TestCost:
             each[EVERYBODY][0] + each[people][0] for people in (TRAINING, EVALUATION)
         )
         assert plan.guarantee().epsilon == epsilon
-        assert all(len(repr(part.spend.epsilon)) <= 10 for part in plan.parts.values())
+        epsilons = [part.spend.epsilon for part in plan.parts.values()]
+        assert epsilons == [float(f"{own:.4g}") for own in epsilons]
         fits = [part for part in plan.parts.values() if part.people != EVALUATION]
         units = [part.spend.epsilon / part.analysis.share for part in fits]
         assert units == pytest.approx([units[0]] * len(units), rel=2e-3)
