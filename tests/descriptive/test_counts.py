@@ -8,7 +8,15 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.column_kinds import column_kinds
-from skdpsurv.descriptive.counts import UNIT, Cells, TableCounts, n_points_for, points_of, price_of
+from skdpsurv.descriptive.counts import (
+    UNIT,
+    Cells,
+    GroupSizes,
+    TableCounts,
+    n_points_for,
+    points_of,
+    price_of,
+)
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.privacy_cost import Concentrated, rho_for
 
@@ -66,6 +74,12 @@ def test_replacing_a_record_moves_each_table_by_two_units():
         assert all(found <= bound for _, found, bound in distances)
         furthest = np.maximum(furthest, [found / bound for _, found, bound in distances])
     np.testing.assert_array_equal(furthest, 1.0)
+
+
+def test_public_sizes_may_not_move():
+    here, there = (InMemory([(np.array([group]), [])]) for group in (0, 1))
+    assert GroupSizes(2).distances({}, here, here) == [("group sizes", 0.0, 0.0)]
+    assert GroupSizes(2).distances({}, here, there) == [("group sizes", 2.0, 0.0)]
 
 
 def test_values_have_their_mean_between_points():
@@ -136,6 +150,11 @@ def test_points_grow_with_what_noise_leaves():
     assert n_points_for(10**7, 1, 5.0) == 200
     assert n_points_for(8000, 2, 20.0) == round(200.0 ** (2.0 / 3.0))
     assert n_points_for(8000, 2, 0.0) == 200
+
+
+def test_values_that_are_evenly_spread():
+    np.testing.assert_allclose(CELLS[0].evenly_spread() * 12, [1, 2, 2, 2, 2, 2, 1, 0])
+    np.testing.assert_allclose(CELLS[4].evenly_spread() * 3, [1, 1, 1, 0])
 
 
 @pytest.mark.parametrize("place", range(4))

@@ -11,7 +11,7 @@ from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.dp.plan import leaves
 from skdpsurv.dp.privacy_cost import Concentrated, epsilon_at
 from skdpsurv.study import Analysis, StudyPlan
-from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, tree_of
+from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, sizes, tree_of
 from tests.study.studies import ANALYSES, COLUMNS, protocol
 
 #: Enough columns for Gaussian noise to be smaller.
@@ -64,7 +64,8 @@ class TestCost:
             each[EVERYBODY][0] + each[people][0] for people in (TRAINING, EVALUATION)
         )
         assert plan.guarantee().epsilon == epsilon
-        assert all(len(repr(part.spend.epsilon)) <= 10 for part in plan.parts.values())
+        epsilons = [part.spend.epsilon for part in plan.parts.values()]
+        assert epsilons == [float(f"{own:.4g}") for own in epsilons]
         fits = [part for part in plan.parts.values() if part.people != EVALUATION]
         units = [part.spend.epsilon / part.analysis.share for part in fits]
         assert units == pytest.approx([units[0]] * len(units), rel=2e-3)
@@ -137,6 +138,7 @@ class TestPeople:
         assert (plan.n_training, plan.n_evaluation) == (71, 30)
 
     def test_there_must_be_somebody_in_each_part(self):
+        assert sizes(protocol(), 3) == {EVERYBODY: 3, TRAINING: 2, EVALUATION: 1}
         with pytest.raises(ValueError, match="evaluation_share must leave somebody in both parts"):
             StudyPlan.of(protocol(evaluation_share=0.01), 20)
         with pytest.raises(ValueError, match="n_people must be"):

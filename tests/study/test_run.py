@@ -189,6 +189,9 @@ def test_people_are_dealt_and_not_rows(place):
     pd.testing.assert_frame_equal(People.of(place.protocol, later).frame, first)
     # Each is held out 90 times of 300, with a deviation of 7.9.
     assert np.abs(counts - 90.0).max() < 6.0 * 7.9
+    assert People.of(place.protocol, FRAME[:1]).held_out.size == 1
+    with pytest.raises(ValueError, match="must be at least one"):
+        People.of(place.protocol, FRAME[:0])
 
 
 def test_the_deal_is_kept_for_its_owner_alone(place):
@@ -213,7 +216,8 @@ def test_a_study_goes_on_with_its_own_records_alone(place):
             place.run(frame)
     with pytest.raises(ValueError, match="as many people as before"):
         place.run(records(121))
-    assert place.run() == ["regression", "evaluation"]
+    renumbered = FRAME.set_axis(FRAME.index + 9)  # of rows, which are no records
+    assert place.run(renumbered) == ["regression", "evaluation"]
 
 
 def test_the_deal_of_an_intent_that_was_void_does_not_come_back(place):

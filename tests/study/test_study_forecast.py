@@ -157,6 +157,15 @@ class TestAdvice:
         assert "counts as 340" in far[0]
         assert "2002-01-01 is typical" in far[1]
 
+    def test_other_shares_are_said_where_the_worst_gains(self):
+        plan = StudyPlan.of(protocol(), 4000)
+        for worst in (1.5, 3.0):
+            forecast = outlook(plan, curves=(worst, 1.0), weibull=(1.5, 1.0), regression=(1.5, 1.0))
+            plan._outlooks[ONCE] = forecast
+            shares = plan.best_shares(ONCE)
+            stated = ", ".join(f"{name} {share:g}" for name, share in shares.items())
+            assert any(stated in text for text in plan.advice(ONCE)) == (worst > 2.0)
+
     def test_no_ledger_is_said(self, plan):
         assert any(text.startswith("No ledger is stated") for text in plan.advice(ONCE))
 
