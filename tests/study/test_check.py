@@ -9,6 +9,7 @@ from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.report import curves, figures
 from skdpsurv.study import Analysis, Study
 from skdpsurv.study.charges import entry_name
+from skdpsurv.study.check import check
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import FIELDS, _linked
 
@@ -73,6 +74,8 @@ def test_releases(place):
 
 
 def test_the_ledger(place):
+    [fault] = check(place.out, None)
+    assert fault == "the study was charged to a ledger, and the protocol names none"
     other = PrivacyGuarantee(0.5)
     place.ledger.charge(other, estimator="DPKaplanMeierFitter")
     assert place.check() == []
