@@ -53,6 +53,16 @@ class TestOfGivenCells:
         excess = stats.kurtosis(draws[0] - draws.mean(axis=0))
         assert single_part(solved, form, variance) == pytest.approx(excess / 3.0, rel=0.1)
 
+    def test_a_correlation_of_mean_and_deviation_is_that_of_the_delta_method(self):
+        cells = np.array([[90.0, 5.0, 2.0, 1.0, 2.0, 30.0, 25.0, 15.0]])
+        solved, points = Solved(cells, 4.0, Sizes.known(cells.sum(axis=1))), np.linspace(0, 1, 7)
+        mean, square = (np.average(points**k, weights=cells[0, :-1]) for k in (1, 2))
+        away = points - mean
+        slopes = np.array([away, away**2 - (square - mean**2)])
+        (a, ab), (_, b) = solved.sums(np.pad(slopes, ((0, 0), (0, 1)))[:, None])[1]
+        moments = Moments(solved, points, np.ones(1), Level(0.95, False))
+        assert moments.correlations()[0] == pytest.approx(ab / math.sqrt(a * b), rel=0.01)
+
     def test_a_difference_of_two_labels_leaves_missing_values_out(self):
         cells, pair = np.array([[30.0, 10.0, 20.0], [20.0, 20.0, 5.0]]), np.eye(2)
         solved = Solved(cells, 0.0, Sizes.known(cells.sum(axis=1)))

@@ -9,6 +9,7 @@ from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.report import curves, figures
 from skdpsurv.study import Analysis, Study
 from skdpsurv.study.charges import entry_name
+from skdpsurv.study.check import check
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import FIELDS, _linked
 
@@ -73,12 +74,17 @@ def test_releases(place):
 
 
 def test_the_ledger(place):
+    [fault] = check(place.out, None)
+    assert fault == "the study was charged to a ledger, and the protocol names none"
     other = PrivacyGuarantee(0.5)
     place.ledger.charge(other, estimator="DPKaplanMeierFitter")
     assert place.check() == []
     place.ledger.charge(other, estimator=f"{entry_name(place.protocol)} 1234")
     [fault] = place.check()
     assert fault == "entry 3 of the ledger is of this protocol, and not in this journal"
+    receipt = place.ledger._ledger.receipts()[2]._asdict()
+    forge(place, lambda lines: lines[2].update(receipt=receipt))
+    assert "entry 2 of the ledger is not the charge that was noted" in place.check()
 
 
 def test_the_same_protocol_in_another_folder_is_refused(place):
@@ -169,6 +175,12 @@ def test_more_than_the_reserve(tmp_path):
     end_in(place, "weibull")
     assert place.run() == []
     assert place.check() == []
+    path = Folder(place.out).journal
+    text = path.read_text()
+    forge(place, lambda lines: lines[-4].update(analyses=["weibull", "curves"]))
+    [fault] = place.check()
+    assert fault == "the charge for weibull, curves is not what the plan of the protocol costs"
+    path.write_text(text)
     double = [line for line in unlinked(place) if line["what"] in ("intent", "charged")][2:]
     forge(place, lambda lines: lines.extend({**d, "nonce": "0"} for d in map(dict, double)))
     assert any("than the reserve" in one for one in place.check())

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv import PrivacyAccountant, PublicColumns, Release
+from skdpsurv import PrivacyAccountant, PublicColumns, PublicInputWarning, Release
 from skdpsurv.dp import BudgetExceededError
 from skdpsurv.dp.files import identity
 from skdpsurv.study import Analysis, Study, charges, fits
@@ -272,6 +272,13 @@ def test_an_evaluation_promises_what_was_planned_where_nobody_has_two_records(tm
     place = Place(tmp_path, person=None, analyses=ANALYSES[2:], evaluation_share=0.1)
     assert place.run(FRAME.iloc[:120]) == []
     assert place.check() == []
+
+
+def test_a_warning_is_given_once_for_the_analysis_that_it_is_of(tmp_path):
+    with pytest.warns(PublicInputWarning) as given:
+        Place(tmp_path, analyses=ANALYSES[2:], epsilon=0.05).run()
+    [warning] = given
+    assert "n * epsilon is 1.4 for each" in str(warning.message)  # of those who are not held out
 
 
 # ---- What leaves.
