@@ -17,6 +17,13 @@ from .studies import ANALYSES
 from .test_run import FRAME, LIGHT, Place, end_in
 
 
+@pytest.fixture(autouse=True)
+def fast(monkeypatch):
+    """Draw nothing, and simulate few records."""
+    monkeypatch.setattr(figures, "can_draw", lambda: False)
+    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
+
+
 @pytest.fixture
 def place(tmp_path):
     light = Place(tmp_path, **LIGHT)
@@ -93,9 +100,7 @@ def test_the_same_protocol_in_another_folder_is_refused(place):
     assert place.ledger.spent() == 6.0
 
 
-def test_the_report(tmp_path, monkeypatch):
-    monkeypatch.setattr(figures, "can_draw", lambda: False)
-    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
+def test_the_report(tmp_path):
     place = Place(tmp_path, **LIGHT)
     study = Study(place.protocol)
     study.run(FRAME, place.out)
@@ -186,9 +191,7 @@ def test_more_than_the_reserve(tmp_path):
     assert any("than the reserve" in one for one in place.check())
 
 
-def test_in_python(tmp_path, monkeypatch):
-    monkeypatch.setattr(curves, "N_RESAMPLES", 10)
-    monkeypatch.setattr(figures, "can_draw", lambda: False)
+def test_in_python(tmp_path):
     place = Place(tmp_path, analyses=ANALYSES[:1], evaluation_share=0.0)
     study = Study(place.protocol)
     with pytest.raises(ValueError, match="sha256 must be that of the protocol"):
