@@ -29,7 +29,7 @@ from skdpsurv.dp.guarantee import (
     weakest_status,
 )
 from skdpsurv.dp.input_errors import InputValueError, suppressed_float_errors
-from skdpsurv.dp.ledger import Receipt
+from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan, checked_plan
 from skdpsurv.dp.privacy_cost import rho_for
@@ -222,7 +222,7 @@ class PrivateEstimator(Released, released=False):
         enough here; the dearer one that fits is returned, to be charged for a refusal.
         """
         possible = [
-            PrivacyGuarantee(float(self.epsilon), mechanism="none: refused", status=status, **price)
+            PrivacyGuarantee(float(self.epsilon), mechanism=REFUSED, status=status, **price)
             for price in filter(None, ({"delta": 0.0}, self._gaussian_price()))
         ]
         if self.accountant is None:

@@ -102,9 +102,10 @@ def show_ledger(ledger: str, /, *, dataset: str | None = None, as_json: bool = F
     dataset : str or None
         Data set whose sums are shown; else those of each data set are, and the first one's in JSON.
     """
-    entries = CommandLedger(ledger).entries()
-    named = list(dict.fromkeys(filter(None, entries["dataset"]))) or ["default"]
-    accountants = [CommandLedger(ledger, one) for one in ([dataset] if dataset else named)]
+    opened = CommandLedger(ledger, dataset or "default")
+    entries = opened.entries()
+    named = [] if dataset else dict.fromkeys(filter(None, entries["dataset"]))
+    accountants = [opened.for_dataset(one) for one in named] or [opened]
     content = {"ledger": ledger_state(accountants[0]), "entries": entries.to_dict("records")}
     # A terminal is too narrow for the mechanisms, which are in the export.
     table = rich_table(entries.drop(columns=["mechanism", "neighbours", "guarantee"]))

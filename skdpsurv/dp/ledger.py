@@ -36,6 +36,8 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 
 #: How the name of what is charged begins if it is a study (skdpsurv.study).
 STUDY = "Study "
+#: The mechanism of a refusal that is charged.
+REFUSED = "none: refused"
 
 
 class Receipt(NamedTuple):

@@ -18,15 +18,12 @@ from typing import Any
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.ledger import STUDY, Receipt, now
+from skdpsurv.dp.ledger import REFUSED, STUDY, Receipt, now
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget, rho_for
 from skdpsurv.study.journal import Journal, Line
 from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
-
-#: The mechanism of a refusal that is charged.
-REFUSED = "none: refused"
 
 
 def ledger_of(

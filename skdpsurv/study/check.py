@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from os import PathLike
 
@@ -11,7 +10,7 @@ from skdpsurv.dp.ledger import Receipt, digest
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import __version__
 from skdpsurv.study.charges import entry_name, stated_guarantee
-from skdpsurv.study.folder import Folder
+from skdpsurv.study.folder import Folder, sha256_of_file
 from skdpsurv.study.journal import Journal, Line
 from skdpsurv.study.plan import Part, StudyPlan
 from skdpsurv.study.protocol import Protocol
@@ -79,7 +78,7 @@ def _faults(
         yield f"{path.name} is no release that the journal marks"
     for name, sha256 in journal.published.items():
         path = place.path / name
-        if not path.exists() or hashlib.sha256(path.read_bytes()).hexdigest() != sha256:
+        if not path.exists() or sha256_of_file(path) != sha256:
             yield f"{name} is not the file of the report that was noted"
 
 

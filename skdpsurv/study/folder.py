@@ -19,12 +19,18 @@ from skdpsurv.dp.files import sync_folder
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.release import Release, layout
+from skdpsurv.report.text import sha256
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.journal import Journal
 from skdpsurv.study.protocol import Protocol
 
 #: Names of files that are not whole yet.
 _DRAFT = re.compile(r"\..*\.[0-9a-f]{16}")
+
+
+def sha256_of_file(path: Path) -> str:
+    """Return the hash of the bytes of a file."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 class Folder:
@@ -86,7 +92,7 @@ class Folder:
 
     def sha256_of(self, analysis: str) -> str:
         """Return the hash of what an analysis released."""
-        return hashlib.sha256(self.file_of(analysis).read_bytes()).hexdigest()
+        return sha256_of_file(self.file_of(analysis))
 
     def save(self, analysis: str, found: Any, receipt: Receipt | None, when: float) -> None:
         """Write what an analysis releases: durable, or not there."""
@@ -120,7 +126,7 @@ class Folder:
             path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)
             layout.save(text, path, when=when)
-        hashes = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in files.items()}
+        hashes = {name: sha256(text) for name, text in files.items()}
         if journal.published != hashes:
             journal.add("published", files=hashes)
         self.set_times(when)

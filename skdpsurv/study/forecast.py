@@ -189,7 +189,7 @@ def _coefficients(
 
 def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
     """Evaluate the best possible model of simulated people."""
-    table = []
+    widths = []
     n, horizon = min(part.n_people, MOST // 10), float(part.estimator.max_time)
     scale = part.n_people / n
     setting = (scenario.event_rate, scenario.censoring, BASELINES[scenario.baseline])
@@ -208,10 +208,14 @@ def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
             plan, guarantee = evaluation._plan_and_guarantee(shape)
             known = plan.run(InMemory([records]), random_source(int(rng.integers(2**31))))
             result = evaluation._publish(shape, Published(guarantee, known, (), None))
-            table.append(result.c_index.upper - result.c_index.lower)
-    widths = np.reshape(table, (-1, len(MULTIPLES) + 1)).mean(axis=0)
-    found = pd.DataFrame({"width": widths})
-    yield _row(found, "width", "width of the 95 % interval of the C-index", small=0.1)
+            widths.append(result.c_index.upper - result.c_index.lower)
+    mean = np.reshape(widths, (-1, len(MULTIPLES) + 1)).mean(axis=0)
+    yield _row(
+        pd.DataFrame({"width": mean}),
+        "width",
+        "width of the 95 % interval of the C-index",
+        small=0.1,
+    )
 
 
 _FORECASTS: Mapping[str, Callable[[Scenario, Part], Iterator[Expected]]] = {

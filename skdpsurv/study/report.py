@@ -15,6 +15,7 @@ import pandas as pd
 
 from skdpsurv.dp.budget import exact_sum, float_above
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
+from skdpsurv.dp.ledger import REFUSED
 from skdpsurv.dp.references import __version__
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.release import Release
@@ -132,6 +133,7 @@ class StudyReport:
             assumptions=_distinct([spent.assumptions, *(one.assumptions for one in guarantees)]),
             columns=described_kinds(protocol.kinds),
             can_draw=can_draw(),
+            refused=REFUSED,
             version=__version__,
         )
 
