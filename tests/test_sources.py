@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
+    DPTableOne,
     DPWeibullFitter,
     FeaturePartition,
     FrameChunks,
@@ -511,6 +512,30 @@ def test_what_is_not_cut_alike_or_in_memory_or_broken_is_refused_at_no_cost(fram
         search.fit(one, y["died"])
 
 
+SECRET = "a-secret-of-record-222"
+
+
+@pytest.mark.parametrize("charged", [False, True])
+@pytest.mark.parametrize("which", ["X", "y", "chunks"])
+def test_names_of_columns_in_one_part_alone_are_refused_and_not_quoted(frame, which, charged):
+    parts = dict(zip(("X", "y"), survival(frame), strict=True)) | {"chunks": frame[NAMES]}
+    cut = {name: [part.iloc[:200], part.iloc[200:]] for name, part in parts.items()}
+    cut[which][1] = cut[which][1].rename(columns={list(parts[which])[-1]: SECRET})
+    columns = PublicColumns(dict.fromkeys(NAMES, (-2.0, 2.0)))
+    if which == "chunks":
+        runs = [(DPTableOne(2.0, columns=columns), [FrameChunks(cut["chunks"])])]
+    else:
+        lazy = [lazily(cut["X"]), lazily(cut["y"])]
+        runs = [(hazard(random_state=None, **own), lazy) for own in ({}, {"columns": columns})]
+    for model, arguments in runs:
+        accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+        with pytest.raises(ValueError, match="have the same columns") as caught:
+            model.set_params(accountant=accountant).fit(*arguments)
+        assert SECRET not in str(caught.value)
+        assert caught.value.__context__ is None
+        assert accountant.spent() == (2.0 if charged else 0.0)
+
+
 class TestBlocks:
     def test_sums_are_those_of_memory_to_the_bit(self):
         values = np.random.default_rng(0).normal(size=(37, 4))
@@ -593,6 +618,40 @@ def test_a_step_that_fails_is_refused_as_a_record_is_in_words_that_quote_none(fr
         hazard(random_state=None, accountant=accountant).fit(X, y, person=person)
     assert caught.value.__context__ is None
     assert accountant.spent() == (2.0 if charged else 0.0)
+
+
+@pytest.mark.parametrize("lengths", [(200, 150), (150, 200)], ids=["person", "y"])
+def test_partitions_of_other_lengths_are_refused_as_records_are(frame, lengths):
+    """How records are cut may depend on them, by a filter or a join."""
+    X, y = survival(frame)
+    whose = pd.DataFrame({"id": np.arange(N)})
+    cut = [
+        lazily([table.iloc[:end], table.iloc[end:]])
+        for table, end in zip((X, y, whose), (200, lengths[0], lengths[1]), strict=True)
+    ]
+    for charged in (False, True):
+        accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+        model = hazard(random_state=None, accountant=accountant)
+        with pytest.raises(ValueError, match=r"same (length|number)"):
+            model.fit(cut[0], cut[1], person=cut[2]["id"])
+        assert accountant.spent() == (2.0 if charged else 0.0)
+
+
+@of_tables
+def test_records_that_are_not_as_many_as_were_counted_are_refused(setting):
+    frame, columns, target = tables.table(setting.data())
+    passes = []
+
+    def frames():
+        passes.append(None)  # the first counts
+        return [frame.iloc[:20], frame.iloc[20 : len(frame) - (len(passes) > 2)]]
+
+    table = FrameChunks(frames)
+    assert table.columns.tolist() == list(frame.columns)
+    found = fitted(setting, table[columns], table[target])
+    if fitted(setting, frame[columns], frame[target]).error is None:
+        assert f"the {N_RECORDS} records that it had when the fit began" in str(found.error)
+    assert not found.charges
 
 
 class Step:

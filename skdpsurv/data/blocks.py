@@ -12,7 +12,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import reduce
+from functools import partial, reduce
 from itertools import islice
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
@@ -22,14 +22,20 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from skdpsurv.data.shape import length, take
-from skdpsurv.dp.input_errors import InputValueError
+from skdpsurv.data.shape import column_names, length, size, take
+from skdpsurv.dp.input_errors import InputValueError, call_or_none
 from skdpsurv.dp.types import IndexArray
 
 __all__ = ["Blocks", "InMemory", "in_blocks"]
 
 #: Rows of a block: a fit adds a few copies of one block to memory.
 BLOCK_ROWS = 2**16
+#: Names of columns in one block alone may be made of its records.
+OTHER_COLUMNS = (
+    "X and y must have the same columns, in the same order, in all partitions or chunks: those "
+    "that are stated before these are read. Steps that make columns of cells, such as "
+    "pandas.get_dummies, need a public list of categories: use PublicColumns."
+)
 #: Levels of the tree that sums are added in: 2^40 blocks are more than there can be.
 MOST_LEVELS = 40
 
@@ -56,7 +62,7 @@ class Blocks(ABC, Generic[Block]):
     shape: tuple[int, ...]
     #: Columns of X as an empty frame, or None if they have no names.
     meta: pd.DataFrame | None = None
-    #: An empty target, which has the names of its fields or columns.
+    #: An empty target, which has the names of its fields or columns; None if nothing is stated.
     target: Any = None
     #: Type of X, if it has a single one.
     dtype: Any = None
@@ -277,7 +283,8 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
     if isinstance(X, Blocks):
         if any(other is not None for other in others):
             raise ValueError("y must be None where X is a source of blocks, which hold both.")
-        return X
+        stated = int(X.shape[1]), column_names(X.meta), column_names(X.target)
+        return X.map(partial(_with_stated_columns, stated))
     # Estimators refuse sparse matrices themselves, once they can be cut.
     arguments = tuple(v.tocsr() if hasattr(v, "tocsr") else v for v in (X, *others))
     sizes: set[int] = set()
@@ -289,6 +296,20 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
     starts = range(0, max(sizes), BLOCK_ROWS)
     parts = (slice(start, start + BLOCK_ROWS) for start in starts)
     return InMemory(tuple(take(values, part) for values in arguments) for part in parts)
+
+
+def _with_stated_columns(stated: tuple[Any, ...], block: Any) -> Any:
+    """Return a block whose columns are those that its source states, or refuse to name others."""
+    X, y = (*block, None)[:2]
+    n_columns, names, fields = stated
+
+    def same() -> bool:
+        of_y = fields is None or column_names(y) == fields
+        return of_y and (X is None or (size(X)[1], column_names(X)) == (n_columns, names))
+
+    if not call_or_none(same):
+        raise InputValueError(OTHER_COLUMNS)
+    return block
 
 
 def same_records(one: Any, other: Any) -> bool:

@@ -223,6 +223,8 @@ def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) ->
         lengths.append(len(frame))
     n_records = sum(lengths)
     n_columns = 0 if X is None else int(X.shape[1])
-    target = pd.DataFrame(columns=y.columns) if y is not None and y.ndim == 2 else y
+    target = None
+    if y is not None:
+        target = pd.DataFrame(columns=y.columns) if y.ndim == 2 else pd.Series([], name=y.name)
     blocks: Blocks[Any] = ChunkBlocks(begin, len(lengths), 8.0 * n_records * (n_columns + 2))
     return blocks.describe((n_records, n_columns), getattr(X, "columns", None), target)

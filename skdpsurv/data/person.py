@@ -81,10 +81,12 @@ def read_names(person: Any) -> NDArray[Any]:
     raise InputValueError(WRONG)
 
 
-def _names(person: Any, values: Sequence[Any]) -> NDArray[Any]:
+def _names(
+    person: Any, values: Sequence[Any], error: type[ValueError] = ValueError
+) -> NDArray[Any]:
     names = read_names(person)
     if not all(has_one_each(one, names.size) for one in values):
-        raise ValueError(
+        raise error(
             "person must have one entry for each record: X, y and person must have the same length."
         )
     return names
@@ -92,7 +94,8 @@ def _names(person: Any, values: Sequence[Any]) -> NDArray[Any]:
 
 def _names_of_block(block: tuple[Any, ...]) -> NDArray[Any]:
     *values, person = block
-    return _names(person, values)
+    # How records are cut into blocks may depend on them: so it is refused as records are.
+    return _names(person, values, InputValueError)
 
 
 def _kept(block: tuple[Any, ...], first: FirstRecords) -> Any:

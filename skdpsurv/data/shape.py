@@ -163,6 +163,14 @@ def is_frame(X: Any) -> bool:
     return hasattr(type(X), "columns") and hasattr(type(X), "__getitem__")
 
 
+def column_names(values: Any) -> list[Any] | None:
+    """Return the names of a table's columns, or of an array's fields; None if it has none."""
+    if is_frame(values):
+        return list(values.columns)
+    names = values.dtype.names if isinstance(values, np.ndarray) else None
+    return None if names is None else list(names)
+
+
 def refuse_moments(X: Any) -> None:
     """Refuse dates and spans of time where numbers belong: NumPy makes nanoseconds of them."""
     found = ""
