@@ -20,6 +20,7 @@ from skdpsurv import (
     PrivacyAccountant,
     PublicColumns,
 )
+from skdpsurv.dp.references import OWN_RECORD
 from skdpsurv.published import SampleAggregateWeibullFitter
 from tests.support import checks
 from tests.support.registry import CHECKED, PRIVATE, SETTINGS
@@ -96,6 +97,7 @@ def test_one_fit_is_one_entry_and_a_seed_is_one_release(setting):
     assert entries["epsilon"].tolist() == [setting.epsilon] * 2
     assert set(entries["estimator"]) == {setting.kind.__name__}
     assert one.guarantee_.epsilon == setting.epsilon
+    assert OWN_RECORD in one.guarantee_.assumptions
     ledger.verify(one.release_, other.release_)
     first, second = (replace(model.release_, receipt=None) for model in (one, other))
     assert first.to_json() == second.to_json()

@@ -32,7 +32,7 @@ from skdpsurv.dp.privacy_cost import (
     sequential_cost,
     stated_price,
 )
-from skdpsurv.dp.references import reference
+from skdpsurv.dp.references import OWN_RECORD, reference
 from skdpsurv.dp.selection import RunCount
 
 #: Proof of all Gaussian noise.
@@ -394,7 +394,7 @@ class Plan:
     def assumptions(self) -> tuple[str, ...]:
         """Conditions of the guarantee."""
         of_leaves = (text for leaf in everything(self.tree) for text in leaf.assumptions)
-        return tuple(dict.fromkeys([*self.assumed, *of_leaves]))
+        return tuple(dict.fromkeys([*self.assumed, OWN_RECORD, *of_leaves]))
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the public values that the guarantee states."""

@@ -35,6 +35,8 @@ WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").rea
 #: An assumption of whatever draws noise on vectors or computes gradients: the proof is of the
 #: program.
 DOUBLES: str = WORDS["assumptions"]["doubles"]
+#: An assumption of every plan: neighbours differ in one row only if no row was made from others.
+OWN_RECORD: str = WORDS["assumptions"]["own_record"]
 #: An assumption of noise and losses that somebody else has written: the proof is of a mechanism.
 REAL_ARITHMETIC: str = WORDS["assumptions"]["real_arithmetic"]
 

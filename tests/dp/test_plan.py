@@ -24,6 +24,7 @@ from skdpsurv.dp.privacy_cost import (
     sequential_cost,
     split_gaussian,
 )
+from skdpsurv.dp.references import OWN_RECORD
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.mechanisms.sums import Sum
 from tests.support.spies import queries_without_noise
@@ -125,8 +126,9 @@ class TestPlans:
             assumed=("n is public",),
         )  # fmt: skip
         assert plan.guarantee("proved") == PrivacyGuarantee(
-            1.0, mechanism="one, then two", assumptions=("n is public", "all are counted"),
-            source="a page", public_inputs={"n_records": 40},
+            1.0, mechanism="one, then two", source="a page",
+            assumptions=("n is public", OWN_RECORD, "all are counted"),
+            public_inputs={"n_records": 40},
         )  # fmt: skip
         assert plan.scales() == [4.0, 4.0]
 

@@ -229,5 +229,5 @@ def test_the_estimator_is_assumed_where_it_is_asked():
     for method, asked in (("cells", 0), ("all", 0), ("subset", 1), ("residuals", 1), ("auto", 1)):
         plan = plan_of(SMALL, fitted, method=method, epsilon=100.0)
         assert sum("Other predicts" in said for said in plan.assumptions) == asked
-        assert len(plan.assumptions) == 3 + asked
-        assert len(plan_of(SMALL, FITS[0], method=method).assumptions) == 3
+        assert len(plan.assumptions) == 4 + asked
+        assert len(plan_of(SMALL, FITS[0], method=method).assumptions) == 4
