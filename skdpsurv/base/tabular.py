@@ -29,6 +29,7 @@ from skdpsurv.data.public_steps import (
 from skdpsurv.data.shape import (
     Shape,
     is_frame,
+    length,
     missing_from_prior,
     public_shape,
     refuse_moments,
@@ -36,6 +37,7 @@ from skdpsurv.data.shape import (
     require_in_memory,
     require_one_each,
     small_budget,
+    take,
     unstated_norm,
 )
 from skdpsurv.dp.checks import Check, optional, positive
@@ -54,6 +56,8 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release
 
+#: Features that predictions make of raw rows at a time, 4 MiB in each array.
+BLOCK_ELEMENTS = 2**19
 NO_OUTCOME = "y must be a 1d array of labels or numbers."
 
 
@@ -157,6 +161,16 @@ class TabularEstimator(PrivateEstimator):
         check_is_fitted(self)
         # A product has other last bits in another layout of memory.
         return np.ascontiguousarray(self._rows(X, self.columns_))
+
+    def _of_rows(self, X: Any, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return a function of the features of rows to predict for, which are made in blocks."""
+        check_is_fitted(self)
+        n_rows = 0 if self.columns_ is None else call_or_none(length, X) or 0
+        step = max(1, BLOCK_ELEMENTS // self.release_.n_features)
+        if n_rows <= step:
+            return function(self._prediction_rows(X))
+        blocks = (take(X, slice(start, start + step)) for start in range(0, n_rows, step))
+        return np.concatenate([function(self._prediction_rows(block)) for block in blocks])
 
     def _of_features(self) -> Self:
         """Return the same model for rows that are features already."""
