@@ -10,7 +10,13 @@ import polars
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import (
+    RFE,
+    RFECV,
+    SelectFromModel,
+    SelectKBest,
+    SequentialFeatureSelector,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -27,6 +33,7 @@ from sklearn.preprocessing import (
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
+    PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLeakWarning,
     PrivateStackingClassifier,
@@ -360,3 +367,20 @@ def test_two_columns_of_one_name_are_refused_before_any_charge():
         outcome = checks.fit(clone(HAZARD).set_params(columns=columns), X, data.y, {})
         assert isinstance(outcome.error, ValueError) or columns is None
         assert len(outcome.charges) == (outcome.error is None)
+
+
+@pytest.mark.parametrize("selector", [SelectFromModel, RFE, RFECV, SequentialFeatureSelector])
+def test_selectors_choose_among_features_and_not_among_described_columns(selector):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.uniform(-1, 1, 60), "stage": rng.choice(["I", "II", "III"], 60)})
+    columns = PublicColumns({"age": (-1, 1), "stage": ["I", "II", "III"]})
+    ledger, y = PrivacyAccountant(100.0), np.arange(60) % 2
+    model = DPLogisticRegression(classes=[0, 1], accountant=ledger)
+    described = selector(clone(model).set_params(columns=columns))
+    for rows in (X, X.assign(stage="I")):
+        with pytest.raises(TypeError, match="coefficients are of the features that columns makes"):
+            described.fit_transform(rows, y)
+    assert ledger.spent() == 0.0
+    assert "columns=" in repr(described)
+    chosen = make_pipeline(columns, selector(model)).fit(X, y).get_feature_names_out()
+    assert set(chosen) <= {"age", "stage_II", "stage_III"}

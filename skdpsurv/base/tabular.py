@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -58,6 +59,13 @@ from skdpsurv.release import Release
 
 #: Features that predictions make of raw rows at a time, 4 MiB in each array.
 BLOCK_ELEMENTS = 2**19
+#: Modules of scikit-learn that choose columns of X by their coefficients.
+SELECTORS = "sklearn.feature_selection."
+NO_SELECTOR = (
+    "columns must be None within a selector of scikit-learn, which takes one coefficient for each "
+    "column of X: coefficients are of the features that columns makes. Put the columns before it, "
+    "as in make_pipeline(columns, SelectFromModel(model))."
+)
 NO_OUTCOME = "y must be a 1d array of labels or numbers."
 
 
@@ -179,6 +187,16 @@ class TabularEstimator(PrivateEstimator):
         plain.n_features_in_ = self.release_.n_features
         plain.__dict__.pop("feature_names_in_", None)
         return plain
+
+    def __sklearn_tags__(self) -> Any:
+        # Selectors ask for tags before they look at X: later errors of theirs quote its cells.
+        frame = inspect.currentframe() if self.columns is not None else None
+        while frame is not None:
+            selects = str(frame.f_globals.get("__name__")).startswith(SELECTORS)
+            if selects and frame.f_code.co_name != "__sklearn_tags__":  # but not for a repr
+                raise TypeError(NO_SELECTOR)
+            frame = frame.f_back
+        return super().__sklearn_tags__()
 
     def _rows(self, X: Any, columns: Any) -> FloatArray:
         require_in_memory(X)
