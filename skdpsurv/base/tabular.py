@@ -19,12 +19,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base.private_estimator import PrivateEstimator, Weakness
 from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.columns import skewed_columns
 from skdpsurv.data.feature import Feature, same_features, wide_bounds
 from skdpsurv.data.public_steps import (
+    column_names,
     encoded,
     features_in,
     made_of_one,
     public_transformer,
+    raw_kinds,
     rebuild,
 )
 from skdpsurv.data.shape import (
@@ -118,6 +121,8 @@ class TabularEstimator(PrivateEstimator):
             norms = [self.data_norm, self.columns, of_groups]
             if all(norm is None or isinstance(norm, str) for norm in norms):
                 found += unstated_norm()
+            names = column_names(self.columns, self.n_features_in_, self._raw_names())
+            found += skewed_columns(raw_kinds(self.columns, names))
         if self.columns is not None:
             # A stack, which reads priors in another way, has none.
             for model in getattr(self, "_is_evidence_of", ()):

@@ -23,6 +23,7 @@ from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, requ
 from skdpsurv.data.target import event_and_time, no_events, paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.input_errors import check_unclipped
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES, half_width
@@ -30,6 +31,7 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards.model import (
+    N_BANDS,
     HazardModel,
     HazardRecords,
     Recalibration,
@@ -37,6 +39,7 @@ from skdpsurv.survival.hazards.model import (
     interval_ends,
     published_basis,
 )
+from skdpsurv.survival.horizon import horizon_words
 from skdpsurv.survival.step_function import StepFunction
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ if TYPE_CHECKING:
 HAZARDS = {"logit": "expit({})", "cloglog": "1 - exp(-exp({}))", "probit": "normal_cdf({})"}
 #: A finer grid would fill the memory, and be finer than any study's clock.
 MOST_INTERVALS = 1_000_000
+#: A coefficient with a larger error, of half the range of a column, may be any.
+LARGEST_ERROR = 1.0
 #: Cells of rows by times that predictions hold at a time, 2 MiB in each array.
 BLOCK_ELEMENTS = 2**18
 
@@ -378,6 +383,19 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
                 ends = np.exp(-hazard * factor), np.exp(-hazard / factor)
             lower[i], upper[i] = np.where(np.isfinite(ends), ends, [[0.0], [1.0]])
         return lower, upper
+
+    def _horizon_words(self) -> list[str]:
+        """Say what was seen by the horizon, and that nothing was learnt where noise hides all."""
+        release, known = self.release_, self.inference_
+        values, found = release.values, []
+        if "follow_up" in values and release.parameters["n_intervals"] >= N_BANDS:
+            shares = released_array(release, "follow_up", (3,)).tolist()
+            found = horizon_words(release.parameters["max_time"], *shares)
+        if known is not None:
+            hidden = not known.known[-self.coef_.size :].any()
+        else:
+            hidden = bool((values.get("evidence_error", np.zeros(1)) > LARGEST_ERROR).all())
+        return found + [phrase("learnt_nothing")] * hidden
 
     @property
     def _link(self) -> Any:
