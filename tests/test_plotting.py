@@ -12,7 +12,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sksurv.functions import StepFunction
 
-from skdpsurv import DPDiscreteTimeSurvival, DPWeibullFitter, PublicBoundsScaler
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    PublicBoundsScaler,
+    PublicColumns,
+)
 from skdpsurv.data.feature import raw_features
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.dp import PrivacyGuarantee
@@ -184,6 +190,21 @@ class TestCoefficients:
         scale = pd.Series({"age": 10.0})
         plot_coefficients(summary(coef, error), ratios=False, scale=scale, ax=ax)
         assert points(ax)[0] == pytest.approx([5.0, -0.2])
+        assert [label.get_text() for label in ax.get_yticklabels()] == ["age, +10", "dose"]
+
+    def test_a_release_says_for_which_step_effects_are_drawn(self, ax):
+        age, wait = {"bounds": [20, 90], "unit": "years", "per": 10}, (0.0, 50.0)
+        columns = PublicColumns({"age": age, "wait": wait, "sex": ["f", "m"]})
+        rows = pd.DataFrame({"age": [30.0, 80.0] * 30, "wait": 1.0, "sex": ["f", "m", "m"] * 20})
+        model = DPLogisticRegression(np.inf, classes=[0, 1], columns=columns)
+        model.fit(rows, np.arange(60) % 2)
+        for drawn in (model, {"Cox": model.summary, "private": model}):
+            ax.clear()
+            plot_coefficients(drawn, ratios=False, ax=ax)
+            expected = model.summary["coef"] * [10.0, 5.0, 1.0]
+            assert points(ax)[0] == points(ax)[-1] == pytest.approx(expected.tolist())
+            labels = [label.get_text() for label in ax.get_yticklabels()]
+            assert labels == ["age, +10 years", "wait, +5", "sex_m"]
 
     def test_what_is_unknown_spans_the_figure_without_a_point(self, ax):
         plot_coefficients(summary([0.5, 1.0], [0.1, np.inf]), limits=(0.5, 4.0), ax=ax)

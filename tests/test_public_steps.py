@@ -10,7 +10,13 @@ import polars
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import (
+    RFE,
+    RFECV,
+    SelectFromModel,
+    SelectKBest,
+    SequentialFeatureSelector,
+)
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -27,6 +33,7 @@ from sklearn.preprocessing import (
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
+    PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLeakWarning,
     PrivateStackingClassifier,
@@ -36,7 +43,7 @@ from skdpsurv import (
     make_release,
 )
 from skdpsurv.data.public_steps import encoded, learned_steps
-from skdpsurv.report import explain, formula
+from skdpsurv.report import explain, formula, units
 from tests.support import checks
 from tests.support.registry import MAX_TIME, RAW, frame, labelled, raw_labelled, raw_survival
 
@@ -360,3 +367,55 @@ def test_two_columns_of_one_name_are_refused_before_any_charge():
         outcome = checks.fit(clone(HAZARD).set_params(columns=columns), X, data.y, {})
         assert isinstance(outcome.error, ValueError) or columns is None
         assert len(outcome.charges) == (outcome.error is None)
+
+
+@pytest.mark.parametrize("selector", [SelectFromModel, RFE, RFECV, SequentialFeatureSelector])
+def test_selectors_choose_among_features_and_not_among_described_columns(selector):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age": rng.uniform(-1, 1, 60), "stage": rng.choice(["I", "II", "III"], 60)})
+    columns = PublicColumns({"age": (-1, 1), "stage": ["I", "II", "III"]})
+    ledger, y = PrivacyAccountant(100.0), np.arange(60) % 2
+    model = DPLogisticRegression(classes=[0, 1], accountant=ledger)
+    described = selector(clone(model).set_params(columns=columns))
+    for rows in (X, X.assign(stage="I")):
+        with pytest.raises(TypeError, match="coefficients are of the features that columns makes"):
+            described.fit_transform(rows, y)
+    assert ledger.spent() == 0.0
+    assert "columns=" in repr(described)
+    chosen = make_pipeline(columns, selector(model)).fit(X, y).get_feature_names_out()
+    assert set(chosen) <= {"age", "stage_II", "stage_III"}
+
+
+def test_coefficients_of_products_are_per_unit_of_each_factor():
+    """Differences of scores around the middle of the bounds, which are exact for squares."""
+    rng, n = np.random.default_rng(0), 200
+    X = pd.DataFrame({"age": rng.uniform(20, 90, n), "bmi": rng.uniform(15, 50, n)})
+    X["sex"] = rng.choice(["f", "m"], n)
+    years, kilos = {"bounds": [20, 90], "unit": "years"}, {"bounds": [15, 50], "unit": "kg/m²"}
+    columns = make_pipeline(
+        PublicColumns({"age": years, "bmi": kilos, "sex": ["f", "m"]}), PolynomialFeatures(2)
+    )
+    model = DPDiscreteTimeSurvival(np.inf, max_time=1.0, n_intervals=5, columns=columns)
+    model.fit(X, (rng.random(n) < 0.5, rng.random(n)))
+    found = units(model.release_)
+    np.testing.assert_array_equal(found["coef"], model.summary["coef"])
+    coef = dict(zip(model.release_.feature_names, found["coef"], strict=True))
+
+    def score(age, bmi, sex="f"):
+        return float(model.predict(pd.DataFrame([[age, bmi, sex]], columns=list(X)))[0])
+
+    assert coef["age"] == pytest.approx((score(57, 32.5) - score(53, 32.5)) / 4)
+    squared = score(57, 32.5) - 2 * score(55, 32.5) + score(53, 32.5)
+    assert coef["age^2"] == pytest.approx(squared / 8)
+    crossed = score(57, 34) - score(57, 32.5) - score(55, 34) + score(55, 32.5)
+    assert coef["age bmi"] == pytest.approx(crossed / 3)
+    men = score(57, 32.5, "m") - score(57, 32.5) - score(55, 32.5, "m") + score(55, 32.5)
+    assert coef["age sex_m"] == pytest.approx(men / 2)
+    assert found.loc[("age bmi", ""), "unit"] == "years × kg/m²"
+    with pytest.raises(ValueError, match="and these are none: '1', 'age', 'bmi'"):
+        units(
+            clone(model)
+            .set_params(columns=make_pipeline(*columns, Normalizer()))
+            .fit(X, (rng.random(n) < 0.5, rng.random(n)))
+            .release_
+        )

@@ -167,9 +167,9 @@ class PrivateLinearModel(UnprotectedScore, RegressorMixin, LinearEstimator, ABC)
         -------
         ndarray of shape (n_samples,)
         """
-        rows = self._prediction_rows(X)
+        predictor = self._of_rows(X, lambda rows: np.asarray(rows @ self.coef_))
         with np.errstate(over="ignore"):
-            return self._mean(rows @ self.coef_ + self.intercept_)
+            return self._mean(predictor + self.intercept_)
 
     def _score_of(self, y: ArrayLike, predicted: FloatArray, sample_weight: Any) -> float:
         outcomes = checked_numbers(y, predicted.size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 import warnings
 from collections.abc import Callable
@@ -18,17 +19,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base.private_estimator import PrivateEstimator, Weakness
 from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.columns import skewed_columns
 from skdpsurv.data.feature import Feature, same_features, wide_bounds
 from skdpsurv.data.public_steps import (
+    column_names,
     encoded,
     features_in,
     made_of_one,
     public_transformer,
+    raw_kinds,
     rebuild,
 )
 from skdpsurv.data.shape import (
     Shape,
     is_frame,
+    length,
     missing_from_prior,
     public_shape,
     refuse_moments,
@@ -36,6 +41,7 @@ from skdpsurv.data.shape import (
     require_in_memory,
     require_one_each,
     small_budget,
+    take,
     unstated_norm,
 )
 from skdpsurv.dp.checks import Check, optional, positive
@@ -54,6 +60,15 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release
 
+#: Features that predictions make of raw rows at a time, 4 MiB in each array.
+BLOCK_ELEMENTS = 2**19
+#: Modules of scikit-learn that choose columns of X by their coefficients.
+SELECTORS = "sklearn.feature_selection."
+NO_SELECTOR = (
+    "columns must be None within a selector of scikit-learn, which takes one coefficient for each "
+    "column of X: coefficients are of the features that columns makes. Put the columns before it, "
+    "as in make_pipeline(columns, SelectFromModel(model))."
+)
 NO_OUTCOME = "y must be a 1d array of labels or numbers."
 
 
@@ -106,6 +121,8 @@ class TabularEstimator(PrivateEstimator):
             norms = [self.data_norm, self.columns, of_groups]
             if all(norm is None or isinstance(norm, str) for norm in norms):
                 found += unstated_norm()
+            names = column_names(self.columns, self.n_features_in_, self._raw_names())
+            found += skewed_columns(raw_kinds(self.columns, names))
         if self.columns is not None:
             # A stack, which reads priors in another way, has none.
             for model in getattr(self, "_is_evidence_of", ()):
@@ -158,6 +175,16 @@ class TabularEstimator(PrivateEstimator):
         # A product has other last bits in another layout of memory.
         return np.ascontiguousarray(self._rows(X, self.columns_))
 
+    def _of_rows(self, X: Any, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
+        """Return a function of the features of rows to predict for, which are made in blocks."""
+        check_is_fitted(self)
+        n_rows = 0 if self.columns_ is None else call_or_none(length, X) or 0
+        step = max(1, BLOCK_ELEMENTS // self.release_.n_features)
+        if n_rows <= step:
+            return function(self._prediction_rows(X))
+        blocks = (take(X, slice(start, start + step)) for start in range(0, n_rows, step))
+        return np.concatenate([function(self._prediction_rows(block)) for block in blocks])
+
     def _of_features(self) -> Self:
         """Return the same model for rows that are features already."""
         plain = copy.copy(self)
@@ -165,6 +192,16 @@ class TabularEstimator(PrivateEstimator):
         plain.n_features_in_ = self.release_.n_features
         plain.__dict__.pop("feature_names_in_", None)
         return plain
+
+    def __sklearn_tags__(self) -> Any:
+        # Selectors ask for tags before they look at X: later errors of theirs quote its cells.
+        frame = inspect.currentframe() if self.columns is not None else None
+        while frame is not None:
+            selects = str(frame.f_globals.get("__name__")).startswith(SELECTORS)
+            if selects and frame.f_code.co_name != "__sklearn_tags__":  # but not for a repr
+                raise TypeError(NO_SELECTOR)
+            frame = frame.f_back
+        return super().__sklearn_tags__()
 
     def _rows(self, X: Any, columns: Any) -> FloatArray:
         require_in_memory(X)

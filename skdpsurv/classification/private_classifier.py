@@ -146,7 +146,7 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes, positive if the second of ``classes_`` is predicted.
         """
-        scores, _ = self._predicted(self._prediction_rows(X))
+        scores = self._of_rows(X, lambda rows: self._predicted(rows)[0])
         return scores if self.classes_.size > 2 else scores[:, 0]
 
     @supports_lazy_input(lambda self: None, lambda self: self.classes_.dtype)
@@ -181,7 +181,7 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
         ndarray of shape (n_samples, n_classes)
             For more than two classes, those of each class against the rest, scaled to add up to 1.
         """
-        _, likely = self._predicted(self._prediction_rows(X))
+        likely = self._of_rows(X, lambda rows: self._predicted(rows)[1])
         if self.classes_.size == 1:
             return np.ones_like(likely)
         if self.classes_.size == 2:

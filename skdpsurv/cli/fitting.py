@@ -11,6 +11,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import typer
+
 import skdpsurv.survival as models
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
@@ -33,6 +35,7 @@ from skdpsurv.cli.releases import load_release, table_of_release
 from skdpsurv.data.public_steps import columns_beyond
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.input_errors import suggestion
+from skdpsurv.dp.references import phrase
 from skdpsurv.evaluation.evaluation import Evaluation
 from skdpsurv.evaluation.forecast import gain_of_delta
 
@@ -161,6 +164,9 @@ def fit(
         return {"y": y, **{n: frame[c] for n, c in named.items() if c is not None}}
 
     def results(fitted: Any) -> tuple[dict[str, Any], Iterable[Any]]:
+        for words in getattr(fitted, "_horizon_words", list)():
+            if phrase("horizon_unit") in words:  # also beside results for machines
+                typer.echo(f"skdpsurv: warning: {words}", err=True)
         return {}, result_lines(fitted.release_)
 
     spend(

@@ -110,6 +110,7 @@ def result_lines(release: Release) -> Iterator[Any]:
         if hasattr(model, "survival_function_at_times"):
             end = float(release.parameters["max_time"])
             yield rich_table(curves(model, np.linspace(0.0, end, N_TIMES + 1)[1:]), "Survival")
+            yield from getattr(model, "_horizon_words", list)()
             return
         if getattr(model, "inference_", None) is not None:
             names = ["coef", "exp(coef)", "exp(coef) lower 95%", "exp(coef) upper 95%"]

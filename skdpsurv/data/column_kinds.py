@@ -1,8 +1,7 @@
 """Kinds of public columns (numbers, dates, booleans, categories) and their specifications.
 
-A kind is known without data. It reads private cells into an array, and encodes that as features,
-row by row. Data may be passed by mistake in place of a specification, so messages name columns,
-keys and rules, and show no other value.
+A kind is known without data. It reads private cells into an array, and encodes that row by row.
+Data may be passed as a specification by mistake: messages name columns, keys and rules alone.
 """
 
 from __future__ import annotations
@@ -40,12 +39,13 @@ _text = str.__str__
 
 @dataclass(frozen=True)
 class ColumnKind:
-    """A public description of one column; ``typical`` is a cell, dates being in ISO 8601."""
+    """A public description of one column: ``typical`` is a cell (ISO 8601), ``per`` a step."""
 
     column: str
     missing: str
     typical: Any = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True)
+    per: float | None = field(default=None, kw_only=True)
 
     #: The key of a specification that states this kind, and another key that it may hold.
     key: ClassVar[str]
@@ -105,8 +105,8 @@ class ColumnKind:
 
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
-        typical = {} if self.typical is None else {"typical": self.typical}
-        return {**self._specification(), "missing": self.missing, **typical}
+        stated = {"missing": self.missing, "typical": self.typical, "per": self.per}
+        return self._specification() | {k: v for k, v in stated.items() if v is not None}
 
     @property
     def example(self) -> Any:
@@ -143,8 +143,8 @@ class Bounded(ColumnKind):
     def _features(self, raw: Expression) -> list[Feature]:
         scale, ends = self._scale()
         made = self._filled(Expression("scale", (Expression("clip", (raw,), ends),), scale), 0.0)
-        slope = 1.0 / scale[1]
-        return [Feature(self.column, made, -1.0, 1.0, self.column, None, slope, self.unit)]
+        own = self.column, None, 1.0 / scale[1], self.unit, self.per
+        return [Feature(self.column, made, -1.0, 1.0, *own)]
 
     def beyond(self, values: FloatArray) -> bool:
         """Return whether a value lies beyond the bounds."""
@@ -210,8 +210,7 @@ class Date(Bounded):
     @classmethod
     def _specified(cls, column: str, missing: str, dates: Any, form: Any) -> Self:
         ends = [_date(column, end) for end in _items(column, "dates", dates)]
-        rule = "have two dates, the earlier one first"
-        _require(len(ends) == 2 and ends[0] < ends[1], column, rule)
+        _require(len(ends) == 2 and ends[0] < ends[1], column, "have two dates, the earlier first")
         rule = "have a format of %d, %m and %Y, each once, joined by . / - or space; no '%Y-%d-%m'"
         _require(isinstance(form, str) and _text(form) in ("", *_FORMATS), column, rule)
         return cls(column, missing, ends[0], ends[1], _text(form))
@@ -322,8 +321,6 @@ class Category(ColumnKind):
         return f"one of {', '.join(map(str, self.labels))}{compared}"
 
 
-# ---- Specifications.
-
 KINDS = {kind.key: kind for kind in (Number, Category, Boolean, Date)}
 
 
@@ -383,7 +380,8 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     rule = f"hold exactly one of {_listed(KINDS)}, got {_listed(keys) or 'none'}"
     _require(len(keys) == 1, column, rule)
     kind: type[ColumnKind] = KINDS[keys[0]]
-    allowed = tuple(filter(None, (kind.key, kind.option, "missing", "typical")))
+    step = "per" * issubclass(kind, Bounded)
+    allowed = tuple(filter(None, (kind.key, kind.option, step, "missing", "typical")))
     for key in stated:
         got = repr(key) if isinstance(key, str) else type(key).__name__
         rule = f"hold no other key than {_listed(allowed)}, got {got}"
@@ -396,6 +394,10 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     _require(isinstance(missing, str) and missing in words, column, rule)
     option = drop if categories else stated.get(kind.option, "")
     found: ColumnKind = kind._specified(column, _text(missing), stated[kind.key], option)
+    if "per" in stated:
+        fits = _is_number(per := stated["per"]) and 0.0 < per <= found.ends[1] - found.ends[0]
+        _require(fits, column, "have as per a positive number, at most the width of its bounds")
+        found = replace(found, per=float(per))
     return _with_typical(found, stated["typical"]) if "typical" in stated else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -16,12 +16,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from skdpsurv.data.cells import raw_columns
-from skdpsurv.data.column_kinds import ColumnKind, column_kinds
+from skdpsurv.data.column_kinds import ColumnKind, Number, column_kinds
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.shape import is_frame
 from skdpsurv.dp.checks import instance, is_lazy, list_of
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_float_errors
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 
 
@@ -50,9 +51,11 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         Each may state a treatment of ``"missing"`` values. Dates may state the ``"format"`` of
         text, such as ``"%d.%m.%Y"``, beside ``"2001-12-31"``. Labels are all text or all integers.
         The unit of a number is for its reader. A ``"typical"`` value, such as ``37`` within bounds
-        of a temperature, is used for the example person in reports (:meth:`example`). A list of two
-        numbers is refused, as these may be bounds or categories. A list of specifications that
-        also hold their ``"name"`` keeps the order of columns where a file would not.
+        of a temperature, is used for the example person in reports (:meth:`example`), and far from
+        the middle shows skew. A step ``"per"`` of a number or date, such as ten years, is what
+        figures show its effect for; by default it is a tenth of the bounds. A list of two numbers
+        is refused, as these may be bounds or categories. A list of specifications that also hold
+        their ``"name"`` keeps the order of columns where a file would not.
     missing : {"error", "midpoint", "category"}, default="error"
         Treatment of None, NaN, NaT and NA in columns that do not state it. ``"error"`` refuses
         them. ``"midpoint"`` is the middle of the bounds: 0 for numbers and dates, 0.5 for booleans;
@@ -369,3 +372,22 @@ def _specification(name: str, stated: Any) -> Any:
         )
     numbers = isinstance(stated, list) and all(type(one) in (int, float) for one in stated)
     return tuple(stated) if numbers and len(stated) == 2 else stated
+
+
+#: Fraction of its bounds by which the typical value of a skewed column is off their middle.
+SKEWED = 0.25
+
+
+def skewed_columns(kinds: Iterable[ColumnKind | None]) -> list[str]:
+    """Return a warning if the typical value of a number is far from the middle of its bounds."""
+    numbers = [kind for kind in kinds if isinstance(kind, Number) and kind.typical is not None]
+    skewed = [
+        kind
+        for kind in numbers
+        if abs(kind.typical - (kind.low / 2 + kind.high / 2)) > SKEWED * (kind.high - kind.low)
+    ]
+    if not skewed:
+        return []
+    first, others = skewed[0], f" (and {len(skewed) - 1} more like it)" if len(skewed) > 1 else ""
+    stated = {"column": first.column, "typical": first.typical, "low": first.low}
+    return [phrase("skewed", **stated, high=first.high, others=others)]

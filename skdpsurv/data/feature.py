@@ -71,9 +71,11 @@ class Feature:
         The category that it indicates; None for measurements.
     per_unit : float or None
         Change of the feature for one unit of the column, within the bounds, or from the reference
-        to the level. None where that is not constant.
+        to the level; of a product, for one unit of each. None where that is not constant.
     unit : str
         Unit of the column.
+    per : float or None
+        Step, in units of the column, that its effect is shown for.
     """
 
     name: str
@@ -84,6 +86,23 @@ class Feature:
     level: Any = None
     per_unit: float | None = None
     unit: str = ""
+    per: float | None = None
+
+    @property
+    def step(self) -> float:
+        """``per``, else a tenth of the public range of a measurement; 1 where that is not known."""
+        if self.per is not None:
+            return self.per
+        width = self.high - self.low
+        if self.level is not None or not self.per_unit or not math.isfinite(width):
+            return 1.0
+        return width / self.per_unit / 10.0
+
+    @property
+    def change(self) -> str:
+        """The step in words, such as "+10 years"; "" for one unit without a name."""
+        unit = f" {self.unit}" if 0 < len(self.unit) <= 12 else ""
+        return "" if self.step == 1.0 and not unit else f"+{self.step:.4g}{unit}"
 
 
 def raw_features(names: Sequence[str]) -> list[Feature]:
@@ -92,6 +111,19 @@ def raw_features(names: Sequence[str]) -> list[Feature]:
         Feature(name, Expression("column", numbers=(name,)), column=name, per_unit=1.0)
         for name in names
     ]
+
+
+def product_of(name: str, factors: Sequence[Feature]) -> Feature:
+    """Return a product of features: one unit of it is a unit of each, from where they are 0."""
+    slopes = [one.per_unit for one in factors if one.per_unit is not None]
+    return Feature(
+        name,
+        Expression("product", tuple(one.expression for one in factors)),
+        *(() if factors else (1.0, 1.0)),
+        per_unit=math.prod(slopes) if len(slopes) == len(factors) else None,
+        unit=" × ".join(one.unit for one in factors if one.unit),
+        per=math.prod(one.step for one in factors),
+    )
 
 
 def known_names(names: Sequence[str] | None, n_features: int) -> list[str]:

@@ -26,7 +26,7 @@ from skdpsurv.data.bounds import PublicBoundsScaler
 from skdpsurv.data.cells import as_table, numbers, quietly
 from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
-from skdpsurv.data.feature import Expression, Feature, raw_features
+from skdpsurv.data.feature import Expression, Feature, product_of, raw_features
 from skdpsurv.data.feature import known_names as known_names
 from skdpsurv.dp.guarantee import frozen, thawed
 from skdpsurv.dp.input_errors import (
@@ -87,15 +87,14 @@ def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
     refuse_too_many(
         sum(comb(n, k) if step.interaction_only else comb(n + k - 1, k) for k in degrees)
     )
-    found: Features = [Feature("1", Expression("product"), 1.0, 1.0)] if step.include_bias else []
+    found: Features = [product_of("1", ())] if step.include_bias else []
     for factors in chain.from_iterable(pick(inputs, degree) for degree in degrees):
         if len(factors) == 1:
             found += factors
             continue
         counts = Counter(factor.name for factor in factors)
         name = " ".join(f"{one}^{count}" if count > 1 else one for one, count in counts.items())
-        product = Expression("product", tuple(factor.expression for factor in factors))
-        found.append(Feature(name, product))
+        found.append(product_of(name, factors))
     return found
 
 

@@ -164,10 +164,13 @@ class Summarised:
         """Coefficients with standard errors and 95 % intervals, in the columns of lifelines.
 
         Indexed by ``covariate``; per unit of the raw column if the release knows the columns, else
-        on the scale of X. Unlike ``coef_``, estimates are corrected for shrinkage
-        (docs/user_guide/inference). A hazard model's minimise the expected loss at the cap that was
-        used, ``max_cumulative_hazard_``. An unknown coefficient has an infinite standard error and
-        no estimate. Without standard errors, ``coef`` is ``coef_``. No budget is spent.
+        on the scale of X. Beside products of columns, a column's coefficient holds in the middle of
+        the others' bounds, and a product's is per unit of each factor. Unlike ``coef_``, estimates
+        are corrected for shrinkage (docs/user_guide/inference). Long rows count less in a private
+        fit, so that coefficients are not those of a regression in which all records count alike.
+        A hazard model's minimise the expected loss at the cap that was used,
+        ``max_cumulative_hazard_``. An unknown coefficient has an infinite standard error and no
+        estimate. Without standard errors, ``coef`` is ``coef_``. No budget is spent.
         """
         return self._summary(0.95)
 
@@ -211,6 +214,23 @@ class Summarised:
             print(WORDS["intervals"]["nothing_known"])
         if (cap := getattr(self, "max_cumulative_hazard_", None)) is not None:
             print(WORDS["intervals"]["at_cap"].format(cap=cap))
+        for line in self._reading():
+            print(line)
+
+    def _reading(self) -> list[str]:
+        """Say which estimand this is, and what a released table says of the horizon."""
+        words = [WORDS["intervals"]["long_rows"]] if self._long_rows_count_less else []
+        return words + getattr(self, "_horizon_words", list)()
+
+    @property
+    def _long_rows_count_less(self) -> bool:
+        """Whether rows may be scaled or weighted down, by public numbers of the fit."""
+        fit, ends = self.release_.made_by, [(f.low, f.high) for f in self.release_.features]
+        public = fit.public_inputs
+        longest = math.hypot(*(max(abs(low), abs(high)) for low, high in ends))
+        pilot = any(public.get(f"{unit}_center") for unit in ("epsilon", "mu"))
+        norm: Any = public.get("data_norm", math.inf)
+        return not math.isinf(fit.epsilon) and (pilot or longest > norm * (1.0 + 1e-9))
 
     def _summary(self, level: float) -> pd.DataFrame:
         check_is_fitted(self, "release_")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
+from skdpsurv.data.feature import Feature
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import by_name, colour, frame, legend_beside, new_axes
 
@@ -43,7 +44,8 @@ def plot_coefficients(
         Draw exp(coef), hazard or odds ratios, on a logarithmic axis.
     scale : pandas.Series or None, default=None
         Number of units that a coefficient is drawn for, by column: for example ten years of age
-        instead of one. 1 for columns that it does not have.
+        instead of one. 1 for columns that it does not have. None: the steps of columns that a
+        release describes, ``per`` or else a tenth of the bounds. Names of rows state the step.
     limits : tuple of float or None, default=None
         Ends of the horizontal axis. Longer intervals end in an arrow. None: limits that contain all
         finite ends of the intervals.
@@ -81,7 +83,11 @@ def plot_coefficients(
     >>> ax.get_xlabel(), len(ax.get_yticklabels())
     ('exp(coef), 95 % interval', 3)
     """
-    tables = {name: _table(name, model, scale) for name, model in by_name(models, "model").items()}
+    named = by_name(models, "model")
+    known = _features(named.values()) if scale is None else {}
+    steps = {name: one.step for name, one in known.items()} if scale is None else dict(scale)
+    units = pd.Series(steps, dtype=np.float64)
+    tables = {name: _table(name, model, units) for name, model in named.items()}
     names = list(dict.fromkeys(str(name) for table in tables.values() for name in table.index))
     if ax is None:
         ax = new_axes("plot_coefficients", 1.4 + 0.45 * len(names) * max(1.0, 0.5 * len(tables)))
@@ -95,7 +101,10 @@ def plot_coefficients(
         draw_intervals(ax, y, lower, upper, bounds, colour(k))
         inside = (point >= bounds[0]) & (point <= bounds[1])
         handles += ax.plot(point[inside], y[inside], "o", ms=5.5, color=colour(k), zorder=3)
-    dress_effects(ax, bounds, names, ratios)
+    changes = {name: f"+{step:g}" for name, step in steps.items() if step != 1.0}
+    changes |= {name: one.change for name, one in known.items()}
+    labels = [", ".join(filter(None, [name, changes.get(name)])) for name in names]
+    dress_effects(ax, bounds, labels, ratios)
     ax.set_xlabel("exp(coef), 95 % interval" if ratios else "coef, 95 % interval")
     if legend and list(tables) != [""]:
         legend_beside(ax, handles, list(tables))
@@ -149,11 +158,17 @@ def dress_effects(
     ax.tick_params(axis="y", length=0)
 
 
-def _table(name: str, model: Any, scale: pd.Series | None) -> pd.DataFrame:
+def _features(models: Iterable[Any]) -> dict[str, Feature]:
+    """Return the features of models with releases, by their names."""
+    releases = filter(None, (getattr(model, "release_", None) for model in models))
+    return {feature.name: feature for release in releases for feature in release.features}
+
+
+def _table(name: str, model: Any, scale: pd.Series) -> pd.DataFrame:
     """Return estimates and intervals of a model, in units of ``scale``."""
     summary = model if isinstance(model, pd.DataFrame) else getattr(model, "summary", None)
     if not isinstance(summary, pd.DataFrame) or not set(_COLUMNS) <= set(summary):
         which = f"models[{name!r}]" if name else "models"
         raise TypeError(f"{which} must have a summary with the columns of lifelines.")
-    units = 1.0 if scale is None else scale.reindex(summary.index).fillna(1.0)
+    units = scale.reindex(summary.index).fillna(1.0)
     return summary[list(_COLUMNS)].mul(units, axis=0)

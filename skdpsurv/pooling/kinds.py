@@ -193,7 +193,9 @@ def sum_of_columns(studies: Sequence[Release]) -> dict[str, Any]:
     """Return the sum of tables of the same columns."""
     optional = [n for n in ("by", "by_is_public") if any(n in s.parameters for s in studies)]
     require_same(studies, ("grid", *optional), ' grid="auto" depends on the number of records.')
-    stated = [[replace(k, typical=None, unit="") for k in _columns(study)] for study in studies]
+    stated = [
+        [replace(k, typical=None, unit="", per=None) for k in _columns(study)] for study in studies
+    ]
     if any(one != stated[0] for one in stated[1:]):
         raise ValueError(
             "releases must have the same columns, with the same bounds, categories and missing "

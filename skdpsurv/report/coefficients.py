@@ -24,7 +24,11 @@ ENDS = ["coef lower 95%", "coef upper 95%"]
 def cautions(model: Any) -> list[str]:
     """Return how coefficients of a model with a release are to be read, and how they are not."""
     ratio = _ratio(model)
-    return [_kind(model), f"{ratio['says']} {ratio['note']}".strip()]
+    return [_kind(model), f"{ratio['says']} {ratio['note']}".strip(), *_reading(model)]
+
+
+def _reading(model: Any) -> list[str]:
+    return model._reading() if hasattr(model, "_reading") else []
 
 
 def _has_errors(model: Any) -> bool:
@@ -68,7 +72,7 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         numbers += found.numbers
     drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
     return {
-        "notes": [_kind(model), ratio["note"]],
+        "notes": [_kind(model), ratio["note"], *_reading(model)],
         "cap": getattr(model, "max_cumulative_hazard_", None),
         "tables": tables,
         "numbers": numbers,
@@ -98,8 +102,8 @@ def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, labe
 
 
 def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> list[Figure]:
-    """Return a figure that compares columns: each over the whole of its public range."""
-    over = frame.mul([_span(feature) for feature in features], axis=0)
+    """Return a figure that compares columns: each for a step of it."""
+    over = frame.mul([feature.step for feature in features], axis=0)
     over.index = pd.Index(distinct(map(_drawn_label, features)))
     limits = _limits(over, bool(ratio))
     name = ratio or "Coefficient"
@@ -139,15 +143,6 @@ def _change(feature: Feature) -> str:
     return "+1 of the feature" if feature.per_unit is None else f"+1 {feature.unit}".strip()
 
 
-def _span(feature: Feature) -> float:
-    """Return the public range in units of the column, or 1 if it is not known."""
-    width = feature.high - feature.low
-    if feature.level is not None or not feature.per_unit or not np.isfinite(width):
-        return 1.0
-    return float(width / feature.per_unit)
-
-
 def _drawn_label(feature: Feature) -> str:
-    (name,), span = cut([_label(feature)], 24), _span(feature)
-    unit = f" {feature.unit}" if feature.unit and len(feature.unit) <= 12 else ""
-    return name if span == 1.0 else f"{name}, +{short(span)}{unit}"
+    (name,) = cut([_label(feature)], 24)
+    return ", ".join(filter(None, [name, feature.change]))

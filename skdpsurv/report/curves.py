@@ -52,6 +52,7 @@ def curves(model: Any, unit: str = "") -> dict[str, Any]:
     return {
         "end": end,
         "unit": unit,
+        "notes": getattr(model, "_horizon_words", list)(),
         "figures": drawn,
         "tables": [one.table for one in shown if one.table],
         "numbers": [number for one in shown for number in one.numbers],

@@ -23,7 +23,9 @@ from skdpsurv.report.text import TEMPLATES, WORDS, how_many, listed
 def units(release: Any) -> pd.DataFrame:
     """Return coefficients per unit of the raw columns, and of categories against the reference.
 
-    They hold within the public bounds: beyond, columns are clipped.
+    They hold within the public bounds: beyond, columns are clipped. Beside products of columns
+    (interactions, powers), the coefficient of a column holds where all others are in the middle of
+    their bounds, or at their reference. That of a product is per unit of each factor.
 
     Parameters
     ----------
@@ -37,7 +39,7 @@ def units(release: Any) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If the model has no coefficients of columns, or a feature mixes columns.
+        If the model has no coefficients of columns, or a feature mixes columns but as a product.
     """
     return units_of(release._model, release.features)
 
@@ -78,8 +80,8 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
         raise ValueError("features must be as many as the estimator has coefficients.")
     if bad := [feature.name for feature in features if feature.per_unit is None]:
         raise ValueError(
-            "Coefficients per unit need features that each are a multiple of one column, and "
-            f"these are none: {', '.join(map(repr, bad))}."
+            "Coefficients per unit need features that each are a multiple of one column, or of a "
+            f"product of columns, and these are none: {', '.join(map(repr, bad))}."
         )
     labels = [(column_of(feature), level_of(feature)) for feature in features]
     measured = Counter(column for column, level in labels if level is None)

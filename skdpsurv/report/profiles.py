@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.column_kinds import Bounded, ColumnKind
 from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import raw_kinds
 from skdpsurv.plotting.survival_curves import plot_survival_curves
@@ -38,9 +38,9 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
     typical = any(kind.typical is not None for kind in kinds)
     labels, shown = ["typical" if typical else "in the middle"], distinct(names)
     if column is not None:
-        own = kinds[column].example if typical else None
+        own, origin = kinds[column].example, _origin(kinds[column])
         labels = [
-            f"{shown[column]}: {value(cell)}{' (typical)' if cell == own else ''}"
+            f"{shown[column]}: {value(cell)}{origin if cell == own else ''}"
             for cell in rows.iloc[:, column]
         ]
     cells = [(name, value(kind.example)) for name, kind in zip(shown, kinds, strict=True)]
@@ -51,6 +51,13 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
         "person": Table(caption, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False),
         **_predicted(model, _rows(model, rows), labels, typical, unit),
     }
+
+
+def _origin(kind: ColumnKind) -> str:
+    """Say where the example's value of a column comes from."""
+    if kind.typical is not None:
+        return " (typical)"
+    return " (middle of the bounds)" if isinstance(kind, Bounded) else ""
 
 
 def _others(kind: ColumnKind) -> list[Any]:

@@ -56,6 +56,18 @@ def test_curves_and_a_weibull_fit_are_those_of_python(study):
     assert study.release("weibull") == python(DPWeibullFitter(1.0, max_time=3650.0), y=y)
 
 
+@pytest.mark.parametrize("machine", [(), ("--json",)])
+def test_a_horizon_in_another_unit_is_asked_about_after_the_fit(study, machine):
+    """Noise moves the share by 2 of 100, as a rule; it is asked about below 5."""
+    arguments = ("fit", "km", "@study.csv", *TARGET, *SEED, "--epsilon", "5", *machine)
+    result = study.run(*arguments, "--max-time", "0.01", "--out", "@days.json", code=0)
+    assert " of the records have an event by max_time=0.01" in result.stderr
+    assert "Is max_time in the unit of the times?" in result.stderr
+    result = study.run(*arguments, *HORIZON, "--out", "@years.json", code=0)
+    assert "unit of the times" not in result.stderr
+    assert ("of the records have an event by max_time=" in result.stdout) == (not machine)
+
+
 def test_competing_events_are_those_of_python(study):
     which = study.frame["died"] * np.random.default_rng(1).integers(1, 3, len(study.frame))
     target = ("--time", "days", "--event", "which")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.feature import same_features
+from skdpsurv.data.feature import raw_features, same_features
 from tests.data.described import DATES, SPECIFICATIONS, rows
 
 
@@ -68,11 +68,11 @@ def test_features_say_of_which_column_they_are_and_how_far_they_move():
 
 
 TYPICAL = {
-    "temperature": {"bounds": [30, 43], "typical": 37},
+    "temperature": {"bounds": [30, 43], "typical": 37, "per": np.float32(0.5)},
     "stage": {"categories": ["I", "II"], "typical": "II"},
     "grade": {"categories": [1, 2, 3], "typical": np.int64(3), "missing": "category"},
     "treated": {"boolean": True, "typical": True},
-    "opened": {"dates": ["2001-01-01", "2010-12-31"], "typical": date(2009, 7, 4)},
+    "opened": {"dates": ["2001-01-01", "2010-12-31"], "typical": date(2009, 7, 4), "per": 365},
     "bmi": (10, 60),
     "smoking": ["never", "now"],
     "seen": bool,
@@ -104,10 +104,33 @@ def test_an_example_is_what_columns_state_and_else_the_middle():
     assert row == typical | {"opened": "2009-07-04"} | middle
     assert columns.fit_transform(columns.example()).shape == (1, 11)
     untold = {
-        name: {k: v for k, v in said.items() if k != "typical"} if type(said) is dict else said
+        name: {k: v for k, v in said.items() if k not in ("typical", "per")}
+        if type(said) is dict
+        else said
         for name, said in TYPICAL.items()
     }
     assert same_features(columns._features(), PublicColumns(untold)._features())
+
+
+def test_effects_are_shown_for_a_step_that_is_stated_or_a_tenth_of_the_bounds():
+    features = PublicColumns({**TYPICAL, "age": {"bounds": [0, 90], "unit": "years"}})._features()
+    steps = {feature.name: (feature.step, feature.change) for feature in features}
+    assert steps["temperature"] == (0.5, "+0.5")
+    assert steps["opened"] == (365.0, "+365 days")
+    assert steps["age"] == (pytest.approx(9.0), "+9 years")
+    assert steps["stage_II"] == steps["treated"] == steps["grade_missing"] == (1.0, "")
+    (raw,) = raw_features(["age"])
+    assert (raw.step, raw.change) == (1.0, "")
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 13.5, math.inf, math.nan, "1", True, None, [1]])
+def test_a_step_is_positive_and_within_the_bounds(wrong):
+    for said in ({"bounds": [30, 43]}, {"dates": ["2001-01-01", "2001-01-10"]}):
+        with pytest.raises(ValueError, match="must have as per a positive number, at most the wid"):
+            PublicColumns({"fever": {**said, "per": wrong}}).get_feature_names_out()
+    for said in ({"categories": ["I", "II"]}, {"boolean": True}):
+        with pytest.raises(ValueError, match=r"must hold no other key than .*, got 'per'"):
+            PublicColumns({"fever": {**said, "per": 1}}).get_feature_names_out()
 
 
 @pytest.mark.parametrize(

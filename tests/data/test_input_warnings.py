@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
@@ -75,6 +75,30 @@ def test_a_horizon_of_five_beside_bounds_in_days_is_asked_about():
     dates = PublicColumns({"seen": {"dates": ["2001-01-01", "2010-12-31"]}})
     rows = pd.DataFrame({"seen": pd.Timestamp("2001-01-01") + pd.to_timedelta(X["wait"], "D")})
     assert asked(lambda: hazard(dates).fit(rows, Y)) == []
+
+
+@pytest.mark.parametrize("kind", ["hazard", "logistic"])
+def test_columns_that_are_skewed_by_their_typical_value_are_asked_about(kind):
+    def of(columns, **settings):
+        if kind == "hazard":
+            return asked(lambda: hazard(columns, 3650.0, **settings).fit(X, Y))
+        model = DPLogisticRegression(columns=columns, classes=[0, 1], **settings)
+        return asked(lambda: model.fit(X, LABELS))
+
+    def columns(low, high, typical):
+        income = {"bounds": [low, high], "typical": typical}
+        return PublicColumns({"wait": {"bounds": [0, 3650], "typical": 50}, "income": income})
+
+    (question,) = of(columns(0, 1e5, 2e4))
+    assert question.startswith("column 'wait': 50 is typical, and far from the middle of its ")
+    assert "0 to 3650" in question
+    assert "logarithms" in question
+    assert "(and 1 more like it)" in question
+    (question,) = of(make_pipeline(columns(0, 1e5, 6e4), PolynomialFeatures(2)))
+    assert "more like it" not in question
+    for settings in ({"epsilon": np.inf}, {}):
+        usual = PublicColumns({"wait": {"bounds": [0, 3650], "typical": 1000}, "income": (0, 1e5)})
+        assert of(columns(0, 1e5, 2e4) if settings else usual, **settings) == []
 
 
 def test_usual_numbers_are_not():

@@ -361,7 +361,8 @@ class TestResults:
         said = " ".join(explain(model.release_).split())
         assert all(f"; typical is {cell}; a missing one" in said for cell in ("37", "II"))
         assert said.count("typical") == 2
-        assert re.search(r"\w+: (37|II|2002-01-01) \(typical\)( \w+: \S+)? at 1 0\.\d", page)
+        own = r"(37|II) \(typical\)|2002-01-01 \(middle of the bounds\)"
+        assert re.search(rf"\w+: ({own})( \w+: \S+)? at 1 0\.\d", page)
 
 
 def test_intervals_of_predictions(no_figures, monkeypatch):

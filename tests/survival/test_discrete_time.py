@@ -2,11 +2,16 @@
 
 import itertools
 import math
+import tracemalloc
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from skdpsurv import PublicColumns
+from skdpsurv.base import tabular
 from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.survival.hazards import base
 from tests.support.combinations import thinned
 from tests.support.estimators import hazard
 from tests.support.refusing import refused
@@ -18,6 +23,17 @@ METHODS = ("obj_pert", "out_pert")
 
 def model(epsilon=1.0, **parameters):
     return hazard(epsilon, **{"max_time": 1.0, "n_intervals": 20, "random_state": 0, **parameters})
+
+
+def traced_peak(ask, *args, **options):
+    """Return the most bytes that a call holds at a time."""
+    tracemalloc.start()
+    try:
+        kept = ask(*args, **options)
+        assert len(kept) == len(args[0])
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +65,41 @@ class TestPredictions:
                 assert function.domain == (0, 1.0)
                 with pytest.raises(ValueError, match="within"):
                     function(1.01)
+
+    @pytest.mark.parametrize(
+        ("method", "options"),
+        [
+            ("predict_survival_function", {"return_array": True}),
+            ("predict_cumulative_hazard_function", {"return_array": True}),
+            ("predict_survival_function", {}),
+            ("predict_median", {}),
+            ("predict_expectation", {}),
+        ],
+    )
+    def test_predictions_hold_little_more_than_their_result(self, data, method, options):
+        fitted, n_rows = model(n_intervals=1000).fit(data.X, data.y), 6_000
+        rows, ask = np.resize(data.X, (n_rows, 2)), getattr(fitted, method)
+        n_bytes = ask(rows[:1], **options).nbytes * n_rows
+        if method == "predict_survival_function" and not options:
+            n_bytes = n_rows * 1001 * 8  # of the values within the functions
+        assert traced_peak(ask, rows, **options) <= 1.3 * n_bytes + 2**24
+
+    def test_rows_are_encoded_in_blocks_that_change_nothing(self, data, monkeypatch):
+        labels = [f"level {i}" for i in range(100)]
+        columns = PublicColumns({"dose": (-1, 1), "site": labels})
+        X = pd.DataFrame({"dose": data.X[:, 0], "site": np.resize(labels, len(data.X))})
+        fitted = model(columns=columns).fit(X, data.y)
+        asked = "predict", "predict_median", "predict_expectation"
+        whole = [getattr(fitted, one)(X) for one in asked]
+        curves = fitted.predict_survival_function(X, return_array=True)
+        rows = X.iloc[np.resize(np.arange(len(X)), 50_000)]  # 39 MiB of features
+        assert traced_peak(fitted.predict_median, rows) <= 2**25
+        for module in (tabular, base):
+            monkeypatch.setattr(module, "BLOCK_ELEMENTS", 7000)
+        for one, expected in zip(asked, whole, strict=True):
+            np.testing.assert_allclose(getattr(fitted, one)(X), expected, rtol=1e-12)
+        again = fitted.predict_survival_function(X, return_array=True)
+        np.testing.assert_allclose(again, curves, rtol=1e-12)
 
     def test_hazard_of_one_interval_is_the_inverse_link(self, data):
         for link, inverse in (

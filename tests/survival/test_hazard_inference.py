@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 from lifelines import CoxPHFitter
 
-from skdpsurv import DPDiscreteTimeSurvival, Release
+from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler, Release
 from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.report.coefficients import cautions, coefficients
 from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import OUTCOME_PART
 from skdpsurv.survival.hazards.inference import HazardMoments
@@ -19,6 +20,7 @@ from tests.support.refusing import refused
 from tests.support.weibull import target
 
 MAX_TIME = 10.0
+SCALED = PublicBoundsScaler(-1.0, 1.0)
 COEF = np.array([0.8, -0.5, 0.0])
 
 
@@ -166,6 +168,57 @@ class TestWorth:
         narrow, wide = (fitted.survival_band(people(4, 9)[0], level) for level in (0.5, 0.99))
         assert (np.diff([wide[0], narrow[0], narrow[1], wide[1]], axis=0) > 0).all()
         assert (np.diff(wide[0]) <= 0).all()
+
+
+def said(model, capsys):
+    capsys.readouterr()
+    model.print_summary()
+    return capsys.readouterr().out
+
+
+class TestHowToRead:
+    """What is said beside coefficients follows from public and released numbers."""
+
+    def test_long_rows_count_less_in_private_fits(self, fitted, capsys):
+        X, y = people(600, 0)
+        for model, clipped in (
+            (fitted, True),
+            (estimator(np.inf, inference_share=0.0).fit(X, y), False),
+            (estimator(pilot_share=0.0).fit(X, y), True),
+            (estimator(pilot_share=0.0, data_norm=2.0, columns=SCALED).fit(X, y), False),
+            (estimator(pilot_share=0.0, data_norm=1.5, columns=SCALED).fit(X, y), True),
+        ):
+            (note,) = [text for text in cautions(model) if "proportional hazards" in text]
+            assert "Cox" not in note
+            for words in (said(model, capsys), " ".join(cautions(model))):
+                assert ("Long rows count less" in words) == clipped
+            page = " ".join(coefficients(model.release_, model)["notes"])
+            assert (
+                "those of a regression in which all count alike, such as Cox's" in page
+            ) == clipped
+
+    def test_the_share_of_events_by_the_horizon(self, fitted, capsys):
+        """Noise moves it by 2 of 100: with this seed by no more than twice that."""
+        events = people(5000, 0)[1]["event"].mean()
+        share, early, margin = fitted.release_.values["follow_up"]
+        assert abs(share - events) < 2 * margin < 0.1
+        assert early < share
+        words = said(fitted, capsys)
+        assert f"about {100 * share:.0f} % of the records have an event by max_time=10" in words
+        assert "unit of the times" not in words
+        again = DPDiscreteTimeSurvival.from_release(Release.from_json(fitted.release_.to_json()))
+        assert said(again, capsys) == words
+
+    @pytest.mark.parametrize("share", [0.0, 0.2])
+    @pytest.mark.parametrize("horizon", [0.05, 1e4])
+    def test_a_horizon_in_another_unit_teaches_nothing(self, share, horizon, capsys):
+        options = {"inference_share": share, "random_state": 0}
+        model = estimator(max_time=horizon, **options).fit(*people(5000, 0))
+        words = said(model, capsys)
+        assert "Is max_time in the unit of the times?" in words
+        assert any("Is max_time in the unit" in one for one in cautions(model))
+        if share or horizon < 1.0:
+            assert "learnt next to nothing about the coefficients" in words
 
 
 def test_refusals():

@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,8 @@ from lifelines import KaplanMeierFitter
 from sklearn.base import clone
 
 from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant
+from skdpsurv.cli.output import result_lines
+from skdpsurv.report.curves import curves
 from tests.support import faults
 from tests.support.checks import check_texts
 from tests.support.combinations import thinned
@@ -239,3 +242,23 @@ class TestPeople:
             for args, options in (((), given), (first, named)):
                 model = fitter(groups=["a", "b"])
                 refused(model, "person must have one entry", *args, **options)
+
+
+@pytest.mark.parametrize(
+    ("horizon", "events", "unit"), [(8.0, "[67]. %", False), (0.05, r"0\.. %|1\.. %", True)]
+)
+@pytest.mark.parametrize("groups", [None, ["young", "old"]])
+def test_the_share_of_events_by_the_horizon_is_said(records, horizon, events, unit, groups, capsys):
+    time, event, group = records
+    fit = fitter(max_time=horizon, groups=groups)
+    fit.fit(time, event, **({} if groups is None else {"group": group})).print_summary()
+    words = capsys.readouterr().out
+    assert re.search(
+        rf"about ({events}) of the records have an event by max_time={horizon:g}, ", words
+    )
+    assert ("Is max_time in the unit of the times?" in words) == unit
+    late = fitter(max_time=100.0).fit(time, event)
+    assert "Is max_time in the unit" in late._horizon_words()[0]
+    (lines,) = [list(result_lines(late.release_))]
+    assert lines[-1] == late._horizon_words()[0]
+    assert curves(late)["notes"] == late._horizon_words()

@@ -21,6 +21,7 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.curves import table
 from skdpsurv.survival.curves.life_table import LifeTableCurve
+from skdpsurv.survival.horizon import horizon_words
 from skdpsurv.survival.released_curve import DisplayOptions, around, curves_of, times_argument
 from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
 
@@ -316,9 +317,19 @@ class LifeTableFitter(UnivariateFitter, released=False):
         }
         return pd.DataFrame(columns).rename_axis("timeline")
 
+    def _horizon_words(self) -> list[str]:
+        """Say what was seen by the horizon, by the released table."""
+        end = float(self.release_.parameters["max_time"])
+        curves = curves_of(self)
+        tables = [curve.event_table for curve in curves]
+        n_people = sum(float(one["entrance"].sum()) for one in tables)
+        events = sum(float(one["observed"].sum()) for one in tables) / n_people
+        later = sum(float(curve.number_at_risk(end / 4.0).iloc[0]) for curve in curves) / n_people
+        return horizon_words(end, events, 1.0 - later)
+
     def print_summary(self, decimals: int = 2) -> None:
         """Print the guarantee, medians, and the curve of each group at some times."""
-        print(headline(self.release_))
+        print(headline(self.release_), *self._horizon_words(), sep="\n")
         for curve in curves_of(self):
             middle = curve.percentile_interval()
             shown = ", ".join(f"{end:.{decimals}f}" for end in middle[1:])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -22,6 +23,7 @@ from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, requ
 from skdpsurv.data.target import event_and_time, no_events, paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.input_errors import check_unclipped
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES, half_width
@@ -29,6 +31,7 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards.model import (
+    N_BANDS,
     HazardModel,
     HazardRecords,
     Recalibration,
@@ -36,6 +39,7 @@ from skdpsurv.survival.hazards.model import (
     interval_ends,
     published_basis,
 )
+from skdpsurv.survival.horizon import horizon_words
 from skdpsurv.survival.step_function import StepFunction
 
 if TYPE_CHECKING:
@@ -45,6 +49,14 @@ if TYPE_CHECKING:
 HAZARDS = {"logit": "expit({})", "cloglog": "1 - exp(-exp({}))", "probit": "normal_cdf({})"}
 #: A finer grid would fill the memory, and be finer than any study's clock.
 MOST_INTERVALS = 1_000_000
+#: A coefficient with a larger error, of half the range of a column, may be any.
+LARGEST_ERROR = 1.0
+#: Cells of rows by times that predictions hold at a time, 2 MiB in each array.
+BLOCK_ELEMENTS = 2**18
+
+
+def _survival(cumulative_hazard: FloatArray) -> FloatArray:
+    return np.exp(-cumulative_hazard)
 
 
 def _n_times(model: Any, return_array: bool = False) -> int | None:
@@ -129,7 +141,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         -------
         risk : ndarray of shape (n_samples,)
         """
-        return np.asarray(self._prediction_rows(X) @ self.coef_)
+        return self._of_rows(X, lambda rows: np.asarray(rows @ self.coef_))
 
     @supports_lazy_input(_n_times, _curve_type)
     def predict_cumulative_hazard_function(
@@ -149,8 +161,7 @@ class SurvivalRegression(TabularEstimator, ABC):
             StepFunction objects, shape (n_samples,), defined on [0, max_time] and 0 before the
             first of ``unique_times_``; or floats, shape (n_samples, n_intervals).
         """
-        values = self._cumulative_hazard(self.predict(X))
-        return values if return_array else self._step_functions(values, 0.0)
+        return self._curves(X, return_array, np.asarray, 0.0)
 
     @supports_lazy_input(_n_times, _curve_type)
     def predict_survival_function(self, X: ArrayLike, return_array: bool = False) -> NDArray[Any]:
@@ -168,8 +179,7 @@ class SurvivalRegression(TabularEstimator, ABC):
             StepFunction objects, shape (n_samples,), defined on [0, max_time] and 1 before the
             first of ``unique_times_``; or floats, shape (n_samples, n_intervals).
         """
-        values = np.exp(-self._cumulative_hazard(self.predict(X)))
-        return values if return_array else self._step_functions(values, 1.0)
+        return self._curves(X, return_array, _survival, 1.0)
 
     @supports_lazy_input(lambda self: None)
     def predict_median(self, X: ArrayLike) -> FloatArray:
@@ -184,9 +194,13 @@ class SurvivalRegression(TabularEstimator, ABC):
         median : ndarray of shape (n_samples,)
             One of ``unique_times_``; infinite where the median is beyond the horizon.
         """
-        has_come = self.predict_survival_function(X, return_array=True) <= 0.5
-        median = self.unique_times_[has_come.argmax(axis=1)]
-        return np.where(has_come.any(axis=1), median, np.inf)
+
+        def medians(hazard: FloatArray) -> FloatArray:
+            has_come = _survival(hazard) <= 0.5
+            median = self.unique_times_[has_come.argmax(axis=1)]
+            return np.where(has_come.any(axis=1), median, np.inf)
+
+        return self._by_blocks(X, medians)
 
     @supports_lazy_input(lambda self: None)
     def predict_expectation(self, X: ArrayLike) -> FloatArray:
@@ -202,10 +216,12 @@ class SurvivalRegression(TabularEstimator, ABC):
             :math:`\int_0^{t_m} S(t)\,dt` of the step functions, up to the last of
             ``unique_times_``; survival beyond the horizon is unknown.
         """
-        survival = self.predict_survival_function(X, return_array=True)
-        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
-        mean: FloatArray = before @ np.diff(self.unique_times_, prepend=0.0)
-        return mean
+        widths = np.diff(self.unique_times_, prepend=0.0)
+
+        def means(hazard: FloatArray) -> FloatArray:
+            return np.asarray(widths[0] + _survival(hazard[:, :-1]) @ widths[1:])
+
+        return self._by_blocks(X, means)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return Harrell's concordance index, in O(n log² n). This score is not private.
@@ -225,12 +241,30 @@ class SurvivalRegression(TabularEstimator, ABC):
         require_in_memory(X, y, sample_weight)
         return concordance_index(paired(y), self.predict(X), sample_weight=sample_weight)
 
-    def _step_functions(self, values: FloatArray, at_zero: float) -> NDArray[Any]:
+    def _by_blocks(
+        self, X: ArrayLike, function: Callable[[FloatArray], Any], *shape: int, dtype: Any = float
+    ) -> NDArray[Any]:
+        """Return a function of the cumulative hazards of rows; only a block is held at a time."""
+        risk = self.predict(X)
+        found = np.empty((risk.size, *shape), dtype)
+        step = max(1, BLOCK_ELEMENTS // self.unique_times_.size)
+        for start in range(0, risk.size, step):
+            rows = slice(start, start + step)
+            found[rows] = function(self._cumulative_hazard(risk[rows]))
+        return found
+
+    def _curves(
+        self, X: ArrayLike, return_array: bool, function: Any, at_zero: float
+    ) -> NDArray[Any]:
+        """Return curves of rows, as an array or as step functions."""
+        if return_array:
+            return self._by_blocks(X, function, self.unique_times_.size)
         times = np.concatenate([[0.0], self.unique_times_])
-        functions = np.empty(values.shape[0], dtype=object)
-        for i, row in enumerate(values):
-            functions[i] = StepFunction(times, np.concatenate([[at_zero], row]))
-        return functions
+
+        def steps(hazard: FloatArray) -> list[StepFunction]:
+            return [StepFunction(times, np.append(at_zero, row)) for row in function(hazard)]
+
+        return self._by_blocks(X, steps, dtype=object)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -349,6 +383,19 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
                 ends = np.exp(-hazard * factor), np.exp(-hazard / factor)
             lower[i], upper[i] = np.where(np.isfinite(ends), ends, [[0.0], [1.0]])
         return lower, upper
+
+    def _horizon_words(self) -> list[str]:
+        """Say what was seen by the horizon, and that nothing was learnt where noise hides all."""
+        release, known = self.release_, self.inference_
+        values, found = release.values, []
+        if "follow_up" in values and release.parameters["n_intervals"] >= N_BANDS:
+            shares = released_array(release, "follow_up", (3,)).tolist()
+            found = horizon_words(release.parameters["max_time"], *shares)
+        if known is not None:
+            hidden = not known.known[-self.coef_.size :].any()
+        else:
+            hidden = bool((values.get("evidence_error", np.zeros(1)) > LARGEST_ERROR).all())
+        return found + [phrase("learnt_nothing")] * hidden
 
     @property
     def _link(self) -> Any:

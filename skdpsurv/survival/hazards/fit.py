@@ -284,13 +284,16 @@ class LifeTable(HazardSum):
         return outcome_counts(records, self.fit.model.n_intervals, N_BANDS)
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
-        """Return the baseline to shrink to."""
-        fit = self.fit
+        """Return the baseline to shrink to, and shares of events and of early ends, with noise."""
+        fit, table = self.fit, np.reshape(noisy, (-1, 2))
+        n, deviation = fit.model.n_records, HISTOGRAM.deviation(self.price)
+        found = table[:, 1].sum(), table[0].sum(), 2.0 * deviation * math.sqrt(len(table))
+        shares = np.clip(np.array(found, dtype=np.float64) / n, 0.0, 1.0)
         prior = fit.public_pilot.center[: fit.model.n_knots]
         baseline = baseline_from_life_table(
             noisy, self.price, fit.basis, fit.likelihood.link, prior
         )
-        return {"_baseline": fit.clip_baseline(baseline)}
+        return {"_baseline": fit.clip_baseline(baseline), "follow_up": shares}
 
 
 class RowMean(HazardSum):
