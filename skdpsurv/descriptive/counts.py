@@ -42,6 +42,8 @@ UNIT = 2**20
 #: "auto": (records per group / noise) ** (2/3) points, at which quartiles suffer from unknown
 #: places between points as much as from noise; and their range.
 FEWEST_POINTS, MOST_POINTS = 8, 200
+#: Least share of the bounds on either side of a typical value.
+LEAST_SIDE = 1e-3
 #: Most groups, points of a grid, labels of a category, and cells in all. Largest bounds.
 MOST_GROUPS, LARGEST_GRID, MOST_LABELS, LARGEST_TABLE = 50, 1000, 200, 100_000
 LARGEST_BOUND = 1e150
@@ -167,10 +169,23 @@ def points_of(kind: Bounded, stated: Any) -> FloatArray:
     if not isinstance(stated, Integral):
         return np.asarray(stated, dtype=np.float64)
     low, high = kind.ends
-    share = np.linspace(0.0, 1.0, int(stated))
+    share, middle = np.linspace(0.0, 1.0, int(stated)), _middle(kind)
+    # As many points on either side of the middle. All machines round these operations alike.
+    share = share * middle / ((1.0 - middle) + share * (2.0 * middle - 1.0))
+    share[-1] = 1.0
     # Rounding may swap points, and searches among such depend on other records.
     points = np.clip(low * (1.0 - share) + high * share, low, high)
     return np.asarray(np.maximum.accumulate(points))
+
+
+def _middle(kind: Bounded) -> float:
+    """Return the place of the typical value, from 0 to 1; 0.5 if there is none within bounds."""
+    if kind.typical is None:
+        return 0.5
+    low, high = (0.5 * end for end in kind.ends)
+    (typical,) = kind.read(np.array([kind.typical], dtype=object))
+    place = (0.5 * float(typical) - low) / (high - low)
+    return min(max(place, LEAST_SIDE), 1.0 - LEAST_SIDE) if 0.0 < place < 1.0 else 0.5
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -19,13 +19,13 @@ that of :math:`(x - t)(t' - x)`, which is between 0 and :math:`(t' - t)^2 / 4`, 
 the interval supposes the worst. The mean m is that of the same noisy weights, whose noise takes its
 own variance off.
 
-Quantiles. With :math:`A_k` the sum of the cells up to point :math:`t_k`, all values up to
-:math:`t_k` are in it, and none beyond :math:`t_{k+1}`. So the quantile of p is above :math:`t_k` if
-:math:`A_k < p B` without noise, and at most :math:`t_{k+1}` if :math:`A_k \ge p B`. The interval
-ends at the last :math:`t_k` with :math:`A_k - p B < -z \sqrt{V + s}`, and at the first
-:math:`t_{k+1}` with :math:`A_k - p B \ge z \sqrt{V + s}`, where :math:`s = B p (1 - p)` for the
-population. It holds wherever values lie between points, so that it covers more than its level
-where points are far apart beside the noise.
+Quantiles. The sum :math:`A_k` of the cells up to point :math:`t_k` is, without noise, the mean of
+the distribution function F between :math:`t_k` and :math:`t_{k+1}`. F is taken to be straight
+between the middles of such ranges, with :math:`A_k` there. The interval of the quantile of p holds
+all t with :math:`|F(t) - p B| \le z \sqrt{V + s} + e`, where :math:`s = B p (1 - p)` for the
+population. So it supposes values that are spread evenly near each point. The allowance e for others
+is what neighbouring cells show: how many more values one of them would hold if it were as dense as
+the other, by the largest of three such differences, less 1.5 standard errors of noise.
 """
 
 from __future__ import annotations
@@ -58,6 +58,8 @@ class Estimated(NamedTuple):
 
 UNKNOWN = Ends(math.nan, math.nan)
 NOTHING = np.zeros((2, 2))
+#: Standard errors of noise, up to which neighbouring cells are taken to be alike.
+UNEVEN = 1.5
 
 
 class Level(NamedTuple):
@@ -251,20 +253,38 @@ def quantile(
         return Estimated(math.nan, Ends(low, high), Ends(low, high))
     below = isotonic_regression(np.cumsum(counts), y_min=0.0, y_max=present)
     below[-1] = present
-    estimate = float(np.interp(p * present, np.append(0.0, below), edges))
-    k = np.arange(m)
-    away = np.cumsum(counts) - p * present
+    away = np.append(0.0, below) - p * present
+    estimate = float(np.interp(0.0, away, edges))
+    k = np.arange(m - 1)
     # The weights of the cells are 1 - p up to k, -p above, and 0 if missing.
     square = (k + 1) * (1.0 - p) ** 2 + (m - k - 1) * p**2
     total = k + 1 - p * m
     by_size = float(chosen @ solved.sizes.covariance @ chosen) / n_cells**2
-    noise = solved.variance * chosen.sum() * (square - total**2 / n_cells) + by_size * total**2
+    own = solved.variance * chosen.sum()
+    noise = own * (square - total**2 / n_cells) + by_size * total**2
+    allowance = _uneven(counts, np.diff(edges) / (high - low), own)
 
     def ends(sampling: float) -> Ends:
-        reach = z * np.sqrt(np.maximum(noise + sampling, 0.0))
-        first = int(np.argmin(np.append(away < -reach, False)))  # all before it are below
-        last = m - int(np.argmin(np.append(away[::-1] >= reach[::-1], False)))
-        ends = points[max(first - 1, 0)], points[min(last + 1, m - 1)]
-        return Ends(min(float(ends[0]), estimate), max(float(ends[1]), estimate))
+        reach = z * np.sqrt(np.maximum(noise + sampling, 0.0)) + allowance
+        reach = np.concatenate([reach[:1], reach, reach[-1:]])
+        first, last = _rise(edges, away + reach), _rise(edges[::-1], (reach - away)[::-1])
+        return Ends(min(first, estimate), max(last, estimate))
 
     return Estimated(estimate, ends(0.0), ends(present * p * (1.0 - p)))
+
+
+def _uneven(counts: FloatArray, widths: FloatArray, variance: float) -> FloatArray:
+    """Return what neighbouring cells differ by beyond noise, the most near each gap of points."""
+    jump = np.abs(np.diff(counts / widths)) * np.minimum(widths[1:], widths[:-1])
+    jump = np.maximum(jump - UNEVEN * math.sqrt(2.0 * variance), 0.0)
+    around = np.concatenate([[0.0], jump, [0.0]])
+    return np.maximum.reduce([around[:-2], jump, around[2:]])
+
+
+def _rise(edges: FloatArray, height: FloatArray) -> float:
+    """Return the first edge, or place on a line between two, at which the height is not below 0."""
+    k = int(np.argmax(height >= 0.0))
+    if k == 0:
+        return float(edges[0])
+    part = height[k - 1] / (height[k - 1] - height[k])
+    return float(edges[k - 1] + part * (edges[k] - edges[k - 1]))

@@ -14,6 +14,8 @@ from skdpsurv.descriptive.summary import OVERALL
 
 #: Most decimals.
 MOST_DECIMALS = 6
+#: Part of the bounds above which an interval for these people says nothing.
+MOST = 0.5
 HEADER = "Missing"
 UNKNOWN = "-"
 
@@ -72,7 +74,7 @@ class Printed:
 
     def _share(self, column: str, label: str, part: str) -> str:
         share = self._of(column, label, "share", part)
-        if math.isnan(share["estimate"]):
+        if _hidden(share, 1.0):
             return UNKNOWN
         count = self._count(self._of(column, label, "count", part))
         ends = self._interval(100 * share, "{:.1f}".format)
@@ -80,7 +82,7 @@ class Printed:
 
     def _mean(self, cells: Cells, part: str) -> str:
         mean, spread = (self._of(cells.kind.column, "", s, part) for s in ("mean", "sd"))
-        if math.isnan(mean["estimate"]):
+        if _hidden(mean, _width(cells)):
             return UNKNOWN
         write, in_days = _writer(cells, mean), isinstance(cells.kind, Date)
         deviation = _deviation(spread, 0 if in_days else decimals(mean)) + " days" * in_days
@@ -89,11 +91,14 @@ class Printed:
     def _quartiles(self, cells: Cells, part: str) -> str:
         name, quartiles = cells.kind.column, ("q1", "median", "q3")
         first, middle, third = (self._of(name, "", one, part) for one in quartiles)
-        if math.isnan(middle["estimate"]):
+        width = _width(cells)
+        if _hidden(middle, width):
             return UNKNOWN
         write = _writer(cells, middle)
-        low, at, high = (write(one["estimate"]) for one in (first, middle, third))
-        return f"{at} [{low},{high}]{self._interval(middle, write)}"
+        low, high = (
+            UNKNOWN if _hidden(one, width) else write(one["estimate"]) for one in (first, third)
+        )
+        return f"{write(middle['estimate'])} [{low},{high}]{self._interval(middle, write)}"
 
     def _interval(self, row: pd.Series, write: Callable[[float], str]) -> str:
         if self.ends is None:
@@ -106,6 +111,16 @@ class Printed:
         if row.iloc[:3].isna().any():
             return UNKNOWN
         return f"{row['estimate']:.2f}{self._interval(row, '{:.2f}'.format)}"
+
+
+def _width(cells: Cells) -> float:
+    assert cells.points is not None
+    return float(cells.points[-1] - cells.points[0])
+
+
+def _hidden(row: pd.Series, width: float) -> bool:
+    """Return whether noise leaves no estimate, or an interval of most of a public range."""
+    return not row["people_high"] - row["people_low"] <= MOST * width
 
 
 def _deviation(row: pd.Series, places: int) -> str:

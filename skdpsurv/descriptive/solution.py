@@ -50,6 +50,8 @@ class Sizes:
         n_groups = found.size
         centring = np.eye(n_groups) - 1.0 / n_groups
         found = found + (n_records - found.sum()) / n_groups
+        if variance == 0.0:
+            found = np.rint(found)  # exact but for rounding
         return cls(found, variance / precision.sum() * centring)
 
 

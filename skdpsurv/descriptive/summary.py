@@ -100,6 +100,9 @@ class Summary:
 
     def _size(self, chosen: FloatArray, level: Level) -> Estimated:
         n = float(chosen @ self.sizes.estimate)
+        if chosen.all():
+            n = float(round(n))  # public
+            return Estimated(n, Ends(n, n), UNKNOWN)
         variance = max(float(chosen @ self.sizes.covariance @ chosen), 0.0)
         reach = level.quantile(0.0) * math.sqrt(variance)
         return Estimated(n, Ends(n - reach, n + reach), UNKNOWN)

@@ -16,20 +16,35 @@ from skdpsurv.descriptive.summary import Summary
 
 class TestOfGivenCells:
     @pytest.mark.parametrize("variance", [0.0, 2.0, 2000.0])
-    def test_of_quantiles_are_those_of_sums_up_to_each_point(self, variance):
+    def test_of_quantiles_are_all_places_that_sums_up_to_points_allow(self, variance):
+        """Sums stand in the middle of gaps, with a line between two; tried at 20,001 places."""
         counts = np.random.default_rng(0).integers(20, 60, (2, 41)).astype(np.float64)
         sizes = Sizes.solved([counts], variance, 3300)
         solved, own = Solved.of(counts, variance, sizes), np.array([1.0, 0.0])
-        points, k = np.arange(40.0), np.arange(40)
+        points, k = np.cumsum(np.random.default_rng(1).uniform(0.5, 2.0, 40)), np.arange(40)
         present = solved.cells[0, :-1].sum()
+        middles = [points[0], *(0.5 * (points[1:] + points[:-1])), points[-1]]
+        tried = np.linspace(points[0], points[-1], 20_001)
+        jumps = [0.0]
+        for here, wide, beside, other in zip(
+            solved.cells[0], np.diff(middles), solved.cells[0, 1:-1], np.diff(middles)[1:],
+            strict=False,
+        ):  # fmt: skip
+            more = abs(here / wide - beside / other) * min(wide, other)
+            jumps.append(max(more - 1.5 * math.sqrt(2.0 * variance), 0.0))
+        jumps.append(0.0)
+        allowance = [max(jumps[j : j + 3]) for j in range(39)]
         for p in np.linspace(0.1, 0.9, 9):
             found = quantile(solved, points, own, p, Level(0.95, False))
             weights = [np.append(np.where(k <= up_to, 1.0 - p, -p), 0.0) for up_to in k]
             away, noise = solved.sums(np.array([np.outer(own, one) for one in weights]))
             for more, ends in ((0.0, found.people), (present * p * (1.0 - p), found.population)):
-                reach = 1.959964 * np.sqrt(np.diag(noise) + more)
-                first, last = np.argmin(away < -reach), np.argmin((away >= reach)[::-1])
-                assert ends == Ends(max(first - 1, 0), min(40 - last + 1, 39))
+                reach = 1.959964 * np.sqrt(np.diag(noise) + more)[:-1] + allowance
+                reach = np.interp(tried, middles, [reach[0], *reach, reach[-1]])
+                assert (np.diff(np.append(0.0, away + p * present)) > 0.0).all()
+                own_away = np.interp(tried, middles, [-p * present, *away])
+                held = tried[np.abs(own_away) <= reach]
+                assert ends == pytest.approx((held[0], held[-1]), abs=0.004)
 
     def test_of_the_mean_of_six_people_without_noise(self):
         """A sixth of the square of a gap is taken off: values are evenly spread."""
