@@ -81,6 +81,15 @@ class TestClassIndices:
             with pytest.raises(ValueError, match=message):
                 class_indices(y, stated_classes([0, 1]), 2)
 
+    def test_ensembles_are_told_of_by_the_classes_alone(self):
+        for stated, hint in ((["no", "yes"], "classes=[0, 1];"), ([1, 2, 3], "classes=[0, 1, 2];")):
+            for y in ([0, 1], ["other", "yes"], [np.nan, 1.0]):
+                with pytest.raises(ValueError, match="number the classes") as caught:
+                    class_indices(y, stated_classes(stated), 2)
+                assert hint in str(caught.value)
+        with pytest.raises(ValueError, match=r"or NaN\.$"):
+            class_indices(["no", "yes"], stated_classes([0, 1]), 2)
+
     def test_messages_show_no_label(self):
         for y in (
             *([SECRET, "b"], [SECRET, 1.0], [[SECRET], [SECRET, "b"]], [[SECRET, "a"], ["b", "b"]]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -144,8 +143,7 @@ class PrivateLinearModel(UnprotectedScore, RegressorMixin, LinearEstimator, ABC)
         return LinearBlock(np.hstack([rows, constant]), np.clip(outcomes, *self._outcome_range()))
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
-        names = inspect.signature(type(self)).parameters
-        own = {name: getattr(self, name) for name in names if name not in self._not_stated}
+        own = {name: getattr(self, name) for name in self._ruled() if name not in self._not_stated}
         # In Python's own numbers, which a release can hold.
         plain = {k: v.item() if isinstance(v, np.generic) else v for k, v in own.items()}
         return {**plain, "data_norm": self._norm}

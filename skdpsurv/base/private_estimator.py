@@ -109,13 +109,13 @@ class PrivateEstimator(Released, released=False):
         """Fit, in the order that privacy needs; ``fit`` of a subclass passes its arguments on."""
         # A copy: other threads may change parameters, and an earlier fit stays whole meanwhile.
         copied = copy.copy(self)
-        names = parameters_of(type(self))
-        for name in names:
-            if isinstance(value := getattr(copied, name), Parameters):
+        for name, value in [*vars(copied).items()]:
+            if isinstance(value, Parameters):
                 setattr(copied, name, copy.copy(value))
         found = copied._fit_in_order(X, y, **options)
         if found is not copied:
             return found
+        names = parameters_of(type(self))
         own = {name: value for name, value in vars(self).items() if name in names}
         fitted = {name: value for name, value in vars(copied).items() if name not in names}
         self.__dict__ = {**own, **fitted}

@@ -88,6 +88,9 @@ class PrivateStackingClassifier(StackingModel):
         For each model below; one output for two classes, else one for each. Private release.
     low_level_intercept_ : ndarray of shape (n_models, n_outputs)
         Private release.
+    coef_ : ndarray of shape (n_outputs, n_features)
+        Only with one model that votes (``n_partitions=1``), whose log odds are linear in X; so is
+        ``intercept_``. Other stacks are not linear: AttributeError. Private release.
     high_level_coef_ : ndarray of shape (n_outputs, n_models)
         Only with ``combiner="logistic"``. Private release.
     high_level_intercept_ : ndarray of shape (n_outputs,)

@@ -125,6 +125,32 @@ class StackingModel(private_classifier.PrivateClassifier):
         scores = stack_plan.weighted_scores(cast, self._vote_weights())
         return scores, 0.5 * (1.0 + scores)
 
+    @property
+    def coef_(self) -> FloatArray:
+        """Coefficients of the features, of shape (n_outputs, n_features), of one model that votes.
+
+        Votes of several models, and a model on top, are not linear in X: AttributeError.
+        """
+        self._require_linear("coef_")
+        (coef,) = self.low_level_coef_
+        placed = np.zeros((len(coef), self.release_.n_features))
+        placed[:, self.feature_groups_[0]] = coef
+        return placed
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """Intercepts, of shape (n_outputs,), of one model that votes; otherwise AttributeError."""
+        self._require_linear("intercept_")
+        return self.low_level_intercept_[0].copy()
+
+    def _require_linear(self, name: str) -> None:
+        if len(self.low_level_coef_) > 1 or self._combiner == "logistic":
+            raise AttributeError(
+                f"{type(self).__name__} has {name} only where one model votes "
+                "(n_partitions=1): other stacks are not linear in X. Each model has low_level_"
+                f"{name}."
+            )
+
     def _vote_weights(self) -> tuple[float, ...]:
         n_models, weighted = len(self.weights_), self._combiner == "weighted_vote"
         return self.weights_ if weighted else (1.0 / n_models,) * n_models

@@ -391,6 +391,11 @@ def class_indices(
         single = y if isinstance(y, list | tuple) else _validated(column_or_1d, y, warn=True)
         require_one_each(len(single), n_records)
         error = "y holds a label that is not among classes, or NaN."
+        if classes.tolist() != [*range(classes.size)]:  # by the classes alone
+            error += (
+                " Ensembles of scikit-learn number the classes for their members: there, state "
+                f"classes={[*range(classes.size)]}; with one against others, [0, 1]."
+            )
         return classes, label_indices(single, "y", classes, "classes", error)
     labels = np.asarray(_validated(column_or_1d, y, warn=True))
     if labels.dtype.names:

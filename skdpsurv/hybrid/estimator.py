@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base.private_estimator import Published
@@ -47,7 +46,8 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
     ----------
     estimator : estimator or None, default=None
         Classifier or regressor whose ``fit`` takes ``sample_weight``: logistic, linear, Huber,
-        quantile, Poisson regression and the like. None: ``LogisticRegression()``.
+        quantile, Poisson regression and the like, or a Pipeline whose last step does. All its steps
+        learn from public records alone. None: ``LogisticRegression()``.
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` makes weights without noise, for
         reference.
@@ -310,9 +310,8 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
 
     def _fit_equally(self, records: hybrid_records.PublicRecords) -> Any:
         """Fit a new clone of the estimator to the public records alone."""
-        return clone(self._estimator).fit(
-            records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
-        )
+        public = records.design_public, records.y_public
+        return meta_estimator.fit_clone(self._estimator, *public, np.ones(records.n_public))
 
     def _fit_with(self, records: hybrid_records.PublicRecords, signed: bool) -> Fit:
         """Return a function that fits a new clone to public records with released weights."""

@@ -25,9 +25,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn import config_context
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -40,6 +43,7 @@ from skdpsurv.base.tabular import (
     one_column,
 )
 from skdpsurv.data.dask import supports_lazy_input
+from skdpsurv.data.public_steps import is_nothing
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
 from skdpsurv.dp.checks import Check, custom
 from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
@@ -95,8 +99,29 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     return outcome
 
 
+def last_step(estimator: Any) -> tuple[str, Any]:
+    """Return what prefixes parameters of the last step of a pipeline, and that step."""
+    prefix = ""
+    while isinstance(estimator, Pipeline) and estimator.steps:
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix, estimator
+
+
+def fit_clone(estimator: Any, X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:
+    """Fit a clone to public records; of a pipeline, the last step takes the weights."""
+    prefix, _ = last_step(estimator)
+    if not prefix:
+        return clone(estimator).fit(X, y, sample_weight=weights)
+    # A step may change rows in place, and the way of weights is known without requests.
+    with config_context(enable_metadata_routing=False):
+        return clone(estimator).fit(X.copy(), y, **{f"{prefix}sample_weight": weights})
+
+
 def takes_signed_weights(estimator: Any) -> bool:
     """Return whether signed weights are sound for this estimator."""
+    if type(estimator) is Pipeline and predicts_row_by_row(estimator):
+        estimator = estimator.steps[-1][1]
     if type(estimator) is LogisticRegression:
         smooth = estimator.solver in ("lbfgs", "newton-cg", "newton-cholesky")
         return smooth and estimator.class_weight is None
@@ -115,15 +140,19 @@ def fit_weighted(
     if signed:
         try:
             with warnings_as_errors():
-                fitted = clone(estimator).fit(X, y, sample_weight=weights)
-            if is_minimum(fitted, X, weights):
+                fitted = fit_clone(estimator, X, y, weights)
+            *scalers, final = scaled_steps(fitted)
+            rows = X
+            for scaler in scalers:
+                rows = scaler.transform(rows.copy())
+            if is_minimum(final, rows, weights):
                 return fitted
         except (ValueError, ArithmeticError, Warning):
             pass  # not convex with these weights, or no minimum
     clipped = np.maximum(weights, 0.0)
     if not clipped.any():
         clipped = np.ones_like(weights)
-    fitted = call_or_none(lambda: clone(estimator).fit(X, y, sample_weight=clipped))
+    fitted = call_or_none(lambda: fit_clone(estimator, X, y, clipped))
     # It may fail, say, for a class without weight, or a subset of one class.
     return fit_equally() if fitted is None else fitted
 
@@ -175,9 +204,27 @@ def row_wise() -> frozenset[type]:
     )
 
 
+#: Transformers of each cell by an increasing map: a number within the public range cannot overflow
+#: where the ends of that range, which public records have, did not in fit.
+SCALERS = (MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler)
+
+
+def scaled_steps(estimator: Any) -> list[Any]:
+    """Return the steps of a pipeline but those that do nothing, or an estimator alone."""
+    if type(estimator) is not Pipeline:
+        return [estimator]
+    return [step for _, step in estimator.steps if not is_nothing(step)]
+
+
+def predicts_row_by_row(estimator: Any) -> bool:
+    """Return whether an estimator is known to; in a pipeline, scalers may be before it."""
+    *scalers, final = scaled_steps(estimator)
+    return type(final) in row_wise() and all(type(one) in SCALERS for one in scalers)
+
+
 def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
     """Return the assumptions on an estimator that predicts for private records."""
-    if type(estimator) in row_wise():
+    if predicts_row_by_row(estimator):
         return ()
     return (WORDS["assumptions"]["predictor"].format(name=type(estimator).__name__),)
 
@@ -210,9 +257,9 @@ def _row_by_row(
     fitted: Any, X: FloatArray, predict: Callable[[Any, FloatArray], FloatArray], width: int
 ) -> FloatArray:
     # The type alone decides: no record decides for another one.
-    if type(fitted) in row_wise():
+    if predicts_row_by_row(fitted):
         whole = (len(X), width)
-        return ask_alone(fitted, lambda one, _: predict(one, X), 1, whole, copies=False)[0]
+        return ask_alone(fitted, lambda one, _: predict(one, X.copy()), 1, whole, copies=False)[0]
     each = len(X), (1, width)
     return ask_alone(fitted, lambda one, i: predict(one, X[i : i + 1].copy()), *each)[:, 0]
 
@@ -246,8 +293,9 @@ def _check_estimator(estimator: Any) -> None:
     """Refuse an estimator that cannot be fitted with weights, or again."""
     if estimator is None:
         return
-    name = type(estimator).__name__
-    if not has_fit_parameter(estimator, "sample_weight"):
+    name, (prefix, final) = type(estimator).__name__, last_step(estimator)
+    if not (hasattr(final, "fit") and has_fit_parameter(final, "sample_weight")):
+        name = f"the last step of a pipeline, {prefix.removesuffix('__')}," if prefix else name
         raise TypeError(f"estimator must have a fit that takes sample_weight, and {name} has none.")
     # One estimator would be asked about private records and released.
     if clone(estimator) is estimator:

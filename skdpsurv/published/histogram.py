@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
@@ -24,7 +23,12 @@ from skdpsurv.dp.plan import Known, NoisySum, Plan
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.hybrid_records import places_of
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, checked_outcome, fit_weighted
+from skdpsurv.hybrid.meta_estimator import (
+    PrivateMetaEstimator,
+    checked_outcome,
+    fit_clone,
+    fit_weighted,
+)
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.release import Release
@@ -258,7 +262,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         """Fit a new clone to all cells with equal weights."""
         *columns, outcomes = self._grid()
         weights = np.ones(outcomes.size)
-        return clone(self._estimator).fit(np.column_stack(columns), outcomes, sample_weight=weights)
+        return fit_clone(self._estimator, np.column_stack(columns), outcomes, weights)
 
     def _set_fitted(self, release: Release) -> None:
         """Fit the estimator to the cells' centres with released weights."""

@@ -297,12 +297,13 @@ def _read_only(name: str, value: ArrayLike) -> FloatArray:
     return array
 
 
-_signature = functools.cache(inspect.signature)
-
-
-def parameters_of(kind: Any) -> tuple[str, ...]:
-    """Return the names of the parameters of a class's constructor."""
-    return tuple(_signature(kind).parameters)
+@functools.cache
+def parameters_of(kind: type) -> tuple[str, ...]:
+    """Return the names of the parameters of a class's constructor, and of those it inherits."""
+    kinds = [one for one in kind.__mro__ if issubclass(one, Released) and "__init__" in vars(one)]
+    found = [one for own in kinds for one in inspect.signature(own).parameters.values()]
+    named = [one.name for one in found if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
+    return tuple(dict.fromkeys(named))
 
 
 class Released(BaseEstimator):
@@ -317,7 +318,7 @@ class Released(BaseEstimator):
     _beyond_release: ClassVar[str] = ""
     #: Names of the estimators whose releases this one reads.
     _reads: ClassVar[tuple[str, ...]]
-    #: A rule for each parameter of the constructor; those of the base classes hold, too.
+    #: Rules of the constructor's parameters; those of the base classes hold, too.
     _rules: ClassVar[dict[str, Check]]
 
     def __init_subclass__(
@@ -340,15 +341,15 @@ class Released(BaseEstimator):
         if released and cls.__init__ is not object.__init__:
             Release.kinds.setdefault(cls.__name__, cls)
 
+    @classmethod
+    def _ruled(cls) -> dict[str, Check]:
+        """Return the rules of parameters; those that a subclass adds may have none."""
+        rules = ChainMap(*(vars(base).get("_rules", {}) for base in cls.__mro__))
+        return {name: rules[name] for name in parameters_of(cls) if name in rules}
+
     def _check_parameters(self) -> None:
         """Refuse constructor parameters that break a rule."""
-        kind = type(self)
-        rules = ChainMap(*(vars(base).get("_rules", {}) for base in kind.__mro__))
-        names = parameters_of(kind)
-        for name in names:
-            if name not in rules:
-                raise KeyError(f"{kind.__name__} must have a rule for {name}, in its _rules.")
-        check_each({name: rules[name] for name in names}, self)
+        check_each(self._ruled(), self)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -414,7 +415,7 @@ class Released(BaseEstimator):
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )
-        names, beyond = parameters_of(cls), cls._beyond_constructor
+        names, beyond = cls._ruled(), cls._beyond_constructor
         if "columns" in names:
             parameters["columns"] = release.transformer()
         elif release.columns is not None:
@@ -426,7 +427,10 @@ class Released(BaseEstimator):
         stated = {name: one for name, one in release.parameters.items() if name not in beyond}
         # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
         spent = {n: getattr(release.made_by, n) for n in ("epsilon", "delta") if n in names}
-        estimator = cls(**spent, **stated, **parameters)
+        found = {**spent, **stated, **parameters}
+        taken = found.keys() & inspect.signature(cls).parameters
+        estimator = cls(**{name: found[name] for name in taken})
+        vars(estimator).update(found)  # which the constructor of a subclass may lack
         estimator._check_parameters()
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:

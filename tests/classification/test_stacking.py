@@ -216,6 +216,26 @@ def test_parameters_of_objects_are_those_of_the_stack(data):
     assert inputs["weights"] == pytest.approx((0.7, 0.2, 0.1))
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_model_that_votes_has_coefficients(n_classes):
+    """Of log odds; votes of several, and a model on top, are not linear."""
+    X, y = make(n_classes)
+    stated = {"classes": list(range(n_classes)), "feature_groups": [[4, 2, 0, 1, 3, 5]]}
+    one = model(**stated).fit(X, y)
+    scores = X @ one.coef_.T + one.intercept_
+    assert one.coef_.shape == ({2: 1, 3: 3}[n_classes], D)
+    found = scores.argmax(axis=1) if n_classes > 2 else (scores[:, 0] > 0).astype(int)
+    np.testing.assert_array_equal(found, one.predict(X))
+    np.testing.assert_array_equal(one.coef_[:, [4, 2, 0, 1, 3, 5]], one.low_level_coef_[0])
+    others = {**stated, "combiner": "logistic"}, {**stated, "feature_groups": None}
+    for options in others:
+        other = model(**options).fit(X, y)
+        for name in ("coef_", "intercept_"):
+            assert not hasattr(other, name)
+            with pytest.raises(AttributeError, match=f"has {name} only where one model votes"):
+                getattr(other, name)
+
+
 class TestColumns:
     def test_groups_by_name(self, data):
         frame = pd.DataFrame(data[0], columns=list("abcdef"))

@@ -20,7 +20,7 @@ from sklearn.linear_model import (
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skdpsurv import HybridMEstimator, PrivacyAccountant, Release
@@ -241,6 +241,43 @@ def test_a_mask_is_cut_as_rows_are(data, monkeypatch):
     assert [public.size for _, public in seen] == [N // 2] * 4 + [N]
     for truth, public in seen:
         np.testing.assert_array_equal(truth, public)
+
+
+class TestPipelines:
+    """Steps learn from public records alone, and the last one takes the weights."""
+
+    @pytest.mark.parametrize("routing", [False, True])
+    @pytest.mark.parametrize("method", METHODS)
+    def test_a_pipeline_is_fitted(self, data, method, routing):
+        X, y, mask = data
+        inner = make_pipeline(StandardScaler(copy=False), make_pipeline(LogisticRegression()))
+        kept = X.copy()
+        with config_context(enable_metadata_routing=routing):
+            one = model(5.0, inner, method=method).fit(X, y, public=mask)
+            again = HybridMEstimator.from_release(
+                one.release_, X=X[mask], y=y[mask], estimator=inner
+            )
+        np.testing.assert_array_equal(X, kept)
+        np.testing.assert_allclose(one.estimator_[0].mean_, X[mask].mean(axis=0))
+        np.testing.assert_array_equal(one.predict_proba(X), again.predict_proba(X))
+        scaler = StandardScaler().fit(X[mask])
+        found = one.estimator_[1][-1]
+        np.testing.assert_array_equal(found.predict(scaler.transform(X)), one.predict(X))
+        assert one.score(X, y) > 0.6
+
+    def test_only_scalers_are_known_to_treat_rows_one_by_one(self, data):
+        for step, known in ((StandardScaler(), True), (PolynomialFeatures(), False)):
+            inner = make_pipeline(step, LogisticRegression())
+            fitted = model(1.0, inner, method="residuals").fit(*data)
+            said = " ".join(fitted.guarantee_.assumptions)
+            assert ("what Pipeline predicts" in said) is not known
+
+    def test_one_whose_last_step_takes_no_weights_is_refused_by_name(self, data):
+        accountant = PrivacyAccountant()
+        inner = make_pipeline(StandardScaler(), KNeighborsClassifier())
+        with pytest.raises(TypeError, match="sample_weight, and the last step of a pipeline, kn"):
+            model(1.0, inner, accountant=accountant).fit(*data)
+        assert accountant.spent() == 0.0
 
 
 def test_score_of_private_rows(data):

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,13 +12,21 @@ from sklearn.base import BaseEstimator, RegressorMixin, is_regressor
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from skdpsurv import HybridMEstimator, PrivacyAccountant
 from skdpsurv.hybrid import SubsetSelection, meta_estimator
 from skdpsurv.hybrid.hybrid_plan import METHODS
-from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities, row_wise
+from skdpsurv.hybrid.meta_estimator import (
+    SCALERS,
+    predicted_numbers,
+    predicted_probabilities,
+    prediction_assumptions,
+    row_wise,
+)
 from skdpsurv.published import PerturbedHistogramMEstimator
 
 N = 200
@@ -162,14 +171,24 @@ class TestEstimatorsThatAreNotToBeTrusted:
 class TestTables:
     """Of estimators that are known to predict row by row."""
 
-    @pytest.mark.parametrize("kind", sorted(row_wise(), key=lambda kind: kind.__name__))
-    def test_no_row_moves_another_one(self, data, kind):
+    @pytest.mark.parametrize(
+        ("kind", "scaler"),
+        [
+            *((kind, None) for kind in sorted(row_wise(), key=lambda kind: kind.__name__)),
+            *product((LinearRegression, LogisticRegression), SCALERS),
+        ],
+    )
+    def test_no_row_moves_another_one(self, data, kind, scaler):
         """To the last bit, with rows at the ends of a wide public range."""
         X, y, _ = data
         X[:2] = [[1e3, -1e3], [-1e3, 1e3]]
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            fitted = kind().fit(X, y + is_regressor(kind()))
+            # In place: no row may be changed for others.
+            steps = [] if scaler is None else [scaler(copy=False)]
+            estimator = make_pipeline(*steps, kind()) if steps else kind()
+            fitted = estimator.fit(X.copy(), y + is_regressor(kind()))
+            assert not prediction_assumptions(fitted)
             ask = predicted_numbers if is_regressor(fitted) else predicted_probabilities
             rows = np.repeat(X[None], 4, axis=0)
             rows[:, 7] = [[0.0, 0.0], [1e3, 1e3], [-1e3, 1e3], [5e-324, -1e3]]
@@ -265,6 +284,8 @@ def test_stated_list():
     sound = [LogisticRegression(), LogisticRegression(solver="newton-cholesky"), PoissonRegressor()]
     solvers = [LogisticRegression(solver=name) for name in ("liblinear", "saga")]
     balanced = LogisticRegression(class_weight="balanced")
+    sound.append(make_pipeline("passthrough", StandardScaler(), LogisticRegression()))
+    solvers.append(make_pipeline(PolynomialFeatures(), LogisticRegression()))
     assert all(map(meta_estimator.takes_signed_weights, sound))
     assert not any(map(meta_estimator.takes_signed_weights, [*solvers, balanced, Mine(), Ridge()]))
 
@@ -299,6 +320,20 @@ class TestSigned:
         for signed in (True, False):
             found = fit_weighted(estimator, X, y, np.full(N, -3.0), signed)
             np.testing.assert_allclose(coef(found), coef(equal), atol=1e-5)
+
+
+def test_signed_weights_of_a_pipeline_are_those_of_its_last_step(data):
+    X, y, _ = data
+    weights = np.r_[np.ones(N - 20), -np.full(20, 0.5)]
+    whole = fit_weighted(
+        make_pipeline(StandardScaler(copy=False), LogisticRegression()), X, y, weights, True
+    )
+    rows = StandardScaler().fit_transform(X)
+    signed, clipped = (
+        fit_weighted(LogisticRegression(), rows, y, weights, kept) for kept in (True, False)
+    )
+    np.testing.assert_array_equal(coef(whole[-1]), coef(signed))
+    assert not np.array_equal(coef(signed), coef(clipped))
 
 
 def test_three_classes_and_a_negative_total_are_clipped(data):

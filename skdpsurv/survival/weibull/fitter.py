@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from skdpsurv.base.private_estimator import Published
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, horizon, number_in, required_horizon
+from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import BoolArray, FloatArray
@@ -46,6 +48,9 @@ class WeibullDistribution(ReleasedCurve):
 
     main, names = "cumulative_hazard", ("lambda_", "rho_")
 
+    #: An estimator with the public parameters, which simulates records by the mechanism.
+    fitter: Any
+
     def __init__(self, release: Release) -> None:
         rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
         if not all(x.dtype == float and x.ndim == 0 and x > 0 for x in (rho, scale)):
@@ -60,10 +65,6 @@ class WeibullDistribution(ReleasedCurve):
         self.log_covariance = _log_covariance(release)
         self.exact = math.isinf(release.guarantee.epsilon)
         self.estimate = Estimate(self.rho, math.log(self.scale / self.max_time), n_events)
-        #: An estimator with the public parameters, which simulates records by the mechanism.
-        self.fitter = release.kinds[release.estimator](
-            release.made_by.epsilon, **release.parameters
-        )
         self.left_censored = release.made_by.public_inputs.get(LEFT_CENSORED) is True
 
     def cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
@@ -110,6 +111,7 @@ class WeibullCurve(UnivariateFitter, released=False):
     """Base of private Weibull distributions; a subclass sets ``_way``, the way to fit."""
 
     _curve_type = WeibullDistribution
+    _released: WeibullDistribution
 
     #: Ranges in which double precision is enough.
     _rules: ClassVar[dict[str, Check]] = {
@@ -183,6 +185,13 @@ class WeibullCurve(UnivariateFitter, released=False):
         }
         fitted: Self = super()._publish(shape, published._replace(values=values))
         return fitted
+
+    def _set_fitted(self, release: Release) -> None:
+        super()._set_fitted(release)
+        stated = {"epsilon": release.made_by.epsilon, **release.parameters}
+        # The constructor of a subclass may take others, and nothing may fail here.
+        made = (call_or_none(partial(kind, **stated)) for kind in type(self).__mro__)
+        self._released.fitter = next(filter(None, made))
 
     def _formula(self, script: Script) -> str:
         scale, shape = map(script.number, self._curve.estimates)
