@@ -45,6 +45,7 @@ class WeibullDistribution(ReleasedCurve):
     """Scale and shape of a release."""
 
     main, names = "cumulative_hazard", ("lambda_", "rho_")
+    extrapolates = True
 
     def __init__(self, release: Release) -> None:
         rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
