@@ -49,6 +49,25 @@ def test_an_unknown_argument_of_fit_is_answered_before_anything_else():
     assert ledger.spent() == 0.0
 
 
+def test_an_unknown_option_of_a_picture_is_answered():
+    """Not by the function behind it, which nobody called."""
+    pytest.importorskip("matplotlib")
+    curve = DPWeibullFitter(random_state=0, max_time=5.0).fit([1.0, 2.0])
+    for model, name, says in (
+        (
+            curve,
+            "ci_show",
+            "plot of DPWeibullFitter has no parameter 'ci_show'. In its place: band=F",
+        ),
+        (curve, "show_censors", "each time of censoring is private"),
+        (curve, "label", "Did you mean labels?"),
+        (curve, "models", "has no parameter 'models'"),
+        (DPDiscreteTimeSurvival(), "colors", "plot of DPDiscreteTimeSurvival has no parameter"),
+    ):
+        with pytest.raises(TypeError, match=re.escape(says)):
+            model.plot(**{name: 1})
+
+
 def test_a_search_answers_for_the_step_that_it_fits():
     model = make_pipeline(PublicColumns({"a": (0, 1)}), DPLogisticRegression(classes=[0, 1]))
     search = PrivateSearchCV(model, {"dplogisticregression__alpha": [0.1, 1.0]})

@@ -14,6 +14,7 @@ from sksurv.functions import StepFunction
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
     DPLogisticRegression,
     DPWeibullFitter,
     PublicBoundsScaler,
@@ -25,11 +26,13 @@ from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.inference.inference import table
 from skdpsurv.plotting import (
+    add_at_risk_counts,
     plot_calibration,
     plot_coefficients,
     plot_risk_groups,
     plot_survival_curves,
     plot_univariate,
+    style,
 )
 from skdpsurv.reference import fit_cox
 
@@ -282,6 +285,71 @@ class TestUnivariate:
         assert legend_texts(ax) == ["No privacy"]
         plot_univariate(reference, ax=ax, times=[0.0, 1.0])
         assert legend_texts(ax) == ["Weibull"]
+
+
+@pytest.fixture(scope="module")
+def twelve():
+    """Curves of twelve groups with long names that differ at their ends."""
+    names = [f"Randomised to the treatment that is number {i} of a dozen" for i in range(12)]
+    time, group = np.random.default_rng(0).exponential(5.0, 600), np.resize(names, 600)
+    model = DPKaplanMeierFitter(3.0, max_time=10.0, groups=names, n_intervals=4, random_state=0)
+    return model.fit(time, np.ones(600), group=group)
+
+
+class TestManyGroupsAndLongNames:
+    def test_each_has_a_look_of_its_own(self, twelve, model, found, ax):
+        twelve.plot(ax, band=False)
+        assert len({(line.get_color(), line.get_linestyle()) for line in ax.lines}) == 12
+        turns = [style.line_style(turn) for turn in range(9)]
+        assert len(set(turns)) == 9
+        ax.clear()
+        plot_univariate(twelve.of_group(twelve.groups_[0]), colors=["red"], ax=ax, band=False)
+        plot_survival_curves({"a": model, "b": model}, np.zeros((12, 2)), ax=ax)
+        looks = {(one.get_color(), one.get_marker(), one.get_linestyle()) for one in ax.lines[1:]}
+        assert len(looks) == 24
+        ax.clear()
+        plot_calibration({str(k): found for k in range(12)}, ax=ax)
+        looks = {(one.get_color(), one.get_marker()) for one in ax.lines[1:]}
+        assert sum(shape in style.MARKERS for _, shape in looks) == 12
+
+    def test_names_are_short_and_differ(self, twelve):
+        names = twelve.groups_.tolist()
+        assert style.cut(names, 24) == [f"… {i} of a dozen" for i in range(12)]
+        assert style.cut(["ab" * 20, "short"], 10) == ["ababababa…", "short"]
+        assert style.cut(["same " * 9 + "x" * 9 + end for end in "ab"], 10) == ["… xxxxxxx…"] * 2
+        assert len(set(style.cut(["x" * 30 + end for end in "ab"], 10))) == 1  # no words
+
+    @pytest.mark.parametrize("n_groups", [2, 12])
+    def test_plain_subplots_have_room_for_all(self, twelve, n_groups):
+        """Nothing is cut off, and most of the figure is for curves."""
+        figure = pytest.importorskip("matplotlib.figure").Figure(figsize=(8.0, 6.0))
+        ax = figure.subplots()
+        labels = twelve.groups_.tolist()[:n_groups]
+        models = {label: twelve.of_group(label) for label in labels}
+        plot_univariate(models, ax=ax, band=False, at_risk_counts=True)
+        figure.draw_without_rendering()
+        whole, axes = figure.bbox, ax.get_window_extent()
+        assert axes.width > 0.35 * whole.width
+        for part in (ax.get_legend(), *ax.texts):
+            box = part.get_window_extent()
+            assert -1 <= box.x0 <= box.x1 <= whole.x1 + 1
+            assert -1 <= box.y0 <= box.y1 <= whole.y1 + 1
+        fixed = figure.add_axes((0.1, 0.1, 0.8, 0.8))
+        plot_univariate(models, ax=fixed, band=False)
+        assert fixed.get_legend().get_window_extent().x1 <= fixed.get_window_extent().x1
+
+    def test_numbers_at_risk_end_with_each_horizon(self, ax):
+        """Where the last tick is one of rounding beyond it, too."""
+        time = np.random.default_rng(0).exponential(5.0, 300)
+        ends = {"short": 3 * 0.1, "long": 0.6}
+        models = {n: DPKaplanMeierFitter(3.0, max_time=end).fit(time) for n, end in ends.items()}
+        plot_univariate(models, ax=ax, band=False, at_risk_counts=True, time_scale=0.1)
+        ax.set_xticks([0.0, 3.0, 6.0])
+        add_at_risk_counts(models, ax=(again := ax), time_scale=0.1)
+        numbers = [text.get_text() for text in again.texts[-7:]]
+        assert [numbers[0], numbers[3]] == ["short", "long"]
+        with pytest.raises(ValueError, match=r"times must be at most max_time=0\.3"):
+            plot_univariate(models, ax=ax, times=[0.0, 0.6])
 
 
 def test_refusals(data, model, private, reference, found):

@@ -19,7 +19,7 @@ from skdpsurv.survival.comparisons import (
     logrank_test,
     pairwise_logrank_test,
 )
-from skdpsurv.survival.curves.life_table import NoisyTable, actuarial_estimate
+from skdpsurv.survival.curves.life_table import ActuarialEstimate, NoisyTable
 from skdpsurv.survival.curves.table import band_ends, bands_of
 
 
@@ -77,7 +77,7 @@ class TestLogRank:
             for g in (0, 1):
                 own, other = noisy[25 * g : 25 * g + 25], noisy[25 - 25 * g : 50 - 25 * g]
                 table = NoisyTable(own, 2, variance, n, (float(other.sum()), 25 * variance))
-                fit = actuarial_estimate(table, width)
+                fit = ActuarialEstimate(table, width)
                 made.append(_group_of(table, fit, 0))
             rejected += _p_value(*_logrank(*made)) < 0.05
         assert 15 < rejected < 90

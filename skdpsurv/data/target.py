@@ -235,14 +235,14 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
 
 
 def fit_target(
-    X: Any, y: Any, durations: Any = None, event_observed: Any = None
-) -> tuple[BoolArray, FloatArray]:
+    X: Any, y: Any, durations: Any = None, event_observed: Any = None, events: Any = None
+) -> tuple[NDArray[Any], FloatArray]:
     """Return events and times from the arguments of a ``fit`` as in lifelines or scikit-learn.
 
     A one-dimensional X holds durations, and y then events; a two-dimensional one only matters by
     its length. Without events all are observed.
     """
-    read, arguments = target_reader(X, y, durations, event_observed)
+    read, arguments = target_reader(X, y, durations, event_observed, events)
     n_targets(X, y, durations, event_observed)
     return read(*arguments)
 

@@ -16,6 +16,7 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.data.shape import Shape, few_intervals
 from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.input_errors import refuse_unknown
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.release import Release, released_array
@@ -265,4 +266,5 @@ class Summarised:
         """
         from skdpsurv.plotting import plot_coefficients  # needs the extra "plot"
 
+        refuse_unknown(type(self), "plot", plot_coefficients, options)
         return plot_coefficients(self, ax=ax, **options)

@@ -170,7 +170,8 @@ def plot_risk_groups(
     for k, (group, nudge) in enumerate(zip(groups, nudges, strict=True)):
         if base is not None:
             curve = np.exp(-base * _hazard(group.predicted.value) / max(base[-1], SMALLEST))
-            ax.plot(at, curve, color=colour(k), linewidth=LINE_WIDTH, alpha=0.8)
+            turn = style.line_style(k // len(style.COLOURS))
+            ax.plot(at, curve, color=colour(k), linestyle=turn, linewidth=LINE_WIDTH, alpha=0.8)
         handles.append(_crosses(ax, k, np.array(evaluation.times) + nudge, group.curve))
     style.dress(ax, end + abs(float(nudges[0])) + 0.01 * end, time_unit)
     if legend:
@@ -195,7 +196,7 @@ def _intervals(estimates: Sequence[Any]) -> FloatArray:
 def _crosses(ax: Axes, k: int, x: FloatArray, estimates: Sequence[Any], xerr: Any = None) -> Any:
     value, *yerr = _intervals(estimates)
     options: dict[str, Any] = {"elinewidth": LINE_WIDTH / 1.5, "markersize": 5.5, "capsize": 2.5}
-    return ax.errorbar(x, value, yerr, xerr, fmt="o", color=colour(k), **options)
+    return ax.errorbar(x, value, yerr, xerr, fmt=style.marker(k), color=colour(k), **options)
 
 
 def _cumulative_hazard(model: Any, profile: Any, at: FloatArray) -> FloatArray:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,8 +18,12 @@ if TYPE_CHECKING:
 
 #: Okabe and Ito's colours for any colour vision, without the yellow.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: Where colours come again, curves and points look different.
+MARKERS = "osD^vPX*"
 #: Width of the most important curve.
 LINE_WIDTH = 2.4
+#: Longest line of a legend, most lines of a name, and most lines of a column.
+LINE_LENGTH, MOST_LINES, COLUMN = 28, 3, 18
 
 
 def by_name(things: Any, what: str, method: str = "") -> Mapping[str, Any]:
@@ -60,6 +66,33 @@ def colour(i: int) -> str:
     return COLOURS[i % len(COLOURS)]
 
 
+def dashes(n_dots: int, dash: tuple[float, float] = (6.0, 1.8)) -> Any:
+    """Return a line style of dashes with some dots after each."""
+    return 0, dash + (1.0, 1.8) * n_dots
+
+
+def line_style(turn: int) -> Any:
+    """Return the line style of the n-th turn of the colours: a line, then dashes and dots."""
+    return dashes(turn) if turn else "-"
+
+
+def marker(i: int) -> str:
+    """Return the shape of the i-th points."""
+    return MARKERS[i // len(COLOURS) % len(MARKERS)]
+
+
+def cut(names: Iterable[str], most: int = 40) -> list[str]:
+    """Return names that are short enough for a figure: without first words in common if need be."""
+    names = list(names)
+    found = [name if len(name) <= most else f"{name[: most - 1]}…" for name in names]
+    words = [name.split(" ") for name in names]
+    same = sum(1 for _ in takewhile(lambda at: len(set(at)) == 1, zip(*words, strict=False)))
+    if same == 0 or len(set(found)) == len(set(names)):
+        return found
+    rest = [" ".join(["…", *one[same:]]) for one in words]
+    return [name if len(name) <= most else f"{name[: most - 1]}…" for name in rest]
+
+
 def pyplot(function: str) -> Any:
     """Return matplotlib.pyplot, which is optional."""
     with extra("plot", "matplotlib", function):
@@ -94,11 +127,25 @@ def frame(ax: Axes, grid: Any = "both", sides: tuple[str, ...] = ("top", "right"
     ax.spines[list(sides)].set_visible(False)
 
 
+def make_room(ax: Axes) -> bool:
+    """Lay out subplots without a layout for what is beside them; say whether these are subplots."""
+    figure, is_subplot = ax.figure.figure, ax.get_subplotspec() is not None
+    if is_subplot and figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")
+    return is_subplot
+
+
 def legend_beside(
     ax: Axes, handles: list[Any], entries: list[str], title: str | None = None
 ) -> None:
-    """Draw a legend to the right of the axes."""
+    """Draw a legend to the right of the axes; within axes at a fixed place."""
     where: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.02, 1.0)}
+    if not make_room(ax):
+        where = {"loc": "best"}
+    n_lines = min(max(COLUMN // len(entries), 1), MOST_LINES)
+    wrapped = [textwrap.wrap(entry, LINE_LENGTH) for entry in cut(entries, n_lines * LINE_LENGTH)]
+    entries = ["\n".join(lines) for lines in wrapped]
+    where["ncols"] = -(-len(entries) // COLUMN)
     style: dict[str, Any] = {"borderaxespad": 0.0, "handlelength": 3.6, "frameon": False}
     heading: dict[str, Any] = {"title": title, "title_fontsize": "small", "alignment": "left"}
     ax.legend(handles, entries, **where, **style, **heading)

@@ -48,7 +48,8 @@ def plot_survival_curves(
     labels : sequence of str, optional
         Names of the rows of ``X``. "person 1", "person 2", ... if omitted.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on. If omitted, those of a new figure.
+        Axes to draw on. If omitted, those of a new figure. Subplots without a layout get
+        matplotlib's constrained layout, for the legend beside them.
     time_unit : str, optional
         Unit of the drawn time axis, for its label.
     time_scale : float, default=1.0
@@ -107,12 +108,12 @@ def plot_survival_curves(
     # The first model last, so that it lies on top.
     for k in reversed(range(len(curves))):
         for i, (time, survival) in enumerate(curves[k]):
-            ax.plot(time / scale, survival, color=colour(i), **_line(k, len(named)))
+            ax.plot(time / scale, survival, **_person(i), **_line(k, len(named)))
     style.dress(ax, max(time[-1] for of_model in curves for time, _ in of_model) / scale, time_unit)
     if legend:
         from matplotlib.lines import Line2D
 
-        handles = [Line2D([], [], color=colour(i), lw=LINE_WIDTH) for i in range(len(people))]
+        handles = [Line2D([], [], lw=LINE_WIDTH, **_person(i)) for i in range(len(people))]
         if list(named) != [""]:
             lines = [{"linestyle": "none"}, *(_line(k, len(named)) for k in range(len(named)))]
             handles += [Line2D([], [], color="0.2", **line) for line in lines]
@@ -133,10 +134,18 @@ def _shade(ax: Axes, model: Any, X: ArrayLike, scale: float) -> None:
         ax.fill_between(time, *band, step="post", color=colour(i), alpha=0.15, linewidth=0)
 
 
+def _person(i: int) -> dict[str, Any]:
+    """Return colour and, where it comes again, points: line styles are for models."""
+    points = {"marker": style.marker(i), "markevery": 0.1, "markersize": 5.5}
+    return {"color": colour(i), **(points if i >= len(style.COLOURS) else {})}
+
+
 def _line(k: int, n_models: int) -> dict[str, Any]:
     fade = k / max(n_models - 1, 1)
     return {
-        "linestyle": "-" if k == 0 else (0, _DASHES[(k - 1) % len(_DASHES)]),
+        "linestyle": style.dashes((k - 1) // len(_DASHES), _DASHES[(k - 1) % len(_DASHES)])
+        if k
+        else "-",
         "linewidth": LINE_WIDTH if k == 0 else 1.7 - 0.3 * fade,
         "alpha": 1.0 - 0.45 * fade,
         "drawstyle": "steps-post",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _N_TIMES = 201
 _BAND_ALPHA = 0.18
 #: Models that are no releases, for comparison: dashed and thin.
-_REFERENCE = {"linestyle": (0, (4.0, 1.5)), "linewidth": 1.5}
+_DASH, _THIN = (4.0, 1.5), 1.5
 #: Distances from the axes to the heading of numbers at risk, and between lines, in points: a layout
 #: may change the height of the axes.
 _TOP, _LINE = 46.0, 12.5
@@ -55,10 +55,11 @@ def plot_univariate(
         have a ``survival_band``, and of lifelines, as dashed lines. The keys of a mapping name the
         models in the legend; the first lies on top.
     ax : matplotlib.axes.Axes, optional
-        Axes to draw on. If omitted, those of a new figure.
+        Axes to draw on. If omitted, those of a new figure. Subplots without a layout get
+        matplotlib's constrained layout, so that nothing beside the axes is cut off.
     times : array-like of shape (n_times,), optional
-        Times of the curves, in the models' unit, nonnegative and rising. If omitted, from 0 to each
-        model's ``max_time``; models without one end with the longest curve.
+        Times of the curves, in the models' unit, nonnegative, rising and up to ``max_time``. If
+        omitted, from 0 to each model's; models without one end with the longest curve.
     band : bool, default=True
         Draw pointwise intervals of the survival function.
     level : float, default=0.95
@@ -69,7 +70,7 @@ def plot_univariate(
         Names in the legend, in the order of the models. The keys of a mapping if omitted; for one
         model, its epsilon.
     colors : sequence of matplotlib colors, optional
-        Colors in the order of the models, cyclically.
+        Colors in the order of the models, cyclically; lines are dashed where they come again.
     time_unit : str, optional
         Unit of the drawn time axis, for its label.
     time_scale : float, default=1.0
@@ -120,7 +121,7 @@ def plot_univariate(
         if hasattr(model, "epsilon"):
             check_is_fitted(model, "release_")
     names = style.checked_labels(labels, [n or _name(m) for n, m in named.items()], "models")
-    palette = _palette(colors, len(fitted))
+    palette, n_colors = _palette(colors, len(fitted))
     scale = positive_number("time_scale", time_scale)
     grids = _grids(fitted, times)
     pairs = zip(fitted, grids, strict=True)
@@ -130,7 +131,10 @@ def plot_univariate(
         for i, model in enumerate(fitted)
         if band and hasattr(model, "survival_band")
     }
-    ax = style.new_axes("plot_univariate") if ax is None else ax
+    known = [i for i, model in enumerate(fitted) if hasattr(model, "number_at_risk")]
+    if ax is None:
+        height = 5.0 + 0.18 * (1 + len(known)) * at_risk_counts
+        ax = style.new_axes("plot_univariate", height)
 
     handles: list[Any] = []
     for i in reversed(range(len(fitted))):  # the first model last, so that it lies on top
@@ -140,7 +144,10 @@ def plot_univariate(
             lower, upper = bands[i]["lower"], bands[i]["upper"]
             # All bands are below all lines.
             ax.fill_between(t, lower, upper, step="post" if steps else None, zorder=1.5, **shade)
-        line = {"linewidth": LINE_WIDTH} if hasattr(fitted[i], "release_") else _REFERENCE
+        turn = i // n_colors
+        line: dict[str, Any] = {"linewidth": LINE_WIDTH, "linestyle": style.line_style(turn)}
+        if not hasattr(fitted[i], "release_"):
+            line = {"linewidth": _THIN, "linestyle": style.dashes(turn, _DASH)}
         drawstyle = "steps-post" if steps else "default"
         handles[:0] = ax.plot(t, survival[i], color=palette[i], drawstyle=drawstyle, **line)
     style.dress(ax, max(float(t[-1]) for t in grids) / scale, time_unit)
@@ -152,7 +159,6 @@ def plot_univariate(
             handles.append(Patch(color="0.3", alpha=_BAND_ALPHA, linewidth=0.0))
             entries.append(f"{100 * level:g} % interval")
         style.legend_beside(ax, handles, entries)
-    known = [i for i, model in enumerate(fitted) if hasattr(model, "number_at_risk")]
     if at_risk_counts and known:
         rows = {f"{i}": fitted[i] for i in known}
         labels, colors = [names[i] for i in known], [palette[i] for i in known]
@@ -210,7 +216,8 @@ def add_at_risk_counts(
     """
     named = style.by_name(models, "model", "number_at_risk")
     names = style.checked_labels(labels, [n or m.label for n, m in named.items()], "models")
-    palette = _palette(colors, len(names))
+    names = style.cut(names, 24)
+    palette, _ = _palette(colors, len(names))
     scale = positive_number("time_scale", time_scale)
     left, right = ax.get_xlim()
     ticks = np.array([tick for tick in ax.get_xticks() if left <= tick <= right * (1 + 1e-9)])
@@ -220,20 +227,24 @@ def add_at_risk_counts(
     def write(text: str, x: float, line: int, right: float = 0.0, **own: Any) -> None:
         ax.annotate(text, (x, 0.0), xytext=(right, -(_TOP + _LINE * line)), **where, **own)
 
+    style.make_room(ax)
     write("At risk (noisy)", left, 0, ha="left", color="0.35")
     for i, model in enumerate(named.values()):
         write(names[i], left, i + 1, -30.0, ha="right", color=palette[i])
-        for tick, number in zip(ticks, model.number_at_risk(ticks * scale), strict=True):
+        end = _end(model)
+        known = ticks[ticks * scale <= end * (1 + 1e-9)]
+        numbers = model.number_at_risk(np.minimum(known * scale, end))
+        for tick, number in zip(known, numbers, strict=True):
             write(f"{number:,.0f}", tick, i + 1, ha="center")
     return ax
 
 
-def _palette(colors: Sequence[Any] | None, n: int) -> list[Any]:
-    """Return a colour for each model, cyclically."""
+def _palette(colors: Sequence[Any] | None, n: int) -> tuple[list[Any], int]:
+    """Return a colour for each model, cyclically, and the number of colours."""
     given = list(COLOURS if colors is None else colors)
     if not given:
         raise ValueError("colors must hold at least one color.")
-    return [given[i % len(given)] for i in range(n)]
+    return [given[i % len(given)] for i in range(n)], len(given)
 
 
 def _name(model: Any) -> str:
@@ -244,6 +255,13 @@ def _name(model: Any) -> str:
     return "No privacy" if math.isinf(epsilon) else f"ε = {epsilon:g}"
 
 
+def _end(model: Any) -> float:
+    """Return the horizon of a release; infinite for other models."""
+    if not hasattr(model, "release_"):
+        return math.inf
+    return float(model.release_.parameters["max_time"])
+
+
 def _grids(models: list[Any], times: ArrayLike | None) -> list[FloatArray]:
     """Return the times of each model's curve."""
     if times is not None:
@@ -251,15 +269,14 @@ def _grids(models: list[Any], times: ArrayLike | None) -> list[FloatArray]:
         if grid.ndim != 1 or grid.size == 0 or not (grid[0] >= 0 and np.all(np.diff(grid) > 0)):
             raise ValueError("times must be a one-dimensional array of rising times from 0 on.")
         return [grid] * len(models)
-    releases = [getattr(model, "release_", None) for model in models]
-    ends = [float(r.parameters["max_time"]) if r is not None else 0.0 for r in releases]
-    if not any(ends):
+    known = [end for end in map(_end, models) if end < math.inf]
+    if not known:
         raise ValueError("times must be given, as no model states a max_time.")
     # Denser at the start, where many curves are steep.
     parts = np.linspace(0.0, 1.0, _N_TIMES) ** 2
     return [
         np.unique([0.0, *model.unique_times_, end])
         if hasattr(model, "unique_times_")
-        else parts * (end or max(ends))
-        for model, end in zip(models, ends, strict=True)
+        else parts * end
+        for model, end in zip(models, [min(_end(m), max(known)) for m in models], strict=True)
     ]

@@ -9,8 +9,9 @@ import pandas as pd
 
 from skdpsurv.data.feature import Feature
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
+from skdpsurv.plotting.style import cut
 from skdpsurv.report.explain import column_of, level_of, ratios_of
-from skdpsurv.report.figures import Figure, cut, figures
+from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import Number, Shown, between
 from skdpsurv.report.text import WORDS, Table, distinct, short
 

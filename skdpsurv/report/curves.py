@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside
-from skdpsurv.report.figures import Figure, cut, figures
+from skdpsurv.plotting.style import LINE_WIDTH, colour, cut, dress, legend_beside
+from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import Number, Shown, between, probability, round_times
 from skdpsurv.report.text import WORDS, Table, by_end, distinct, short
 from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
@@ -64,7 +65,8 @@ def _summaries(members: Mapping[str, Any], end: float) -> Shown:
     mean_to = f"mean up to {short(end)}"
     numbers, rows = [], []
     for name, member in members.items():
-        median = Number("median", name, *member.percentile_interval(n_resamples=N_RESAMPLES))
+        with suppressed_warnings():  # the table says which times are after the end
+            median = Number("median", name, *member.percentile_interval(n_resamples=N_RESAMPLES))
         mean = member.restricted_mean_survival_time(n_resamples=N_RESAMPLES)
         numbers += [median, Number(mean_to, name, *mean)]
         upper = f" to {by_end(median.high, end)}" if median.low <= end else ""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -56,11 +56,6 @@ def can_draw() -> bool:
     except ImportError:
         return False
     return True
-
-
-def cut(names: Iterable[str], most: int = 40) -> list[str]:
-    """Return names that are short enough for a figure."""
-    return [name if len(name) <= most else f"{name[: most - 1]}…" for name in names]
 
 
 def figures(draw: Callable[[Any], Any], name: str, height: float, caption: str) -> list[Figure]:

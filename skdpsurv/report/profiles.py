@@ -11,8 +11,9 @@ import pandas as pd
 from skdpsurv.data.column_kinds import Bounded, ColumnKind
 from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import raw_kinds
+from skdpsurv.plotting.style import cut
 from skdpsurv.plotting.survival_curves import plot_survival_curves
-from skdpsurv.report.figures import Figure, cut, figures
+from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import MOST_TIMES, Number, probability, round_times
 from skdpsurv.report.text import Table, by_end, distinct, short, value
 

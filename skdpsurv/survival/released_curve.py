@@ -7,6 +7,7 @@ by Gauss-Legendre quadrature between the knots of the curve, where that is smoot
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +20,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import checked_times
-from skdpsurv.dp.checks import clip_times, fraction
-from skdpsurv.dp.input_errors import refuse_masked
+from skdpsurv.dp.checks import clip_times, fraction, required_horizon
+from skdpsurv.dp.input_errors import InputValueError, refuse_masked
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.release import Release
 
@@ -54,6 +57,8 @@ class ReleasedCurve(ABC):
     main: ClassVar[str] = "survival_function"
     #: The curve of ``predict``.
     predicts: ClassVar[str] = "survival_function"
+    #: Whether a formula goes on beyond ``max_time``, with a warning, or times there are refused.
+    extrapolates: ClassVar[bool] = False
     #: Names of the parameters.
     names: ClassVar[Sequence[str]] = ()
 
@@ -97,6 +102,24 @@ class ReleasedCurve(ABC):
         first = bisect_left(range(end), True, key=has_come)
         return float(np.int64(first).view(np.float64))
 
+    def reached(self, cumulative_hazard: float) -> float:
+        """Return the first such time; infinite beyond max_time, unless the curve extrapolates."""
+        with np.errstate(over="ignore", under="ignore"):
+            time = self.time_of(cumulative_hazard)
+        return time if self.extrapolates or time <= self.max_time else math.inf
+
+    @classmethod
+    def within(cls, times: FloatArray, max_time: float, name: str) -> FloatArray:
+        """Return times; refuse times beyond the horizon, or warn if the curve extrapolates."""
+        if np.max(times[np.isfinite(times)], initial=0.0) > max_time:
+            if not cls.extrapolates:
+                raise InputValueError(
+                    f"{name} must be at most max_time={max_time:g}: later times are unknown."
+                )
+            message = phrase("extrapolated", name=name, max_time=max_time)
+            warnings.warn(message, PublicInputWarning, stacklevel=4)
+        return times
+
     def knots(self, end: float) -> FloatArray:
         """Return edges of panels, closer together at the start, where curves may be steep."""
         return np.asarray(end * np.linspace(0.0, 1.0, N_PANELS + 1) ** 2)
@@ -117,6 +140,11 @@ class ReleasedCurve(ABC):
             hazards = self.cumulative_hazard(knots, parameters)
         hazards = np.maximum.accumulate(np.minimum(hazards, 1e9), axis=-1)
         return np.array([crossing(knots, row, -math.log(p)) for row in hazards])
+
+    @property
+    def read_events(self) -> Any:
+        """Function that reads events from a column and its name; None for indicators."""
+        return None
 
     def mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
         """Return the mean log-likelihood of times that are not clipped yet."""
@@ -170,21 +198,11 @@ class DisplayOptions(NamedTuple):
     label: str | None = None
     alpha: float | None = None
 
-    @classmethod
-    def checked(
-        cls, timeline: ArrayLike | None, label: str | None, alpha: float | None
-    ) -> DisplayOptions:
-        """Return the options, or raise TypeError or ValueError."""
-        times = None if timeline is None else np.sort(times_argument(timeline))
-        if label is not None and not isinstance(label, str):
-            raise TypeError(f"label must be text, got {type(label).__name__}.")
-        return cls(times, label, None if alpha is None else fraction("alpha", alpha))
 
-
-def times_argument(times: ArrayLike) -> FloatArray:
+def times_argument(times: ArrayLike, name: str = "times") -> FloatArray:
     """Return one-dimensional times to evaluate a curve at."""
-    refuse_masked(times, "times")
-    return checked_times(np.atleast_1d(np.asarray(times)), "times")
+    refuse_masked(times, name)
+    return checked_times(np.atleast_1d(np.asarray(times)), name)
 
 
 def has(hook: str) -> Callable[[Any], bool]:
@@ -192,15 +210,34 @@ def has(hook: str) -> Callable[[Any], bool]:
     return lambda fitter: hasattr(fitter._curve_type, hook)
 
 
+def has_likelihood(fitter: Any) -> bool:
+    """Say whether a fitter's curve has a likelihood: by its hazard, or one of its own."""
+    own = fitter._curve_type.mean_log_likelihood is not ReleasedCurve.mean_log_likelihood
+    return own or hasattr(fitter._curve_type, "hazard")
+
+
 class CurveFrames(PrivateEstimator):
     """Base of fitted curves: their values at times, and tables of them."""
 
     alpha: float
+    max_time: float | None
     _shown: DisplayOptions = DisplayOptions()
     _released: ReleasedCurve
     _curve_type: ClassVar[type[ReleasedCurve]]
 
     survival_band: Callable[..., pd.DataFrame]
+
+    def _display_options(
+        self, timeline: ArrayLike | None, label: str | None, alpha: float | None
+    ) -> DisplayOptions:
+        """Return the options, or raise TypeError or ValueError."""
+        times = None
+        if timeline is not None:
+            times = np.sort(times_argument(timeline, "timeline"))
+            self._curve_type.within(times, required_horizon(self.max_time), "timeline")
+        if label is not None and not isinstance(label, str):
+            raise TypeError(f"label must be text, got {type(label).__name__}.")
+        return DisplayOptions(times, label, None if alpha is None else fraction("alpha", alpha))
 
     def _show(self, shown: DisplayOptions) -> None:
         # Without options the attribute is absent, as in a rebuilt estimator.
@@ -213,13 +250,18 @@ class CurveFrames(PrivateEstimator):
         check_is_fitted(self, "release_")
         return self._released
 
+    def _times(self, times: ArrayLike) -> FloatArray:
+        """Return times to evaluate the curve at, within its horizon."""
+        return self._curve.within(times_argument(times), self._curve.max_time, "times")
+
     def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
         """Return the probability of survival to each time.
 
         Parameters
         ----------
         times : array-like of shape (n_times,), or float
-            Not negative, in the unit of ``max_time``.
+            From 0 to ``max_time``, in its unit. Later times are refused; a parametric distribution
+            is extrapolated, with a PublicInputWarning.
         label : str or None
             Name of the series.
 
@@ -258,7 +300,7 @@ class CurveFrames(PrivateEstimator):
         pandas.Series
             Indexed by the times.
         """
-        t = times_argument(times)
+        t = self._times(times)
         return self._series(self._curve.at(t), t, label)
 
     @available_if(has("hazard"))
@@ -275,7 +317,7 @@ class CurveFrames(PrivateEstimator):
         pandas.Series
             Indexed by the times.
         """
-        t, curve = times_argument(times), self._curve
+        t, curve = self._times(times), self._curve
         return self._series(without_warnings(curve.hazard, t, curve.estimates), t, label)
 
     def percentile(self, p: float) -> float:
@@ -289,10 +331,15 @@ class CurveFrames(PrivateEstimator):
         Returns
         -------
         float
-            In the unit of ``max_time``; infinite if survival does not fall so far.
+            In the unit of ``max_time``; infinite if survival does not fall so far by then. A
+            parametric distribution is extrapolated, with a PublicInputWarning.
         """
-        with np.errstate(over="ignore", under="ignore"):
-            return self._curve.time_of(-math.log(fraction("p", p)))
+        curve, time = self._curve, self._percentile(p)
+        curve.within(np.array([time]), curve.max_time, f"percentile({p!r})")
+        return time
+
+    def _percentile(self, p: float) -> float:
+        return float(self._curve.reached(-math.log(fraction("p", p))))
 
     def _series(self, found: FloatArray, times: FloatArray, label: str | None) -> pd.Series:
         return pd.Series(found, index=times, name=label or self.label)
@@ -350,8 +397,8 @@ class CurveFrames(PrivateEstimator):
     def conditional_time_to_event_(self) -> pd.DataFrame:
         """Median remaining time of survivors at the times of ``timeline``."""
         curve, times = self._curve, self.timeline
-        with np.errstate(over="ignore", under="ignore"):
-            ends = np.array([curve.time_of(float(now) + math.log(2.0)) for now in curve.at(times)])
+        ends = np.array([curve.reached(float(now) + math.log(2.0)) for now in curve.at(times)])
+        curve.within(ends, curve.max_time, "conditional_time_to_event_")
         name = f"{self.label} - Conditional median duration remaining to event"
         return self._table(ends - times, [name])
 

@@ -27,7 +27,7 @@ from skdpsurv.data.target import (
     target_reader,
 )
 from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
-from skdpsurv.dp.input_errors import call_without_data
+from skdpsurv.dp.input_errors import call_without_data, refuse_unknown
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
 from skdpsurv.release.raw_rows import headline
@@ -108,14 +108,14 @@ class UnivariateFitter(released_curve.CurveFrames):
         -------
         self
         """
-        shown = released_curve.DisplayOptions.checked(timeline, label, alpha)
+        shown = self._display_options(timeline, label, alpha)
         if y is None and durations is None:
             X = single_column(X)
         self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
         self._show(shown)
         return self
 
-    @available_if(released_curve.has("hazard"))
+    @available_if(released_curve.has_likelihood)
     def score(
         self,
         X: Any = None,
@@ -126,7 +126,8 @@ class UnivariateFitter(released_curve.CurveFrames):
     ) -> float:
         """Return the mean log-likelihood of records. This score is not private.
 
-        Times are clipped as in ``fit``.
+        Times are clipped as in ``fit``. A curve from an event-count table is scored by its smoothed
+        hazard, which is positive, and that of everybody unless it is one of :meth:`of_group`.
 
         Parameters
         ----------
@@ -142,7 +143,7 @@ class UnivariateFitter(released_curve.CurveFrames):
         require_in_memory(X, y, durations, event_observed)
         if self.n_features_in_ > 0 and is_two_dimensional(X):
             self._see_rows(X)
-        event, time = fit_target(X, y, durations, event_observed)
+        event, time = fit_target(X, y, durations, event_observed, curve.read_events)
         return curve.mean_log_likelihood(time, event)
 
     def _sources(self, X: Any, y: Any, *, person: Any = None, **options: Any) -> Any:
@@ -189,7 +190,7 @@ class UnivariateFitter(released_curve.CurveFrames):
     def _set_fitted(self, release: Release) -> None:
         self._released = self._curve_type(release)
         self.__dict__.update(self._released.fitted)
-        self.median_survival_time_ = self.percentile(0.5)
+        self.median_survival_time_ = self._percentile(0.5)
 
     def predict(self, times: ArrayLike) -> Any:
         """Return the estimator's main curve at some times: the probability of survival, mostly.
@@ -197,8 +198,9 @@ class UnivariateFitter(released_curve.CurveFrames):
         Parameters
         ----------
         times : array-like of shape (n_times,), or float
-            Not negative, in the unit of ``max_time``. After a fit on a two-dimensional X, rows of
-            as many columns are allowed, for scikit-learn's tools: each gets the risk score 0.
+            From 0 to ``max_time``, in its unit. Later times are refused; a parametric distribution
+            is extrapolated, with a PublicInputWarning. After a fit on an X of two or more columns,
+            rows of as many are allowed, for scikit-learn's tools: each gets the risk score 0.
 
         Returns
         -------
@@ -206,8 +208,8 @@ class UnivariateFitter(released_curve.CurveFrames):
         """
         check_is_fitted(self, "release_")
         if np.ndim(times) == 2 or hasattr(times, "tocsr"):
-            if self.n_features_in_ == 0:
-                raise ValueError("times must be one-dimensional, got 2-D.")
+            if self.n_features_in_ < 2:  # a column may hold times
+                raise ValueError("times must be one-dimensional, got 2-D: np.ravel(times) is.")
             return np.zeros(self._see_rows(times))
         values = getattr(self, f"{self._curve_type.predicts}_at_times")(times).to_numpy()
         return values if np.ndim(times) else float(values[0])
@@ -251,7 +253,7 @@ class UnivariateFitter(released_curve.CurveFrames):
         pandas.DataFrame
             Indexed by the times, columns ``lower`` and ``upper``.
         """
-        level, t = fraction("level", level), released_curve.times_argument(times)
+        level, t = fraction("level", level), self._times(times)
         curve = self._curve
         hazards = released_curve.without_warnings(
             curve.cumulative_hazard, t, self._draws(n_resamples)
@@ -332,7 +334,8 @@ class UnivariateFitter(released_curve.CurveFrames):
         horizon = self._curve.max_time
         if t is None:
             return horizon
-        number_in(0.0, horizon, closed="right", why="Later times are unknown.")("t", t)
+        why = "Times later than max_time are unknown."
+        number_in(0.0, horizon, closed="right", why=why)("t", t)
         return float(t)
 
     def __dir__(self) -> list[str]:
@@ -375,6 +378,7 @@ class UnivariateFitter(released_curve.CurveFrames):
         """
         from skdpsurv.plotting import plot_univariate  # needs the extra "plot"
 
+        refuse_unknown(type(self), "plot", plot_univariate, options)
         curves = released_curve.curves_of(self)
         models = curves[0] if len(curves) == 1 else {str(c.group_): c for c in curves}
         return plot_univariate(models, ax=ax, **options)

@@ -75,6 +75,34 @@ def test_words_for_causes_and_groups(records):
     assert built.predict(5.0) == ours.cumulative_density_at_times(5.0, cause="death").iloc[0]
 
 
+def test_a_summary_is_of_the_event_of_interest(records, capsys):
+    one = fitter().fit(*records, event_of_interest=2)
+    shown, times = one.summary, one.summary.index.to_numpy()
+    np.testing.assert_array_equal(shown["incidence of 2"], one.predict(times))
+    ends = shown[["incidence of 2 lower 95%", "incidence of 2 upper 95%"]]
+    np.testing.assert_array_equal(ends, one.cumulative_density_band(times))
+    one.print_summary()
+    printed = capsys.readouterr().out
+    assert "median time to any event" in printed
+    assert "survival" not in printed
+    assert printed.split("\n")[-2].split()[2] == f"{one.predict(6.0):.2f}"
+
+
+def test_a_score_knows_causes(records):
+    """One of labels that never come costs what its hazard takes from the others, and no more."""
+    time, cause = records
+    one, two = fitter(np.inf), fitter(np.inf, causes=[2, 1])
+    assert one.fit(time, cause).score(time, cause) == pytest.approx(
+        two.fit(time, cause).score(time, cause)
+    )
+    assert one.score(time, cause) > one.score(time, np.where(cause, 3 - cause, 0))
+    any_event = DPKaplanMeierFitter(np.inf, max_time=6.0).fit(time, cause > 0)
+    alone = fitter(np.inf, causes=[1]).fit(time, cause > 0)
+    assert alone.score(time, cause > 0) == any_event.score(time, cause > 0)
+    with pytest.raises(ValueError, match="event_observed must hold"):
+        one.score(time, cause + 1)
+
+
 def test_refusals(records):
     time, causes = records
     for options, message in [

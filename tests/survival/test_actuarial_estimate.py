@@ -15,7 +15,7 @@ EVEN = np.full(8, 1.0 / 8)
 
 
 def actuarial_estimate(table):
-    return life_table.actuarial_estimate(table, EVEN)
+    return life_table.ActuarialEstimate(table, EVEN)
 
 
 def noisy(n=2000, epsilon=1.0, seed=0):

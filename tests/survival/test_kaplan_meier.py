@@ -10,10 +10,13 @@ import pandas as pd
 import pytest
 from lifelines import KaplanMeierFitter
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant
 from skdpsurv.cli.output import result_lines
 from skdpsurv.report.curves import curves
+from skdpsurv.survival.curves import life_table
 from tests.support import faults
 from tests.support.checks import check_texts
 from tests.support.combinations import thinned
@@ -107,7 +110,7 @@ class TestWithNoise:
 
     def test_curves_fall_from_one(self, fitted):
         for curve in (fitted, *(fitted.of_group(label) for label in fitted.groups_)):
-            found = curve.predict(np.linspace(0, 20, 500))
+            found = curve.predict(np.linspace(0, 8, 500))
             assert found[0] == 1.0
             assert (np.diff(found) <= 0).all()
             assert found[-1] == curve.predict(8.0) > 0
@@ -143,6 +146,14 @@ class TestRelease:
         ends = shown[["survival lower 95%", "survival upper 95%"]]
         np.testing.assert_array_equal(ends, fitted.survival_band(times))
 
+    def test_a_pickle_has_nothing_that_can_be_computed_again(self, records):
+        """Else it has a matrix of bands by bands for each group, of 1.3 MB at 200 bands."""
+        fit = fitter(n_intervals=200).fit(*records[:2])
+        before = len(pickle.dumps(fit))
+        band = fit.confidence_interval_
+        assert len(pickle.dumps(fit)) == before < 50_000
+        pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(fit)).confidence_interval_, band)
+
     def test_views_are_fitted_estimators(self, fitted):
         old = fitted.of_group("old")
         again = pickle.loads(pickle.dumps(old))
@@ -153,6 +164,49 @@ class TestRelease:
         for one, label in ((fitted, "dead"), (fitter().fit([1.0]), "old")):
             with pytest.raises(ValueError, match="label must be one of the groups"):
                 one.of_group(label)
+
+
+class TestScores:
+    def test_is_the_mean_log_likelihood_by_smoothed_hazards(self, records, fitted):
+        time, event, group = records
+        old = group == "old"
+        for curve, here in ((fitted, old | True), (fitted.of_group("old"), old)):
+            seen, known = np.minimum(time[here], 8.0), event[here] & (time[here] <= 8.0)
+            hazard = curve.smoothed_hazard_at_times(seen).to_numpy()
+            grid = np.append(0.0, np.linspace(0.0, 8.0, 200_001)[1:] - 2e-5)
+            rates = curve.smoothed_hazard_at_times(grid[1:]) * 4e-5
+            cumulated = np.interp(seen, grid + 2e-5, np.append(0.0, np.cumsum(rates)))
+            expected = np.mean(np.where(known, np.log(hazard), 0.0) - cumulated)
+            assert curve.score(time[here], event[here]) == pytest.approx(expected, abs=1e-4)
+
+    def test_is_finite_where_the_table_has_no_event(self, records):
+        none = fitter(np.inf).fit([1.0, 8.0], [True, False])
+        assert np.isfinite(none.score([7.0], [True]))
+
+    def test_a_search_prefers_more_to_one_band(self, records):
+        y = pd.DataFrame({"event": records[1], "time": records[0]})
+        search = GridSearchCV(fitter(np.inf), {"n_intervals": [1, 10]}, cv=2)
+        assert search.fit(np.zeros((N, 2)), y).best_params_ == {"n_intervals": 10}
+
+
+class TestThreads:
+    def test_small_matrices_wake_none_and_settings_stay(self, records, monkeypatch):
+        seen, solved = [], life_table._solved
+
+        def spy(*arguments):
+            seen.append(threads())
+            return solved(*arguments)
+
+        def threads():
+            return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
+
+        monkeypatch.setattr(life_table, "_solved", spy)
+        with threadpool_limits(2, user_api="blas"):
+            before = threads()
+            fit = fitter(n_intervals=10).fit(*records[:2])
+            fit.survival_band([1.0])
+            assert threads() == before
+        assert set().union(*seen) == {1}
 
 
 class TestRefusals:

@@ -1,6 +1,7 @@
 """Restricted means, medians, and lifelines' tables, of all curves."""
 
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,15 @@ import pytest
 from lifelines import KaplanMeierFitter, WeibullFitter
 from lifelines.utils import restricted_mean_survival_time
 
-from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
+from skdpsurv import (
+    DPAalenJohansenFitter,
+    DPKaplanMeierFitter,
+    DPWeibullFitter,
+    PrivacyAccountant,
+    PublicInputWarning,
+)
+from skdpsurv.dp.input_errors import InputValueError
+from tests.support.refusing import refused
 from tests.support.weibull import records as weibull_records
 
 KINDS = [DPKaplanMeierFitter, DPAalenJohansenFitter, DPWeibullFitter]
@@ -66,6 +75,62 @@ class TestPercentiles:
         fit = fitted(DPWeibullFitter)
         found = fit.percentile_interval(0.25, n_resamples=20)
         assert found.lower < fit.percentile(0.25) == found.estimate < found.upper
+
+
+#: Methods that take times.
+OF_TIMES = [
+    *("predict", "survival_function_at_times", "cumulative_density_at_times"),
+    *("cumulative_hazard_at_times", "survival_band", "cumulative_density_band"),
+    *("hazard_at_times", "smoothed_hazard_at_times", "number_at_risk"),
+]
+
+
+class TestHorizon:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_later_times_are_refused_or_said_to_be_extrapolated(self, kind, monkeypatch):
+        draws = kind._draws
+        monkeypatch.setattr(kind, "_draws", lambda fit, n: draws(fit, min(n, 20)))
+        fit, late = fitted(kind), np.nextafter(8.0, 9.0)
+        methods = [getattr(fit, name) for name in OF_TIMES if hasattr(fit, name)]
+        assert len(methods) >= 5
+        for method in methods:
+            with warnings.catch_warnings(action="error"):
+                method([0.0, 8.0])
+                method([])
+            for times in (late, [1.0, 9e9]):
+                with late_times(kind):
+                    method(times)
+
+    def test_a_timeline_is_refused_before_anything_is_spent(self):
+        ledger = PrivacyAccountant(9.0, rehearsal=True)
+        for kind in KINDS[:2]:
+            model = fitter(kind, 3.0, accountant=ledger)
+            refused(model, "timeline must be at most max_time=8", *records(), timeline=[1, 9])
+            refused(fitter(kind, max_time=None), "max_time must be", *records(), timeline=[9])
+        assert ledger.rehearsed() == 0.0
+        with pytest.warns(PublicInputWarning, match="timeline.* max_time=8"):
+            fitted(DPWeibullFitter, timeline=[1, 9])
+
+    def test_percentiles_and_means(self):
+        quarter = [7.0] * 100 + [8.0] * 300, [1] * 100 + [0] * 300
+        curve, law = (fitter(kind).fit(*quarter) for kind in KINDS[::2])
+        assert curve.percentile(0.5) == curve.median_survival_time_ == math.inf
+        for ask in (law.percentile, lambda p: law.percentile_interval(p, n_resamples=5).estimate):
+            with pytest.warns(PublicInputWarning, match="max_time=8"):
+                assert ask(0.1) > 8.0
+        with warnings.catch_warnings(action="error"):
+            law.percentile(0.95)
+        with pytest.warns(PublicInputWarning, match="conditional_time_to_event_"):
+            assert np.isfinite(law.conditional_time_to_event_).to_numpy().all()
+        for fit in (curve, law):
+            with pytest.raises(ValueError, match="later than max_time"):
+                fit.restricted_mean_survival_time(8.1)
+
+
+def late_times(kind):
+    if kind is DPWeibullFitter:
+        return pytest.warns(PublicInputWarning, match="max_time=8")
+    return pytest.raises(InputValueError, match="times must be at most max_time=8")
 
 
 @pytest.mark.parametrize("kind", KINDS)

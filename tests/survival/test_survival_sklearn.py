@@ -1,8 +1,10 @@
 """Weibull fits inside scikit-learn's tools."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
+from scipy import sparse
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
@@ -42,3 +44,12 @@ def test_columns_are_counted_where_there_were_some_in_fit():
             call(*args)
     one = model().fit(TIME, EVENT)
     assert one.score(X, Y) == one.score(TIME, EVENT)
+
+
+def test_a_column_of_times_is_no_row_of_a_covariate():
+    """The risk scores of rows would be zeros, as survival is late."""
+    one = model().fit(X[:, :1], Y)
+    for column in (TIME[:5, None], sparse.csr_array(TIME[:5, None]), pd.DataFrame(TIME[:5])):
+        with pytest.raises(ValueError, match="times must be one-dimensional"):
+            one.predict(column)
+    np.testing.assert_array_equal(one.predict(TIME[:5]), model().fit(TIME, EVENT).predict(TIME[:5]))

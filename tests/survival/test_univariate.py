@@ -20,6 +20,8 @@ DPExponentialFitter = extension("exponential").DPExponentialFitter
 class Exponential(DPExponentialFitter._curve_type):
     """The same, and what a curve may say besides."""
 
+    extrapolates = True
+
     def hazard(self, times, parameters):
         return np.ones_like(times) / parameters
 
@@ -86,12 +88,15 @@ def test_fit_and_release_are_those_of_every_estimator(records):
         DPExponentialFitter().fit(*records)
 
 
-def test_a_percentile_is_the_first_time(bare):
+def test_a_percentile_is_the_first_time(records, bare):
+    whole = fitter(WithIntervals).fit(*records)
     for p in [1e-300, 0.1, 0.5, 1 - 1e-12]:
-        first = bare.percentile(p)
-        before = bare.cumulative_hazard_at_times(np.nextafter(first, 0.0))
-        assert before.item() < -math.log(p) <= bare.cumulative_hazard_at_times(first).item()
-        assert first == pytest.approx(-math.log(p) * bare.lambda_)
+        first = whole.percentile(p)
+        before = whole.cumulative_hazard_at_times(np.nextafter(first, 0.0))
+        assert before.item() < -math.log(p) <= whole.cumulative_hazard_at_times(first).item()
+        assert first == pytest.approx(-math.log(p) * whole.lambda_)
+        # Who does not say that a formula goes on, knows nothing beyond the horizon.
+        assert bare.percentile(p) == (first if first <= 5.0 else math.inf)
 
 
 class Falling(Exponential):

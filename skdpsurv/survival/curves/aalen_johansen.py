@@ -20,7 +20,7 @@ from skdpsurv.release import Release
 from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
 from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.curves.table import is_one_of, plain
-from skdpsurv.survival.released_curve import interval, times_argument
+from skdpsurv.survival.released_curve import interval
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -144,6 +144,7 @@ class DPAalenJohansenFitter(LifeTableFitter):
     causes_: list[Any]
     event_of_interest_: Any
     _beyond_constructor = ("event_of_interest",)
+    _median = "median time to any event"
 
     _rules: ClassVar[dict[str, Check]] = {
         "causes": required("the public labels of all events that there could be.", _check_causes),
@@ -262,7 +263,7 @@ class DPAalenJohansenFitter(LifeTableFitter):
         Parameters
         ----------
         times : array-like of shape (n_times,), or float
-            Not negative, in the unit of ``max_time``.
+            From 0 to ``max_time``, in its unit; later times are refused.
         label : str or None
             Name of the series.
         cause : label or None
@@ -273,12 +274,12 @@ class DPAalenJohansenFitter(LifeTableFitter):
         pandas.Series
             Indexed by the times.
         """
-        number, t, curve = self._cause(cause), times_argument(times), self._curve
+        number, t, curve = self._cause(cause), self._times(times), self._curve
         at_ends = self._incidence(curve.of_events(curve.fit.hazards), number)
         # Within a band, events of each kind keep their share of all.
         gone, gone_by = -np.expm1(-curve.at_knots), -np.expm1(-curve.at(t))
         incidence = np.append(0.0, at_ends)
-        band = np.minimum(np.searchsorted(curve.ends, t), curve.ends.size - 1)
+        band = np.searchsorted(curve.ends, t)
         whole, so_far = gone[band + 1] - gone[band], gone_by - gone[band]
         share = np.clip(so_far / np.where(whole > 0.0, whole, 1.0), 0.0, 1.0)
         values = incidence[band] + share * (incidence[band + 1] - incidence[band])
@@ -304,7 +305,7 @@ class DPAalenJohansenFitter(LifeTableFitter):
         pandas.DataFrame
             Indexed by the times, columns ``lower`` and ``upper``.
         """
-        level, t = fraction("level", level), times_argument(times)
+        level, t = fraction("level", level), self._times(times)
         estimate = self.cumulative_density_at_times(t, cause=cause).to_numpy()
         curve = self._curve
         draws = curve.plausible_masses(positive_int("n_resamples", n_resamples))
@@ -312,6 +313,11 @@ class DPAalenJohansenFitter(LifeTableFitter):
         # Linear within bands, as cumulative hazards are.
         drawn = np.clip(curve.cumulative_hazard(t, incidence), 0.0, 1.0)
         return interval(drawn, level, estimate, t)
+
+    def _main(self, times: FloatArray) -> tuple[str, pd.Series, pd.DataFrame]:
+        band = self.cumulative_density_band(times, self._level)
+        found = self.cumulative_density_at_times(times)
+        return f"incidence of {self.event_of_interest_}", found, band
 
     @property
     def confidence_interval_cumulative_density_(self) -> pd.DataFrame:

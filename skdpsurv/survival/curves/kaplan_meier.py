@@ -18,11 +18,12 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import single_column
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.curves import table
 from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.horizon import horizon_words
-from skdpsurv.survival.released_curve import DisplayOptions, around, curves_of, times_argument
+from skdpsurv.survival.released_curve import around, curves_of
 from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
         "groups": table.check_groups,
     }
     _one_of_each = ("durations", "event_observed", "group")
+    _median = "median"
 
     def __init__(
         self,
@@ -114,7 +116,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
         -------
         self
         """
-        shown = DisplayOptions.checked(timeline, label, alpha)
+        shown = self._display_options(timeline, label, alpha)
         if group is not None and self.groups is None:
             raise ValueError(table.NO_GROUP)
         if y is None and durations is None:
@@ -204,7 +206,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
         view._released = curve.of_group(label)
         view.group_ = label
         view._shown = self._shown._replace(label=str(label))
-        view.median_survival_time_ = view.percentile(0.5)
+        view.median_survival_time_ = view._percentile(0.5)
         return view
 
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
@@ -246,7 +248,7 @@ class LifeTableFitter(UnivariateFitter, released=False):
         pandas.DataFrame
             Indexed by the times, columns ``lower`` and ``upper``.
         """
-        level, t = checks.fraction("level", level), times_argument(times)
+        level, t = checks.fraction("level", level), self._times(times)
         lower, upper = self._curve.survival_interval(t, level)
         return around(lower, upper, np.exp(-self._curve.at(t)), t)
 
@@ -265,10 +267,9 @@ class LifeTableFitter(UnivariateFitter, released=False):
         pandas.Series
             Events per unit of time, indexed by the times.
         """
-        t, curve = times_argument(times), self._curve
-        rate = curve.of_events(curve.fit.masses).sum(axis=0) / np.diff(curve.timeline)
-        band = np.minimum(np.searchsorted(curve.ends, t), rate.size - 1)
-        return self._series(rate[band], t, label)
+        t, curve = self._times(times), self._curve
+        rate = curve.smoothed.sum(axis=0)
+        return self._series(rate[np.searchsorted(curve.ends, t)], t, label)
 
     @property
     def event_table(self) -> pd.DataFrame:
@@ -301,20 +302,17 @@ class LifeTableFitter(UnivariateFitter, released=False):
         pandas.Series
             Indexed by the times.
         """
-        t, curve = times_argument(times), self._curve
+        t, curve = self._times(times), self._curve
         return self._series(np.interp(t, curve.timeline, curve.fit.at_risk), t, "at_risk")
 
     @property
     def summary(self) -> pd.DataFrame:
-        """Numbers at risk, survival and its intervals at some times."""
+        """Numbers at risk, the main curve and its intervals at some times."""
         knots = self._curve.timeline
         times = knots[np.unique(np.linspace(0, knots.size - 1, N_ROWS).round().astype(int))]
-        name = f"{100 * self._level:g}%"
-        columns = {
-            "at risk": self.number_at_risk(times),
-            "survival": self.survival_function_at_times(times),
-            **self.survival_band(times, self._level).add_prefix("survival ").add_suffix(f" {name}"),
-        }
+        what, found, band = self._main(times)
+        band = band.add_prefix(f"{what} ").add_suffix(f" {100 * self._level:g}%")
+        columns = {"at risk": self.number_at_risk(times), what: found, **band}
         return pd.DataFrame(columns).rename_axis("timeline")
 
     def _horizon_words(self) -> list[str]:
@@ -327,15 +325,20 @@ class LifeTableFitter(UnivariateFitter, released=False):
         later = sum(float(curve.number_at_risk(end / 4.0).iloc[0]) for curve in curves) / n_people
         return horizon_words(end, events, 1.0 - later)
 
+    def _main(self, times: FloatArray) -> tuple[str, pd.Series, pd.DataFrame]:
+        """Return the name of the main curve, its values at some times, and its intervals."""
+        band = self.survival_band(times, self._level)
+        return "survival", self.survival_function_at_times(times), band
+
     def print_summary(self, decimals: int = 2) -> None:
-        """Print the guarantee, medians, and the curve of each group at some times."""
+        """Print the guarantee, medians, and the main curve of each group at some times."""
         print(headline(self.release_), *self._horizon_words(), sep="\n")
         for curve in curves_of(self):
             middle = curve.percentile_interval()
             shown = ", ".join(f"{end:.{decimals}f}" for end in middle[1:])
             who = "" if curve.group_ is None else f"{curve.group_}: "
             level = f"{100 * self._level:g} %"
-            print(f"{who}median {middle.estimate:.{decimals}f} ({level}: {shown})")
+            print(f"{who}{self._median} {middle.estimate:.{decimals}f} ({level}: {shown})")
             print(curve.summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))
 
 

@@ -33,16 +33,19 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg, special
 
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
-from skdpsurv.survival.curves.table import Causes, check_size, stated_ends, table_variance
+from skdpsurv.survival.curves.one_thread import one_thread
+from skdpsurv.survival.curves.table import Causes, bands_of, check_size, stated_ends, table_variance
 from skdpsurv.survival.released_curve import ReleasedCurve, crossing
 
 #: Prior standard deviations: log rates from the first band to the last, and their level around one
@@ -141,16 +144,22 @@ class ActuarialEstimate:
     """Estimates from a noisy table, with arrays of shape (n_outcomes, n_bands).
 
     ``counts`` of outcomes and ``stayed`` at the horizon are not negative; ``masses`` of hazard are
-    smoothed and positive; ``free`` masses are not smoothed, and have a ``covariance``.
+    smoothed and positive; ``free`` masses are not smoothed, and have a ``covariance``. These two
+    are computed when they are needed, and are in no pickle.
     """
 
-    counts: FloatArray
-    stayed: float
-    masses: FloatArray
-    free: FloatArray
-    covariance: FloatArray
+    table: NoisyTable
+    width: FloatArray
 
+    @one_thread()
     def __post_init__(self) -> None:
+        model = _Model(self.table, self.width)
+        #: Logs of rates, and of a group's share.
+        self.mode = model.mode()
+        self.masses = model.masses(self.mode)
+        counts = model.counts(model.expected(self.mode)[0])
+        self.counts = counts[: self.masses.size].reshape(self.masses.shape)
+        self.stayed = float(counts[self.masses.size])
         self.n_people = float(self.counts.sum()) + self.stayed
         #: People at the start of each band, and at the end of the last.
         gone = np.append(0.0, np.cumsum(self.counts.sum(axis=0)))
@@ -161,30 +170,32 @@ class ActuarialEstimate:
         lost = np.minimum(self.counts[-1] / np.maximum(self.at_risk[:-1], 1e-300), 1.0)
         self.unplaced = np.where(lost > MUCH, self.hazards.sum(axis=0) * lost / 2.0, 0.0)
 
+    @cached_property
+    def _newton_step(self) -> tuple[FloatArray, FloatArray]:
+        """Masses after a step without the prior, and their covariance."""
+        with one_thread():
+            expected, slopes = _Model(self.table, self.width).expected(self.mode)
+            n_masses = self.masses.size
+            # By the masses themselves instead of their logs.
+            slopes[:n_masses] /= self.masses.ravel()[:, None]
+            weights = 1.0 / np.maximum(self.table.variances + expected, 1e-9)
+            information = (slopes * weights) @ slopes.T
+            information[np.diag_indices_from(information)] += LARGEST_ERROR**-2.0
+            score = slopes @ (weights * (self.table.observed - expected))
+            covariance = _solved(information, np.eye(len(information)))
+            step = (covariance @ score)[:n_masses].reshape(self.masses.shape)
+        return self.masses + step, covariance[:n_masses, :n_masses].copy()
 
-def actuarial_estimate(table: NoisyTable, width: FloatArray) -> ActuarialEstimate:
-    """Fit a table."""
-    model = _Model(table, width)
-    parameters = model.mode()
-    expected, slopes = model.expected(parameters)
-    masses, counts = model.masses(parameters), model.counts(expected)
-    shape, n_masses = masses.shape, masses.size
+    @property
+    def free(self) -> FloatArray:
+        return self._newton_step[0]
 
-    # By the masses themselves instead of their logs.
-    slopes[:n_masses] /= masses.ravel()[:, None]
-    weights = 1.0 / np.maximum(table.variances + expected, 1e-9)
-    information = (slopes * weights) @ slopes.T
-    information[np.diag_indices_from(information)] += LARGEST_ERROR**-2.0
-    score = slopes @ (weights * (table.observed - expected))
-    covariance = _solved(information, np.eye(len(information)))
-    step = covariance @ score
-    return ActuarialEstimate(
-        counts=counts[:n_masses].reshape(shape),
-        stayed=float(counts[n_masses]),
-        masses=masses,
-        free=masses + step[:n_masses].reshape(shape),
-        covariance=covariance[:n_masses, :n_masses].copy(),
-    )
+    @property
+    def covariance(self) -> FloatArray:
+        return self._newton_step[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_newton_step"}
 
 
 class _Model:
@@ -297,7 +308,7 @@ class LifeTableCurve(ReleasedCurve):
             for own in cells:
                 elsewhere = cells.sum() - own.sum(), others
                 tables.append(NoisyTable(own, n_outcomes, variance, n_records, elsewhere))
-        self._groups = [(table, actuarial_estimate(table, width)) for table in tables]
+        self._groups = [(table, ActuarialEstimate(table, width)) for table in tables]
         self._show_group(0)
 
     def _show_group(self, index: int) -> None:
@@ -343,9 +354,27 @@ class LifeTableCurve(ReleasedCurve):
         # A sum of both ends is exact at either of them.
         return cumulated[..., band] * (1.0 - part) + cumulated[..., band + 1] * part
 
+    @property
+    def read_events(self) -> Any:
+        return self.causes.reader
+
+    @property
+    def smoothed(self) -> FloatArray:
+        """Smoothed hazards of each cause in each band, positive, of shape (n_causes, n_bands)."""
+        return np.asarray(self.of_events(self.fit.masses) / np.diff(self.timeline))
+
+    def mean_log_likelihood(self, time: FloatArray, event: NDArray[Any]) -> float:
+        """Return that of times and numbers of causes, 0 if censored, by smoothed hazards."""
+        band, seen, _ = bands_of(time, event > 0, self.ends)
+        cumulated = np.cumsum(self.of_events(self.fit.masses).sum(axis=0))
+        hazard = self.smoothed[event[seen].astype(int) - 1, band[seen]]
+        gone = self.cumulative_hazard(time, cumulated).sum()
+        return float((np.log(hazard).sum() - gone) / time.size)
+
     def time_of(self, cumulative_hazard: float) -> float:
         return crossing(self.timeline, self.at_knots, cumulative_hazard)
 
+    @one_thread()
     def survival_interval(self, times: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of survival without any event."""
         starts, n_causes = self.timeline[:-1], self.causes.number
@@ -358,6 +387,7 @@ class LifeTableCurve(ReleasedCurve):
         half = special.ndtri((1.0 + level) / 2.0) * error + elapsed @ self.fit.unplaced
         return np.exp(-np.maximum(hazard + half, 0.0)), np.exp(-np.maximum(hazard - half, 0.0))
 
+    @one_thread()
     def plausible_masses(self, n_draws: int) -> FloatArray:
         """Draw masses of events that may be true, of shape (n_draws, n_causes, n_bands).
 

@@ -47,6 +47,7 @@ class WeibullDistribution(ReleasedCurve):
     """Scale and shape of a release."""
 
     main, names = "cumulative_hazard", ("lambda_", "rho_")
+    extrapolates = True
 
     #: An estimator with the public parameters, which simulates records by the mechanism.
     fitter: Any
