@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -18,7 +18,6 @@ from skdpsurv.data.person import about_people, one_record_each, one_record_each_
 from skdpsurv.data.shape import in_memory, public_shape, target_names
 from skdpsurv.data.sources import as_source
 from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
 from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.guarantee import (
@@ -28,8 +27,9 @@ from skdpsurv.dp.guarantee import (
     epsilon_warnings,
     weakest_status,
 )
-from skdpsurv.dp.input_errors import InputValueError, suppressed_float_errors
+from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import REFUSED, Receipt
+from skdpsurv.dp.looking import looking
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan, checked_plan
 from skdpsurv.dp.privacy_cost import rho_for
@@ -83,8 +83,8 @@ class PrivateEstimator(Released, released=False):
     7. keeps nothing but its release (:meth:`_publish`).
 
     A refused input costs nothing, unless the ledger charges refusals: then 6. charges before 5.
-    reads. If persons have several records, or records are not in memory, they are counted after a
-    first look at the ledger. Whatever fails after the charge stays charged.
+    reads. Where 2. must look at records (:meth:`_looks`), the ledger is asked before, and may
+    charge whatever fails up to 6. Whatever fails after the charge stays charged.
     """
 
     accountant: PrivacyAccountant | None
@@ -122,11 +122,15 @@ class PrivateEstimator(Released, released=False):
         return self
 
     def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
-        prepared = self._prepare(X, y, person, options)
-        X, y, options, shape, plan, guarantee, messages = prepared
+        self._check_parameters()
         charged_first = self.accountant is not None and self.accountant.charge_refusals
-        if charged_first:
-            receipt = self._charge(shape, guarantee, messages)
+        with self._looking() if self._looks(X, y, person, options) else nullcontext():
+            prepared = self._prepare(X, y, person, options)
+            X, y, options, shape, plan, guarantee, messages = prepared
+            if self.accountant is not None:
+                self.accountant.check(guarantee)
+            if charged_first:
+                receipt = self._charge(shape, guarantee, messages)
         # What is refused must not depend on settings of NumPy and scikit-learn.
         with suppressed_float_errors(), config_context(assume_finite=False):
             records = self._read(shape, X, y, **options)
@@ -139,15 +143,13 @@ class PrivateEstimator(Released, released=False):
             return self._publish(shape, Published(guarantee, known, names, receipt))
 
     def _prepare(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
-        """Return arguments, shape, plan, guarantee and warnings, after asking the ledger."""
-        self._check_parameters()
+        """Return arguments, shape, plan, guarantee and warnings."""
         if person is not None or not in_memory(X, y, *options.values()):
-            X, y, options = self._resolve_source(X, y, person, options)
+            with suppressed_float_errors():
+                X, y, options = self._sources(X, y, person=person, **options)
         shape, plan, guarantee = self._planned(X, y, **options)
         if person is not None:
             guarantee = about_people(guarantee)
-        if self.accountant is not None:
-            self.accountant.check(guarantee)
         if isinstance(X, Blocks):
             self._refuse_unsendable(X, plan)
         messages = list(self._input_warnings(shape, X, _target(X, y), **options))
@@ -170,13 +172,21 @@ class PrivateEstimator(Released, released=False):
         )
 
     def _guarantee_of_fit(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
-        """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent."""
-        with suppressed_float_errors():  # and without a ledger, which may charge refusals
-            *_, guarantee, messages = self._without_ledger()._prepare(X, y, person, options)
+        """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent.
+
+        Where refusals are charged nobody is counted: each row is taken for a person.
+        """
+        copied = copy.copy(self)
+        copied._check_parameters()
+        uncounted = person is not None and bool(self.accountant and self.accountant.charge_refusals)
+        whose = None if uncounted else person
+        looks = copied._looks(X, y, whose, options)
+        with copied._looking(spends=False) if looks else nullcontext():
+            *_, guarantee, messages = copied._prepare(X, y, whose, options)
+        if uncounted:
+            guarantee = about_people(guarantee)
         for message in messages:
             warnings.warn(message, PublicInputWarning, stacklevel=2)
-        if self.accountant is not None:
-            self.accountant.check(guarantee)
         return guarantee
 
     #: Names of further arguments of ``fit`` that have an entry for each record.
@@ -195,46 +205,21 @@ class PrivateEstimator(Released, released=False):
             source = one_record_each_of(source)
         return source, None, dict.fromkeys(options)
 
-    def _resolve_source(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> Any:
-        """Return the arguments of ``fit`` where records must be counted.
+    def _looks(self, X: Any, y: Any, person: Any, options: Mapping[str, Any]) -> bool:
+        """Say whether records must be looked at before the plan: persons and blocks are counted."""
+        return person is not None or not in_memory(X, y, *options.values())
 
-        Person identifiers are private, and out-of-core data must be read to be counted. So the
-        ledger is asked before, and may charge a refusal.
+    def _looking(self, *, spends: bool = True) -> AbstractContextManager[None]:
+        """Ask the ledger before records are looked at; it may charge what fails.
+
+        The shape decides whether noise is Gaussian and has a delta: two prices are possible.
         """
-        with self._refusals_charged(self._status(None)), suppressed_float_errors():
-            return self._sources(X, y, person=person, **options)
-
-    @contextmanager
-    def _refusals_charged(self, status: str) -> Iterator[None]:
-        """Ask the ledger before records are looked at; charge it for a refusal if it wants that."""
-        refused = self._precheck_budget(status)
-        try:
-            yield
-        except InputValueError:
-            if self.accountant is not None and self.accountant.charge_refusals:
-                self.accountant.charge(refused, estimator=type(self).__name__)
-            raise
-
-    def _precheck_budget(self, status: str) -> PrivacyGuarantee:
-        """Return the cost that a fit may have, as far as it is known before its shape, or raise.
-
-        The shape decides whether noise is Gaussian and has a delta. Room for one of the two is
-        enough here; the dearer one that fits is returned, to be charged for a refusal.
-        """
-        possible = [
+        status = self._status(None)
+        prices = [
             PrivacyGuarantee(float(self.epsilon), mechanism=REFUSED, status=status, **price)
             for price in filter(None, ({"delta": 0.0}, self._gaussian_price()))
         ]
-        if self.accountant is None:
-            return possible[0]
-        # To sums of deltas Gaussian noise adds more, and to divergences less.
-        *dearer, last = possible[::-1] if self.accountant.composition == "basic" else possible
-        for one in dearer:
-            with suppress(BudgetExceededError):
-                self.accountant.check(one)
-                return one
-        self.accountant.check(last)
-        return last
+        return looking(self.accountant, prices, type(self).__name__, spends=spends)
 
     def _gaussian_price(self) -> dict[str, Any]:
         """Return the delta and rho of a fit with Gaussian noise; nothing if it cannot have any."""

@@ -225,15 +225,17 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
         if self.prior is not None:
             Promises.of(self.prior)
 
+    def _looks(self, *arguments: Any) -> bool:
+        # To read classes is to release them: the ledger must allow that before it is done.
+        return self.classes is None or super()._looks(*arguments)
+
     def _shape(self, X: ArrayLike, y: ArrayLike) -> LabelledShape:
         seen = super()._shape(X)
         classes = stated_classes(self.classes)
         if classes is None and isinstance(X, Blocks):
             raise ValueError("classes must be given where records are not in memory.")
         if classes is None:
-            # To read them is to release them: the ledger must allow that before it is done.
-            with self._refusals_charged("none"):
-                classes, _ = class_indices(y, None, seen.n_records)
+            classes, _ = class_indices(y, None, seen.n_records)
         return LabelledShape(seen.n_records, seen.n_features, classes)
 
     def _read(self, shape: LabelledShape, X: ArrayLike, y: ArrayLike) -> Blocks[SignedRows]:

@@ -143,8 +143,11 @@ def _checked_names(path: Path, form: FileFormat) -> list[str]:
         if _is_parquet(path):
             names = list(_dataset(path).schema.names)
         else:
-            with _rows(path, form) as rows:
+            # Records are decoded with the names: to refuse their bytes would be a look at them.
+            with _rows(path, form, "replace") as rows:
                 (names,) = islice(filter(None, rows), 1)
+            if any("\ufffd" in name for name in names):
+                raise ValueError
     # Without a header these are cells of a record, so the message gives a position, not a name.
     for position, name in enumerate(names, start=1):
         valid = name and not looks_like_a_cell(name) and name not in names[: position - 1]
@@ -190,9 +193,9 @@ def _encoding(form: FileFormat) -> str:
 
 
 @contextmanager
-def _rows(path: Path, form: FileFormat) -> Iterator[Iterator[list[str]]]:
+def _rows(path: Path, form: FileFormat, errors: str = "strict") -> Iterator[Iterator[list[str]]]:
     opened = _OPEN.get(path.suffix, open)
-    with opened(path, "rt", encoding=_encoding(form), newline="") as file:
+    with opened(path, "rt", encoding=_encoding(form), errors=errors, newline="") as file:
         yield csv.reader(_without_nulls(file), delimiter=_separator(form))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -212,21 +213,21 @@ def spend(
     elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
     require(not (strict and elsewhere), message)
-    frame = _read(estimator, table, form, spending, as_json)
-    rows = form.dask or len(frame)
-    require(rows, f"{table.path} must have at least one row below its names.", "data")
-    with refusals("data", after=hint, private=True):
-        given = arguments(frame)
-        if spending.dry_run:
-            _rehearse(estimator, given, as_json)
-            return
-        if strict:
-            names = estimator.columns._names()
-            beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
-            message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
-            require(not beyond, message, "data")
-        with working("Fitting", as_json):
-            estimator.fit(**given)
+    with _reading(estimator, table, form, as_json) as frame:
+        rows = form.dask or len(frame)
+        require(rows, f"{table.path} must have at least one row below its names.", "data")
+        with refusals("data", after=hint, private=True):
+            given = arguments(frame)
+            if spending.dry_run:
+                _rehearse(estimator, given, as_json)
+                return
+            if strict:
+                names = estimator.columns._names()
+                beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
+                message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
+                require(not beyond, message, "data")
+            with working("Fitting", as_json):
+                estimator.fit(**given)
     save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
     content, (first, *lines) = _summary(estimator, estimator.guarantee_)
     found, shown = results(estimator)
@@ -276,8 +277,8 @@ def evaluate(
         evaluation = Evaluation(model, spending.epsilon, max_time=horizon, **given)
     evaluation._check_parameters()
     table = table_of_release(published, data, form, target, drop)
-    frame = _read(evaluation, table, form, spending, as_json)
-    with refusals("data", after=WORDS["about_records"], private=True):
+    about = refusals("data", after=WORDS["about_records"], private=True)
+    with _reading(evaluation, table, form, as_json) as frame, about:
         rows, y = frame[list(published.feature_names_in or ())], survival_target(frame, columns)
         person = None if columns.person is None else frame[columns.person]
         arguments = {"X": rows, "y": y, "person": person}
@@ -329,20 +330,22 @@ def make(
         return kind(**stated).set_params(**found)
 
 
-def _read(
-    estimator: PrivateEstimator, table: Table, form: FileFormat, spending: Spending, as_json: bool
-) -> Any:
-    """Read a file after its ledger was asked; if that charges refusals, a bad file is charged."""
-    status = estimator._status(None)
-    estimator._precheck_budget(status)
-    reader = estimator._without_ledger() if spending.dry_run else estimator
-    with reader._refusals_charged(status), working("Reading", as_json):
-        return read_table(table, form)
+@contextmanager
+def _reading(
+    estimator: PrivateEstimator, table: Table, form: FileFormat, as_json: bool
+) -> Iterator[Any]:
+    """Ask the ledger and read a file; whatever fails until the charge may tell of its records."""
+    with estimator._looking():
+        with working("Reading", as_json):
+            frame = read_table(table, form)
+        yield frame
 
 
 def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
     """Print what a fit would be charged; nothing is spent."""
     guarantee = estimator._guarantee_of_fit(**{"X": None, **arguments})
+    if estimator.accountant is not None:
+        estimator.accountant.check(guarantee)
     content, found = _summary(estimator, guarantee)
     lines: list[Any] = list(found)
     lines += [f"How: {guarantee.mechanism}", "This would be charged. Nothing was spent."]

@@ -42,7 +42,8 @@ class CommandLedger(PrivacyAccountant):
 def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     """Return the ledger that a command charges, or None without ``--ledger``.
 
-    A dry run creates no ledger: one in memory takes the place of a missing file.
+    A dry run creates no ledger: one in memory takes the place of a missing file. It reads records
+    and is not charged, which a ledger that charges refusals does not allow.
     """
     place, budget = spending.ledger, spending.budget
     settings: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
@@ -55,7 +56,10 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
         if not spending.dry_run or "://" not in place:
             settings["epsilon"] = budget
             place = None if spending.dry_run and not os.path.lexists(place) else place
-    return CommandLedger(place, spending.dataset, **settings)
+    ledger = CommandLedger(place, spending.dataset, **settings)
+    message = "--dry-run reads records: it is for ledgers that do not charge refusals."
+    require(not (spending.dry_run and ledger.charge_refusals), message)
+    return ledger
 
 
 def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:

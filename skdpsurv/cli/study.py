@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -60,7 +61,7 @@ def plan(
         Number of people, which is public. None: that of the protocol.
     data : Path or None
         In place of --n-people: CSV or Parquet file, in which people are counted. No other value of
-        it is used.
+        it is used. Not for ledgers that charge refusals: the number is an answer about records.
     out : Path or None
         Write the protocol as a page to sign, in HTML, with its hash. It must not exist yet.
     event_rate : float, default=0.3
@@ -115,7 +116,8 @@ def run(
 ) -> None:
     """Run a study: charge the ledger once, and write releases and a report. Or go on with it.
 
-    If a run was ended, the same command goes on where it stopped, under the same charge.
+    If a run was ended, the same command goes on where it stopped, under the same charge. If all was
+    released, DATA is not opened.
 
     Parameters
     ----------
@@ -131,7 +133,10 @@ def run(
     stated = read_protocol(protocol)
     message = f"--hash must be that of the signed protocol; {protocol} has {stated.sha256}."
     require(hash.lower() == stated.sha256, message, "description")
-    table, ledger = table_of_study(stated, data, form), _ledger(stated)
+    with refusals("data"), _folder_failures():
+        was_whole = _is_whole(stated, out)
+    table = None if was_whole else table_of_study(stated, data, form)
+    ledger = _ledger(stated)
     order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(
@@ -140,6 +145,7 @@ def run(
         task = progress.add_task("Reading", total=len(order))
 
         def begin() -> Any:
+            assert table is not None
             frame = read_table(table, form)
             progress.update(task, description="Checking all records")
             return frame
@@ -150,7 +156,6 @@ def run(
             progress.update(task, completed=place, description=following)
 
         with refusals("data", private=True), _folder_failures():
-            was_whole = _is_whole(stated, out)
             report = Study(stated).run(begin, out, show=advance, accountant=ledger)
     lost = [name for name in order if name not in report.found]
     lines = [f"{stated.title}: {guarantee_line(report.spent)}", f"Ledger: {ledger_line(ledger)}"]
@@ -252,6 +257,11 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> Table:
 
 def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
     """Return the number of people in a file, from the column that names them alone."""
+    place = protocol.ledger
+    if place is not None and ("://" in place or os.path.lexists(place)):
+        ledger = _ledger(protocol)
+        message = "--data is for ledgers that do not charge refusals: state --n-people."
+        require(ledger is None or not ledger.charge_refusals, message)
     table = table_of_study(protocol, data, form)
     named = (protocol.time if protocol.person is None else protocol.person,)
     frame = read_table(replace(table, columns=named), form)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import html
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from importlib import import_module
 from itertools import compress
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -119,9 +120,6 @@ class PrivacyAccountant:
     (0.75, 0.25)
     """
 
-    #: Charges of fits, set by :mod:`skdpsurv.model_selection`, which knows estimators.
-    _charges_of: ClassVar[Callable[..., list[PrivacyGuarantee]]]
-
     def __init__(
         self,
         epsilon: float = _UNLIMITED,
@@ -214,7 +212,7 @@ class PrivacyAccountant:
         RuntimeError
             If the ledger cannot be used.
         """
-        return self._ledger.charge(self._entry([guarantee], dataset, estimator))
+        return self._ledger.pay(self._entry([guarantee], dataset, estimator))
 
     def charge_parallel(
         self,
@@ -257,7 +255,7 @@ class PrivacyAccountant:
         if self.rehearsal:
             # Proved parts are released for good: one rehearsal of all would make them free.
             groups = [[g for g in guarantees if (g.status == "proved") == p] for p in (True, False)]
-        return self._ledger.charge(*(self._entry(g, dataset, estimator) for g in groups if g))
+        return self._ledger.pay(*(self._entry(g, dataset, estimator) for g in groups if g))
 
     def spent(self) -> float:
         """Return the sum of the epsilons charged to this accountant's data set, rounded up.
@@ -322,8 +320,10 @@ class PrivacyAccountant:
         ----------
         fits : iterable of (estimator, X, y) or (estimator, X, y, options)
             A private estimator, `PrivateSearchCV`, a pipeline that ends in a private step, or a
-            `GridSearchCV` or `RandomizedSearchCV` of one, each of whose fits is a charge. Only
-            public properties of the records are used. ``options``: further arguments of ``fit``.
+            `GridSearchCV` or `RandomizedSearchCV` of one, each of whose fits is a charge.
+            ``options``: further arguments of ``fit``. Only the shape of the records is looked at,
+            unless persons or out-of-core records must be counted, classes be read from y, or steps
+            learn from X. If the ledger charges refusals, each row is taken for a person.
 
         Returns
         -------
@@ -331,11 +331,18 @@ class PrivacyAccountant:
             A row for each: ``estimator``; ``charges``, how many; the sums of their ``epsilon`` and
             ``delta``; the weakest ``status``; ``allowed``, how many of them the budget has room
             for; and ``remaining``, the epsilon that is left after these.
+
+        Raises
+        ------
+        ValueError
+            If the ledger charges refusals, and records must be looked at. Or as ``fit`` does.
         """
+        # Estimators are higher in the house.
+        charges_of = import_module("skdpsurv.model_selection.candidates").charges_of
         trial = self._with(_ledger=MemoryLedger(self._settings, self._ledger.entries()))
         rows = []
         for estimator, X, y, *options in fits:
-            charges = self._charges_of(estimator, X, y, *options)
+            charges = charges_of(estimator, X, y, *options, ledger=self)
             allowed = 0
             with suppress(BudgetExceededError):
                 for charge in charges:

@@ -18,6 +18,7 @@ import uuid
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 
@@ -38,6 +39,8 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 STUDY = "Study "
 #: The mechanism of a refusal that is charged.
 REFUSED = "none: refused"
+#: How many charges this thread has made.
+N_CHARGES: ContextVar[int] = ContextVar("n_charges", default=0)
 
 
 class Receipt(NamedTuple):
@@ -129,6 +132,12 @@ class Ledger(ABC):
     @abstractmethod
     def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
+
+    def pay(self, *requests: Entry) -> Receipt:
+        """Charge, and count it: a look at records in this thread is paid for."""
+        receipt = self.charge(*requests)
+        N_CHARGES.set(N_CHARGES.get() + 1)
+        return receipt
 
     def check(self, *requests: Entry) -> None:
         """Raise BudgetExceededError if the requests do not fit now."""

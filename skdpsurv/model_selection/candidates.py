@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.model_selection import (
     GridSearchCV,
     ParameterGrid,
@@ -23,6 +24,7 @@ from skdpsurv.data.cells import class_indices
 from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import input_names, learned_steps, valid_row
 from skdpsurv.data.shape import length, placeholder, size, unstated_norm
+from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.input_errors import (
     NO_TABLE,
@@ -31,6 +33,7 @@ from skdpsurv.dp.input_errors import (
     suppressed_warnings,
     unknown_parameter,
 )
+from skdpsurv.dp.looking import looking
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.types import BoolArray
 
@@ -252,13 +255,22 @@ def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def charges_of(
-    estimator: Any, X: Any, y: Any = None, options: Mapping[str, Any] | None = None
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    ledger: PrivacyAccountant | None = None,
 ) -> list[PrivacyGuarantee]:
-    """Return the charges of ``estimator.fit(X, y, **options)``, in order."""
+    """Return the charges of ``estimator.fit(X, y, **options)``, in order.
+
+    A ledger that charges refusals allows no look at records for that.
+    """
     options = {} if options is None else dict(options)
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
-        folds = check_cv(estimator.cv, y, classifier=is_classifier(estimator.estimator))
-        n_folds = folds.get_n_splits(X, y, options.pop("groups", None))
+        groups = options.pop("groups", None)
+        with looking(None if groups is None else ledger, (), spends=False):
+            n_folds = check_cv(estimator.cv).get_n_splits(X, y, groups)
         grid: Any = (
             ParameterGrid(estimator.param_grid)
             if isinstance(estimator, GridSearchCV)
@@ -268,12 +280,17 @@ def charges_of(
         each = [
             charge
             for params in grid
-            for charge in charges_of(clone(estimator.estimator).set_params(**params), X, y, options)
+            for charge in charges_of(
+                clone(estimator.estimator).set_params(**params), X, y, options, ledger=ledger
+            )
         ]
         last = [max(each, key=lambda charge: charge.epsilon)] * bool(estimator.refit)
         return [charge for charge in each for _ in range(n_folds)] + last
-    private_step(estimator)  # or TypeError
+    step = copy.copy(private_step(estimator)[1])  # or TypeError
+    step.accountant = ledger
     if isinstance(estimator, PrivateEstimator):
-        return [estimator._without_ledger()._guarantee_of_fit(X, y, **options)]
+        return [step._guarantee_of_fit(X, y, **options)]
     public = np.zeros(length(X), dtype=bool)
-    return [Fit.planned(estimator, X, y, options, public).guarantee]
+    looks = unprotected_steps(estimator) or step._looks(X, y, None, {})
+    with looking(ledger if looks else None, (), spends=False):
+        return [Fit.planned(estimator, X, y, options, public).guarantee]

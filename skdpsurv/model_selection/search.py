@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -273,31 +272,29 @@ class PrivateSearchCV(BestModel, released=False):
     def _one_of_each(self) -> tuple[str, ...]:  # type: ignore[override]
         return one_of_each(self.estimator)
 
-    def _sources(
-        self, X: Any, y: Any, *, person: Any = None, **options: Any
-    ) -> tuple[Any, Any, dict[str, Any]]:
-        """Return the arguments; with public records, ``person`` would show whose come first."""
+    def _looks(self, X: Any, y: Any, person: Any, options: Mapping[str, Any]) -> bool:
+        """Say whether persons are counted, classes read from y, or steps learn from X."""
+        # With public records, ``person`` would show whose come first.
         if person is not None and isinstance(private_step(self.estimator)[1], HybridMEstimator):
             raise ValueError("person must be None with a HybridMEstimator.")
         if not in_memory(X, y, person, *options.values()):
             raise TypeError(
                 "X and y must be in memory: PrivateSearchCV takes no Dask collections or chunks."
             )
-        return super()._sources(X, y, person=person, **options)
+        self._settled = self._setting()
+        return person is not None or any(candidate.void for candidate in self._settled[0])
 
     def _shape(self, X: Any, y: Any, **fit_params: Any) -> SearchShape:
         """Return candidates, parts, and planned fits, which are public."""
         candidates, loss, strategy = self._setting()
-        void = any(candidate.void for candidate in candidates)
-        # Classes are read from y, or steps learn from X, before anything is charged.
-        with self._refusals_charged("none") if void else nullcontext():
-            gaussian = self._budget.gaussian(strategy)
-            if gaussian.rho:
-                shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
-                if all(fit.guarantee.rho is not None for fit in shape.all_fits):
-                    return shape
-            # A candidate with other noise would have hardly anything to spend.
-            return self._shaped(candidates, loss, strategy, X, y, **fit_params)
+        self.__dict__.pop("_settled", None)
+        gaussian = self._budget.gaussian(strategy)
+        if gaussian.rho:
+            shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
+            if all(fit.guarantee.rho is not None for fit in shape.all_fits):
+                return shape
+        # A candidate with other noise would have hardly anything to spend.
+        return self._shaped(candidates, loss, strategy, X, y, **fit_params)
 
     def _shaped(
         self,
@@ -387,7 +384,9 @@ class PrivateSearchCV(BestModel, released=False):
         return {"delta": strategy.delta, **strategy.total(budget.refit_rho)}
 
     def _setting(self) -> tuple[list[Candidate], Loss, Split | Repeat]:
-        """Return checked candidates, loss and strategy."""
+        """Return checked candidates, loss and strategy; those that were drawn for this fit."""
+        if "_settled" in vars(self):
+            return self._settled
         draws = random_source(self.random_state, purpose="candidates")
         candidates = list_candidates(
             self.estimator,

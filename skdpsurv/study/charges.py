@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +19,7 @@ from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.ledger import REFUSED, STUDY, Receipt, now
 from skdpsurv.dp.ledger_storage import database_url
+from skdpsurv.dp.looking import looking
 from skdpsurv.dp.privacy_cost import remaining_budget, rho_for
 from skdpsurv.study.journal import Journal, Line
 from skdpsurv.study.plan import StudyPlan
@@ -133,35 +133,19 @@ class Charges:
             return None
         return self.accountant._receipt_of(PrivacyGuarantee.from_dict(intent["guarantee"]))
 
-    @contextmanager
-    def refusals_charged(self) -> Iterator[None]:
-        """Ask the ledger before records are read; charge it for a refusal if it wants that."""
-        price = self._price_of_refusal()
-        try:
-            yield
-        except BudgetExceededError:
-            raise
-        except Exception:
-            if self.accountant is not None and self.accountant.charge_refusals:
-                self._charge([], price, 0)
-            raise
+    def looking(self) -> AbstractContextManager[None]:
+        """Ask the ledger before records are read; it may charge what fails.
 
-    def _price_of_refusal(self) -> PrivacyGuarantee:
-        """Return the price of a refusal; a study that was not charged needs room for it.
-
-        How many people there are, which is not known yet, decides whether noise is Gaussian.
+        A study that was charged asks only where refusals are. How many people there are, which is
+        not known yet, decides whether noise is Gaussian.
         """
-        epsilon, delta = self.protocol.first_epsilon, self.protocol.delta
-        pure = PrivacyGuarantee(epsilon, mechanism=REFUSED)
-        if self.accountant is None or self.first is not None:
-            return pure
+        epsilon, delta, ledger = self.protocol.first_epsilon, self.protocol.delta, self.accountant
+        prices = [PrivacyGuarantee(epsilon, mechanism=REFUSED)]
         if delta:
-            with suppress(BudgetExceededError):
-                gaussian = replace(pure, delta=delta, rho=rho_for(epsilon, delta))
-                self.accountant.check(gaussian)
-                return gaussian
-        self.accountant.check(pure)
-        return pure
+            prices.append(replace(prices[0], delta=delta, rho=rho_for(epsilon, delta)))
+        if self.first is not None and ledger is not None and not ledger.charge_refusals:
+            ledger = None
+        return looking(ledger, prices, charge=lambda price: self._charge([], price, 0))
 
     def check_room(self, plan: StudyPlan) -> None:
         """Raise BudgetExceededError unless the whole study was charged, or has room."""
@@ -182,19 +166,27 @@ class Charges:
         An analysis that was lost is charged again if the reserve has room for it. One with a delta
         is not: the whole study may use that once.
         """
-        used = [one["nonce"] for one in self.journal.of("started") if one["analysis"] == name]
-        for intent in self.journal.charged:
-            if name in intent["analyses"] and intent["nonce"] not in used:
-                return str(intent["nonce"])
+        if not self.pays(plan, name):
+            return None
+        for nonce in self._unstarted(name):
+            return nonce
+        try:
+            return self._charge([name], plan.parts[name].guarantee, plan.n_people)
+        except BudgetExceededError:  # others have spent what the ledger had
+            return None
+
+    def pays(self, plan: StudyPlan, name: str) -> bool:
+        """Return whether an analysis has a charge that it has not used, or the reserve has one."""
         guarantee = plan.parts[name].guarantee
         again = [intent["guarantee"]["epsilon"] for intent in self.journal.charged[1:]]
         left = remaining_budget(self.protocol.reserve, *again)
-        if guarantee.delta or guarantee.epsilon > left:
-            return None
-        try:
-            return self._charge([name], guarantee, plan.n_people)
-        except BudgetExceededError:  # others have spent what the ledger had
-            return None
+        return bool(self._unstarted(name)) or (not guarantee.delta and guarantee.epsilon <= left)
+
+    def _unstarted(self, name: str) -> list[str]:
+        """Return the nonces of charges under which an analysis has not started."""
+        used = [one["nonce"] for one in self.journal.of("started") if one["analysis"] == name]
+        charged = [one["nonce"] for one in self.journal.charged if name in one["analyses"]]
+        return [nonce for nonce in charged if nonce not in used]
 
     def receipt(self, nonce: str) -> Receipt | None:
         """Return the receipt of a charge; None without a ledger."""

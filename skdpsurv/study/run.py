@@ -1,8 +1,8 @@
 """Run a study, in the order that privacy needs; after a crash, go on where it stopped.
 
 1. The protocol has the hash that was signed.
-2. The ledger is asked; all records are read, for all analyses. A refusal costs nothing, unless the
-   ledger charges refusals.
+2. The ledger is asked; all records are read, for all analyses, if any of these may still run. A
+   refusal costs nothing, unless the ledger charges refusals.
 3. The deal of people is durable; then the intent, with a nonce.
 4. The whole study is charged at once. The nonce is in the guarantee that is charged, so that the
    charge is found again; then it is noted.
@@ -84,8 +84,10 @@ def run(
     with place.writing(protocol) as journal:
         study = _Run(protocol, place, journal, Charges(protocol, journal, accountant), show)
         study.recognise()
-        study.read(frame)
-        study.charge()
+        study.settle()
+        if any(map(study.may_run, protocol.analyses)):
+            study.read(frame)
+            study.charge()
         # An evaluation needs its model.
         for analysis in sorted(protocol.analyses, key=lambda one: one.of is not None):
             study.release(analysis)
@@ -119,17 +121,43 @@ class _Run:
             )
         self.charges.look_up()
 
+    def settle(self) -> None:
+        """Mark what a run that was killed left; no record is read for that."""
+        if (first := self.charges.first) is not None:
+            self.plan = StudyPlan.of(self.protocol, first["n_people"])
+            self.charges.charge_all(self.plan, None)
+        for analysis in self.protocol.analyses:
+            name, last = analysis.name, self.journal.last_of(analysis.name)
+            if last is not None and last["what"] == "started":
+                self._settle(analysis, last["nonce"])
+            if self.journal.released(name) is None and self.folder.file_of(name).exists():
+                raise ValueError(
+                    f"{self.folder.file_of(name)} is no release that the journal marks: did the "
+                    "journal come back from a backup?"
+                )
+
+    def may_run(self, analysis: Analysis) -> bool:
+        """Return whether an analysis was not released, and still can be."""
+        if self.journal.released(analysis.name) is not None:
+            return False
+        if self.charges.first is None:
+            return True
+        of = None if analysis.of is None else self.protocol.analysis(analysis.of)
+        needed = of is None or self.journal.released(of.name) is not None or self.may_run(of)
+        return needed and self.charges.pays(self.plan, analysis.name)
+
     def read(self, frame: pd.DataFrame | Read) -> None:
         """Ask the ledger, count people, plan, deal, and read all records for all analyses."""
         first = self.charges.first
-        with self.charges.refusals_charged():
+        with self.charges.looking():
             raw = frame() if callable(frame) else frame
             self.people = People.of(self.protocol, raw_columns(self.protocol, raw))
             n_people = self.people.held_out.size
-            self.plan = StudyPlan.of(self.protocol, n_people)
-            self.charges.check_room(self.plan)
-            if first is not None and first["n_people"] != n_people:
+            if first is None:
+                self.plan = StudyPlan.of(self.protocol, n_people)
+            elif first["n_people"] != n_people:
                 raise InputValueError("the records must be of as many people as before.")
+            self.charges.check_room(self.plan)
             if self.plan.n_evaluation and first is None:
                 self.people = self.people.dealt(self.plan.n_evaluation)
             elif first is not None and self.plan.n_evaluation:
@@ -150,14 +178,7 @@ class _Run:
     def release(self, analysis: Analysis) -> None:
         """Run an analysis unless it has run or cannot run, and show what it released."""
         name, of = analysis.name, analysis.of
-        if (last := self.journal.last_of(name)) is not None and last["what"] == "started":
-            self._settle(analysis, last["nonce"])
         if self.journal.released(name) is None:
-            if self.folder.file_of(name).exists():
-                raise ValueError(
-                    f"{self.folder.file_of(name)} is no release that the journal marks: did the "
-                    "journal come back from a backup?"
-                )
             if of is not None and self.journal.released(of) is None:
                 return
             nonce = self.charges.unused(self.plan, name)

@@ -289,8 +289,8 @@ def test_a_file_that_its_records_make_unreadable_is_charged_where_refusals_are(s
         one_line(study.survival(*ledger, *more, data=data, out="@again.json"), "data")
         assert study.spent() == spent
 
-    refused(0.0, "--dry-run")
-    one_line(study.evaluate(*ledger, "--dry-run", data=data), "data")
+    for command in (study.survival, study.evaluate):
+        command(*ledger, "--dry-run", data=data, code=2, says="that do not charge refusals")
     refused(1.0)
     one_line(study.evaluate(*ledger, data=data), "data")
     refused(2.0, data="@nothing.csv")  # what is public costs nothing

@@ -114,14 +114,37 @@ def test_what_is_wrong_with_a_file_is_said(study):
         study.km(data="@bad.csv", code=3, says=says)
 
 
-def test_a_dry_run_never_charges_not_even_a_refusal(study):
-    accountant = PrivacyAccountant(3.0, path=study.path("study.sqlite"), charge_refusals=True)
-    study.frame["id"] = study.frame["id"].where(study.frame.index > 0)
-    study.write(study.frame)
-    study.km("--person", "id", "--ledger", "@study.sqlite", "--dry-run", code=3)
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_dry_run_charges_nothing_and_reads_nothing_where_refusals_are_charged(study, charged):
+    accountant = PrivacyAccountant(3.0, path=study.path("study.sqlite"), charge_refusals=charged)
+    study.write(study.frame.assign(id=study.frame["id"].where(study.frame.index > 0)), "gap.csv")
+    more = ("--person", "id", "--ledger", "@study.sqlite")
+    says = "for ledgers that do not charge refusals" * charged
+    study.km(*more, "--dry-run", data="@gap.csv", code=2 if charged else 3, says=says)
+    study.km(*more, "--dry-run", code=2 if charged else 0, says=says)
     assert accountant.spent() == 0.0
-    study.km("--person", "id", "--ledger", "@study.sqlite", code=3)
-    assert accountant.spent() == 1.0
+    study.km(*more, data="@gap.csv", code=3)
+    assert accountant.spent() == float(charged)
+
+
+def test_a_file_that_was_read_is_paid_for_whatever_fails_then(study):
+    """By settings that always fail it could be asked, uncharged, whether it can be read."""
+    accountant = PrivacyAccountant(3.0, path=study.path("l.sqlite"), charge_refusals=True)
+    for n_refused in (1, 2):
+        more = ("--ledger", "@l.sqlite", "--set", "alpha=1e300")
+        study.survival(*more, code=3, says="too extreme for double precision")
+        assert accountant.spent() == n_refused
+    study.survival("--ledger", "@l.sqlite", code=0)
+    assert accountant.spent() == 3.0
+
+
+def test_the_bytes_of_records_are_no_matter_of_the_names(study):
+    """They are decoded with these: an encoding that lacks a letter would ask for it."""
+    for text in ("days,died\n1,0\n", "days,died\n1,\xe9\n"):
+        (study.folder / "bytes.csv").write_text(text, encoding="utf-8")
+        assert column_names(study.folder / "bytes.csv", FileFormat(encoding="ascii")) == [
+            *("days", "died")
+        ]
 
 
 def test_an_evaluation_refuses_columns_that_fit_refuses(study):

@@ -208,7 +208,7 @@ def test_the_deal_is_kept_for_its_owner_alone(place):
 
 
 def test_a_study_goes_on_with_its_own_records_alone(place):
-    end_in(place, "regression")
+    end_in(place, "weibull")
     moved = FRAME.iloc[::-1].reset_index(drop=True)
     changed = FRAME.assign(age=FRAME["age"].where(FRAME.index != 3, 50.0))
     for frame in (moved, changed):
@@ -217,7 +217,7 @@ def test_a_study_goes_on_with_its_own_records_alone(place):
     with pytest.raises(ValueError, match="as many people as before"):
         place.run(records(121))
     renumbered = FRAME.set_axis(FRAME.index + 9)  # of rows, which are no records
-    assert place.run(renumbered) == ["regression", "evaluation"]
+    assert place.run(renumbered) == ["weibull"]
 
 
 def test_the_deal_of_an_intent_that_was_void_does_not_come_back(place):
