@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skdpsurv.release import Release as Release
 from skdpsurv.dp.references import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
         PosteriorSampling as PosteriorSampling,
     )
     from skdpsurv.data.target import split_target as split_target
+    from skdpsurv.release import Release as Release
 else:
     #: What is imported when somebody asks for it, by the module that it is in.
     _LATER = {
@@ -68,9 +68,10 @@ else:
             *("DPWeibullFitter", "PosteriorSampling"),
         },
         "data.target": {"split_target"},
+        "release": {"Release"},
     }
 
-    __all__ = ["Release", "__version__", *sorted(set().union(*_LATER.values()))]
+    __all__ = ["__version__", *sorted(set().union(*_LATER.values()))]
 
     def __getattr__(name):
         """Import a public name, or a module of the package (PEP 562)."""
@@ -85,11 +86,3 @@ else:
 
     def __dir__():
         return sorted({*globals(), *__all__})
-
-
-def _import_estimators() -> None:
-    import skdpsurv.published  # noqa: F401  It builds on all others.
-
-
-#: A release may be of an estimator that nobody has imported.
-Release.kinds.import_all = _import_estimators

@@ -46,6 +46,39 @@ def test_importing_loads_little_and_a_release_finds_what_nobody_has_imported(tmp
     assert loaded.split("\n") == ["[] False", "False DPKaplanMeierFitter", "[] True"]
 
 
+def test_the_command_line_imports_what_a_command_needs_as_it_runs():
+    found = told(
+        """
+        import io, sys
+        from contextlib import redirect_stdout
+        import typer
+        from skdpsurv.cli import app
+
+        def run(*given):
+            with redirect_stdout(io.StringIO()) as said:
+                try:
+                    app(given)
+                except SystemExit as end:
+                    assert end.code == 0
+            assert said.getvalue()
+            heavy = {"numpy", "pandas", "scipy", "sklearn", "sqlalchemy", "matplotlib"}
+            assert not heavy & set(sys.modules), given
+
+        def walk(command, *path):
+            run(*path, "--help")
+            for name, one in getattr(command, "commands", {}).items():
+                walk(one, *path, name)
+            count.append(path)
+
+        count = []
+        run("--version")
+        walk(typer.main.get_command(app))
+        print(len(count) > 15)
+        """
+    )
+    assert found == "True"
+
+
 def test_type_checkers_see_each_public_name_where_it_is():
     """One list is for them, and one for who asks for a name."""
     nodes = ast.walk(ast.parse(Path(skdpsurv.__file__).read_text()))

@@ -7,17 +7,17 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
 from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command, parse
 from skdpsurv.cli.output import save, show
-from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kinds import Category, Date
-from skdpsurv.data.target import split_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skdpsurv.data import PublicColumns
 
 #: Labels of a column that is read as text, which may be unknown; None for other columns.
 Labels = tuple[str, ...] | None
@@ -79,13 +79,15 @@ def _key(name: str) -> str:
 
 def _guess(cells: pd.Series) -> str:
     """Return the type that cells seem to have, and nothing else about them."""
+    from pandas.api.types import is_numeric_dtype
+
     present = cells.dropna()
     simple = present.map(lambda cell: isinstance(cell, bool | int | float | str | date))
     if present.empty or not simple.all():
         return "nothing to guess by"
     if present.isin([0, 1]).all():
         return "1 and 0, or true and false"
-    if pd.api.types.is_numeric_dtype(present.dtype):
+    if is_numeric_dtype(present.dtype):
         return "numbers"
     if present.astype(str).str.match(r"\d{4}-\d\d-\d\d").all():
         return "dates"
@@ -94,6 +96,8 @@ def _guess(cells: pd.Series) -> str:
 
 def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:
     """Read a description of columns, and add texts that mean missing."""
+    from skdpsurv.data import PublicColumns
+
     message = f"there is no schema {path}. Make one: skdpsurv schema DATA"
     require(path.is_file(), message, "description")
     with refusals("description"):
@@ -133,6 +137,8 @@ def table_of(
     drop, ignored : collection of str
         Columns to leave out: those to drop must exist. None ignores all others.
     """
+    from skdpsurv.data.column_kinds import Category, Date
+
     names = column_names(path, form)
     drop = split_names(drop, names)
     more = {name: labels for text, labels in others.items() for name in split_names([text], names)}
@@ -145,7 +151,7 @@ def table_of(
     message = f"schema and release must describe {', '.join(extra)}: --drop leaves them out."
     require(not extra, message, "description")
     texts = {n: labels for n, labels in more.items() if labels is not None and n not in features}
-    for kind in described._kinds() if isinstance(described, PublicColumns) else ():
+    for kind in getattr(described, "_kinds", tuple)():
         if isinstance(kind, Date):
             texts[kind.column] = ()
         elif isinstance(kind, Category) and isinstance(kind.labels[0], str):
@@ -169,6 +175,10 @@ def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     if event is not None:  # names may contradict the options
         found[event] = (*columns.event_is, *columns.censored_is) or None
         names: dict[str, Any] = {"time": time, "event": event, "person": person}
+        import pandas as pd
+
+        from skdpsurv.data.target import split_target
+
         split_target(pd.DataFrame(columns=list(found)), **names)
     return found
 
@@ -192,6 +202,6 @@ def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
     def flagged(part: pd.DataFrame) -> pd.DataFrame:
         return part.assign(**{event: part[event].map(flags.get).astype(float)})
 
-    if isinstance(y, pd.DataFrame):
-        return flagged(y)
-    return y.map_partitions(flagged, meta=flagged(y._meta))
+    if hasattr(type(y), "map_partitions"):
+        return y.map_partitions(flagged, meta=flagged(y._meta))
+    return flagged(y)

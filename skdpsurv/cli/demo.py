@@ -9,26 +9,18 @@ import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skdpsurv.cli.failures import require
 from skdpsurv.cli.options import WORDS, command
 from skdpsurv.cli.output import rich_table, show, working
-from skdpsurv.data import PublicBoundsScaler
-from skdpsurv.data.target import event_and_time
-from skdpsurv.datasets import load_flchain
-from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.guarantee import PrivacyLeakWarning
 from skdpsurv.dp.references import extra
-from skdpsurv.dp.types import FloatArray
-from skdpsurv.evaluation import concordance_index
-from skdpsurv.plotting import plot_survival_curves
-from skdpsurv.reference import fit_cox, relative_error
-from skdpsurv.survival import DPDiscreteTimeSurvival
-from skdpsurv.survival.step_function import StepFunction
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skdpsurv.dp.types import FloatArray
+    from skdpsurv.survival import DPDiscreteTimeSurvival
 
 #: Columns of flchain, and invented people for whom survival is drawn.
 COLUMNS = ("age", "sex_male", "kappa", "lambda", "creatinine", "mgus", "sample_yr")
@@ -114,6 +106,19 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
     seed : int, optional
         Seed of the noise, which voids the privacy. The operating system's entropy if omitted.
     """
+    import numpy as np
+    import pandas as pd
+
+    from skdpsurv.data import PublicBoundsScaler
+    from skdpsurv.data.target import event_and_time
+    from skdpsurv.datasets import load_flchain
+    from skdpsurv.dp.accountant import PrivacyAccountant
+    from skdpsurv.dp.guarantee import PrivacyLeakWarning
+    from skdpsurv.evaluation import concordance_index
+    from skdpsurv.reference import fit_cox, relative_error
+    from skdpsurv.survival import DPDiscreteTimeSurvival
+    from skdpsurv.survival.step_function import StepFunction
+
     with extra("reference", "scikit-survival", "The demo"):
         from sksurv.metrics import integrated_brier_score
         from sksurv.nonparametric import kaplan_meier_estimator
@@ -168,6 +173,8 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
 
 def _save_figure(comparison: Comparison, path: Path) -> None:
     """Draw the survival curves of the example profiles, and save the figure."""
+    from skdpsurv.plotting import plot_survival_curves
+
     unit: dict[str, Any] = {"time_unit": "years since the blood sample", "time_scale": 365.25}
     models, profiles = comparison.models, comparison.profiles
     ax = plot_survival_curves(models, profiles, labels=list(PROFILES), **unit)

@@ -17,12 +17,6 @@ from typing import Any
 
 import typer
 
-from skdpsurv.data import PublicInputWarning
-from skdpsurv.data.target import TIMES_ALONE
-from skdpsurv.dp.budget import BudgetExceededError
-from skdpsurv.dp.guarantee import PrivacyLeakWarning
-from skdpsurv.dp.input_errors import InputValueError
-
 _KINDS = ["internal", "parameter", "data", "description", "budget", "ledger", "output"]
 _KINDS += ["missing package", "refuted"]
 #: Exit codes by kind of failure. A wrong option ends with 2, too.
@@ -38,10 +32,6 @@ class CommandError(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
-
-
-class RefusedFileError(CommandError, InputValueError):
-    """A file that cannot be read because of its records."""
 
 
 def require(holds: object, message: str, kind: str = "parameter") -> None:
@@ -67,9 +57,11 @@ def refusals(
     try:
         yield
         return
-    except (CommandError, BudgetExceededError, ImportError):
+    except (CommandError, ImportError):
         raise
     except Exception as error:
+        if _is_of_budget(error):
+            raise
         found, message = _described(error, kind) if private else (kind, str(error))
     raise CommandError(found, f"{before}{message}{after if found == kind else ''}")
 
@@ -108,7 +100,7 @@ def _described(error: Exception, kind: str) -> tuple[str, str]:
     """Return the kind of failure of an exception, and a message without private values."""
     if isinstance(error, CommandError):
         return error.kind, str(error)
-    if isinstance(error, BudgetExceededError):
+    if _is_of_budget(error):
         return "budget", str(error)
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_ROOT)]
@@ -124,8 +116,18 @@ def _described(error: Exception, kind: str) -> tuple[str, str]:
     return "internal", f"unexpected {hidden} {CHARGED}"
 
 
+def _is_of_budget(error: Exception) -> bool:
+    from skdpsurv.dp.budget import BudgetExceededError
+
+    return isinstance(error, BudgetExceededError)
+
+
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Print a warning of this package in a line; those of others may quote a record."""
+    from skdpsurv.data import PublicInputWarning
+    from skdpsurv.data.target import TIMES_ALONE
+    from skdpsurv.dp.guarantee import PrivacyLeakWarning
+
     # Times without events are not asked about: --all-events says so.
     expected = str(message).startswith(TIMES_ALONE)
     if issubclass(category, PrivacyLeakWarning | PublicInputWarning) and not expected:

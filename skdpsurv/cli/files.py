@@ -16,12 +16,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-import pandas as pd
-
-from skdpsurv.cli.failures import CommandError, RefusedFileError, require
+from skdpsurv.cli.failures import CommandError, require
 from skdpsurv.cli.options import NONE, FileFormat
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Texts that mean missing in a CSV file, unless they are a label of the column.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
@@ -97,11 +98,17 @@ def require_even_rows(path: Path, form: FileFormat, first: int | None = None) ->
     with _reading(path), _rows(path, form) as rows:
         lengths = set(map(len, rows if first is None else islice(rows, first + 1)))
     if len(lengths - {0}) > 1:  # empty lines are skipped
-        raise RefusedFileError(
-            "data",
+        raise _refused(
             f"{path} has rows with more or fewer cells than the header. Is --separator right? A "
-            "cell that holds the separator must be quoted.",
+            "cell that holds the separator must be quoted."
         )
+
+
+def _refused(message: str) -> CommandError:
+    """Return the error of a file whose records are the cause."""
+    from skdpsurv.cli.subclasses import RefusedFileError
+
+    return RefusedFileError("data", message)
 
 
 @contextmanager
@@ -116,11 +123,10 @@ def _reading(path: Path) -> Iterator[None]:
         message = 'Parquet files and --dask need more: pip install "skdpsurv[distributed]"'
         error = CommandError("missing package", message)
     except Exception:
-        error = RefusedFileError(
-            "data",
+        error = _refused(
             f"{path} could not be read as {'Parquet' if _is_parquet(path) else 'CSV'}. Is it one, "
             "and not empty? Are --separator and --encoding right? A spreadsheet must be saved as "
-            "CSV, in UTF-8. The cause is not shown, since it may quote a record.",
+            "CSV, in UTF-8. The cause is not shown, since it may quote a record."
         )
     raise error
 
@@ -158,6 +164,8 @@ def _checked_names(path: Path, form: FileFormat) -> list[str]:
 
 def looks_like_a_cell(name: str) -> bool:
     """Say whether a text is more likely a cell than a name: a number, a date or a truth value."""
+    import pandas as pd
+
     if name.lower() in ("true", "false"):
         return True
     for read in (float, pd.Timestamp):
@@ -243,6 +251,8 @@ def _without_codes(table: Table, form: FileFormat, frame: pd.DataFrame) -> pd.Da
 
 
 def _csv(table: Table, form: FileFormat, first: int | None) -> pd.DataFrame:
+    import pandas as pd
+
     arguments = {"chunksize": CHUNK, "nrows": first, "low_memory": False}
     chunks = pd.read_csv(table.path, **arguments, **_arguments(table, form))
     found = [_without_codes(table, form, chunk) for chunk in chunks]

@@ -10,13 +10,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-import skdpsurv.survival as models
-from skdpsurv.base import PrivateEstimator
-from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.cli.columns import Labels, public_columns, survival_columns, survival_target, table_of
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import Table, read_table
@@ -33,22 +30,13 @@ from skdpsurv.cli.output import (
     working,
 )
 from skdpsurv.cli.releases import load_release, table_of_release
-from skdpsurv.data.public_steps import columns_beyond
-from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.input_errors import suggestion
-from skdpsurv.dp.references import phrase
-from skdpsurv.evaluation.evaluation import Evaluation
-from skdpsurv.evaluation.forecast import gain_of_delta
+
+if TYPE_CHECKING:
+    from skdpsurv.base import PrivateEstimator
+    from skdpsurv.dp.guarantee import PrivacyGuarantee
 
 #: Models that ``skdpsurv fit`` fits.
 Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])
-ESTIMATORS: dict[Kind, type[PrivateEstimator]] = {
-    Kind.survival: models.DPDiscreteTimeSurvival,
-    Kind.weibull: models.DPWeibullFitter,
-    Kind.km: models.DPKaplanMeierFitter,
-    Kind.competing: models.DPAalenJohansenFitter,
-    Kind.logistic: DPLogisticRegression,
-}
 _LISTS = ("groups", "causes", "classes")
 #: Options, and the parameters of an estimator that they set.
 OPTIONS = {name: name for name in ("epsilon", "max_time", "link", "prior", "delta", *_LISTS)}
@@ -113,6 +101,21 @@ class Model:
     classes: list[str] = NONE
 
 
+def estimator_class(kind: Kind) -> type[PrivateEstimator]:
+    """Return the estimator of a kind of model."""
+    import skdpsurv.survival as models
+    from skdpsurv.classification import DPLogisticRegression
+
+    classes: dict[Kind, type[PrivateEstimator]] = {
+        Kind.survival: models.DPDiscreteTimeSurvival,
+        Kind.weibull: models.DPWeibullFitter,
+        Kind.km: models.DPKaplanMeierFitter,
+        Kind.competing: models.DPAalenJohansenFitter,
+        Kind.logistic: DPLogisticRegression,
+    }
+    return classes[kind]
+
+
 @command
 def fit(
     kind: Kind,
@@ -147,7 +150,7 @@ def fit(
     if not spending.dry_run:
         reserve(out)
     options = {parameter: option for option, parameter in OPTIONS.items()}
-    estimator: Any = make(ESTIMATORS[kind], stated, set_, options)
+    estimator: Any = make(estimator_class(kind), stated, set_, options)
     estimator._check_parameters()
     described = stated.get("columns")
     features = described._names() if described is not None else []
@@ -165,6 +168,8 @@ def fit(
         return {"y": y, **{n: frame[c] for n, c in named.items() if c is not None}}
 
     def results(fitted: Any) -> tuple[dict[str, Any], Iterable[Any]]:
+        from skdpsurv.dp.references import phrase
+
         for words in getattr(fitted, "_horizon_words", list)():
             if phrase("horizon_unit") in words:  # also beside results for machines
                 typer.echo(f"skdpsurv: warning: {words}", err=True)
@@ -222,6 +227,8 @@ def spend(
                 _rehearse(estimator, given, as_json)
                 return
             if strict:
+                from skdpsurv.data.public_steps import columns_beyond
+
                 names = estimator.columns._names()
                 beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
                 message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
@@ -263,6 +270,8 @@ def evaluate(
     drop : list of str
         Column of DATA to leave out. May be given several times.
     """
+    from skdpsurv.evaluation.evaluation import Evaluation
+
     target = survival_columns(columns)
     require(not form.dask, "--dask is for fit: an evaluation reads rows in memory.")
     if not spending.dry_run:
@@ -312,6 +321,8 @@ def make(
     options : mapping of str to str
         Parameters that have an option of their own.
     """
+    from skdpsurv.dp.input_errors import suggestion
+
     allowed = set(inspect.signature(kind).parameters) - {*stated, *options, "accountant", "verbose"}
     found: dict[str, Any] = {}
     for pair in settings:
@@ -360,6 +371,8 @@ def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> No
 
 def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any], list[str]]:
     """Return a summary of a fit, for machines and for people."""
+    from skdpsurv.evaluation.forecast import gain_of_delta
+
     name, ledger = type(estimator).__name__, estimator.accountant
     lines = [f"{name}: {guarantee_line(guarantee)}", f"Ledger: {ledger_line(ledger)}"]
     if getattr(estimator, "columns", None) is not None and hasattr(estimator, "data_norm"):
@@ -379,7 +392,7 @@ def _parameters_of(
     kind: Kind, columns: SurvivalColumns, model: Model, spending: Spending, form: FileFormat
 ) -> dict[str, Any]:
     """Return the parameters that options state; refuse options that are not for the estimator."""
-    parameters = inspect.signature(ESTIMATORS[kind]).parameters
+    parameters = inspect.signature(estimator_class(kind)).parameters
     given: dict[str, Any] = {**vars(columns), **vars(model), **vars(spending)}
     for name, parameter in REQUIRES.items():
         taken = parameter in parameters

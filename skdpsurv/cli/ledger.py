@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,31 +12,11 @@ from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, Spending, command
 from skdpsurv.cli.output import rich_table, save, show
 from skdpsurv.cli.releases import load_release
-from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.budget import dataset_name
-from skdpsurv.report.numbers import csv_text
-from skdpsurv.report.text import exact
+
+if TYPE_CHECKING:
+    from skdpsurv.dp.accountant import PrivacyAccountant
 
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
-
-
-class CommandLedger(PrivacyAccountant):
-    """A ledger whose errors end a command as failures of a ledger; ``hint`` says what helps."""
-
-    def __init__(
-        self,
-        place: str | None,
-        dataset: str = "default",
-        hint: str = " --budget makes a ledger, and is fixed for ever.",
-        **settings: Any,
-    ) -> None:
-        settings["url" if "://" in (place or "") else "path"] = place
-        with refusals("ledger", after=hint):
-            super().__init__(**settings)
-            self._dataset = dataset_name(dataset)
-
-    check = refusals("ledger")(PrivacyAccountant.check)
-    charge = refusals("ledger")(PrivacyAccountant.charge)
 
 
 def open_ledger(spending: Spending) -> PrivacyAccountant | None:
@@ -45,6 +25,8 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     A dry run creates no ledger: one in memory takes the place of a missing file. It reads records
     and is not charged, which a ledger that charges refusals does not allow.
     """
+    from skdpsurv.cli.subclasses import CommandLedger
+
     place, budget = spending.ledger, spending.budget
     settings: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
     if place is None:
@@ -82,6 +64,8 @@ def ledger_line(accountant: PrivacyAccountant | None) -> str:
     """Return the sums and the budget of a ledger in a line."""
     if accountant is None:
         return "no ledger: nothing adds up the epsilons of several fits to the same people"
+    from skdpsurv.report.text import exact
+
     delta, spent_delta = "", accountant.spent_delta()
     if accountant.delta or spent_delta:
         limit = exact(accountant.delta) if accountant.delta else "no limit"
@@ -106,6 +90,8 @@ def show_ledger(ledger: str, /, *, dataset: str | None = None, as_json: bool = F
     dataset : str or None
         Data set whose sums are shown; else those of each data set are, and the first one's in JSON.
     """
+    from skdpsurv.cli.subclasses import CommandLedger
+
     opened = CommandLedger(ledger, dataset or "default")
     entries = opened.entries()
     named = [] if dataset else dict.fromkeys(filter(None, entries["dataset"]))
@@ -145,6 +131,8 @@ def create(
         basic: epsilons and deltas add up. renyi: Renyi divergences add up, for many fits with a
         delta.
     """
+    from skdpsurv.cli.subclasses import CommandLedger
+
     settings: dict[str, Any] = {"rehearsal": rehearsal, "charge_refusals": charge_refusals}
     settings |= {"epsilon": budget, "delta": delta, "composition": composition}
     accountant = CommandLedger(ledger, **settings)
@@ -162,7 +150,7 @@ def copy(ledger: str, to: str, /, *, as_json: bool = False) -> None:
     to : str
         The new place: a file or a database, too.
     """
-    # Imported late, as databases take a while.
+    from skdpsurv.cli.subclasses import CommandLedger
     from skdpsurv.dp.ledger_copy import copy_ledger
 
     with refusals("ledger"):
@@ -183,6 +171,8 @@ def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False)
     release : list of Path
         A release that was charged to it. May be given several times.
     """
+    from skdpsurv.cli.subclasses import CommandLedger
+
     accountant = CommandLedger(ledger)
     paths = dict(enumerate(map(str, release)))
     releases = [load_release(path) for path in release]
@@ -198,6 +188,9 @@ def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False)
 @command
 def export(ledger: str, /, *, out: Path, as_json: bool = False) -> None:
     """Write the entries of a ledger to a CSV file."""
+    from skdpsurv.cli.subclasses import CommandLedger
+    from skdpsurv.report.numbers import csv_text
+
     entries = CommandLedger(ledger).entries()
     save(csv_text(entries), out)
     show({"export": str(out.resolve())}, [f"{len(entries)} entries: {out}"], as_json)

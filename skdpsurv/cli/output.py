@@ -10,21 +10,18 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pandas as pd
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from skdpsurv.cli.failures import CommandError, refusals, require
-from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.release import Release, layout
-from skdpsurv.report import units
-from skdpsurv.report.coefficients import cautions
-from skdpsurv.report.text import WORDS, escape_hidden, exact, how_many
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from rich.table import Table
+
+    from skdpsurv.dp.guarantee import PrivacyGuarantee
+    from skdpsurv.release import Release
 
 #: Width of a pipe or a file, wider than any table.
 UNBOUNDED = 10_000
@@ -53,6 +50,10 @@ def show(
         if as_json:
             typer.echo(json.dumps(_plain(content), allow_nan=False))
         else:
+            from rich.console import Console
+
+            from skdpsurv.report.text import escape_hidden
+
             console = Console(width=None if sys.stdout.isatty() else UNBOUNDED)
             for line in lines:
                 if text := isinstance(line, str):
@@ -70,16 +71,21 @@ def show(
 @contextmanager
 def working(what: str, as_json: bool) -> Iterator[None]:
     """Show a progress indicator on a terminal."""
+    from rich.console import Console
+
     with Console(stderr=True, quiet=as_json).status(what):
         yield
 
 
 def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
     """Return a data frame as a table for a terminal, index first."""
+    from pandas.api.types import is_numeric_dtype
+    from rich.table import Table
+
     named = frame.reset_index() if frame.index.name or frame.index.nlevels > 1 else frame
     table = Table(title=title or None, title_justify="left")
     for name, dtype in named.dtypes.items():
-        number = pd.api.types.is_numeric_dtype(dtype)
+        number = is_numeric_dtype(dtype)
         table.add_column(_cell(name), justify="right" if number else "left")
     for row in named.itertuples(index=False):
         table.add_row(*(_cell(f"{x:.4g}" if isinstance(x, float) else x) for x in row))
@@ -87,11 +93,17 @@ def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
 
 
 def _cell(value: Any) -> str:
+    from rich.markup import escape
+
+    from skdpsurv.report.text import escape_hidden
+
     return escape(escape_hidden(value))
 
 
 def guarantee_line(guarantee: PrivacyGuarantee) -> str:
     """Return the guarantee in a line, with the number of protected people or records."""
+    from skdpsurv.report.text import exact, how_many
+
     delta = f", delta = {exact(guarantee.delta)}" if guarantee.delta else ""
     loss = f"epsilon = {exact(guarantee.epsilon)}{delta}"
     return f"{how_many(guarantee)}, {loss}, {guarantee.neighbours}, status {guarantee.status}"
@@ -102,6 +114,11 @@ def result_lines(release: Release) -> Iterator[Any]:
 
     Models that have neither, or need more than their release, yield nothing.
     """
+    import numpy as np
+
+    from skdpsurv.report import units
+    from skdpsurv.report.coefficients import cautions
+
     with suppress(ValueError, TypeError, AttributeError):
         model = release._model
         if hasattr(model, "table_"):
@@ -123,6 +140,8 @@ def result_lines(release: Release) -> Iterator[Any]:
 
 def table_lines(model: Any, *, intervals: str | None, **options: Any) -> Iterator[Any]:
     """Yield Table 1 as people print it, and how to read it."""
+    from skdpsurv.report.text import WORDS
+
     found = model.to_frame(intervals=intervals, **options)
     yield rich_table(found.rename_axis(["", " "]), "Table 1")
     names = ["clipped", *filter(None, [intervals]), *(["smd"] if len(model.groups_) > 1 else [])]
@@ -142,6 +161,8 @@ def expected_widths(estimator: Any, n_records: int) -> pd.DataFrame:
 
 def curves(model: Any, times: Any) -> pd.DataFrame:
     """Return the probability to survive each time, with intervals, by group."""
+    import pandas as pd
+
     labels = getattr(model, "groups_", None)
     if labels is None:
         return _curve(model, times)
@@ -150,6 +171,8 @@ def curves(model: Any, times: Any) -> pd.DataFrame:
 
 
 def _curve(model: Any, times: Any) -> pd.DataFrame:
+    import pandas as pd
+
     found = {"time": times, "survival": model.survival_function_at_times(times).to_numpy()}
     if hasattr(model, "survival_band"):
         band = model.survival_band(times)
@@ -179,6 +202,8 @@ def reserve(path: Path) -> None:
 
 def save(text: str, path: Path) -> None:
     """Write text to a new file, completely or not at all."""
+    from skdpsurv.release import layout
+
     with refusals("output", f"{path} cannot be written: ", "."):
         layout.save(text, path)
 

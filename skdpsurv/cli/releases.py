@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from skdpsurv.cli import output
 from skdpsurv.cli.columns import Others, table_of
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import MISSING, Table, read_table
 from skdpsurv.cli.options import NONE, FileFormat, command
-from skdpsurv.evaluation import SurvivalEvaluation
-from skdpsurv.pooling import heterogeneity, pool_releases
-from skdpsurv.release import Release
-from skdpsurv.release.layout import unrepeated
-from skdpsurv.report import explain as in_words
-from skdpsurv.report import html_report, registry_entry
-from skdpsurv.report.numbers import csv_text
-from skdpsurv.report.text import exact
-from skdpsurv.survival.released_curve import times_argument
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skdpsurv.evaluation import SurvivalEvaluation
+    from skdpsurv.release import Release
 
 
 def load_release(path: Path) -> Release:
     """Read a release."""
+    from skdpsurv.release import Release
+
     with refusals("description", f"{path} is no release; the release must come first: "):
         return Release.load(path)
 
@@ -75,6 +72,9 @@ def explain(
         TOML file about the publication, for --registry: name, data_curators, intended_use,
         data_product_region, publication_date, and more.
     """
+    from skdpsurv.report import explain as in_words
+    from skdpsurv.report import html_report, registry_entry
+
     require((registry is None) == (publisher is None), "--registry and --publisher go together.")
     of_html = title is not None or evaluation is not None
     require(html is not None or not of_html, "--title and --evaluation are for --html.")
@@ -101,6 +101,9 @@ def explain(
 
 
 def _load_evaluation(path: Path) -> SurvivalEvaluation:
+    from skdpsurv.evaluation import SurvivalEvaluation
+    from skdpsurv.release.layout import unrepeated
+
     with refusals("description", f"{path} is no evaluation, as skdpsurv evaluate writes it: "):
         text = path.read_text(encoding="utf-8")
         return SurvivalEvaluation.from_dict(json.loads(text, object_pairs_hook=unrepeated))
@@ -138,6 +141,11 @@ def predict(
     strict : bool, default=False
         Refuse values beyond a public bound, in place of clipping.
     """
+    import numpy as np
+    import pandas as pd
+
+    from skdpsurv.report.numbers import csv_text
+
     output.reserve(out)
     published = load_release(release)
     with refusals("description"):
@@ -170,7 +178,10 @@ def predict(
 
 
 def _times(texts: Sequence[str], release: Release) -> Any:
-    end = float(release.parameters.get("max_time", np.inf))
+    from skdpsurv.report.text import exact
+    from skdpsurv.survival.released_curve import times_argument
+
+    end = float(release.parameters.get("max_time", math.inf))
     times = None
     with suppress(ValueError):
         times = times_argument([float(time) for text in texts for time in text.split(",")])
@@ -182,6 +193,10 @@ def _times(texts: Sequence[str], release: Release) -> Any:
 def _predictions(
     release: Release, model: Any, table: pd.DataFrame, times: Any, strict: bool
 ) -> dict[str, Any]:
+    import numpy as np
+
+    from skdpsurv.report.text import exact
+
     rows = table[list(release.feature_names_in or ())]
     found = release.predict(rows, strict=strict)
     if hasattr(model, "predict_survival_function"):
@@ -221,6 +236,8 @@ def pool(
     overlap : bool, default=False
         Somebody may be in two of the data sets: epsilons add up.
     """
+    from skdpsurv.pooling import heterogeneity, pool_releases
+
     output.reserve(out)
     studies = [load_release(path) for path in releases]
     with refusals("description"):

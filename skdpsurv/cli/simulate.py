@@ -8,23 +8,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
-
-from skdpsurv.audit import audit_epsilon, density_ratio_audit, measurement_audit, worst_neighbours
 from skdpsurv.cli.columns import public_columns
 from skdpsurv.cli.failures import require
-from skdpsurv.cli.fitting import ESTIMATORS, Kind, make
+from skdpsurv.cli.fitting import Kind, estimator_class, make
 from skdpsurv.cli.options import NONE, WORDS, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
-from skdpsurv.data import PublicColumns
-from skdpsurv.descriptive import DPTableOne
-from skdpsurv.evaluation.forecast import forecast_accuracy
 
 #: Models that can be attacked.
 Attacked = StrEnum("Attacked", ["survival", "weibull", "km", "logistic", "table"])
 #: What Table 1 describes then.
-COLUMNS = PublicColumns({"group": ["a", "b"], "number": (0, 1), "flag": bool})
+COLUMNS = {"group": ["a", "b"], "number": (0, 1), "flag": bool}
 #: Upper limit on the probability that a true claim is refuted.
 FALSE_ALARM = 1e-4
 
@@ -85,6 +78,8 @@ def plan(
     seed : int or None
         Seed of the simulation.
     """
+    from skdpsurv.evaluation.forecast import forecast_accuracy
+
     if figure is not None:
         drawn = figure.suffix in (".png", ".pdf", ".svg")
         require(drawn, "--figure must end in .png, .pdf or .svg.")
@@ -110,6 +105,8 @@ def plan(
     lines: list[Any] = [rich_table(table.set_axis(heads, axis=1))]
     lines += [". ".join(meanings.values()) + ".", forecast.advice]
     if figure is not None:
+        import numpy as np
+
         np.ravel(forecast.plot())[0].figure.savefig(figure, dpi=150)
         lines.append(f"Figure: {figure}")
     show(forecast.to_dict(), lines, as_json)
@@ -143,23 +140,29 @@ def audit(
     pairs : int, default=3
         Number of pairs of neighbouring data sets.
     """
+    import pandas as pd
+
+    from skdpsurv import audit as attacks
+    from skdpsurv.data import PublicColumns
+    from skdpsurv.descriptive import DPTableOne
+
     if kind is Attacked.table:
-        table = {"epsilon": epsilon, "columns": COLUMNS, "by": "group"}
+        table = {"epsilon": epsilon, "columns": PublicColumns(COLUMNS), "by": "group"}
         estimator: Any = make(DPTableOne, table, set_, {})
     else:
         estimator = _estimator(Kind(kind), {"epsilon": epsilon}, set_)
     estimator._check_parameters()
-    tried = list(islice(worst_neighbours(estimator), pairs))
+    tried = list(islice(attacks.worst_neighbours(estimator), pairs))
     require(tried, "--pairs must be at least 1.")
     confidence = 1.0 - FALSE_ALARM / len(tried)
     found: list[dict[str, Any]] = []
     for name, *pair in tried:
         with working(f"Attacking: {name}", as_json):
-            result = audit_epsilon(estimator, *pair, n_trials=trials, confidence=confidence)
-            measured = measurement_audit(estimator, *pair)
+            result = attacks.audit_epsilon(estimator, *pair, n_trials=trials, confidence=confidence)
+            measured = attacks.measurement_audit(estimator, *pair)
             density = None
             with suppress(TypeError):  # not every distribution is known
-                density = density_ratio_audit(estimator, *pair)
+                density = attacks.density_ratio_audit(estimator, *pair)
         row = {
             "pair": name,
             "passed": result.passed and measured.passed and (density is None or density.passed),
@@ -187,4 +190,4 @@ def _estimator(kind: Kind, stated: dict[str, Any], settings: list[str]) -> Any:
     """Return an estimator for simulated records."""
     require(kind is not Kind.competing, "KIND must be survival, weibull, km or logistic here.")
     needed = {"classes": [0, 1]} if kind is Kind.logistic else {"max_time": 1.0}
-    return make(ESTIMATORS[kind], {**stated, **needed}, settings, {})
+    return make(estimator_class(kind), {**stated, **needed}, settings, {})

@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
 from skdpsurv.cli.columns import Labels, table_of
 from skdpsurv.cli.failures import CommandError, refusals, require
 from skdpsurv.cli.files import Table, read_table
-from skdpsurv.cli.ledger import CommandLedger, ledger_line, ledger_state
+from skdpsurv.cli.ledger import ledger_line, ledger_state
 from skdpsurv.cli.options import FileFormat, command
 from skdpsurv.cli.output import guarantee_line, reserve, rich_table, save, show, working
-from skdpsurv.dp.budget import BudgetExceededError
-from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.study.deal import People
-from skdpsurv.study.folder import Folder
-from skdpsurv.study.forecast import Scenario
-from skdpsurv.study.journal import Journal
-from skdpsurv.study.page import protocol_page
-from skdpsurv.study.plan import StudyPlan
-from skdpsurv.study.protocol import Protocol
-from skdpsurv.study.study import Study
+
+if TYPE_CHECKING:
+    from skdpsurv.cli.subclasses import CommandLedger
+    from skdpsurv.dp.guarantee import PrivacyGuarantee
+    from skdpsurv.study.protocol import Protocol
 
 app = typer.Typer(help="One protocol, one charge, one report.", no_args_is_help=True)
 
@@ -75,6 +68,10 @@ def plan(
     repeats : int, default=5
         Number of studies to simulate; 0 for no forecast and no advice.
     """
+    from skdpsurv.study.forecast import Scenario
+    from skdpsurv.study.page import protocol_page
+    from skdpsurv.study.plan import StudyPlan
+
     if out is not None:
         reserve(out)
     stated = read_protocol(protocol)
@@ -104,7 +101,7 @@ def plan(
     content: dict[str, Any] = {"sha256": stated.sha256, "guarantee": guarantee.to_dict()}
     content["analyses"] = planned.table.reset_index().to_dict("records")
     if scenario is not None:
-        content["forecast"] = forecast.reset_index().replace({np.nan: None}).to_dict("records")
+        content["forecast"] = forecast.reset_index().replace({math.nan: None}).to_dict("records")
         content |= {"advice": advice, "best_shares": planned.best_shares(scenario)}
     show(content, lines, as_json, out)
 
@@ -130,6 +127,12 @@ def run(
     out : Path
         New folder, or that of the study. Its folder "private" must never be published.
     """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
+
+    from skdpsurv.study.folder import Folder
+    from skdpsurv.study.study import Study
+
     stated = read_protocol(protocol)
     message = f"--hash must be that of the signed protocol; {protocol} has {stated.sha256}."
     require(hash.lower() == stated.sha256, message, "description")
@@ -184,6 +187,9 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
     ledger : str or None
         Where the ledger is, if it is not where the protocol says.
     """
+    from skdpsurv.study.folder import Folder
+    from skdpsurv.study.study import Study
+
     place = Folder(folder)
     require(place.protocol.is_file(), f"there is no study in {folder}.", "data")
     with refusals("data"):
@@ -197,6 +203,8 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
 
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
     """Say what the ledger of a protocol has, if it can be asked, and if that is too little."""
+    from skdpsurv.dp.budget import BudgetExceededError
+
     try:
         ledger = _ledger(protocol)
         if ledger is None:
@@ -222,11 +230,16 @@ def _folder_failures() -> Iterator[None]:
 
 def _is_whole(protocol: Protocol, out: Path) -> bool:
     """Return whether all analyses were released."""
+    from skdpsurv.study.folder import Folder
+    from skdpsurv.study.journal import Journal
+
     journal = Journal(Folder(out).journal)
     return None not in (journal.released(one.name) for one in protocol.analyses)
 
 
 def _ledger(protocol: Protocol, moved: str | None = None) -> CommandLedger | None:
+    from skdpsurv.cli.subclasses import CommandLedger
+
     if (place := moved or protocol.ledger) is None:
         return None
     hint = f" skdpsurv ledger create {place} --budget {protocol.epsilon:g} makes it."
@@ -235,6 +248,8 @@ def _ledger(protocol: Protocol, moved: str | None = None) -> CommandLedger | Non
 
 def read_protocol(path: Path) -> Protocol:
     """Return the protocol in a file."""
+    from skdpsurv.study.protocol import Protocol
+
     require(path.is_file(), f"there is no protocol {path}.", "description")
     with refusals("description"):
         return Protocol.from_toml(path)
@@ -262,6 +277,8 @@ def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
         ledger = _ledger(protocol)
         message = "--data is for ledgers that do not charge refusals: state --n-people."
         require(ledger is None or not ledger.charge_refusals, message)
+    from skdpsurv.study.deal import People
+
     table = table_of_study(protocol, data, form)
     named = (protocol.time if protocol.person is None else protocol.person,)
     frame = read_table(replace(table, columns=named), form)

@@ -14,8 +14,6 @@ from skdpsurv.cli.failures import require
 from skdpsurv.cli.fitting import make, spend
 from skdpsurv.cli.options import NONE, WORDS, FileFormat, Spending, command
 from skdpsurv.cli.output import reserve, table_lines
-from skdpsurv.data.column_kinds import Bounded
-from skdpsurv.descriptive import DPTableOne
 
 Intervals = StrEnum("Intervals", ["people", "population", "none"])
 #: Parameters that have an option of their own.
@@ -85,6 +83,9 @@ def table(
     set_ : list of str
         Another parameter of DPTableOne, as NAME=VALUE: --set grid=20. May be given several times.
     """
+    from skdpsurv.data.column_kinds import Bounded
+    from skdpsurv.descriptive import DPTableOne
+
     columns = public_columns(described.schema, form.missing_value)
     stated = {name: getattr(described, name) for name in ("by", "by_is_public", "delta")}
     stated |= {"columns": columns, "epsilon": spending.epsilon, "random_state": spending.seed}

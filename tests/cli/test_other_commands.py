@@ -17,9 +17,9 @@ from skdpsurv import (
     PrivacyGuarantee,
     PublicColumns,
     Release,
+    audit,
     forecast_accuracy,
 )
-from skdpsurv.cli import simulate
 from skdpsurv.cli.failures import EXIT_CODES
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.report import explain
@@ -230,12 +230,12 @@ def test_an_audit_attacks_each_kind(study, kind):
 
 
 def test_an_audit_that_refutes_a_claim_fails(study, monkeypatch):
-    def refuted(*arguments, real=simulate.audit_epsilon, **options):
+    def refuted(*arguments, real=audit.audit_epsilon, **options):
         result = real(*arguments, **options)
         object.__setattr__(result, "lower_bound", 2.0)
         return result
 
-    monkeypatch.setattr(simulate, "audit_epsilon", refuted)
+    monkeypatch.setattr(audit, "audit_epsilon", refuted)
     given = ("audit", "km", "--trials", "100", "--pairs", "1", "--epsilon", "0.5")
     assert "REFUTED" in study.run(*given, code=9).stdout
 
