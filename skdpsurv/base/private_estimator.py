@@ -20,6 +20,7 @@ from skdpsurv.data.sources import as_source
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
+from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.guarantee import (
     PrivacyGuarantee,
@@ -141,6 +142,8 @@ class PrivateEstimator(Released, released=False):
     def _prepare(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
         """Return arguments, shape, plan, guarantee and warnings, after asking the ledger."""
         self._check_parameters()
+        X, y, person = map(unlabelled, (X, y, person), ("X", "y", "person"))
+        options = {name: unlabelled(values, name) for name, values in options.items()}
         if person is not None or not in_memory(X, y, *options.values()):
             X, y, options = self._resolve_source(X, y, person, options)
         shape, plan, guarantee = self._planned(X, y, **options)

@@ -23,6 +23,7 @@ from rich.console import Console
 from rich.progress import track
 
 from skdpsurv.data.shape import length, take
+from skdpsurv.dp.containers import PANDAS, fields_of, sparse_rows
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.types import IndexArray
 
@@ -53,7 +54,7 @@ class Blocks(ABC, Generic[Block]):
     """
 
     #: Number of records and of columns of a source.
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] = ()
     #: Columns of X as an empty frame, or None if they have no names.
     meta: pd.DataFrame | None = None
     #: An empty target, which has the names of its fields or columns.
@@ -241,7 +242,7 @@ def add_results(one: Any, other: Any) -> Any:
         return None
     if isinstance(one, tuple):
         parts = [add_results(a, b) for a, b in zip(one, other, strict=True)]
-        return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
+        return type(one)(*parts) if hasattr(type(one), "_fields") else tuple(parts)
     return one + other
 
 
@@ -279,7 +280,7 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
             raise ValueError("y must be None where X is a source of blocks, which hold both.")
         return X
     # Estimators refuse sparse matrices themselves, once they can be cut.
-    arguments = tuple(v.tocsr() if hasattr(v, "tocsr") else v for v in (X, *others))
+    arguments = tuple(map(sparse_rows, (X, *others)))
     sizes: set[int] = set()
     with suppress(TypeError):  # for objects without a length
         sizes = {length(values) for values in arguments if values is not None}
@@ -300,12 +301,12 @@ def same_records(one: Any, other: Any) -> bool:
     elif dataclasses.is_dataclass(one):
         fields = [field.name for field in dataclasses.fields(one)]
         one, other = ([getattr(each, name) for name in fields] for each in (one, other))
-    elif names := getattr(getattr(one, "dtype", None), "names", None):
+    elif names := fields_of(one):
         one, other = ([each[name] for name in names] for each in (one, other))
     if isinstance(one, list | tuple):
         both = zip(one, other, strict=False)
         return len(one) == len(other) and all(same_records(a, b) for a, b in both)
-    if hasattr(one, "equals"):  # of pandas
+    if isinstance(one, PANDAS):
         return bool(one.equals(other))
     one, other = np.asarray(one), np.asarray(other)
     if one.shape != other.shape:
