@@ -14,6 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from skdpsurv.dp.containers import SPARSE, shape_of
 from skdpsurv.dp.types import BoolArray
 
 
@@ -124,7 +125,7 @@ def check_neighbours(data: Mapping[str, Any], neighbour: Mapping[str, Any]) -> N
 
 def _changed_rows(one: Any, other: Any, name: str) -> BoolArray | None:
     """Return which rows differ, or None for an argument without rows."""
-    if np.ndim(one) == 0 and not hasattr(one, "shape"):
+    if np.ndim(one) == 0 and shape_of(one) is None:
         if type(one) is not type(other) or one != other:
             raise ValueError(f"{name} is no array of records, and must not differ.")
         return None
@@ -141,7 +142,7 @@ def _changed_rows(one: Any, other: Any, name: str) -> BoolArray | None:
 
 def _table(values: Any) -> pd.DataFrame:
     """Return a frame of objects; the fields of a structured array are its columns."""
-    if hasattr(values, "toarray"):
+    if isinstance(values, SPARSE):
         values = values.toarray()
     if not isinstance(values, pd.DataFrame | pd.Series):
         values = np.asarray(values)

@@ -19,6 +19,7 @@ from skdpsurv.data.shape import in_memory, public_shape, target_names
 from skdpsurv.data.sources import as_source
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
+from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.guarantee import (
     PrivacyGuarantee,
@@ -144,6 +145,8 @@ class PrivateEstimator(Released, released=False):
 
     def _prepare(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
         """Return arguments, shape, plan, guarantee and warnings."""
+        X, y, person = map(unlabelled, (X, y, person), ("X", "y", "person"))
+        options = {name: unlabelled(values, name) for name, values in options.items()}
         if person is not None or not in_memory(X, y, *options.values()):
             with suppressed_float_errors():
                 X, y, options = self._sources(X, y, person=person, **options)

@@ -32,7 +32,6 @@ from skdpsurv.data.public_steps import (
 )
 from skdpsurv.data.shape import (
     Shape,
-    is_frame,
     length,
     missing_from_prior,
     public_shape,
@@ -45,6 +44,7 @@ from skdpsurv.data.shape import (
     unstated_norm,
 )
 from skdpsurv.dp.checks import Check, optional, positive
+from skdpsurv.dp.containers import is_frame, unlabelled
 from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.input_errors import (
     as_float_array,
@@ -97,6 +97,7 @@ class TabularEstimator(PrivateEstimator):
         seen = public_shape(self, X)
         if self.columns is None:
             return seen
+        column_names(self.columns, self.n_features_in_, self._raw_names(), X)
         features = self._features(self.columns)
         # A release must describe the columns as they are: else predictions would fail.
         (names, description), n_columns = self._described(), self.n_features_in_
@@ -205,10 +206,11 @@ class TabularEstimator(PrivateEstimator):
 
     def _rows(self, X: Any, columns: Any) -> FloatArray:
         require_in_memory(X)
+        X = unlabelled(X)
         if columns is None:
             refuse_moments(X)
             refuse_foreign_cells(X)
-            options = {"dtype": np.float64, "reset": False}
+            options = {"dtype": np.float64, "reset": False, "ensure_min_samples": 0}
             return np.asarray(call_without_data(validate_data, self, X, **options))
         if is_frame(X):  # others have no names that could be wrong
             call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
@@ -260,7 +262,7 @@ class UnprotectedScore:
         float
         """
         require_in_memory(X, y, sample_weight)
-        return self._score_of(y, self.predict(X), sample_weight)
+        return self._score_of(unlabelled(y, "y"), self.predict(X), sample_weight)
 
     def _score_of(self, y: ArrayLike, predicted: NDArray[Any], sample_weight: Any) -> float:
         raise NotImplementedError

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from skdpsurv.data.shape import column_names, length, size, take
+from skdpsurv.data.shape import length, size, take
+from skdpsurv.dp.containers import PANDAS, fields_of, labels_of, sparse_rows
 from skdpsurv.dp.input_errors import InputValueError, call_or_none
 from skdpsurv.dp.types import IndexArray
 
@@ -59,7 +60,7 @@ class Blocks(ABC, Generic[Block]):
     """
 
     #: Number of records and of columns of a source.
-    shape: tuple[int, ...]
+    shape: tuple[int, ...] = ()
     #: Columns of X as an empty frame, or None if they have no names.
     meta: pd.DataFrame | None = None
     #: An empty target, which has the names of its fields or columns; None if nothing is stated.
@@ -247,7 +248,7 @@ def add_results(one: Any, other: Any) -> Any:
         return None
     if isinstance(one, tuple):
         parts = [add_results(a, b) for a, b in zip(one, other, strict=True)]
-        return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
+        return type(one)(*parts) if hasattr(type(one), "_fields") else tuple(parts)
     return one + other
 
 
@@ -283,10 +284,10 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
     if isinstance(X, Blocks):
         if any(other is not None for other in others):
             raise ValueError("y must be None where X is a source of blocks, which hold both.")
-        stated = int(X.shape[1]), column_names(X.meta), column_names(X.target)
+        stated = int(X.shape[1]), labels_of(X.meta), _fields(X.target)
         return X.map(partial(_with_stated_columns, stated))
     # Estimators refuse sparse matrices themselves, once they can be cut.
-    arguments = tuple(v.tocsr() if hasattr(v, "tocsr") else v for v in (X, *others))
+    arguments = tuple(map(sparse_rows, (X, *others)))
     sizes: set[int] = set()
     with suppress(TypeError):  # for objects without a length
         sizes = {length(values) for values in arguments if values is not None}
@@ -298,14 +299,19 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
     return InMemory(tuple(take(values, part) for values in arguments) for part in parts)
 
 
+def _fields(y: Any) -> list[Any] | None:
+    """Return the names of a target's columns or fields; None if it has none."""
+    return labels_of(y) or list(fields_of(y)) or None
+
+
 def _with_stated_columns(stated: tuple[Any, ...], block: Any) -> Any:
     """Return a block whose columns are those that its source states, or refuse to name others."""
     X, y = (*block, None)[:2]
     n_columns, names, fields = stated
 
     def same() -> bool:
-        of_y = fields is None or column_names(y) == fields
-        return of_y and (X is None or (size(X)[1], column_names(X)) == (n_columns, names))
+        of_y = fields is None or _fields(y) == fields
+        return of_y and (X is None or (size(X)[1], labels_of(X)) == (n_columns, names))
 
     if not call_or_none(same):
         raise InputValueError(OTHER_COLUMNS)
@@ -321,12 +327,12 @@ def same_records(one: Any, other: Any) -> bool:
     elif dataclasses.is_dataclass(one):
         fields = [field.name for field in dataclasses.fields(one)]
         one, other = ([getattr(each, name) for name in fields] for each in (one, other))
-    elif names := getattr(getattr(one, "dtype", None), "names", None):
+    elif names := fields_of(one):
         one, other = ([each[name] for name in names] for each in (one, other))
     if isinstance(one, list | tuple):
         both = zip(one, other, strict=False)
         return len(one) == len(other) and all(same_records(a, b) for a, b in both)
-    if hasattr(one, "equals"):  # of pandas
+    if isinstance(one, PANDAS):
         return bool(one.equals(other))
     one, other = np.asarray(one), np.asarray(other)
     if one.shape != other.shape:

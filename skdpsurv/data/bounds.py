@@ -289,7 +289,11 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         refuse_masked(X, "X")
         refuse_moments(X)
         refuse_foreign_cells(X)
-        options = {"dtype": np.float64, "ensure_all_finite": False}
+        options = {
+            "dtype": np.float64,
+            "ensure_all_finite": False,
+            "ensure_min_samples": int(reset),
+        }
         values = np.asarray(call_without_data(validate_data, noting, X, reset=reset, **options))
         found = getattr(noting, "feature_names_in_", None)
         names = None if found is None else list(found)

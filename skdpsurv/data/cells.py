@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from skdpsurv.data.shape import is_frame, refuse_no_target, require_one_each
+from skdpsurv.data.shape import refuse_no_target, require_one_each, unusable_labels
+from skdpsurv.dp import containers
 from skdpsurv.dp.input_errors import (
     FLOATS,
     NO_TABLE,
@@ -47,6 +48,8 @@ PANDAS_MOMENTS = [f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")]
 #: Number of units of time in a day.
 _PER_DAY = {"h": 24, "m": 1_440, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6}
 _PER_DAY["ns"] = 86_400 * 10**9
+#: Beginnings of names of types of floats, in polars and pyarrow.
+_FLOATS = ("float", "double", "halffloat")
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?)?", flags=re.ASCII)
 
 
@@ -71,9 +74,9 @@ def positions(
 
     In one array a record's 1.0 would make 2^53 + 1 of another 2^53, and its text make text of all.
     """
-    if hasattr(column, "to_list") and not isinstance(column, pd.Series):
+    if containers.is_series(column) and not isinstance(column, pd.Series):
         # NumPy would make floats of integers of which some are missing.
-        column = column.tolist() if hasattr(column, "tolist") else column.to_list()
+        column = containers.listed(column)
     cells = _objects(column) if isinstance(column, list | tuple | range) else np.asarray(column)
     _require(cells.ndim == 1)
     if cells.dtype.kind in "biuf":
@@ -95,7 +98,7 @@ def days(column: Any, first: date, form: str = "") -> FloatArray:
 
     A time of day is a fraction of a day. Text may also have a stated format.
     """
-    dtype = getattr(column, "dtype", None)
+    dtype = containers.dtype_of(column)
     # pandas and polars would give another day than the one that is written there.
     _require(getattr(dtype, "tz", getattr(dtype, "time_zone", None)) is None)
     cells = _cells(column)
@@ -116,7 +119,7 @@ def _require(holds: bool) -> None:
 
 
 def _cells(column: Any) -> NDArray[Any]:
-    dtype = getattr(column, "dtype", None)
+    dtype = containers.dtype_of(column)
     extended = isinstance(column, pd.Series) and pd.api.types.is_extension_array_dtype(dtype)
     if extended and pd.api.types.is_numeric_dtype(dtype):
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
@@ -148,7 +151,7 @@ def _day(cell: Any, first: date, form: str) -> float:
         cell = datetime.fromisoformat(_iso_text(str(cell), form))
     if isinstance(cell, np.datetime64):
         return float(_days_since(np.array([cell]), first)[0])
-    _require(getattr(cell, "tzinfo", None) is None)
+    _require(not isinstance(cell, datetime) or cell.tzinfo is None)
     if isinstance(cell, pd.Timestamp):
         return _day(cell.asm8, first, form)
     day = float(cell.toordinal() - first.toordinal())
@@ -189,10 +192,10 @@ def _days_since(moments: NDArray[Any], first: date) -> FloatArray:
 # ---- Tables of raw columns.
 
 
-def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
+def raw_columns(X: Any, names: Sequence[str], estimator: str, *, least: int = 0) -> list[Any]:
     """Return the columns of a table, one for each name."""
-    table = as_table(X, _names(X, names) if is_frame(X) else names, estimator)
-    if not len(table):
+    table = as_table(X, _names(X, names) if containers.is_frame(X) else names, estimator)
+    if least and not len(table):
         raise ValueError(
             f"Found array with 0 sample(s) while a minimum of 1 is required by {estimator}."
         )
@@ -201,10 +204,10 @@ def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
 
 def _names(X: Any, names: Sequence[str]) -> list[str]:
     """Return the names of a frame, which must be some names in any order."""
-    found = quietly(list, X.columns)
-    if found is None or not all(isinstance(name, str) for name in found):
-        raise ValueError("X must have text column names.")
-    found = [str.__str__(name) for name in found]
+    labels = containers.labels_of(X) or []
+    if not all(isinstance(name, str) for name in labels):
+        raise unusable_labels(labels)
+    found = [str.__str__(name) for name in labels]
     for what, some in (
         ("lacks", set(names) - set(found)),
         ("must hold no other columns than those described, got", set(found) - set(names)),
@@ -222,7 +225,7 @@ def as_table(X: Any, names: Sequence[str] | None, estimator: str = "") -> pd.Dat
     and floats of integers beside a gap.
     """
     refuse_masked(X, "X")
-    if hasattr(X, "tocsr"):
+    if isinstance(X, containers.SPARSE):
         raise TypeError("X must be dense: sparse data is not supported.")
     table = X if isinstance(X, pd.DataFrame) else quietly(_table, X)
     if table is None:
@@ -233,16 +236,15 @@ def as_table(X: Any, names: Sequence[str] | None, estimator: str = "") -> pd.Dat
         expected = f"{estimator} is expecting {len(names)} features as input"
         expected = expected if estimator else f"{len(names)} features are expected"
         raise ValueError(f"X has {width} features, but {expected}.")
-    return table.set_axis(names, axis=1)
+    return containers.unlabelled(table.set_axis(names, axis=1))
 
 
 def _table(X: Any) -> pd.DataFrame | None:
-    if is_frame(X):  # of polars
+    if containers.is_frame(X):  # of polars or pyarrow
+        each = [X[j] for j in (range(X.shape[1]) if containers.is_arrow(X) else X.columns)]
         columns = [
-            np.asarray(column.to_numpy())
-            if str(column.dtype).startswith("Float")
-            else _objects(column.to_list())
-            for column in (X[name] for name in X.columns)
+            np.asarray(one) if kind.startswith(_FLOATS) else _objects(containers.listed(one))
+            for one, kind in zip(each, containers.column_types(X), strict=True)
         ]
     elif isinstance(X, list | tuple):
         # NumPy would make text of numbers beside text, and look into cells that are sequences.
@@ -285,13 +287,13 @@ class LoneRows:
     @classmethod
     def of(cls, X: Any, *, raw: bool) -> LoneRows:
         """Take a table apart."""
-        X = X.toarray() if hasattr(X, "tocsr") else X
-        names = tuple(X.columns) if is_frame(X) else None
+        X, labels = X.toarray() if isinstance(X, containers.SPARSE) else X, containers.labels_of(X)
+        names = None if labels is None else tuple(labels)
         table = as_table(X, None)
-        labels = names or tuple(range(table.shape[1]))
+        labels = list(names or range(table.shape[1]))
         columns = [table.iloc[:, j] for j in range(len(labels))]
         if raw:
-            return cls(list(map(_plain_column, columns)), labels)
+            return cls(list(map(_plain_column, columns)), tuple(labels))
         found = [quietly(numbers, column) for column in columns]
         wrong = [str(name) for name, one in zip(labels, found, strict=True) if one is None]
         if wrong:
@@ -317,10 +319,10 @@ def lone_target(y: Any, i: int) -> Any:
     """Return a record's part of a target, in a container of its own; None stays None."""
     if y is None:
         return None
-    if is_frame(y):
-        row = [_plain_column(y[name])[i] for name in y.columns]
-        return pd.DataFrame([row], columns=list(y.columns))
-    if getattr(getattr(y, "dtype", None), "names", None):
+    if containers.is_frame(y):
+        labels = containers.labels_of(y) or []
+        return pd.DataFrame([[_plain_column(y[name])[i] for name in labels]], columns=labels)
+    if containers.fields_of(y):
         return np.array(y[i : i + 1])
     return np.array(_plain_column(y)[i : i + 1])
 
@@ -328,7 +330,8 @@ def lone_target(y: Any, i: int) -> Any:
 def _plain_column(column: Any) -> list[Any]:
     """Return cells with types of their own: another's gap or fraction makes floats of all."""
     if not isinstance(column, list | tuple):
-        column = column.tolist() if hasattr(column, "tolist") else column.to_list()
+        is_series = containers.is_series(column)
+        column = containers.listed(column) if is_series else np.asarray(column).tolist()
     return [_plain_cell(cell) for cell in column]
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pandas as pd
 
 from skdpsurv.data.blocks import Blocks, EmptyBlock, InMemory
+from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import call_user_step
 
 __all__ = ["FrameChunks"]
@@ -213,7 +214,7 @@ def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) ->
 
     def begin() -> Iterator[Any]:
         for frame in table:
-            block = tuple(None if v is None else v._applied(frame) for v in arguments)
+            block = tuple(None if v is None else unlabelled(v._applied(frame)) for v in arguments)
             yield block if len(frame) else EmptyBlock()
 
     lengths = []
@@ -227,4 +228,4 @@ def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) ->
     if y is not None:
         target = pd.DataFrame(columns=y.columns) if y.ndim == 2 else pd.Series([], name=y.name)
     blocks: Blocks[Any] = ChunkBlocks(begin, len(lengths), 8.0 * n_records * (n_columns + 2))
-    return blocks.describe((n_records, n_columns), getattr(X, "columns", None), target)
+    return blocks.describe((n_records, n_columns), None if X is None else X.columns, target)

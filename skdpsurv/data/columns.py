@@ -19,8 +19,8 @@ from skdpsurv.data.cells import raw_columns
 from skdpsurv.data.column_kinds import ColumnKind, Number, column_kinds
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
-from skdpsurv.data.shape import is_frame
 from skdpsurv.dp.checks import instance, is_lazy, list_of
+from skdpsurv.dp.containers import labels_of
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_float_errors
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
@@ -83,8 +83,10 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
     Notes
     -----
-    ``X`` is a DataFrame of pandas or polars that holds exactly these columns, in any order, or an
-    array or a list of rows in the order of ``columns``, or of the frame in ``fit``. Specifications
+    ``X`` is a table of pandas, polars or pyarrow that holds exactly these columns, in any order, or
+    an array or a list of rows in the order of ``columns``, or of the table in ``fit``. An estimator
+    with these ``columns`` takes labels 0, 1, 2 ... in order as positions, and refuses other labels
+    that are no text. Specifications
     say how columns are read, and types do not: numbers in a column of objects are numbers, and
     numbers as text are refused.
 
@@ -228,11 +230,11 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         if is_lazy(X):  # values are checked where they are used
             raw_columns(one_row(X), self._names(), type(self).__name__)
         else:
-            self._read(X, None)
+            self._read(X, None, least=1)
         self.n_features_in_ = len(self._names())
         warn_of_wide_bounds(self._features())
-        if is_frame(X):
-            self.feature_names_in_ = np.array([str.__str__(name) for name in X.columns], object)
+        if (labels := labels_of(X)) is not None:
+            self.feature_names_in_ = np.array(list(map(str.__str__, labels)), object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         return self
@@ -331,12 +333,15 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         """Return the columns with a value beyond the bounds: private."""
         return [kind.column for kind, values in self._read(X, None) if kind.beyond(values)]
 
-    def _read(self, X: ArrayLike, seen: Sequence[str] | None) -> list[tuple[ColumnKind, Any]]:
+    def _read(
+        self, X: ArrayLike, seen: Sequence[str] | None, least: int = 0
+    ) -> list[tuple[ColumnKind, Any]]:
         kinds = self._kinds()
         names = [kind.column for kind in kinds]
         # After a fit on a frame, arrays hold their columns in its order.
         order = names if seen is None or sorted(seen) != sorted(names) else list(seen)
-        columns = dict(zip(order, raw_columns(X, order, type(self).__name__), strict=True))
+        found = raw_columns(X, order, type(self).__name__, least=least)
+        columns = dict(zip(order, found, strict=True))
         read: list[tuple[ColumnKind, Any]] = []
         refused: list[str] = []
         for kind in kinds:

@@ -30,6 +30,7 @@ from skdpsurv.data.blocks import (
     pairwise_sum,
 )
 from skdpsurv.dp.checks import is_dask, is_lazy
+from skdpsurv.dp.containers import is_dask_array, is_frame
 from skdpsurv.dp.input_errors import (
     InputValueError,
     call_or_none,
@@ -259,16 +260,16 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 def one_row(X: Any) -> Any:
     """Return a row of zeros with the columns of a collection: nothing of it is computed."""
     row = np.zeros((1, int(X.shape[1])))
-    columns = getattr(X, "columns", None)
+    columns = X.columns if is_frame(X) else None
     return row if columns is None else pd.DataFrame(row, columns=columns)
 
 
 def partitions(values: Any) -> list[Any]:
     """Return a task for each partition of rows."""
-    if hasattr(values, "simplify"):  # of frames, files are read for the columns that are used
+    if is_frame(values):  # of frames, files are read for the columns that are used
         # Nothing more: Dask would put small partitions together, here but not in another argument.
         return list(values.simplify().to_delayed(optimize_graph=False))
-    if hasattr(values, "chunks") and values.ndim > 1:
+    if values.ndim > 1:
         values = values.rechunk({1: -1})
     return list(np.ravel(values.to_delayed()))
 
@@ -333,7 +334,7 @@ def by_partition(
 
     apply = delayed(partial(_of_rows, function, dtype, width), pure=False)
     parts = partitions(X)
-    sizes = X.chunks[0] if hasattr(X, "chunks") else (math.nan,) * len(parts)
+    sizes = X.chunks[0] if is_dask_array(X) else (math.nan,) * len(parts)
     more = () if width is None else (width,)
     blocks = [
         da.from_delayed(apply(part), shape=(size, *more), dtype=dtype)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import Blocks, EmptyBlock, FirstRecords, new_records
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
+from skdpsurv.dp.containers import sparse_rows
 from skdpsurv.dp.guarantee import PERSON, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.input_errors import (
     INTEGERS,
@@ -47,7 +48,7 @@ def one_record_each(
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Return the arguments of a fit for the first record of each person."""
     # Estimators refuse sparse matrices themselves, once they can be cut.
-    X = X.tocsr() if hasattr(X, "tocsr") else X
+    X = sparse_rows(X)
     names = _names(person, (X, y, *map(options.get, each)))
     (first,) = new_records([names])
     return take(X, first), take(y, first), take_parameters(options, first, each)

@@ -1,7 +1,7 @@
 """Public transformers, which learn nothing: their features, and their form in releases.
 
-A transformer is public if its result for a row depends on that row and on its own parameters
-alone: the entries of :data:`LEAVES`, and pipelines and column transformers of such.
+The result for a row depends on that row and on the transformer's own parameters alone, as for the
+entries of :data:`LEAVES`, and pipelines and column transformers of such.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, product_of, raw_features
 from skdpsurv.data.feature import known_names as known_names
+from skdpsurv.data.shape import require_names
 from skdpsurv.dp.guarantee import frozen, thawed
 from skdpsurv.dp.input_errors import (
     InputValueError,
@@ -39,8 +40,7 @@ from skdpsurv.dp.input_errors import (
 from skdpsurv.dp.types import FloatArray
 
 Features = list[Feature]
-#: Limits that nobody reaches by honest means: on features, as of polynomials in many columns, and
-#: on nesting and steps of a release.
+#: Limits that nobody reaches by honest means: on features, nesting, and steps of a release.
 MOST_FEATURES, MOST_NESTED, MOST_STEPS = 200_000, 20, 100
 DROP = "drop"
 
@@ -100,11 +100,7 @@ def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A transformer that maps rows one by one, as its ``parameters`` say.
-
-    ``features`` takes it and the features that go in, and returns those that come out. Releases of
-    earlier versions lack the ``optional`` parameters.
-    """
+    """A transformer of single rows, with its features; earlier releases lack ``optional`` ones."""
 
     kind: type
     parameters: tuple[str, ...]
@@ -247,9 +243,12 @@ def input_names(step: Any, n_features: int, names: Sequence[str] | None) -> list
     return stated if len(stated) == n_features else None
 
 
-def column_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str]:
-    """Return the names of raw columns, those in their description, or x0 and so on."""
-    return known_names(input_names(step, n_features, names), n_features)
+def column_names(step: Any, n: int, names: Sequence[str] | None, X: Any = None) -> list[str]:
+    """Return the names of raw columns, those in their description, or x0; X must have no others."""
+    known = input_names(step, n, names)
+    if known is not None:
+        require_names(X, known)
+    return known_names(known, n)
 
 
 def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Features:
@@ -345,7 +344,7 @@ def raw_values(
     step: PublicColumns, X: Any, n_columns: int, names: Sequence[str] | None
 ) -> list[tuple[ColumnKind, FloatArray]]:
     """Return each described column's values as its kind reads them, NaN where missing."""
-    table = as_table(X, column_names(step, n_columns, names))
+    table = as_table(X, column_names(step, n_columns, names, X))
     found: list[tuple[ColumnKind, FloatArray]] = call_without_data(step._read, table, None)
     return found
 
@@ -366,10 +365,12 @@ def made_of_one(step: Any, n_columns: int, names: Sequence[str] | None) -> Float
 def _walked(
     step: Any, X: Any, n_columns: int, names: Sequence[str] | None, beyond: list[str] | None
 ) -> FloatArray:
-    known = column_names(step, n_columns, names)
-    table = as_table(X, known)
+    known = column_names(step, n_columns, names, X)
+    table, inputs = as_table(X, known), raw_features(known)
+    if not len(table):  # a service may have no row today
+        return np.empty((0, len(features_of(step, inputs))))
     with suppressed_warnings():  # a warning of scikit-learn would be about a record
-        return _numbers(_through(step, table, raw_features(known), beyond))
+        return _numbers(_through(step, table, inputs, beyond))
 
 
 def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None) -> Any:
@@ -386,7 +387,7 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
         parts = []
         for _, inner, indices in branches(step, [one.name for one in inputs]):
             if indices and not is_dropped(inner):
-                own = X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices]
+                own = X.iloc[:, indices] if isinstance(X, pd.DataFrame) else X[:, indices]
                 parts.append(_numbers(_through(inner, own, [inputs[j] for j in indices], beyond)))
         return np.hstack(parts) if parts else np.empty((X.shape[0], 0))
     raw, bounded = isinstance(step, PublicColumns), isinstance(step, PublicBoundsScaler)
@@ -406,7 +407,7 @@ def _numbers(X: Any) -> FloatArray:
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return X.astype(np.float64, copy=False)
     rows = pd.DataFrame(X)
-    if all(getattr(dtype, "kind", "") in "biuf" for dtype in rows.dtypes):
+    if all(dtype.kind in "biuf" for dtype in rows.dtypes):
         return np.asarray(rows.to_numpy(dtype=np.float64, na_value=np.nan))
     read = [quietly(numbers, rows.iloc[:, j]) for j in range(rows.shape[1])]
     if any(column is None for column in read):

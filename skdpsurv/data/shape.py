@@ -16,8 +16,16 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
+from skdpsurv.dp import containers
 from skdpsurv.dp.checks import is_lazy, row_pieces
-from skdpsurv.dp.input_errors import NO_TABLE, call_or_none, call_without_data, refuse_masked
+from skdpsurv.dp.input_errors import (
+    INTEGERS,
+    NO_TABLE,
+    all_of,
+    call_or_none,
+    call_without_data,
+    refuse_masked,
+)
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
@@ -52,7 +60,7 @@ def public_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
     """Return the shape of X, and note number and names of its columns on the estimator."""
     if used:
         refuse_masked(X, "X")
-    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+    if containers.kind_of(X) == "c":
         raise ValueError("Complex data not supported: X must be real.")
     seen = call_without_data(size, X)
     if len(seen) != 2:
@@ -65,11 +73,14 @@ def public_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
             )
     if seen[0] > MOST_RECORDS:
         raise ValueError(f"X must hold at most {MOST_RECORDS:,} records, got {seen[0]:,}.")
-    # Sources of blocks know the names of columns without records.
-    meta = X.meta if hasattr(type(X), "map_reduce") else None
-    named = X if meta is None else meta
-    call_without_data(validate_data, estimator, named, skip_check_array=True)
+    call_without_data(validate_data, estimator, _named(X), skip_check_array=True)
     return Shape(*seen)
+
+
+def _named(X: Any) -> Any:
+    """Return what has the names of columns: sources of blocks know these without records."""
+    meta = X.meta if hasattr(type(X), "map_reduce") else None
+    return X if meta is None else meta
 
 
 def placeholder(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
@@ -77,17 +88,15 @@ def placeholder(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
     if public.any():
         indices = np.arange(public.size)
         return take(X, np.where(public, indices, indices[public][0]))
-    names = X.columns if isinstance(X, pd.DataFrame) else None
+    names = containers.labels_of(X)
     rows = pd.DataFrame([list(row)] * size(X)[0], columns=names)
     return rows.to_numpy() if names is None else rows
 
 
 def size(X: Any) -> tuple[int, ...]:
     """Return the shape of X; the first row of a list gives the number of columns."""
-    shape = getattr(X, "shape", None)
-    if shape is None and hasattr(X, "__array__"):
-        shape = np.asarray(X).shape
-    if isinstance(shape, tuple):
+    shape = containers.shape_of(X)
+    if shape is not None:
         return tuple(int(number) for number in shape)
     if not isinstance(X, list | tuple):
         raise TypeError
@@ -157,28 +166,38 @@ def require_in_memory(*values: Any) -> None:
         raise TypeError("X and y must be in memory here, got a collection of Dask, or chunks.")
 
 
-def is_frame(X: Any) -> bool:
-    """Return whether a table has names of columns, as those of pandas and polars."""
-    # The class is asked: labels of a series are attributes of it.
-    return hasattr(type(X), "columns") and hasattr(type(X), "__getitem__")
+def unusable_labels(labels: Sequence[Any]) -> ValueError:
+    """Return the error for labels of columns that are no names, with what to write."""
+    kinds = ", ".join(sorted({type(label).__name__ for label in labels} - {"str"}))
+    return ValueError(
+        "X must have text column names, by which its columns are described, and has labels of "
+        f"type {kinds}. Rename them first: X = X.set_axis([...], axis=1), with the name of each "
+        "column in the order of X."
+    )
 
 
-def column_names(values: Any) -> list[Any] | None:
-    """Return the names of a table's columns, or of an array's fields; None if it has none."""
-    if is_frame(values):
-        return list(values.columns)
-    names = values.dtype.names if isinstance(values, np.ndarray) else None
-    return None if names is None else list(names)
+def require_names(X: Any, names: Sequence[str] = ()) -> None:
+    """Refuse a table whose columns would be found by position, though they have names, or others.
+
+    Labels 0, 1, 2 ... in order are positions, as those of an array in a frame.
+    """
+    labels = containers.labels_of(_named(X))
+    if not labels or (all_of(INTEGERS, labels) and labels == list(range(len(labels)))):
+        return
+    if not all(type(label) is str for label in labels):
+        raise unusable_labels(labels)
+    if len(labels) == len(names) and labels != list(names):
+        raise ValueError(f"X must have the columns {', '.join(names)}, in this order.")
 
 
 def refuse_moments(X: Any) -> None:
     """Refuse dates and spans of time where numbers belong: NumPy makes nanoseconds of them."""
     found = ""
-    if is_frame(X):
-        kinds = zip(X.columns, map(str, getattr(X, "dtypes", ())), strict=False)
-        moments = "date", "timedelta", "duration"
-        found = ", ".join(str(name) for name, kind in kinds if kind.lower().startswith(moments))
-    if found or getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+    if (labels := containers.labels_of(X)) is not None:
+        kinds = zip(labels, containers.column_types(X), strict=False)
+        moments = "date", "time", "duration"
+        found = ", ".join(str(name) for name, kind in kinds if kind.startswith(moments))
+    if found or containers.kind_of(X) in ("m", "M"):
         raise TypeError(
             f"X must hold numbers, and no dates or spans of time{found and ', found in '}{found}: "
             "PublicColumns takes dates; divide a span by its unit, as in "
@@ -188,7 +207,7 @@ def refuse_moments(X: Any) -> None:
 
 def length(values: Any) -> int:
     """Return the number of records."""
-    shape = getattr(values, "shape", None)
+    shape = containers.shape_of(values)
     if shape == ():
         raise TypeError("X and y must be arrays with one row for each record.")
     return int(shape[0]) if shape else len(values)
@@ -232,12 +251,14 @@ def take(values: Any, rows: slice | IndexArray) -> Any:
     """Return some of the records, in the container that they came in."""
     if values is None:
         return None
-    if hasattr(values, "iloc"):
+    if isinstance(values, containers.PANDAS):
         return values.iloc[rows]
-    known = isinstance(values, list | tuple | np.ndarray) or is_frame(values)
-    if not known and hasattr(values, "__array__"):
+    if containers.is_arrow(values) and not isinstance(rows, slice):
+        return values.take(rows)
+    known = isinstance(values, np.ndarray) or containers.is_series(values)
+    if hasattr(type(values), "__array__") and not (known or containers.is_frame(values)):
         values = np.asarray(values)
-    if hasattr(values, "shape") or isinstance(rows, slice):
+    if containers.shape_of(values) is not None or isinstance(rows, slice):
         return values[rows]
     return [values[i] for i in rows.tolist()]
 
@@ -256,9 +277,7 @@ def take_parameters(
 
 def target_names(y: Any) -> tuple[str, ...]:
     """Return the names of fields or columns of a target, if it has any: they are public."""
-    names = getattr(getattr(y, "dtype", None), "names", None) or getattr(y, "columns", None)
-    if names is None:
-        names = [getattr(y, "name", None)]
+    names = containers.fields_of(y) or containers.labels_of(y) or [containers.name_of(y)]
     return tuple(name for name in names if isinstance(name, str))
 
 

@@ -14,6 +14,7 @@ from skdpsurv.data.dask import DaskBlocks, current_client, identity, partitions,
 from skdpsurv.data.shape import has_one_each, in_memory, take
 from skdpsurv.data.target import chosen_target
 from skdpsurv.dp.checks import is_dask
+from skdpsurv.dp.containers import dtype_of, is_dask_array, is_frame, unlabelled
 from skdpsurv.dp.input_errors import InputValueError, call_user_step
 
 UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."
@@ -70,7 +71,7 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
         n_records = sum(lengths)
         parts |= {name: _pieces(name, values, lengths) for name, values in sent.items()}
     else:  # frames first: those of files know their lengths without being read
-        n_records = _length(min(cut.values(), key=_is_array))
+        n_records = _length(min(cut.values(), key=is_dask_array))
     none = [None] * len(parts[first])
     n_columns = 0 if X is None else int(X.shape[1])
     each = zip(*(parts.get(name, none) for name in arguments), strict=True)
@@ -78,9 +79,10 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
     n_bytes = 8.0 * n_records * (n_columns + 2)
     blocks: DaskBlocks[Any] = DaskBlocks([block(*some) for some in each], n_bytes, current_client())
     # An empty target, for the names of its fields or columns.
-    target = np.empty(0, dtype=y.dtype) if _is_array(y) else getattr(y, "_meta", None)
-    columns, dtype = (getattr(X, name, None) for name in ("columns", "dtype"))
-    return blocks.describe((n_records, n_columns), columns, target, dtype)
+    empty = None if y is None or is_frame(y) else np.empty(0, dtype=y.dtype)
+    target = y._meta if is_frame(y) else empty
+    columns = X.columns if is_frame(X) else None
+    return blocks.describe((n_records, n_columns), columns, target, dtype_of(X))
 
 
 def _task(part: Any) -> Any:
@@ -91,30 +93,26 @@ def _task(part: Any) -> Any:
     return tasks
 
 
-def _is_array(values: Any) -> bool:
-    return hasattr(values, "chunks")
-
-
 def _has_length(values: Any) -> bool:
     """Return whether it is an array whose chunks are known."""
-    return _is_array(values) and not np.isnan(values.shape[0])
+    return is_dask_array(values) and not np.isnan(values.shape[0])
 
 
 def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
     """Return a collection cut where another one is, as far as this is known."""
-    if _is_array(guide) and guide.ndim > 2:
+    if is_dask_array(guide) and guide.ndim > 2:
         raise ValueError(f"{first} must be two-dimensional: Expected 2D array.")
     if _has_length(guide) and _has_length(values):
         if guide.shape[0] != values.shape[0]:
             raise ValueError(f"{first} and {name} must have the same number of records.")
         return values.rechunk({0: guide.chunks[0]})
     # Frames with a known range of the index in each partition.
-    if all(not _is_array(v) and bool(v.known_divisions) for v in (guide, values)):
+    if all(not is_dask_array(v) and bool(v.known_divisions) for v in (guide, values)):
         ends, others = ({v.divisions[0], v.divisions[-1]} for v in (guide, values))
         if ends == others:
             same = guide.divisions == values.divisions
             return values if same else values.repartition(divisions=guide.divisions)
-    numbers = [v.numblocks[0] if _is_array(v) else v.npartitions for v in (guide, values)]
+    numbers = [v.numblocks[0] if is_dask_array(v) else v.npartitions for v in (guide, values)]
     if numbers[0] != numbers[1]:
         raise ValueError(
             f"{first} and {name} must have the same partitions: take both from one frame (as "
@@ -143,7 +141,7 @@ def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
 
 def _length(values: Any) -> int:
     """Return the number of records."""
-    if _is_array(values) and not _has_length(values):
+    if is_dask_array(values) and not _has_length(values):
         values = values.copy()
         call_user_step(values.compute_chunk_sizes, UNCOUNTED)
     return int(call_user_step(lambda: len(values), UNCOUNTED))
@@ -152,4 +150,4 @@ def _length(values: Any) -> int:
 def _block(*arguments: Any) -> Any:
     """Return the arguments of a fit for one partition."""
     sizes = {len(values) for values in arguments if values is not None}
-    return EmptyBlock() if sizes == {0} else arguments
+    return EmptyBlock() if sizes == {0} else tuple(map(unlabelled, arguments))

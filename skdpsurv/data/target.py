@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.shape import ROWS, is_frame, length, require_one_each, size
+from skdpsurv.data.shape import ROWS, length, require_one_each, size
+from skdpsurv.dp import containers
 from skdpsurv.dp.input_errors import NUMBERS, REAL, all_of, call_or_none, refuse_masked
 from skdpsurv.dp.types import BoolArray, FloatArray
 
@@ -79,9 +80,11 @@ def event_and_time(y: Any, events: Any = None) -> tuple[NDArray[Any], FloatArray
     >>> event_and_time(y)
     (array([ True, False]), array([12.5,  3. ]))
     """
-    frame = is_frame(y)
+    refuse_masked(y, "y")
+    frame = containers.is_frame(y)
     y = y if frame else _column(_one_by_one(y), "y")
-    names = tuple(y.columns) if frame else y.dtype.names
+    labels = containers.labels_of(y)
+    names = y.dtype.names if labels is None else tuple(labels)
     if names is None:
         return _all_observed(y, "the times of y", events, "y")
     if len(names) != 2:
@@ -113,14 +116,15 @@ def paired(y: Any) -> Any:
     """Return two arrays in a tuple as a frame: events and times, unless names say otherwise."""
     # The class is asked: no record is looked at yet.
     two = issubclass(type(y), tuple) and len(y) == 2
-    if not two or any(getattr(one, "ndim", 0) != 1 for one in y):
+    if not two or any(len(containers.shape_of(one) or ()) != 1 for one in y):
         return y
     require_one_each(*(len(one) for one in y))
-    names = [getattr(one, "name", None) for one in y]
+    names = [containers.name_of(one) for one in y]
     if None in names or names[0] == names[1]:
         names = ["event", "time"]
     named = dict(zip(names, y, strict=True))
-    return pd.DataFrame({name: np.asarray(named[name]) for name in event_first(*names)})
+    chosen = {name: containers.unlabelled(named[name]) for name in event_first(*names)}
+    return pd.DataFrame({name: np.asarray(column) for name, column in chosen.items()})
 
 
 def split_target(
@@ -249,7 +253,7 @@ def fit_target(
 
 def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Arguments:
     """Return the arguments of a fit that hold its target: y, or durations and events."""
-    if durations is None and not (X is None or is_two_dimensional(X) or _has_fields(y)):
+    if durations is None and not (X is None or is_two_dimensional(X) or containers.fields_of(y)):
         if y is not None and event_observed is not None:
             raise ValueError("event_observed must not be given twice, as y and by name.")
         return X, y if event_observed is None else event_observed
@@ -265,8 +269,9 @@ def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Argume
             "y is None."
         )
     # A frame of one column may hold the times, unless names say that y does.
-    if not (_has_fields(y) or _is_table(y)) and _is_table(X) and len(X.columns) == 1:
-        of_times = [_meaning(name)[0] for name in (X.columns[0], getattr(y, "name", None))]
+    labels = containers.labels_of(X) if _is_table(X) else None
+    if labels and len(labels) == 1 and not (containers.fields_of(y) or _is_table(y)):
+        of_times = [_meaning(name)[0] for name in (labels[0], containers.name_of(y))]
         if of_times != [False, True]:
             raise ValueError(ONE_COLUMN)
     return (y,)
@@ -282,16 +287,12 @@ def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
     return int(number)
 
 
-def _has_fields(y: Any) -> bool:
-    return bool(getattr(getattr(y, "dtype", None), "names", None))
-
-
 def no_events(y: Any) -> list[str]:
     """Return a warning if y holds times alone, so that all of them count as events.
 
     Only its type is looked at; a source of records is taken to have events.
     """
-    if y is None or is_frame(y) or _has_fields(y):
+    if y is None or containers.is_frame(y) or containers.fields_of(y):
         return []
     return [
         f"{TIMES_ALONE}: its numbers are times, and every one counts as an event, as if nobody "
@@ -321,7 +322,7 @@ def target_reader(
 
 def _is_table(values: Any) -> bool:
     # A series of Dask or of chunks has columns, too.
-    return is_frame(values) and getattr(values, "ndim", 2) == 2
+    return containers.is_frame(values) and len(containers.shape_of(values) or (0, 0)) == 2
 
 
 def event_and_time_of(
@@ -379,23 +380,21 @@ def survival_target(event: ArrayLike, time: ArrayLike) -> NDArray[Any]:
 
 def single_column(X: Any) -> Any:
     """Return the column of a frame or array with a single one; anything else unchanged."""
-    if getattr(X, "ndim", 0) != 2 or hasattr(X, "tocsr") or X.shape[1] != 1:
+    if (containers.shape_of(X) or ())[1:] != (1,) or isinstance(X, containers.SPARSE):
         return X
-    return X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]
+    return X.iloc[:, 0] if isinstance(X, containers.PANDAS) else X[:, 0]
 
 
 def is_two_dimensional(X: Any) -> bool:
     """Return whether X has rows and columns; the first entry of a list decides."""
-    ndim = getattr(X, "ndim", None)
-    if isinstance(ndim, int):
-        return ndim == 2
-    return len(call_or_none(size, X) or ()) == 2
+    shape = containers.shape_of(X)
+    return len((call_or_none(size, X) or ()) if shape is None else shape) == 2
 
 
 def _column(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return values as a one-dimensional array."""
     refuse_masked(values, name)
-    column: NDArray[Any] | None = call_or_none(np.asarray, values)
+    column: NDArray[Any] | None = call_or_none(np.asarray, containers.unlabelled(values))
     if column is None:
         raise ValueError(f"{name} must be an array with one entry for each record.")
     if column.ndim != 1:

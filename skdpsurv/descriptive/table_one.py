@@ -17,7 +17,7 @@ from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.column_kinds import Boolean, Bounded, Category, ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.public_steps import raw_values
-from skdpsurv.data.shape import Shape, is_frame, require_in_memory
+from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.descriptive import counts
 from skdpsurv.descriptive.counts import Cells, TableBlock
 from skdpsurv.descriptive.printed import Printed, markdown
@@ -36,6 +36,7 @@ from skdpsurv.dp.checks import (
     optional,
     positive_int,
 )
+from skdpsurv.dp.containers import is_frame
 from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.plan import Plan, Sequential

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse, special
 from sklearn.base import BaseEstimator
 
+from skdpsurv.dp.containers import is_frame, labels_of, refuse_query, shape_of
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import FloatArray
 
@@ -308,14 +309,10 @@ def _placeholder(X: Any) -> Any:
     """Return zeros with the shape and column names of a table; None if X is no table."""
     if isinstance(X, list | tuple) and X and isinstance(X[0], list | tuple | np.ndarray):
         return np.zeros((len(X), len(X[0])))
-    framed = _is_frame(X)
-    shape = X.shape if framed or isinstance(X, np.ndarray) else ()
+    framed = is_frame(X)
+    shape = (shape_of(X) if framed or isinstance(X, np.ndarray) else None) or ()
     zeros = call_or_none(np.zeros, shape) if len(shape) == 2 else None
-    return pd.DataFrame(zeros, columns=X.columns) if framed and zeros is not None else zeros
-
-
-def _is_frame(X: Any) -> bool:
-    return hasattr(type(X), "columns") and hasattr(type(X), "shape")
+    return pd.DataFrame(zeros, columns=labels_of(X)) if framed and zeros is not None else zeros
 
 
 def _table_error(X: Any) -> str:
@@ -335,7 +332,8 @@ def _table_error(X: Any) -> str:
 
 
 def _named(X: Any, indices: list[int]) -> str:
-    names = [X.columns[j] for j in indices] if _is_frame(X) else []
+    labels = labels_of(X)
+    names = [] if labels is None else [labels[j] for j in indices]
     if not names or not all_of(TEXT, names):
         return "at least one column"
     return f"column{'s' if len(names) > 1 else ''} {', '.join(map(repr, map(str, names)))}"
@@ -371,7 +369,8 @@ def suppressed_float_errors() -> Iterator[None]:
 
 
 def refuse_masked(values: object, name: str) -> None:
-    """Raise ValueError for a masked array: NumPy would use the values under the mask."""
+    """Refuse a masked array, as NumPy would use the values under the mask, and a query."""
+    refuse_query(values, name)
     if isinstance(values, np.ma.MaskedArray):
         raise ValueError(
             f"{name} must not be a masked array: what is under the mask would be used."

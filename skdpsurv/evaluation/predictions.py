@@ -13,12 +13,14 @@ from io import StringIO
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdpsurv.base.tabular import TabularEstimator, ask_alone
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
 from skdpsurv.data.cells import LoneRows
+from skdpsurv.data.shape import require_names
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 
@@ -63,12 +65,15 @@ def check_last_time(model: Any, X: Any, horizon: float) -> None:
 
     The end is public: the model's own times, or the function predicted for a row of zeros.
     """
+    first = _steps(model)[0]
+    if isinstance(first, PublicColumns) or getattr(first, "feature_names_in_", None) is not None:
+        require_names(X)
     times = getattr(_steps(model)[-1], "unique_times_", None)
     if times is None:
 
         def last(copied: Any, _: int) -> Any:
             row: Any = np.zeros((1, X.shape[1]))
-            row = type(X)(row, columns=X.columns) if hasattr(X, "iloc") else row
+            row = pd.DataFrame(row, columns=X.columns) if isinstance(X, pd.DataFrame) else row
             return copied.predict_survival_function(row)[0].domain[1]
 
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):

@@ -16,6 +16,7 @@ from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, choice, integer, number_in, optional, unchecked, word_or
+from skdpsurv.dp.containers import shape_of
 from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray, IntArray
@@ -390,9 +391,7 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
         if columns is not None:  # which leaves numbers only
             return hybrid_records.read_table(self._rows(X, columns), ())
         # Columns are counted before any is looked for, if X is of a shape.
-        table = (
-            None if len(getattr(X, "shape", ())) == 2 else hybrid_records.read_table(X, categorical)
-        )
+        table = None if len(shape_of(X) or ()) == 2 else hybrid_records.read_table(X, categorical)
         call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
         return hybrid_records.read_table(X, categorical) if table is None else table
 

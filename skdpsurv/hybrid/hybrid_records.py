@@ -25,9 +25,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skdpsurv.data.cells import LARGEST_FLOAT
+from skdpsurv.data.cells import LARGEST_FLOAT, as_table
 from skdpsurv.data.shape import column_index
 from skdpsurv.dp import input_errors
+from skdpsurv.dp.containers import SPARSE, is_frame, labels_of
 from skdpsurv.dp.input_errors import check_finite, refuse_masked
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
@@ -75,20 +76,20 @@ def as_columns(X: Any) -> tuple[list[Any], list[str]]:
     """Return the columns of X, and their names if it has any."""
     refuse_masked(X, "X")
     refuse_sparse(X)
-    table = X if isinstance(X, pd.DataFrame) else _two_dimensional(X)
+    table = as_table(X, labels_of(X)) if is_frame(X) else _two_dimensional(X)
     if table.shape[1] == 0:
         raise ValueError(
             f"Found array with 0 feature(s) (shape=({table.shape[0]}, 0)) while a minimum of 1 is "
             "required."
         )
     if isinstance(table, pd.DataFrame):
-        return [X.iloc[:, j] for j in range(X.shape[1])], [str(name) for name in X.columns]
+        return [table.iloc[:, j] for j in range(table.shape[1])], list(map(str, table.columns))
     return list(table.T), []
 
 
 def refuse_sparse(X: Any) -> None:
     """Refuse a sparse matrix."""
-    if hasattr(X, "tocsr"):
+    if isinstance(X, SPARSE):
         raise TypeError("X must be dense: sparse data is not supported.")
 
 

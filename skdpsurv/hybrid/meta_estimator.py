@@ -46,6 +46,7 @@ from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.public_steps import is_nothing
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
 from skdpsurv.dp.checks import Check, custom
+from skdpsurv.dp.containers import shape_of, unlabelled
 from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
@@ -74,7 +75,7 @@ def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[
     mask = boolean_mask(public, size(X)[0])
     refuse_no_target(y)
     refuse_masked(y, "y")
-    listed = isinstance(y, list | tuple) or hasattr(y, "shape")
+    listed = isinstance(y, list | tuple) or shape_of(y) is not None
     values = y if listed else call_or_none(partial(np.asarray, dtype=object), y)
     n_records = call_or_none(length, values)
     if n_records is None:
@@ -278,15 +279,11 @@ def delegated(name: str) -> Callable[[Any], bool]:
 def _lazily(name: str) -> Any:
     """Have a method take collections of Dask; one placeholder row shows its shape and type."""
 
-    def example(outer: Any) -> NDArray[Any]:
-        check_is_fitted(outer, "estimator_")
-        inner = outer.estimator_
-        return np.asarray(getattr(inner, name)(np.zeros((1, inner.n_features_in_))))
-
     def width(outer: Any) -> int | None:
-        return example(outer).shape[1] if example(outer).ndim > 1 else None
+        row = outer._example(name)
+        return row.shape[1] if row.ndim > 1 else None
 
-    return supports_lazy_input(width, lambda outer: example(outer).dtype)
+    return supports_lazy_input(width, lambda outer: outer._example(name).dtype)
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -364,7 +361,15 @@ class PrivateMetaEstimator(TabularEstimator):
 
     def _delegate(self, name: str, X: Any) -> NDArray[Any]:
         rows = self._matrix(X)  # before the estimator inside is asked for
+        if not len(rows):
+            return self._example(name)[:0]
         return np.asarray(getattr(self.estimator_, name)(rows))
+
+    def _example(self, name: str) -> NDArray[Any]:
+        """Return the result of a method for a placeholder row."""
+        check_is_fitted(self, "estimator_")
+        row = np.zeros((1, self.estimator_.n_features_in_))
+        return np.asarray(getattr(self.estimator_, name)(row))
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the score of ``estimator_``, which is not private.
@@ -384,7 +389,7 @@ class PrivateMetaEstimator(TabularEstimator):
     def _score(self, X: Any, y: Any, sample_weight: Any, public: Any) -> float:
         """Return the score on all records, or on those that are not public."""
         rows = self._matrix(X)
-        outcome = checked_outcome(y, rows.shape[0], self._classifies)
+        outcome = checked_outcome(unlabelled(y, "y"), rows.shape[0], self._classifies)
         scored: Any = slice(None) if public is None else ~boolean_mask(public, rows.shape[0])
         options = {}
         if sample_weight is not None:

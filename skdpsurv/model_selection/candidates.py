@@ -25,6 +25,7 @@ from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import input_names, learned_steps, valid_row
 from skdpsurv.data.shape import length, placeholder, size, unstated_norm
 from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.containers import labels_of
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.input_errors import (
     NO_TABLE,
@@ -240,7 +241,7 @@ def _valid_row(step: Any, X: Any) -> list[Any]:
     shape = call_without_data(size, X)
     if len(shape) != 2:
         raise ValueError(NO_TABLE)
-    known = input_names(step, shape[1], getattr(X, "columns", None))
+    known = input_names(step, shape[1], labels_of(X))
     return valid_row(step, known_names(known, shape[1]))
 
 

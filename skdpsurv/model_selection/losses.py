@@ -27,9 +27,10 @@ from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.cells import LoneRows, lone_target
 from skdpsurv.data.public_steps import encoded, features_in
-from skdpsurv.data.shape import is_frame, length, take
+from skdpsurv.data.shape import length, take
 from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
 from skdpsurv.dp.checks import one_of, positive_number
+from skdpsurv.dp.containers import is_frame, select
 from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
@@ -274,7 +275,7 @@ def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
     def read(start: int, end: int) -> FloatArray:
         part = take(X, slice(start, end))
         if names is not None and is_frame(part):
-            part = part[list(names)]
+            part = select(part, list(names))
         return encoded(whole, part, n_columns, names)
 
     def encode(start: int, end: int) -> None:

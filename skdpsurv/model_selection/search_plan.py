@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.base import clone
@@ -62,7 +63,7 @@ class SearchRecords:
         for name in each:
             if name in parameters and not has_one_each(parameters[name], mask.size):
                 raise ValueError(f"{name} must have one entry for each record.")
-        if hasattr(y, "iloc") and y.ndim == 2 and y.shape[1] == 1:  # a column of labels
+        if isinstance(y, pd.DataFrame) and y.shape[1] == 1:  # a column of labels
             y = y.iloc[:, 0]
         return cls(X, y, parameters, mask, each)
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skdpsurv.data.public_steps import columns_beyond
-from skdpsurv.data.shape import is_frame
+from skdpsurv.dp.containers import is_frame, labels_of, select
 from skdpsurv.dp.guarantee import SAME_GROUP
 from skdpsurv.dp.types import FloatArray
 
@@ -64,7 +64,7 @@ class ReleasedModel:
 
         Parameters
         ----------
-        table : data frame of pandas or polars, or array-like of shape (n_samples, n_features_in)
+        table : table of pandas, polars or pyarrow, or array-like, (n_samples, n_features_in)
             Raw rows, in the units of ``columns``. Columns of a frame are found by name, and may
             include the target of the fit; those of an array must be in order. For an estimator of
             one curve: times.
@@ -174,7 +174,7 @@ def raw_rows(release: Any, table: Any, strict: bool) -> Any:
 
 def in_order(table: Any, names: Sequence[str], ignored: Sequence[str]) -> Any:
     """Return some columns of a table, in order."""
-    given = list(map(str, table.columns))
+    given = list(map(str, labels_of(table) or ()))
     if len(set(given)) < len(given):
         raise ValueError("table must not have two columns of one name.")
     if missing := [name for name in names if name not in given]:
@@ -185,4 +185,4 @@ def in_order(table: Any, names: Sequence[str], ignored: Sequence[str]) -> Any:
         )
     if isinstance(table, pd.DataFrame):
         table = table.set_axis(given, axis=1)
-    return table[list(names)]
+    return select(table, list(names))

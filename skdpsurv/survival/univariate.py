@@ -207,7 +207,7 @@ class UnivariateFitter(released_curve.CurveFrames):
         ndarray of shape (n_times,), or float
         """
         check_is_fitted(self, "release_")
-        if np.ndim(times) == 2 or hasattr(times, "tocsr"):
+        if is_two_dimensional(times):
             if self.n_features_in_ < 2:  # a column may hold times
                 raise ValueError("times must be one-dimensional, got 2-D: np.ravel(times) is.")
             return np.zeros(self._see_rows(times))

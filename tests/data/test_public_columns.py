@@ -231,7 +231,6 @@ def test_parameters_that_break_a_rule_are_refused():
         ("'c', 'd'", pd.DataFrame({"a": [1], "b": ["f"], "d": 1, "c": 1})),
         ("one name, got 'b'", pd.DataFrame([[1, "f", "f"]], columns=["a", "b", "b"])),
         ("text column names", pd.DataFrame([[1, "f"]])),
-        (r"0 sample\(s\)", pd.DataFrame({"a": [], "b": []})),
         ("has 3 features", [[1, "f", 2]]),
         *(("Expected 2D", X) for X in ([[1, "f"], [2]], [1, "f"], None, {"a": [NUMBER]})),
         ("Expected 2D", np.zeros((1, 2, 1))),
@@ -244,6 +243,14 @@ def test_other_tables_are_refused(said, X):
     columns = PublicColumns({"a": (0, 1), "b": ["f", "m"]})
     for method in (columns.fit, columns.transform, columns._beyond):
         assert re.search(said, refusal(method, X))
+
+
+def test_a_table_without_rows_is_refused_in_fit_alone():
+    columns, empty = PublicColumns({"a": (0, 1), "b": ["f", "m"]}), pd.DataFrame({"a": [], "b": []})
+    assert "0 sample(s)" in refusal(columns.fit, empty)
+    assert columns.transform(empty).shape == (0, 2)
+    assert columns._beyond(empty) == []
+    assert "lacks 'b'" in refusal(columns.transform, empty[["a"]])
 
 
 #: Text that says that it is equal to a label, and to other records' text; and of a class that does.
