@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.utils.validation import validate_data
 
 from skdpsurv import (
@@ -17,6 +18,7 @@ from skdpsurv import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLeakWarning,
+    PublicInputWarning,
     Release,
 )
 from skdpsurv.base import PrivateEstimator
@@ -149,6 +151,27 @@ class TestLedger:
             with pytest.raises(ValueError, match="label"):
                 model.set_params(accountant=accountant).fit(np.zeros((30, 1)), labels * 10)
             assert accountant.rehearsed() == n_refused
+
+    def test_what_depends_on_how_many_people_there_are_is_charged_there(self):
+        """Any column may be named as person: its values could be counted by bisection."""
+        accountant = PrivacyAccountant(9.0, charge_refusals=True)
+        model = DPLogisticRegression(1.0, classes=[0, 1], accountant=accountant)
+        rows, labels, whose = np.zeros((60, 1)), [0, 1] * 30, np.repeat([1, 2, 3], 20)
+        with pytest.raises(ValueError, match="double precision"):
+            clone(model).set_params(alpha=1e300).fit(rows, labels, person=whose)
+        assert accountant.spent() == 1.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # it may state the number
+            with pytest.raises(PublicInputWarning):
+                model.fit(rows, labels, person=whose)
+        assert accountant.spent() == 2.0
+        with pytest.raises(ValueError, match="same length"):
+            model.fit(rows, labels, person=whose[:-1])
+        assert accountant.spent() == 3.0
+        model.fit(rows, labels, person=whose)
+        assert accountant.spent() == 4.0
+        refused = accountant.entries()["mechanism"] == "none: refused"
+        assert refused.tolist() == [True, True, True, False]
 
     def test_type(self):
         for accountant in (5.0, "ledger", PrivacyAccountant):

@@ -30,7 +30,7 @@ from skdpsurv.dp.guarantee import (
 )
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import REFUSED, Receipt
-from skdpsurv.dp.looking import looking
+from skdpsurv.dp.looking import looking, require_free
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan, checked_plan
 from skdpsurv.dp.privacy_cost import rho_for
@@ -179,14 +179,12 @@ class PrivateEstimator(Released, released=False):
 
         Where refusals are charged nobody is counted: each row is taken for a person.
         """
-        copied = copy.copy(self)
+        copied, ledger = copy.copy(self), self.accountant
         copied._check_parameters()
-        uncounted = person is not None and bool(self.accountant and self.accountant.charge_refusals)
-        whose = None if uncounted else person
-        looks = copied._looks(X, y, whose, options)
-        with copied._looking(spends=False) if looks else nullcontext():
-            *_, guarantee, messages = copied._prepare(X, y, whose, options)
-        if uncounted:
+        counted = None if ledger is not None and ledger.charge_refusals else person
+        require_free(ledger, copied._looks(X, y, counted, options))
+        *_, guarantee, messages = copied._prepare(X, y, counted, options)
+        if counted is not person:
             guarantee = about_people(guarantee)
         for message in messages:
             warnings.warn(message, PublicInputWarning, stacklevel=2)
@@ -212,7 +210,7 @@ class PrivateEstimator(Released, released=False):
         """Say whether records must be looked at before the plan: persons and blocks are counted."""
         return person is not None or not in_memory(X, y, *options.values())
 
-    def _looking(self, *, spends: bool = True) -> AbstractContextManager[None]:
+    def _looking(self) -> AbstractContextManager[None]:
         """Ask the ledger before records are looked at; it may charge what fails.
 
         The shape decides whether noise is Gaussian and has a delta: two prices are possible.
@@ -222,7 +220,7 @@ class PrivateEstimator(Released, released=False):
             PrivacyGuarantee(float(self.epsilon), mechanism=REFUSED, status=status, **price)
             for price in filter(None, ({"delta": 0.0}, self._gaussian_price()))
         ]
-        return looking(self.accountant, prices, type(self).__name__, spends=spends)
+        return looking(self.accountant, prices, type(self).__name__)
 
     def _gaussian_price(self) -> dict[str, Any]:
         """Return the delta and rho of a fit with Gaussian noise; nothing if it cannot have any."""

@@ -138,7 +138,7 @@ def run(
     require(hash.lower() == stated.sha256, message, "description")
     with refusals("data"), _folder_failures():
         was_whole = _is_whole(stated, out)
-    table = None if was_whole else table_of_study(stated, data, form)
+    table: Any = None if was_whole else table_of_study(stated, data, form)
     ledger = _ledger(stated)
     order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
@@ -148,7 +148,6 @@ def run(
         task = progress.add_task("Reading", total=len(order))
 
         def begin() -> Any:
-            assert table is not None
             frame = read_table(table, form)
             progress.update(task, description="Checking all records")
             return frame
@@ -272,13 +271,13 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> Table:
 
 def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
     """Return the number of people in a file, from the column that names them alone."""
-    place = protocol.ledger
-    if place is not None and ("://" in place or os.path.lexists(place)):
-        ledger = _ledger(protocol)
-        message = "--data is for ledgers that do not charge refusals: state --n-people."
-        require(ledger is None or not ledger.charge_refusals, message)
+    from skdpsurv.cli.subclasses import CommandLedger
     from skdpsurv.study.deal import People
 
+    place = protocol.ledger
+    if place is not None and ("://" in place or os.path.lexists(place)):
+        message = "--data is for ledgers that do not charge refusals: state --n-people."
+        require(not CommandLedger(place).charge_refusals, message)
     table = table_of_study(protocol, data, form)
     named = (protocol.time if protocol.person is None else protocol.person,)
     frame = read_table(replace(table, columns=named), form)

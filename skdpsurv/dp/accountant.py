@@ -79,7 +79,8 @@ class PrivacyAccountant:
         sum of their own with the same limits. Otherwise they cost infinity.
     charge_refusals : bool, default=False
         Charge a fit that is refused for the contents of its records as if it had run: for services
-        that fit on behalf of others, who could learn from refusals.
+        that fit on behalf of others, who could learn from refusals. Nothing uncharged looks at
+        records then: no plan, and no rehearsal.
     composition : {"basic", "renyi"}, default="basic"
         How charges add up. "basic": epsilons, and deltas. "renyi", for many fits with a delta:
         Renyi divergences of one order, up to those of ``epsilon`` at ``delta`` [1]_; charges

@@ -34,7 +34,7 @@ from skdpsurv.dp.input_errors import (
     suppressed_warnings,
     unknown_parameter,
 )
-from skdpsurv.dp.looking import looking
+from skdpsurv.dp.looking import require_free
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.types import BoolArray
 
@@ -270,8 +270,8 @@ def charges_of(
     options = {} if options is None else dict(options)
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
         groups = options.pop("groups", None)
-        with looking(None if groups is None else ledger, (), spends=False):
-            n_folds = check_cv(estimator.cv).get_n_splits(X, y, groups)
+        require_free(ledger, groups is not None)
+        n_folds = check_cv(estimator.cv).get_n_splits(X, y, groups)
         grid: Any = (
             ParameterGrid(estimator.param_grid)
             if isinstance(estimator, GridSearchCV)
@@ -292,6 +292,5 @@ def charges_of(
     if isinstance(estimator, PrivateEstimator):
         return [step._guarantee_of_fit(X, y, **options)]
     public = np.zeros(length(X), dtype=bool)
-    looks = unprotected_steps(estimator) or step._looks(X, y, None, {})
-    with looking(ledger if looks else None, (), spends=False):
-        return [Fit.planned(estimator, X, y, options, public).guarantee]
+    require_free(ledger, unprotected_steps(estimator) or step._looks(X, y, None, {}))
+    return [Fit.planned(estimator, X, y, options, public).guarantee]

@@ -145,7 +145,7 @@ class Charges:
             prices.append(replace(prices[0], delta=delta, rho=rho_for(epsilon, delta)))
         if self.first is not None and ledger is not None and not ledger.charge_refusals:
             ledger = None
-        return looking(ledger, prices, charge=lambda price: self._charge([], price, 0))
+        return looking(ledger, prices, lambda price: self._charge([], price, 0))
 
     def check_room(self, plan: StudyPlan) -> None:
         """Raise BudgetExceededError unless the whole study was charged, or has room."""
@@ -166,10 +166,10 @@ class Charges:
         An analysis that was lost is charged again if the reserve has room for it. One with a delta
         is not: the whole study may use that once.
         """
+        if unstarted := self._unstarted(name):
+            return unstarted[0]
         if not self.pays(plan, name):
             return None
-        for nonce in self._unstarted(name):
-            return nonce
         try:
             return self._charge([name], plan.parts[name].guarantee, plan.n_people)
         except BudgetExceededError:  # others have spent what the ledger had

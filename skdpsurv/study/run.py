@@ -85,7 +85,7 @@ def run(
         study = _Run(protocol, place, journal, Charges(protocol, journal, accountant), show)
         study.recognise()
         study.settle()
-        if any(map(study.may_run, protocol.analyses)):
+        if study.is_unfinished():
             study.read(frame)
             study.charge()
         # An evaluation needs its model.
@@ -136,15 +136,12 @@ class _Run:
                     "journal come back from a backup?"
                 )
 
-    def may_run(self, analysis: Analysis) -> bool:
-        """Return whether an analysis was not released, and still can be."""
-        if self.journal.released(analysis.name) is not None:
-            return False
-        if self.charges.first is None:
-            return True
-        of = None if analysis.of is None else self.protocol.analysis(analysis.of)
-        needed = of is None or self.journal.released(of.name) is not None or self.may_run(of)
-        return needed and self.charges.pays(self.plan, analysis.name)
+    def is_unfinished(self) -> bool:
+        """Return whether an analysis that was not released can still be."""
+        analyses = self.protocol.analyses
+        left = [one.name for one in analyses if self.journal.released(one.name) is None]
+        able = [one.name for one in analyses if one.name in left and one.of not in left]
+        return self.charges.first is None or any(self.charges.pays(self.plan, n) for n in able)
 
     def read(self, frame: pd.DataFrame | Read) -> None:
         """Ask the ledger, count people, plan, deal, and read all records for all analyses."""

@@ -89,6 +89,15 @@ def test_people_are_counted_and_nothing_else_is_read(planned):
     assert plan(planned, *given[:-1], code=0).stdout.endswith("Nothing was spent.\n")
 
 
+def test_people_are_not_counted_where_refusals_are_charged(planned):
+    """Any column may be named as person, in a protocol of one's own."""
+    PrivacyAccountant(4.0, path=planned.path("registry.sqlite"), charge_refusals=True)
+    planned.write(planned.frame.assign(id=None), "nobody.csv")
+    for data in ("@study.csv", "@nobody.csv", "@nothing.csv"):
+        plan(planned, "--data", data, "--repeats", "0", code=2, says="state --n-people")
+    plan(planned, "--n-people", "300", "--repeats", "0", code=0, says="Ledger: spent 0 of 4")
+
+
 def test_wrong_entries_end_in_one_line(planned):
     plan(planned, code=2)
     plan(planned, "--n-people", "1", code=2, says="n_people must be an integer")

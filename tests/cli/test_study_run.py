@@ -52,7 +52,8 @@ def test_a_study_from_the_command_line(signed):
     assert (found["released"], found["lost"], found["ledger"]["spent"]) == (["curves"], [], 3.0)
     assert (signed.folder / "out" / "report.html").exists()
     kept = (signed.folder / "out" / "releases" / "curves.json").read_bytes()
-    signed.run_study(code=0, says="released before: nothing was charged or drawn. Report:")
+    says = "released before: nothing was charged or drawn. Report:"
+    signed.run_study(data="@nothing.csv", code=0, says=says)  # which nobody opens
     assert (signed.folder / "out" / "releases" / "curves.json").read_bytes() == kept
     assert spent(signed) == 3.0
     signed.run("study", "check", "@out", code=0, says="belong together")

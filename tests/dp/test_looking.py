@@ -4,7 +4,7 @@ import pytest
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.dp.ledger import REFUSED
-from skdpsurv.dp.looking import looking
+from skdpsurv.dp.looking import looking, require_free
 
 PURE = PrivacyGuarantee(1.0, mechanism=REFUSED)
 GAUSSIAN = PrivacyGuarantee(1.0, 1e-6, rho=0.02, mechanism=REFUSED)
@@ -18,18 +18,22 @@ def charged(accountant):
 @pytest.mark.parametrize("charges", [False, True])
 def test_whatever_fails_is_charged_once_where_the_ledger_says_so(charges, error):
     accountant, failed = PrivacyAccountant(3.0, charge_refusals=charges), error("a reason")
-    with pytest.raises(error) as raised, looking(accountant, [PURE], "outer"):
-        with looking(accountant, [PURE], "inner"):
-            raise failed
+    outer, inner = (looking(accountant, [PURE], name) for name in ("outer", "inner"))
+    with pytest.raises(error) as raised, outer, inner:
+        raise failed
     assert raised.value is failed
     assert charged(accountant) == [["inner", 1.0, 0.0]] * charges
 
 
 def test_what_was_charged_inside_has_paid():
     accountant = PrivacyAccountant(3.0, charge_refusals=True)
-    with pytest.raises(ValueError, match="after"), looking(accountant, [PURE], "a look"):
+
+    def fit():
         accountant.charge(PrivacyGuarantee(0.5), estimator="a fit")
         raise ValueError("after")
+
+    with pytest.raises(ValueError, match="after"), looking(accountant, [PURE], "a look"):
+        fit()
     assert charged(accountant) == [["a fit", 0.5, 0.0]]
     with pytest.raises(ValueError, match="before"), looking(accountant, [PURE], "a look"):
         raise ValueError("before")
@@ -39,7 +43,7 @@ def test_what_was_charged_inside_has_paid():
 @pytest.mark.parametrize("charges", [False, True])
 def test_what_does_not_fail_costs_nothing_of_its_own(charges):
     accountant = PrivacyAccountant(3.0, charge_refusals=charges)
-    with looking(accountant, [PURE]), looking(None, [PURE]):
+    with looking(accountant, [PURE], ""), looking(None, [PURE], ""):
         pass
     assert charged(accountant) == []
 
@@ -47,7 +51,7 @@ def test_what_does_not_fail_costs_nothing_of_its_own(charges):
 @pytest.mark.parametrize("charges", [False, True])
 def test_without_room_for_a_refusal_nothing_is_looked_at(charges):
     accountant = PrivacyAccountant(0.5, charge_refusals=charges)
-    with pytest.raises(BudgetExceededError), looking(accountant, [PURE, GAUSSIAN]):
+    with pytest.raises(BudgetExceededError), looking(accountant, [PURE, GAUSSIAN], ""):
         raise AssertionError
     assert charged(accountant) == []
 
@@ -67,10 +71,10 @@ def test_the_dearest_price_that_fits_is_charged(terms, price):
     assert charged(accountant) == [["a look", *price]]
 
 
-def test_a_plan_may_look_where_refusals_are_free_and_needs_no_room():
-    with looking(PrivacyAccountant(0.5), [PURE], spends=False):
-        pass
+def test_a_plan_looks_only_where_refusals_are_free():
+    require_free(None, looks=True)
+    require_free(PrivacyAccountant(0.5), looks=True)
     accountant = PrivacyAccountant(9.0, charge_refusals=True)
-    with pytest.raises(ValueError, match="must not look"), looking(accountant, (), spends=False):
-        raise AssertionError
-    assert charged(accountant) == []
+    require_free(accountant, looks=False)
+    with pytest.raises(ValueError, match="must not look"):
+        require_free(accountant, looks=True)

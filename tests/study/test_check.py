@@ -223,7 +223,7 @@ def test_an_open_ledger_is_that_of_the_protocol_and_its_data_set_is_charged(tmp_
 def test_a_report_states_what_was_charged_for_records_refused_later(tmp_path):
     place = Place(tmp_path, charge_refusals=True, **LIGHT)
     study = Study(place.protocol)
-    study.run(FRAME, place.out)
+    end_in(place, "curves", after="released")
     with pytest.raises(ValueError, match="not negative"):
         study.run(FRAME.assign(days=-1.0), place.out)
     report = study.report(place.out)

@@ -135,12 +135,12 @@ def test_a_refusal_costs_nothing_and_tells_nothing(place):
     assert place.run() == []
 
 
+def unread():
+    raise AssertionError
+
+
 def test_the_ledger_is_asked_before_records_are_read(tmp_path):
     place = Place(tmp_path, budget=5.0, **LIGHT)
-
-    def unread():
-        raise AssertionError
-
     with pytest.raises(BudgetExceededError):
         place.run(unread)
     assert place.lines() == ["study"]
@@ -332,6 +332,40 @@ def end_at(place, what):
 
     with pytest.raises(KilledError), everything(note):
         place.run()
+
+
+def test_a_study_that_can_release_nothing_more_reads_nothing(tmp_path):
+    """Else records could be asked about for ever, under a charge of long ago."""
+    (tmp_path / "lost").mkdir()
+    place, lost = Place(tmp_path, **LIGHT), Place(tmp_path / "lost", **LIGHT)
+    end_in(place, "weibull.json", after="file")  # is there, and not marked yet
+    for _ in range(2):
+        assert place.run(unread) == []
+    assert place.lines() == ["study", "intent", "charged", *ORDER[:4]]
+    assert [name for name, _ in place.shown] == NAMES[:1] + 2 * NAMES[:2]
+    end_in(lost, "weibull")
+    assert lost.run(unread) == ["weibull"]
+
+
+@pytest.mark.parametrize(("budget", "charged"), [(6.0, False), (11.0, True), (12.0, True)])
+def test_a_study_goes_on_if_there_is_room_for_a_refusal_where_these_are_charged(
+    tmp_path, budget, charged
+):
+    place = Place(tmp_path, budget=budget, charge_refusals=charged, **LIGHT)
+    end_in(place, "curves")
+    if budget == 11.0:
+        with pytest.raises(BudgetExceededError):
+            place.run(unread)
+        assert place.ledger.spent() == 6.0
+        return
+    with pytest.raises(ValueError, match="not negative"):
+        place.run(FRAME.assign(days=-1.0))
+    assert place.ledger.spent() == budget
+    if charged:
+        with pytest.raises(ValueError, match="refused for its records"):
+            place.run(unread)
+    else:
+        assert place.run() == ["curves"]
 
 
 def test_what_was_lost_stays_lost_and_so_does_what_needs_it(place):
