@@ -107,10 +107,12 @@ def raw_features(names: Sequence[str]) -> list[Feature]:
 def product_of(name: str, factors: Sequence[Feature]) -> Feature:
     """Return a product of features: one unit of it is a unit of each, from where they are 0."""
     slopes = [one.per_unit for one in factors if one.per_unit is not None]
+    low, high = (-math.inf, math.inf) if factors else (1.0, 1.0)
     return Feature(
         name,
         Expression("product", tuple(one.expression for one in factors)),
-        *(() if factors else (1.0, 1.0)),
+        low,
+        high,
         per_unit=math.prod(slopes) if len(slopes) == len(factors) else None,
         unit=" × ".join(one.unit for one in factors if one.unit),
         per=math.prod(one.per for one in factors),
