@@ -56,6 +56,7 @@ from skdpsurv.dp.input_errors import (
     suppressed_float_errors,
     suppressed_warnings,
 )
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release
@@ -64,11 +65,6 @@ from skdpsurv.release import Release
 BLOCK_ELEMENTS = 2**19
 #: Modules of scikit-learn that choose columns of X by their coefficients.
 SELECTORS = "sklearn.feature_selection."
-NO_SELECTOR = (
-    "columns must be None within a selector of scikit-learn, which takes one coefficient for each "
-    "column of X: coefficients are of the features that columns makes. Put the columns before it, "
-    "as in make_pipeline(columns, SelectFromModel(model))."
-)
 NO_OUTCOME = "y must be a 1d array of labels or numbers."
 
 
@@ -200,7 +196,7 @@ class TabularEstimator(PrivateEstimator):
         while frame is not None:
             selects = str(frame.f_globals.get("__name__")).startswith(SELECTORS)
             if selects and frame.f_code.co_name != "__sklearn_tags__":  # but not for a repr
-                raise TypeError(NO_SELECTOR)
+                raise TypeError(phrase("no_selector"))
             frame = frame.f_back
         return super().__sklearn_tags__()
 

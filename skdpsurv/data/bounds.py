@@ -262,7 +262,10 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             # Slopes hold within the bounds of raw columns; other features must never be clipped.
             kept = one.expression.kind == "column" or (low <= one.low and one.high <= high)
             per_unit = one.per_unit / half if one.per_unit is not None and kept else None
-            found.append(replace(one, expression=made, low=-1.0, high=1.0, per_unit=per_unit))
+            own = {"per": half / 5.0} if one.expression.kind == "column" else {}
+            found.append(
+                replace(one, expression=made, low=-1.0, high=1.0, per_unit=per_unit, **own)
+            )
         return found
 
     def _described(self) -> dict[str, Any]:

@@ -143,7 +143,7 @@ class Bounded(ColumnKind):
     def _features(self, raw: Expression) -> list[Feature]:
         scale, ends = self._scale()
         made = self._filled(Expression("scale", (Expression("clip", (raw,), ends),), scale), 0.0)
-        own = self.column, None, 1.0 / scale[1], self.unit, self.per
+        own = self.column, None, 1.0 / scale[1], self.unit, self.per or scale[1] / 5.0
         return [Feature(self.column, made, -1.0, 1.0, *own)]
 
     def beyond(self, values: FloatArray) -> bool:

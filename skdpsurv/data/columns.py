@@ -385,14 +385,9 @@ SKEWED = 0.25
 
 def skewed_columns(kinds: Iterable[ColumnKind | None]) -> list[str]:
     """Return a warning if the typical value of a number is far from the middle of its bounds."""
-    numbers = [kind for kind in kinds if isinstance(kind, Number) and kind.typical is not None]
-    skewed = [
-        kind
-        for kind in numbers
-        if abs(kind.typical - (kind.low / 2 + kind.high / 2)) > SKEWED * (kind.high - kind.low)
-    ]
-    if not skewed:
-        return []
-    first, others = skewed[0], f" (and {len(skewed) - 1} more like it)" if len(skewed) > 1 else ""
-    stated = {"column": first.column, "typical": first.typical, "low": first.low}
-    return [phrase("skewed", **stated, high=first.high, others=others)]
+    return [
+        phrase("skewed", column=one.column, typical=one.typical, low=one.low, high=one.high)
+        for one in kinds
+        if isinstance(one, Number)
+        and abs(one.example - (one.low / 2 + one.high / 2)) > SKEWED * (one.high - one.low)
+    ][:1]

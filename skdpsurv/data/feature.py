@@ -74,8 +74,9 @@ class Feature:
         to the level; of a product, for one unit of each. None where that is not constant.
     unit : str
         Unit of the column.
-    per : float or None
-        Step, in units of the column, that its effect is shown for.
+    per : float
+        Step, in units of the column, that figures show its effect for: as stated, or else a tenth
+        of public bounds.
     """
 
     name: str
@@ -86,23 +87,13 @@ class Feature:
     level: Any = None
     per_unit: float | None = None
     unit: str = ""
-    per: float | None = None
-
-    @property
-    def step(self) -> float:
-        """``per``, else a tenth of the public range of a measurement; 1 where that is not known."""
-        if self.per is not None:
-            return self.per
-        width = self.high - self.low
-        if self.level is not None or not self.per_unit or not math.isfinite(width):
-            return 1.0
-        return width / self.per_unit / 10.0
+    per: float = 1.0
 
     @property
     def change(self) -> str:
         """The step in words, such as "+10 years"; "" for one unit without a name."""
         unit = f" {self.unit}" if 0 < len(self.unit) <= 12 else ""
-        return "" if self.step == 1.0 and not unit else f"+{self.step:.4g}{unit}"
+        return "" if self.per == 1.0 and not unit else f"+{self.per:.4g}{unit}"
 
 
 def raw_features(names: Sequence[str]) -> list[Feature]:
@@ -116,13 +107,15 @@ def raw_features(names: Sequence[str]) -> list[Feature]:
 def product_of(name: str, factors: Sequence[Feature]) -> Feature:
     """Return a product of features: one unit of it is a unit of each, from where they are 0."""
     slopes = [one.per_unit for one in factors if one.per_unit is not None]
+    low, high = (-math.inf, math.inf) if factors else (1.0, 1.0)
     return Feature(
         name,
         Expression("product", tuple(one.expression for one in factors)),
-        *(() if factors else (1.0, 1.0)),
+        low,
+        high,
         per_unit=math.prod(slopes) if len(slopes) == len(factors) else None,
         unit=" × ".join(one.unit for one in factors if one.unit),
-        per=math.prod(one.step for one in factors),
+        per=math.prod(one.per for one in factors),
     )
 
 

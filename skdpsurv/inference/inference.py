@@ -220,18 +220,13 @@ class Summarised:
 
     def _reading(self) -> list[str]:
         """Say which estimand this is, and what a released table says of the horizon."""
-        words = [WORDS["intervals"]["long_rows"]] if self._long_rows_count_less else []
+        fit, features = self.release_.made_by, self.release_.features
+        public: Any = fit.public_inputs
+        longest = math.hypot(*(max(-one.low, one.high) for one in features)) * (1.0 - 1e-9)
+        clips = public.get("epsilon_center") or public.get("mu_center")
+        clips = clips or longest > public.get("data_norm", math.inf)
+        words = [WORDS["intervals"]["long_rows"]] if clips and not math.isinf(fit.epsilon) else []
         return words + getattr(self, "_horizon_words", list)()
-
-    @property
-    def _long_rows_count_less(self) -> bool:
-        """Whether rows may be scaled or weighted down, by public numbers of the fit."""
-        fit, ends = self.release_.made_by, [(f.low, f.high) for f in self.release_.features]
-        public = fit.public_inputs
-        longest = math.hypot(*(max(abs(low), abs(high)) for low, high in ends))
-        pilot = any(public.get(f"{unit}_center") for unit in ("epsilon", "mu"))
-        norm: Any = public.get("data_norm", math.inf)
-        return not math.isinf(fit.epsilon) and (pilot or longest > norm * (1.0 + 1e-9))
 
     def _summary(self, level: float) -> pd.DataFrame:
         check_is_fitted(self, "release_")

@@ -85,9 +85,9 @@ def plot_coefficients(
     """
     named = by_name(models, "model")
     known = _features(named.values()) if scale is None else {}
-    steps = {name: one.step for name, one in known.items()} if scale is None else dict(scale)
-    units = pd.Series(steps, dtype=np.float64)
-    tables = {name: _table(name, model, units) for name, model in named.items()}
+    if scale is None:
+        scale = pd.Series({name: one.per for name, one in known.items()}, dtype=np.float64)
+    tables = {name: _table(name, model, scale) for name, model in named.items()}
     names = list(dict.fromkeys(str(name) for table in tables.values() for name in table.index))
     if ax is None:
         ax = new_axes("plot_coefficients", 1.4 + 0.45 * len(names) * max(1.0, 0.5 * len(tables)))
@@ -101,7 +101,7 @@ def plot_coefficients(
         draw_intervals(ax, y, lower, upper, bounds, colour(k))
         inside = (point >= bounds[0]) & (point <= bounds[1])
         handles += ax.plot(point[inside], y[inside], "o", ms=5.5, color=colour(k), zorder=3)
-    changes = {name: f"+{step:g}" for name, step in steps.items() if step != 1.0}
+    changes = {name: f"+{step:g}" for name, step in scale[scale != 1.0].items()}
     changes |= {name: one.change for name, one in known.items()}
     labels = [", ".join(filter(None, [name, changes.get(name)])) for name in names]
     dress_effects(ax, bounds, labels, ratios)

@@ -25,11 +25,11 @@ ENDS = ["coef lower 95%", "coef upper 95%"]
 def cautions(model: Any) -> list[str]:
     """Return how coefficients of a model with a release are to be read, and how they are not."""
     ratio = _ratio(model)
-    return [_kind(model), f"{ratio['says']} {ratio['note']}".strip(), *_reading(model)]
-
-
-def _reading(model: Any) -> list[str]:
-    return model._reading() if hasattr(model, "_reading") else []
+    return [
+        _kind(model),
+        f"{ratio['says']} {ratio['note']}".strip(),
+        *getattr(model, "_reading", list)(),
+    ]
 
 
 def _has_errors(model: Any) -> bool:
@@ -73,7 +73,7 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         numbers += found.numbers
     drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
     return {
-        "notes": [_kind(model), ratio["note"], *_reading(model)],
+        "notes": [_kind(model), ratio["note"], *getattr(model, "_reading", list)()],
         "cap": getattr(model, "max_cumulative_hazard_", None),
         "tables": tables,
         "numbers": numbers,
@@ -104,7 +104,7 @@ def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, labe
 
 def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> list[Figure]:
     """Return a figure that compares columns: each for a step of it."""
-    over = frame.mul([feature.step for feature in features], axis=0)
+    over = frame.mul([feature.per for feature in features], axis=0)
     over.index = pd.Index(distinct(map(_drawn_label, features)))
     limits = _limits(over, bool(ratio))
     name = ratio or "Coefficient"

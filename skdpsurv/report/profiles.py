@@ -39,7 +39,9 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
     typical = any(kind.typical is not None for kind in kinds)
     labels, shown = ["typical" if typical else "in the middle"], distinct(names)
     if column is not None:
-        own, origin = kinds[column].example, _origin(kinds[column])
+        kind, own = kinds[column], kinds[column].example
+        origin = " (middle of the bounds)" if isinstance(kind, Bounded) else ""
+        origin = origin if kind.typical is None else " (typical)"
         labels = [
             f"{shown[column]}: {value(cell)}{origin if cell == own else ''}"
             for cell in rows.iloc[:, column]
@@ -52,13 +54,6 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
         "person": Table(caption, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False),
         **_predicted(model, _rows(model, rows), labels, typical, unit),
     }
-
-
-def _origin(kind: ColumnKind) -> str:
-    """Say where the example's value of a column comes from."""
-    if kind.typical is not None:
-        return " (typical)"
-    return " (middle of the bounds)" if isinstance(kind, Bounded) else ""
 
 
 def _others(kind: ColumnKind) -> list[Any]:

@@ -114,13 +114,13 @@ def test_an_example_is_what_columns_state_and_else_the_middle():
 
 def test_effects_are_shown_for_a_step_that_is_stated_or_a_tenth_of_the_bounds():
     features = PublicColumns({**TYPICAL, "age": {"bounds": [0, 90], "unit": "years"}})._features()
-    steps = {feature.name: (feature.step, feature.change) for feature in features}
+    steps = {feature.name: (feature.per, feature.change) for feature in features}
     assert steps["temperature"] == (0.5, "+0.5")
     assert steps["opened"] == (365.0, "+365 days")
     assert steps["age"] == (pytest.approx(9.0), "+9 years")
     assert steps["stage_II"] == steps["treated"] == steps["grade_missing"] == (1.0, "")
     (raw,) = raw_features(["age"])
-    assert (raw.step, raw.change) == (1.0, "")
+    assert (raw.per, raw.change) == (1.0, "")
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 13.5, math.inf, math.nan, "1", True, None, [1]])

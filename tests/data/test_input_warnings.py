@@ -93,9 +93,8 @@ def test_columns_that_are_skewed_by_their_typical_value_are_asked_about(kind):
     assert question.startswith("column 'wait': 50 is typical, and far from the middle of its ")
     assert "0 to 3650" in question
     assert "logarithms" in question
-    assert "(and 1 more like it)" in question
     (question,) = of(make_pipeline(columns(0, 1e5, 6e4), PolynomialFeatures(2)))
-    assert "more like it" not in question
+    assert question.startswith("column 'wait'")
     for settings in ({"epsilon": np.inf}, {}):
         usual = PublicColumns({"wait": {"bounds": [0, 3650], "typical": 1000}, "income": (0, 1e5)})
         assert of(columns(0, 1e5, 2e4) if settings else usual, **settings) == []

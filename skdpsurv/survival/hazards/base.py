@@ -386,16 +386,14 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
 
     def _horizon_words(self) -> list[str]:
         """Say what was seen by the horizon, and that nothing was learnt where noise hides all."""
-        release, known = self.release_, self.inference_
-        values, found = release.values, []
-        if "follow_up" in values and release.parameters["n_intervals"] >= N_BANDS:
-            shares = released_array(release, "follow_up", (3,)).tolist()
-            found = horizon_words(release.parameters["max_time"], *shares)
-        if known is not None:
-            hidden = not known.known[-self.coef_.size :].any()
-        else:
-            hidden = bool((values.get("evidence_error", np.zeros(1)) > LARGEST_ERROR).all())
-        return found + [phrase("learnt_nothing")] * hidden
+        stated, values, known = self.release_.parameters, self.release_.values, self.inference_
+        found = []
+        if "follow_up" in values and stated["n_intervals"] >= N_BANDS:
+            shares = released_array(self.release_, "follow_up", (3,)).tolist()
+            found = horizon_words(stated["max_time"], *shares)
+        hidden = values.get("evidence_error", np.zeros(1)) > LARGEST_ERROR
+        hidden = hidden if known is None else ~known.known[-self.coef_.size :]
+        return found + [phrase("learnt_nothing")] * bool(hidden.all())
 
     @property
     def _link(self) -> Any:
