@@ -145,6 +145,7 @@ def table_lines(model: Any, *, intervals: str | None, **options: Any) -> Iterato
     found = model.to_frame(intervals=intervals, **options)
     yield rich_table(found.rename_axis(["", " "]), "Table 1")
     names = ["clipped", *filter(None, [intervals]), *(["smd"] if len(model.groups_) > 1 else [])]
+    names += ["quartiles"] if options.get("nonnormal") else []
     yield " ".join(WORDS["table_one"][name] for name in names)
 
 

@@ -11,6 +11,9 @@ The points, so weighted, have the mean x: sums of (clipped) values are those of 
 few points there are. Weights are rounded to multiples of :math:`2^{-20}` that add up to 1. Missing
 values have a cell of their own.
 
+Points are equally spaced or, around a public typical value at the part c of the bounds, at the
+parts :math:`c u / (1 - c + (2 c - 1) u)` for equally spaced u: half of them lie on either side.
+
 Neighbours: replace-one. Sensitivity: in the table of one column, of one unit for each record, 2 in
 L1, and the square of L2 is 2, since entries of a record are not negative and add up to 1. Theorem:
 k such tables with discrete Laplace noise of scale :math:`2k/\epsilon` are epsilon-differentially

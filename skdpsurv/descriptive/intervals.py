@@ -21,17 +21,20 @@ own variance off.
 
 Quantiles. The sum :math:`A_k` of the cells up to point :math:`t_k` is, without noise, the mean of
 the distribution function F between :math:`t_k` and :math:`t_{k+1}`. F is taken to be straight
-between the middles of such ranges, with :math:`A_k` there. The interval of the quantile of p holds
-all t with :math:`|F(t) - p B| \le z \sqrt{V + s} + e`, where :math:`s = B p (1 - p)` for the
+between the middles of such ranges, with :math:`A_k` there. The interval of the quantile of p
+reaches from the estimate as far as :math:`|F(t) - p B| \le z \sqrt{V + s} + e`, where :math:`s = B p (1 - p)` for the
 population. So it supposes values that are spread evenly near each point. The allowance e for others
 is what neighbouring cells show: how many more values one of them would hold if it were as dense as
-the other, by the largest of three such differences, less 1.5 standard errors of noise.
+the other, by the largest of three such differences, less 1.5 standard errors of noise. Wherever
+values lie, all up to :math:`t_k` are in :math:`A_k`, and none beyond :math:`t_{k+1}`. So no
+interval reaches below the last :math:`t_k` with :math:`A_k - p B < -z \sqrt{V + s}`, nor above the
+first :math:`t_{k+1}` with :math:`A_k - p B \ge z \sqrt{V + s}`.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import special
@@ -265,10 +268,14 @@ def quantile(
     allowance = _uneven(counts, np.diff(edges) / (high - low), own)
 
     def ends(sampling: float) -> Ends:
-        reach = z * np.sqrt(np.maximum(noise + sampling, 0.0)) + allowance
-        reach = np.concatenate([reach[:1], reach, reach[-1:]])
-        first, last = _rise(edges, away + reach), _rise(edges[::-1], (reach - away)[::-1])
-        return Ends(min(first, estimate), max(last, estimate))
+        reach = z * np.sqrt(np.maximum(noise + sampling, 0.0))
+        under, over = away[1:-1] < -reach, away[1:-1] >= reach
+        least = points[max(int(np.argmin(np.append(under, False))) - 1, 0)]
+        most = points[::-1][max(int(np.argmin(np.append(over[::-1], False))) - 1, 0)]
+        reach = np.pad(reach + allowance, 1, mode="edge")
+        first = _rise(edges, away + reach, edges < estimate)
+        last = _rise(edges[::-1], (reach - away)[::-1], edges[::-1] > estimate)
+        return Ends(*map(float, (min(max(first, least), estimate), max(min(last, most), estimate))))
 
     return Estimated(estimate, ends(0.0), ends(present * p * (1.0 - p)))
 
@@ -281,10 +288,11 @@ def _uneven(counts: FloatArray, widths: FloatArray, variance: float) -> FloatArr
     return np.maximum.reduce([around[:-2], jump, around[2:]])
 
 
-def _rise(edges: FloatArray, height: FloatArray) -> float:
-    """Return the first edge, or place on a line between two, at which the height is not below 0."""
-    k = int(np.argmax(height >= 0.0))
-    if k == 0:
+def _rise(edges: FloatArray, height: FloatArray, before: Any) -> float:
+    """Return where the height last rises to 0 before the estimate, on a line between two edges."""
+    below = np.flatnonzero(before & (height < 0.0))
+    if not below.size:
         return float(edges[0])
-    part = height[k - 1] / (height[k - 1] - height[k])
-    return float(edges[k - 1] + part * (edges[k] - edges[k - 1]))
+    k = below[-1]
+    part = height[k] / (height[k] - height[k + 1])
+    return float(edges[k] + part * (edges[k + 1] - edges[k]))

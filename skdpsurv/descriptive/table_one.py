@@ -67,7 +67,7 @@ class DPTableOne(TabularEstimator):
     columns : PublicColumns
         Bounds, categories and missing values of all columns of X. Required. Columns with
         ``missing="error"`` have no cell for missing values, and refuse them; others have one,
-        whatever they state.
+        whatever they state. A ``typical`` value makes skewed numbers more exact: see ``grid``.
     by : str or None, default=None
         The category or boolean of ``columns`` whose labels are the groups. None: no groups.
     by_is_public : bool, default=False
@@ -75,9 +75,11 @@ class DPTableOne(TabularEstimator):
         trials. Sizes of groups are then exact, and the guarantee protects all but the group.
     grid : "auto", int, or mapping of str to int or list of float, default="auto"
         Points between the bounds of numbers and dates: for all, or by column; at least 2. Lists
-        hold points from bound to bound, rising; those of dates are days since the first. "auto":
-        8 to 200 equally spaced points, by the number of records, groups and columns, epsilon and
-        delta. More points resolve quartiles better, and add noise to means.
+        hold points from bound to bound, rising; those of dates are days since the first. A number
+        of points are equally spaced; or if ``columns`` state a typical value between the bounds,
+        half of them lie on either side, closest at the nearer bound. "auto": 8 to 200, by the
+        number of records, groups and columns, epsilon and delta. More points resolve quartiles
+        better, and add noise to means.
     delta : float, default=0.0
         If positive, Gaussian noise is used where it is smaller, as for 6 columns or more at
         ``delta=1e-6``; the guarantee then has this delta.
@@ -118,11 +120,13 @@ class DPTableOne(TabularEstimator):
     Notes
     -----
     Proof: docs/proofs/table_one. Values beyond bounds count as the bounds, so means are those of
-    clipped values. Intervals of standard deviations and quartiles allow for any values between two
-    points of the grid, and so cover more than their level. A standardised difference is the later
-    group less the first, divided by the root of the mean variance; it is too large by noise, so
-    read its interval, which covers more than its level. Categories with more than two labels have
-    none.
+    clipped values. Intervals of standard deviations allow for any values between two points of the
+    grid, and so cover more than their level. Intervals of quartiles suppose that values are spread
+    evenly between points, but where neighbouring counts differ by more than noise. For values in
+    steps, such as whole years, add half a step at either end. A standardised difference is the
+    later group less the first, divided by the root of the mean variance; it is too large by noise,
+    so read its interval, which covers more than its level. Categories with more than two labels
+    have none.
 
     Examples
     --------
@@ -398,7 +402,8 @@ class DPTableOne(TabularEstimator):
         pandas.DataFrame
             Text, in the layout of the package tableone: a row for each number and each label, and
             columns for missing values, all people, groups and standardised differences. Counts are
-            rounded, negative ones to 0; all else shows as many decimals as the noise leaves.
+            rounded, negative ones to 0; all else shows as many decimals as the noise leaves, and a
+            dash where its interval for these people is more than half of the public range.
         """
         check_is_fitted(self, "release_")
         optional(choice("people", "population"))("intervals", intervals)

@@ -192,7 +192,10 @@ def sum_of_tables(studies: Sequence[Release]) -> dict[str, Any]:
 def sum_of_columns(studies: Sequence[Release]) -> dict[str, Any]:
     """Return the sum of tables of the same columns."""
     optional = [n for n in ("by", "by_is_public") if any(n in s.parameters for s in studies)]
-    require_same(studies, ("grid", *optional), ' grid="auto" depends on the number of records.')
+    hint = (
+        ' grid="auto" depends on the number of records, and a number of points on typical values.'
+    )
+    require_same(studies, ("grid", *optional), hint)
     stated = [
         [replace(k, typical=None, unit="", per=None) for k in _columns(study)] for study in studies
     ]

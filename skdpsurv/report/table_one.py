@@ -22,7 +22,8 @@ def table_one(model: Any) -> dict[str, Any] | None:
         return None
     frame = model.to_frame(intervals=None)
     rows = list(_rows(model))
-    notes = ["both", "clipped", *(["smd"] if len(model.groups_) > 1 else [])]
+    numbers = ["quartiles"] if model.release_.parameters["grid"] else []
+    notes = ["both", "clipped", *numbers, *(["smd"] if len(model.groups_) > 1 else [])]
     words = [WORDS["table_one"][name] for name in notes]
     if (half := model._uncertainty(model.n_records_)) > MUCH:
         words.insert(0, WORDS["table_one"]["hidden"].format(min(half, 1.0)))

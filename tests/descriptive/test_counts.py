@@ -27,9 +27,15 @@ STATED = {
     "seen": {"dates": ["2001-01-01", "2010-12-31"], "missing": "category"},
     "ward": {"categories": ["east", "west", "north"], "missing": "category"},
     "ill": bool,
+    "skewed": {"bounds": [0, 5000], "typical": 40, "missing": "midpoint"},
+    "thin": {"bounds": [1e9, 1e9 + 1], "typical": 1e9 + 2e-7},
+    "vast": {"bounds": [-1.7e308, 1.7e308], "typical": -1.6e308},
+    "born": {"dates": ["1900-01-01", "1999-12-31"], "typical": "1990-01-01"},
 }
 KINDS = column_kinds(STATED, "error", "first")
-POINTS = (7, 2, 30, [0.0, 10.0, 3651.0], None, None)
+POINTS = (7, 2, 30, [0.0, 10.0, 3651.0], None, None, 65, 200, 9, 40)
+#: Places of numbers and dates.
+NUMBERS = (0, 1, 2, 3, 6, 7, 8, 9)
 CELLS = tuple(
     Cells(kind, None if points is None else points_of(kind, points))
     for kind, points in zip(KINDS, POINTS, strict=True)
@@ -42,6 +48,10 @@ VALUES = (
     [0.0, 9.5, 10.0, 3650.7, 3651.0, np.nan],
     [0.0, 1.0, 2.0, np.nan],
     [0.0, 1.0],
+    [0.0, 39.9, 40.0, 1700.0, 5000.0, 1e9, np.nan],
+    [1e9, 1e9 + 1.2e-7, 1e9 + 2.4e-7, 1e9 + 0.5, 1e9 + 1, 0.0],
+    [-1.7e308, -1.6e308, 0.0, 5e-324, 1.7e308],
+    [0.0, 32872.0, 36523.0, -1.0, 1e6],
 )
 
 
@@ -85,16 +95,16 @@ def test_public_sizes_may_not_move():
 def test_values_have_their_mean_between_points():
     """Up to half a unit of rounding, at any points."""
     rng = np.random.default_rng(0)
-    values = rng.uniform(10.0, 110.0, 500)
-    cells = CELLS[0]
-    for value in values:
-        found = counted(cells, value)[0, :-1]
-        assert (found > 0).sum() <= 2
-        gap = np.diff(cells.points).max()
-        clipped = np.clip(value, 18.0, 100.0)
-        assert abs(found @ cells.points / UNIT - clipped) <= gap / UNIT
-    whole = cells.count(values, np.zeros(500, dtype=int), 1)[0, :-1]
-    assert whole @ cells.points / UNIT == pytest.approx(np.clip(values, 18, 100).sum(), rel=1e-7)
+    for cells, bounds in ((CELLS[0], (18.0, 100.0)), (CELLS[6], (0.0, 5000.0))):
+        values = rng.uniform(bounds[0] - 8.0, bounds[1] + 8.0, 500)
+        for value in values:
+            found = counted(cells, value)[0, :-1]
+            assert (found > 0).sum() <= 2
+            gap = np.diff(cells.points).max()
+            assert abs(found @ cells.points / UNIT - np.clip(value, *bounds)) <= gap / UNIT
+        whole = cells.count(values, np.zeros(500, dtype=int), 1)[0, :-1]
+        total = np.clip(values, *bounds).sum()
+        assert whole @ cells.points / UNIT == pytest.approx(total, rel=1e-7)
 
 
 def test_blocks_add_up():
@@ -157,9 +167,38 @@ def test_values_that_are_evenly_spread():
     np.testing.assert_allclose(CELLS[4].evenly_spread() * 3, [1, 1, 1, 0])
 
 
-@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("place", NUMBERS)
 def test_points_never_fall(place):
     for number in (2, 3, 30, 1000):
         points = points_of(KINDS[place], number)
         assert (points[0], points[-1]) == KINDS[place].ends
         assert (np.diff(0.5 * points) >= 0.0).all()
+
+
+def described(bounds, typical):
+    (kind,) = column_kinds({"x": {"bounds": bounds, "typical": typical}}, "error", "first")
+    return kind
+
+
+def test_half_of_the_points_are_on_either_side_of_a_typical_value():
+    for kind, typical in ((KINDS[6], 40.0), (KINDS[9], 32872.0), (described([-9, 1], 0.5), 0.5)):
+        points = points_of(kind, 65)
+        assert points[32] == pytest.approx(typical)
+        gaps = np.diff(points)
+        nearer = gaps if typical - points[0] < points[-1] - typical else gaps[::-1]
+        assert (np.diff(nearer) > 0.0).all()
+
+
+@pytest.mark.parametrize("typical", [-10.0, 10.0, 0.0])
+def test_points_are_equally_spaced_where_no_value_between_bounds_is_typical_of_a_side(typical):
+    points = points_of(described([-10, 10], typical), 33)
+    (plain,) = column_kinds({"x": (-10, 10)}, "error", "first")
+    np.testing.assert_array_equal(points, points_of(plain, 33))
+    np.testing.assert_allclose(points, np.linspace(-10.0, 10.0, 33), atol=1e-14)
+
+
+def test_a_typical_value_beside_a_bound_leaves_points_apart():
+    """The nearest are as far apart as with a thousandth of the bounds on its side."""
+    for typical in (1e-300, 1e-9, 4.9, 5000.0 - 1e-9):
+        gaps = np.diff(points_of(described([0, 5000], typical), 1000))
+        assert gaps.min() == pytest.approx(5.0 / 999.0, rel=0.01)
