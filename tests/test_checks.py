@@ -190,3 +190,12 @@ def test_gram(n, least):
     rows, weights = rng.normal(size=(n, 4)), np.maximum(rng.normal(size=n), least)
     wanted = np.einsum("i,ij,ik->jk", weights, rows, rows)
     np.testing.assert_allclose(gram(rows, weights), wanted, rtol=1e-11, atol=1e-11)
+
+
+def test_a_span_of_time_is_no_number():
+    """NumPy counts it among its integers."""
+    for rule in (positive(), integer(), number_in(0, 1), zero_or(positive()), seed, workers):
+        with pytest.raises((TypeError, ValueError), match=r"name must be .* got .*timedelta64"):
+            rule("name", np.timedelta64(5, "D"))
+    with pytest.raises(ValueError, match="non-negative integer"):
+        verbosity("name", np.timedelta64(5, "D"))

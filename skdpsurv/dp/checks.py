@@ -112,11 +112,11 @@ def _is_bool(value: object) -> bool:
 
 
 def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not _is_bool(value)
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
 def _is_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not _is_bool(value)
+    return isinstance(value, Integral) and _is_real(value)
 
 
 def positive(*, allow_inf: bool = False) -> Rule:
@@ -170,7 +170,7 @@ def instance(kind: type, says: str = "") -> Rule:
 boolean = rule_of("True or False", kind=_is_bool)
 #: For ``verbose``, which may be a bool.
 verbosity = rule_of(
-    integer(0).says, holds=lambda value: isinstance(value, Integral) and int(value) >= 0
+    integer(0).says, holds=lambda v: (isinstance(v, bool) or _is_integer(v)) and v >= 0
 )
 
 

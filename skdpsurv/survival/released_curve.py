@@ -184,7 +184,10 @@ class DisplayOptions(NamedTuple):
 def times_argument(times: ArrayLike) -> FloatArray:
     """Return one-dimensional times to evaluate a curve at."""
     refuse_masked(times, "times")
-    return checked_times(np.atleast_1d(np.asarray(times)), "times")
+    found = np.atleast_1d(np.asarray(times))
+    if found.dtype.kind == "m":  # the unit of a fit is not stated
+        raise TypeError("times must be numbers in the unit of the fit, got timedelta64.")
+    return checked_times(found, "times")
 
 
 def has(hook: str) -> Callable[[Any], bool]:
