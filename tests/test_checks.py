@@ -8,7 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from skdpsurv import DPKaplanMeierFitter, PublicBoundsScaler
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.data.shape import column_index
 from skdpsurv.dp import checks as dp_checks
 from skdpsurv.dp.checks import (
     LARGEST_JOBS,
@@ -40,6 +42,7 @@ from skdpsurv.dp.checks import (
 )
 from skdpsurv.likelihoods.base import gram
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.survival.curves.table import check_breakpoints
 
 HUGE = 10**400
 
@@ -190,3 +193,22 @@ def test_gram(n, least):
     rows, weights = rng.normal(size=(n, 4)), np.maximum(rng.normal(size=n), least)
     wanted = np.einsum("i,ij,ik->jk", weights, rows, rows)
     np.testing.assert_allclose(gram(rows, weights), wanted, rtol=1e-11, atol=1e-11)
+
+
+def test_a_span_of_time_is_no_number():
+    """NumPy counts it among its integers."""
+    for rule in (positive(), integer(), number_in(0, 1), zero_or(positive()), seed, workers):
+        with pytest.raises((TypeError, ValueError), match=r"name must be .* got .*timedelta64"):
+            rule("name", np.timedelta64(5, "D"))
+    with pytest.raises(ValueError, match="non-negative integer"):
+        verbosity("name", np.timedelta64(5, "D"))
+    days, rows = np.timedelta64(5, "D"), np.zeros((3, 2))
+    with pytest.raises(ValueError, match="breakpoints must be"):
+        check_breakpoints("breakpoints", [days])
+    with pytest.raises(TypeError, match=r"groups must hold indices or names .* got timedelta64"):
+        column_index("groups", days, [], 2)
+    with pytest.raises(ValueError, match="upper must be a finite number"):
+        PublicBoundsScaler(0.0, [days, 9.0]).fit(rows)
+    fitter = DPKaplanMeierFitter(math.inf, max_time=9.0, breakpoints="equal")
+    with pytest.raises(TypeError, match="times must be numbers in the unit of the fit"):
+        fitter.fit(durations=[1.0, 2.0], event_observed=[1, 1]).predict(days)

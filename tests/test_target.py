@@ -9,7 +9,14 @@ import pytest
 from sksurv.util import Surv
 
 from skdpsurv import DPKaplanMeierFitter, FrameChunks, PrivacyAccountant
-from skdpsurv.data.target import checked_times, event_and_time, fit_target, paired, split_target
+from skdpsurv.data.target import (
+    checked_events,
+    checked_times,
+    event_and_time,
+    fit_target,
+    paired,
+    split_target,
+)
 
 #: Names that say nothing, or both: the first is taken for the event.
 UNSAID = [("first", "second"), ("days", "weeks"), ("died_within_years", "t")]
@@ -68,7 +75,7 @@ def test_event_and_time_does_not_copy_what_has_the_right_type():
         ([(2, 7.5)], "i8,f8", "must be boolean, or 0 and 1"),
         ([("x", 7.5)], "U1,f8", "must be boolean, or 0 and 1"),
         ([(True, -7.5)], "?,f8", "finite and not negative"),
-        ([7.5, np.nan], None, "finite and not negative"),
+        ([7.5, np.nan], None, "the times of y must not contain missing values"),
         ([7.5, np.inf], None, "finite and not negative"),
         (["7.5"], None, "must be numbers"),
         (np.ma.array([1.0, 7.5], mask=[False, True]), None, "must not be a masked array"),
@@ -83,6 +90,40 @@ def test_event_and_time_refuses_without_showing_values(values, kind, message):
     with pytest.raises(ValueError, match=message) as info:
         event_and_time(np.asanyarray(values, dtype=kind))
     assert "7.5" not in str(info.value)
+
+
+@pytest.mark.parametrize("column", ["event", "time"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        pd.Series([1, None, 1], dtype=object),
+        pd.Series([1, 0, None], dtype="Int8"),
+        pd.Series([True, None, True], dtype="boolean"),
+        pd.Series([1.0, np.nan, 1.0]),
+        pd.Series([1, 0, None], dtype="timedelta64[s]"),
+        pd.Series([1.0, np.nan, 1.0], dtype=object),
+    ],
+    ids=lambda values: str(values.dtype),
+)
+def test_missing_events_and_times_are_called_missing(column, values):
+    if (column, str(values.dtype)) in (("event", "timedelta64[s]"), ("time", "boolean")):
+        return
+    good = {"event": [True, False, True], "time": [1.0, 2.0, 3.0]}
+    what = f"the {'event column' if column == 'event' else 'times'} of y must not contain missing"
+    with pytest.raises(ValueError, match=what):
+        event_and_time(pd.DataFrame({**good, column: values}))
+    listed = {**good, column: values.tolist()}
+    name = {"event": "event_observed", "time": "durations"}[column]
+    with pytest.raises(ValueError, match=f"{name} must not contain missing"):
+        fit_target(None, None, listed["time"], listed["event"])
+
+
+def test_other_things_than_numbers_are_not_called_missing():
+    for wrong in (["yes", "no"], [2, 1, 1], [object(), 1, 1]):
+        with pytest.raises(ValueError, match="must be boolean"):
+            checked_events(wrong, "event_observed")
+    with pytest.raises(ValueError, match="must be numbers"):
+        checked_times([1.0, "2", 3.0], "durations")
 
 
 def test_a_span_of_time_in_a_list_is_one_record():
@@ -146,7 +187,7 @@ def test_what_is_no_number_is_none_whatever_the_others_are(wrong, among):
     """One truth value beside numbers was a number, and truth values alone were none."""
     for times in ([wrong, *among], [*among, wrong], (wrong, *among)):
         for read in (event_and_time, partial(checked_times, name="durations")):
-            with pytest.raises(ValueError, match="must be"):
+            with pytest.raises(ValueError, match=r"must be|must not contain missing"):
                 read(times)
 
 
@@ -158,3 +199,27 @@ def test_numbers_of_a_list_are_read_one_by_one():
     assert event_and_time(list(y))[1].tolist() == [2.0, 3.0]
     with pytest.raises(ValueError, match="must be numbers"):
         checked_times([10**400], "durations")
+
+
+def test_a_target_is_of_one_column_each():
+    cells = np.ones((3, 5))
+    for labels, name in (("atebt", "time"), ("etabe", "event"), ("pteap", "person")):
+        frame = pd.DataFrame(cells, columns=list(labels))
+        with pytest.raises(
+            ValueError, match=f"{name} must be the name of one column, and '.' name"
+        ):
+            split_target(frame, time="t", event="e", person="p" if "p" in labels else None)
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"), [("start", "stop"), ("tstart", "tstop"), ("Entry", "Exit"), ("begin", "end")]
+)
+def test_rows_from_a_start_to_a_stop_are_refused_by_their_names(start, stop):
+    frame = pd.DataFrame({"id": [1], start: [0.0], stop: [5.0], "status": [1], "age": [61]})
+    for person in (None, "id"):
+        with pytest.raises(ValueError, match=f"{stop}' and '{start}' look like rows from a start"):
+            split_target(frame, time=stop, event="status", person=person)
+    renamed = frame.rename(columns={start: "first"})
+    assert split_target(renamed, time=stop, event="status")[1].columns.tolist() == ["status", stop]
+    several = frame.rename(columns={stop: "days"})
+    assert split_target(several, time="days", event="status")[1].columns.tolist()[1] == "days"

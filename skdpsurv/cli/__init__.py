@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -12,7 +13,7 @@ from typer.core import TyperGroup
 from skdpsurv.cli import ledger, study
 from skdpsurv.cli.columns import schema
 from skdpsurv.cli.demo import demo
-from skdpsurv.cli.failures import EXIT_CODES, print_failure
+from skdpsurv.cli.failures import EXIT_CODES, WORDS, print_failure
 from skdpsurv.cli.fitting import evaluate, fit
 from skdpsurv.cli.releases import explain, pool, predict
 from skdpsurv.cli.simulate import audit, plan
@@ -36,7 +37,13 @@ class OneLine(TyperGroup):
             if message is None:
                 raise
             text = message() or "a command must be named"
-            print_failure("parameter", f"{text} (--help says more.)", "--json" in given)
+            hints = [
+                hint
+                for words, hint in WORDS["hints"].items()
+                if any(re.fullmatch(words, one, re.IGNORECASE) for one in given)
+            ]
+            text = " ".join([text.replace("Value error, ", ""), "(--help says more.)", *hints])
+            print_failure("parameter", text, "--json" in given)
             found = getattr(error, "exit_code", EXIT_CODES["parameter"])
         sys.exit(found if isinstance(found, int) else 0)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdpsurv.cli.failures import refusals, require
-from skdpsurv.cli.files import Table, column_names, read_table, require_columns
+from skdpsurv.cli.files import Table, column_names, few, read_table, require_columns
 from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command, parse
 from skdpsurv.cli.output import save, show
 
@@ -59,9 +59,14 @@ def schema(
     drop : list of str
         Column to leave out, as in fit. May be given several times.
     """
+    from skdpsurv.data.target import refuse_starts
+
     names = column_names(data, form)
     excluded = [name for name in (time, event, target, person) if name] + split_names(drop, names)
     require_columns(data, excluded, names)
+    if time is not None:
+        with refusals("data"):
+            refuse_starts(time, names)
     frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
     repeated = [name for name in names if (frame[name].astype(str) == name).any()]
     require(not repeated, f"{data} must begin with a line of names, not repeated below.", "data")
@@ -138,6 +143,7 @@ def table_of(
         Columns to leave out: those to drop must exist. None ignores all others.
     """
     from skdpsurv.data.column_kinds import Category, Date
+    from skdpsurv.data.target import refuse_starts
 
     names = column_names(path, form)
     drop = split_names(drop, names)
@@ -145,10 +151,13 @@ def table_of(
     used = [*features, *more]
     require_columns(path, [*used, *drop], names)
     both = [name for name in drop if name in used]
-    require(not both, f"--drop must not name {', '.join(both)}: it is in use.")
+    require(not both, f"--drop must not name {few(both)}: it is in use.")
+    for name in [name for name, labels in more.items() if labels is None]:  # among them times
+        with refusals("data"):
+            refuse_starts(name, names)
     known = names if ignored is None else {*used, *drop, *ignored}
     extra = [name for name in names if name not in known]
-    message = f"schema and release must describe {', '.join(extra)}: --drop leaves them out."
+    message = f"schema and release must describe {few(extra)}: --drop leaves them out."
     require(not extra, message, "description")
     texts = {n: labels for n, labels in more.items() if labels is not None and n not in features}
     for kind in getattr(described, "_kinds", tuple)():
@@ -186,7 +195,7 @@ def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
 def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
     """Return events and times for ``fit``, or times alone if all are events.
 
-    Labels of events become 1, those of censored records 0, and others NaN, which fit refuses.
+    Labels of events become 1, those of censored records 0, and others 2, which fit refuses.
     """
     if (event := columns.event) is None:
         return frame[columns.time]
@@ -200,7 +209,8 @@ def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
         return y
 
     def flagged(part: pd.DataFrame) -> pd.DataFrame:
-        return part.assign(**{event: part[event].map(flags.get).astype(float)})
+        found = part[event].astype(object).map(lambda label: flags.get(label, 2.0), "ignore")
+        return part.assign(**{event: found.astype(float)})
 
     if hasattr(type(y), "map_partitions"):
         return y.map_partitions(flagged, meta=flagged(y._meta))

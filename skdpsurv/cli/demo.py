@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skdpsurv.cli.failures import require
-from skdpsurv.cli.options import WORDS, command
+from skdpsurv.cli.failures import WORDS, require
+from skdpsurv.cli.options import command
 from skdpsurv.cli.output import rich_table, show, working
 from skdpsurv.dp.references import extra
 

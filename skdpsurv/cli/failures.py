@@ -7,6 +7,8 @@ An error of another package may quote a record, so its text and its traceback ar
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,6 +23,8 @@ _KINDS = ["internal", "parameter", "data", "description", "budget", "ledger", "o
 _KINDS += ["missing package", "refuted"]
 #: Exit codes by kind of failure. A wrong option ends with 2, too.
 EXIT_CODES = {kind: code for code, kind in enumerate(_KINDS, start=1)} | {"interrupted": 130}
+#: Longer texts: help on common options, and others.
+WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 CHARGED = "If the fit had begun, the ledger holds its charge."
 
 _ROOT = Path(__file__).parents[1]
@@ -63,6 +67,8 @@ def refusals(
         if _is_of_budget(error):
             raise
         found, message = _described(error, kind) if private else (kind, str(error))
+        if kind == "output" and isinstance(error, OSError):  # may name a temporary file
+            message = error.strerror or message
     raise CommandError(found, f"{before}{message}{after if found == kind else ''}")
 
 
@@ -91,9 +97,16 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 def print_failure(kind: str, message: str, as_json: bool) -> None:
     """Print a failure to standard error in a line: text, or an object for machines."""
-    line = " ".join(message.split())
+    line = " ".join(in_terminal(message).split())
     content = {"error": kind, "exit_code": EXIT_CODES[kind], "message": line}
     typer.echo(json.dumps(content) if as_json else f"skdpsurv: {kind}: {line}", err=True)
+
+
+def in_terminal(message: str) -> str:
+    """Return a message with options of commands in place of parameters of Python."""
+    for python, terminal in WORDS["terminal"].items():
+        message = re.sub(python, terminal, message)
+    return message
 
 
 def _described(error: Exception, kind: str) -> tuple[str, str]:
@@ -131,4 +144,4 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
     # Times without events are not asked about: --all-events says so.
     expected = str(message).startswith(TIMES_ALONE)
     if issubclass(category, PrivacyLeakWarning | PublicInputWarning) and not expected:
-        typer.echo(f"skdpsurv: warning: {message}", err=True)
+        typer.echo(f"skdpsurv: warning: {in_terminal(str(message))}", err=True)

@@ -1,4 +1,4 @@
-"""Tables in files: CSV and Parquet, in memory or block by block.
+"""Tables in files: CSV and Parquet, in memory or block by block; Excel, Stata and SAS in memory.
 
 The description of a column decides what it holds, never its cells: labels and dates are read as
 text, and anything else is passed on for the estimator to refuse. Messages of other packages are
@@ -32,6 +32,14 @@ CHUNK = 200_000
 BLOCK_BYTES = 64 * 2**20
 
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+
+
+#: Functions of pandas for files of other programs, and their options.
+READERS: dict[str, tuple[str, dict[str, Any]]] = {
+    ".xlsx": ("read_excel", {"engine": "openpyxl"}),
+    ".dta": ("read_stata", {}),
+    ".sas7bdat": ("read_sas", {"encoding": "infer"}),
+}
 
 
 @dataclass(frozen=True)
@@ -72,22 +80,33 @@ def column_names(path: Path, form: FileFormat) -> list[str]:
 def require_columns(path: Path, wanted: Sequence[str], names: Sequence[str]) -> None:
     """Refuse a file that lacks a column.
 
-    Other names are not shown, but for one that differs in case: without a header they are cells.
+    Other names are not shown, but for one that differs in case or in spaces: without a header they
+    are cells.
     """
     missing = [name for name in wanted if name not in names]
-    near = [name for name in names if name.lower() in [other.lower() for other in missing[:1]]]
-    hint = f"Did you mean {near[0]}?" if near else "Does it begin with a line of names?"
-    message = f"{path} must have the column(s) {', '.join(missing)}. {hint} Is --separator right?"
+    first = "".join(missing[:1]).strip().lower()
+    near = [name for name in names if name.strip().lower() == first]
+    spaces = " It has spaces around it, which count." if near and near[0] != near[0].strip() else ""
+    hint = f"Did you mean {near[0]!r}?{spaces}" if near else "Does it begin with a line of names?"
+    message = f"{path} must have the column(s) {few(missing)}. {hint} Is --separator right?"
     require(not missing, message, "data")
+
+
+def few(names: Sequence[str]) -> str:
+    """Return names in a line: all, or the first ones and the number of others."""
+    more = len(names) - 6
+    return ", ".join(names) if more < 1 else f"{', '.join(names[:6])} and {more:,} more"
 
 
 def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
     """Return the rows of a file, or the first ones: a frame of pandas, or of Dask if asked for."""
     lazy = form.dask and first is None
-    if not _is_parquet(table.path):
+    if not _has_types(table.path):
         for file in _files(table.path, form):
             require_even_rows(file, form, first)
     with _reading(table.path):
+        if table.path.suffix in READERS:
+            return _other(table, form)
         if _is_parquet(table.path):
             return _parquet(table, lazy)
         return _lazy_csv(table, form) if lazy else _csv(table, form, first)
@@ -121,12 +140,15 @@ def _reading(path: Path) -> Iterator[None]:
         raise
     except ImportError:
         message = 'Parquet files and --dask need more: pip install "skdpsurv[distributed]"'
+        if path.suffix in READERS:
+            message = f"{path.suffix} files need openpyxl: pip install openpyxl"
         error = CommandError("missing package", message)
     except Exception:
+        kind = path.suffix if path.suffix in READERS else "CSV"
         error = _refused(
-            f"{path} could not be read as {'Parquet' if _is_parquet(path) else 'CSV'}. Is it one, "
+            f"{path} could not be read as {'Parquet' if _is_parquet(path) else kind}. Is it one, "
             "and not empty? Are --separator and --encoding right? A spreadsheet must be saved as "
-            "CSV, in UTF-8. The cause is not shown, since it may quote a record."
+            ".xlsx, or as CSV in UTF-8. The cause is not shown, since it may quote a record."
         )
     raise error
 
@@ -135,18 +157,26 @@ def _is_parquet(path: Path) -> bool:
     return path.suffix in (".parquet", ".pq") or path.is_dir()
 
 
+def _has_types(path: Path) -> bool:
+    """Return whether cells say themselves what they are."""
+    return _is_parquet(path) or path.suffix in READERS
+
+
 def _files(path: Path, form: FileFormat) -> list[Path]:
     found = sorted(path.parent.glob(path.name)) if form.dask and "*" in path.name else [path]
     require(found and found[0].exists(), f"there is no file {path}.", "data")
     plain = replace(form, dask=False, missing_value=form.missing_value or NONE)
     message = "--separator, --decimal, --encoding and --missing-value are for CSV files."
-    require(plain == FileFormat() or not _is_parquet(path), message)
+    require(plain == FileFormat() or not _has_types(path), message)
+    require(not form.dask or path.suffix not in READERS, "--dask is for CSV and Parquet files.")
     return found
 
 
 def _checked_names(path: Path, form: FileFormat) -> list[str]:
     with _reading(path):
-        if _is_parquet(path):
+        if path.suffix in READERS:
+            names = _other_names(path)
+        elif _is_parquet(path):
             names = list(_dataset(path).schema.names)
         else:
             # Records are decoded with the names: to refuse their bytes would be a look at them.
@@ -154,9 +184,15 @@ def _checked_names(path: Path, form: FileFormat) -> list[str]:
                 (names,) = islice(filter(None, rows), 1)
             if any("\ufffd" in name for name in names):
                 raise ValueError
+    empty = names.index("") + 1 if "" in names else 0
+    message = (
+        f"{path} has no name for column {empty}, as R's write.csv and pandas' to_csv write row "
+        "names: write it with row.names = FALSE, or index=False."
+    )
+    require(not empty, message, "data")
     # Without a header these are cells of a record, so the message gives a position, not a name.
     for position, name in enumerate(names, start=1):
-        valid = name and not looks_like_a_cell(name) and name not in names[: position - 1]
+        valid = not looks_like_a_cell(name) and name not in names[: position - 1]
         message = f"{path} must begin with a line of names; column {position} has no valid one."
         require(valid, f"{message} Names must be distinct, and no numbers or dates.", "data")
     return names
@@ -189,6 +225,31 @@ def _parquet(table: Table, lazy: bool) -> Any:
         # An index that pandas has named is a column of the file.
         return dd.read_parquet(table.path, columns=columns, index=False)
     return _dataset(table.path).to_table(columns).to_pandas(ignore_metadata=True)
+
+
+def _other_names(path: Path) -> list[str]:
+    import pandas as pd
+
+    reader, options = READERS[path.suffix]
+    if reader == "read_excel":  # pandas would change names that stand twice
+        first = pd.read_excel(path, header=None, nrows=1, dtype=str, **options)
+        return list(first.iloc[0].fillna(""))
+    with getattr(pd, reader)(path, iterator=True, **options) as rows:
+        return list(rows.read(1).columns)
+
+
+def _other(table: Table, form: FileFormat) -> pd.DataFrame:
+    import pandas as pd
+
+    reader, options = READERS[table.path.suffix]
+    if reader == "read_excel":
+        # 007 stays text, but dates keep their type.
+        texts = [n for n, labels in table.labels.items() if labels or n in table.target]
+        usual = _arguments(table, form)
+        names = "na_values", "keep_default_na", "usecols"
+        options = {**options, "dtype": dict.fromkeys(texts, str), **{n: usual[n] for n in names}}
+    frame = getattr(pd, reader)(table.path, **options)[list(table.columns)]
+    return _without_codes(table, form, frame)
 
 
 def _separator(form: FileFormat) -> str:

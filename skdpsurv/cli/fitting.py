@@ -15,10 +15,19 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from skdpsurv.cli.columns import Labels, public_columns, survival_columns, survival_target, table_of
-from skdpsurv.cli.failures import refusals, require
+from skdpsurv.cli.failures import WORDS, refusals, require
 from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
-from skdpsurv.cli.options import NONE, WORDS, FileFormat, Spending, SurvivalColumns, command, parse
+from skdpsurv.cli.options import (
+    NONE,
+    FileFormat,
+    Spending,
+    SurvivalColumns,
+    command,
+    flag,
+    parse,
+    split_labels,
+)
 from skdpsurv.cli.output import (
     expected_widths,
     guarantee_line,
@@ -328,7 +337,7 @@ def make(
     for pair in settings:
         name, equal, text = pair.partition("=")
         require(equal and pair.isprintable(), f"--set must be NAME=VALUE, got {pair!r}.")
-        require(name not in options, f"--set {name}: use {_option(options.get(name, ''))}.")
+        require(name not in options, f"--set {name}: use {flag(options.get(name, ''))}.")
         known = f"--set must name one of {', '.join(sorted(allowed))}.{suggestion(name, allowed)}"
         require(name in allowed or name.startswith("method__"), known)
         found[name] = parse(text)
@@ -384,10 +393,6 @@ def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any
     return content, list(filter(None, lines))
 
 
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
-
-
 def _parameters_of(
     kind: Kind, columns: SurvivalColumns, model: Model, spending: Spending, form: FileFormat
 ) -> dict[str, Any]:
@@ -396,16 +401,16 @@ def _parameters_of(
     given: dict[str, Any] = {**vars(columns), **vars(model), **vars(spending)}
     for name, parameter in REQUIRES.items():
         taken = parameter in parameters
-        require(taken or not given[name], f"{_option(name)} is not for {kind}.")
+        require(taken or not given[name], f"{flag(name)} is not for {kind}.")
         needed = taken and name in NEEDED
-        require(given[name] or not needed, f"{_option(name)} must be given for {kind}.")
+        require(given[name] or not needed, f"{flag(name)} must be given for {kind}.")
     require(bool(model.group) == bool(model.groups), "--group and --groups go together.")
     if model.schema is not None:
         given["schema"] = public_columns(model.schema, form.missing_value)
     if model.prior is not None:
         given["prior"] = load_release(model.prior)
     for name in _LISTS:
-        given[name] = _labels(_option(name), given[name]) if given[name] else None
+        given[name] = _labels(flag(name), given[name]) if given[name] else None
     known = {p: given[name] for name, p in OPTIONS.items() if p in parameters}
     stated = {name: value for name, value in known.items() if value is not None}
     if kind is Kind.competing:
@@ -438,8 +443,7 @@ def _target(
 
 def _labels(option: str, texts: Sequence[str]) -> list[Any]:
     """Return labels as numbers if all are integers, else as text."""
-    labels = [label.strip() for text in texts for label in text.split(",")]
-    require(all(labels), f"{option} must be labels with commas between them.")
+    labels = split_labels(option, texts)
     # 01 is text: as a number it would lose its 0.
     if all(label.removeprefix("-").isdecimal() and str(int(label)) == label for label in labels):
         return [int(label) for label in labels]

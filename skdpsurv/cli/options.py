@@ -5,22 +5,19 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from skdpsurv.cli.failures import guarded
+from skdpsurv.cli.failures import WORDS, guarded, require
 
 #: Default of options that may be given several times.
 NONE: Any = ()
 #: Options whose name differs from that of their parameter.
 _FLAGS = {"as_json": "--json", "set_": "--set"}
-#: Longer texts: help on common options, and others.
-WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -57,16 +54,16 @@ class SurvivalColumns:
     Parameters
     ----------
     time : str or None
-        Column with the time from a common start to the event or to censoring, a number.
+        Column with the time from a common start to the event or to censoring, a plain number.
     event : str or None
         Column that says whether the event was seen: 1 or 0, true or false.
     all_events : bool, default=False
         In place of --event: nobody is censored.
     event_is : list of str
-        Label of the event column for a seen event, if not 1 or true. May be given several times;
-        needs --censored-is.
+        Labels of the event column for a seen event, if not 1 or true, such as dead,died; needs
+        --censored-is.
     censored_is : list of str
-        Label of the event column for a censored record. Any other label is refused.
+        Labels of the event column for a censored record. Any other label is refused.
     person : str or None
         Column that identifies people who have several records. The first record of each is used,
         and people are protected.
@@ -78,6 +75,11 @@ class SurvivalColumns:
     event_is: list[str] = NONE
     censored_is: list[str] = NONE
     person: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("event_is", "censored_is"):
+            labels = split_labels(flag(name), getattr(self, name))
+            object.__setattr__(self, name, labels)
 
 
 @dataclass(frozen=True)
@@ -160,10 +162,22 @@ def _option(parameter: inspect.Parameter, kind: Any, owner: Any) -> inspect.Para
     if parameter.kind is parameter.POSITIONAL_ONLY:
         info = typer.Argument(metavar=parameter.name.upper(), help=text, show_default=default)
     else:
-        flag = _FLAGS.get(parameter.name, f"--{parameter.name.replace('_', '-')}")
         panel = doc.partition(".")[0] if is_dataclass(owner) else None
-        info = typer.Option(flag, help=text, show_default=default, rich_help_panel=panel)
+        option = flag(parameter.name)
+        info = typer.Option(option, help=text, show_default=default, rich_help_panel=panel)
     return parameter.replace(annotation=Annotated[kind, info])
+
+
+def flag(name: str) -> str:
+    """Return the option of a parameter."""
+    return _FLAGS.get(name, f"--{name.replace('_', '-')}")
+
+
+def split_labels(option: str, texts: Sequence[str]) -> list[str]:
+    """Return the labels that an option names, one each or several with commas."""
+    labels = [label.strip() for text in texts for label in text.split(",")]
+    require(all(labels), f"{option} must be labels with commas between them.")
+    return labels
 
 
 def parse(text: str) -> Any:

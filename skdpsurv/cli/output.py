@@ -188,6 +188,7 @@ def _curve(model: Any, times: Any) -> pd.DataFrame:
 
 def reserve(path: Path) -> None:
     """Refuse a place where a file cannot be written, by writing one there."""
+    require(path.parent.is_dir(), f"there is no folder {path.parent} for {path.name}.", "output")
     exists = os.path.lexists(path)
     require(not exists, f"{path} exists, and nothing is written over it.", "output")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from skdpsurv.cli.columns import public_columns
-from skdpsurv.cli.failures import require
+from skdpsurv.cli.failures import WORDS, require
 from skdpsurv.cli.fitting import Kind, estimator_class, make
-from skdpsurv.cli.options import NONE, WORDS, command
+from skdpsurv.cli.options import NONE, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
 
 #: Models that can be attacked.

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from skdpsurv.cli.columns import public_columns, split_names, table_of
-from skdpsurv.cli.failures import require
+from skdpsurv.cli.failures import WORDS, require
 from skdpsurv.cli.fitting import make, spend
-from skdpsurv.cli.options import NONE, WORDS, FileFormat, Spending, command
+from skdpsurv.cli.options import NONE, FileFormat, Spending, command
 from skdpsurv.cli.output import reserve, table_lines
 
 Intervals = StrEnum("Intervals", ["people", "population", "none"])

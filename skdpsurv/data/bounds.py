@@ -26,6 +26,7 @@ from skdpsurv.data.shape import refuse_moments
 from skdpsurv.dp.checks import is_lazy, one_of
 from skdpsurv.dp.input_errors import (
     InputValueError,
+    as_float_array,
     call_or_none,
     call_without_data,
     refuse_foreign_cells,
@@ -352,7 +353,7 @@ def _per_column(name: str, bound: Any, names: Sequence[str] | None, n_features: 
             wrong_names = ", ".join(sorted(map(repr, wrong)))
             raise ValueError(f"{name} must hold exactly the columns of X, unlike {wrong_names}.")
         bound = [bound[column] for column in names]
-    values = call_or_none(np.asarray, bound, np.float64)
+    values = call_or_none(as_float_array, bound, name)
     if values is None or values.shape not in ((), (n_features,)) or not np.isfinite(values).all():
         raise ValueError(
             f"{name} must be a finite number, a list of one for each of the {n_features} columns "

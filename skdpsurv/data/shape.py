@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.dp import containers
-from skdpsurv.dp.checks import is_lazy, row_pieces
+from skdpsurv.dp.checks import is_integer, is_lazy, row_pieces
 from skdpsurv.dp.input_errors import (
     INTEGERS,
     NO_TABLE,
@@ -288,7 +287,7 @@ def column_index(parameter: str, column: Any, names: Sequence[str], n_columns: i
             return list(names).index(column)
         got = f"and {column!r} is none" if len(names) else "which has no column names: use indices"
         raise ValueError(f"{parameter} must hold columns of X, {got}.")
-    if isinstance(column, bool | np.bool_) or not isinstance(column, Integral):
+    if not is_integer(column):
         raise TypeError(
             f"{parameter} must hold indices or names of columns, got {type(column).__name__}."
         )

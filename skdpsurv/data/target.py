@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.shape import ROWS, length, require_one_each, size
 from skdpsurv.dp import containers
-from skdpsurv.dp.input_errors import NUMBERS, REAL, all_of, call_or_none, refuse_masked
+from skdpsurv.dp.input_errors import (
+    FLOATS,
+    MISSING,
+    NUMBERS,
+    REAL,
+    all_of,
+    call_or_none,
+    refuse_masked,
+)
 from skdpsurv.dp.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]
@@ -36,6 +44,9 @@ TIME_WORDS = {
     *("time", "times", "timeline", "duration", "durations", "survival", "lifetime", "tenure"),
     *("day", "days", "week", "weeks", "month", "months", "year", "years", "futime", "followup"),
 }
+#: Words in names of columns that hold where a row begins, or where it ends.
+START_WORDS = {"start", "starts", "tstart", "starttime", "begin", "entry", "enter", "entrytime"}
+STOP_WORDS = {"stop", "stops", "tstop", "stoptime", "end", "exit", "exittime"}
 TIMES_ALONE = "y has neither fields nor columns"
 ONE_COLUMN = (
     "X has 1 feature(s) and y has no fields, so that it is not said which of them are times: give "
@@ -154,7 +165,8 @@ def split_target(
     Raises
     ------
     ValueError
-        If a column is not there, or one is named twice.
+        If a column is not there, two have its name, or one is named twice; or if a column of starts
+        stands beside a time called stop: such rows are not provided for.
 
     Examples
     --------
@@ -167,8 +179,11 @@ def split_target(
     """
     named = {"time": time, "event": event} | ({} if person is None else {"person": person})
     for name, column in named.items():
-        if column not in frame.columns:
-            raise ValueError(f"{name} must be the name of a column, got {column!r}.")
+        number = list(frame.columns).count(column)
+        if number != 1:
+            got = f"and {column!r} names {number}" if number else f"got {column!r}"
+            raise ValueError(f"{name} must be the name of one column, {got}.")
+    refuse_starts(time, frame.columns)
     columns = list(named.values())
     if len(set(columns)) < len(columns):
         raise ValueError(f"{' and '.join(named)} must be different columns.")
@@ -181,6 +196,21 @@ def split_target(
     if isinstance(y, pd.DataFrame):
         y = y.copy()  # so that pandas does not warn of changes to it
     return (X, y) if person is None else (X, y, frame[person])
+
+
+def refuse_starts(time: Any, names: Iterable[Any]) -> None:
+    """Refuse names of columns by which rows last from a start to a stop; no record is looked at."""
+    starts = [str(name) for name in names if _words(name) & START_WORDS]
+    if starts and _words(time) & STOP_WORDS:
+        raise ValueError(
+            f"{time!r} and {starts[0]!r} look like rows from a start to a stop, which are not "
+            "provided for, nor are late entries: make one row of each person, with the time from "
+            "a common start and the covariates known then. If they are something else, rename one."
+        )
+
+
+def _words(name: Any) -> set[str]:
+    return set(re.findall("[a-z]+", str(name).lower()))
 
 
 def event_first(first: Any, second: Any) -> tuple[Any, Any]:
@@ -196,7 +226,7 @@ def event_first(first: Any, second: Any) -> tuple[Any, Any]:
 
 def _meaning(name: Any) -> tuple[bool, bool]:
     """Return whether a name means times, and whether events; time_to_event means neither."""
-    words = set(re.findall("[a-z]+", str(name).lower()))
+    words = _words(name)
     times, events = bool(words & TIME_WORDS), bool(words & EVENT_WORDS)
     return times and not events, events and not times
 
@@ -207,11 +237,12 @@ def checked_events(event: Any, name: str, hint: str = "") -> BoolArray:
     ``name`` and ``hint``, which follows where they are other numbers, are for messages.
     """
     if isinstance(event, list | tuple):
-        event = [one if all_of(REAL | NESTED, [one]) else None for one in event]
+        event = [one if all_of(REAL | NESTED | MISSING, [one]) else "" for one in event]
     flags = _column(event, name)
     if flags.dtype.kind == "O" and all(isinstance(flag, bool | np.bool_) for flag in flags):
         flags = flags.astype(bool)
     plain = flags.dtype.kind in "buif"
+    refuse_missing(flags, name)
     if not plain or not np.isin(flags, (0, 1)).all():
         more = hint if plain else "Compare labels with that of an event, as in status == 'dead'."
         raise ValueError(f"{name} must be boolean, or 0 and 1. {more}".rstrip())
@@ -226,6 +257,7 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
     times = _column(_one_by_one(time), name)
     if times.dtype.kind == "m" and _is_span(times):  # missing ones become NaN
         times = times / np.timedelta64(1, "D")
+    refuse_missing(times, name)
     if times.dtype.kind not in "uif":
         hint = f": {SURV}" if name == "the times of y" else ""
         raise ValueError(
@@ -236,6 +268,16 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
     if not np.isfinite(times).all() or (times < 0).any():
         raise ValueError(f"{name} must be finite and not negative.")
     return times
+
+
+def refuse_missing(values: NDArray[Any], name: str) -> None:
+    """Refuse missing values, also where they make objects of a column of numbers."""
+    kind, cells = values.dtype.kind, values
+    if kind == "O" and not any(all_of(MISSING, [one]) for one in cells):
+        cells = np.array([one for one in cells if all_of(FLOATS, [one])], dtype=float)
+        kind = "f"
+    if kind == "O" or (kind == "f" and np.isnan(cells).any()):
+        raise ValueError(f"{name} must not contain missing values (NaN).")
 
 
 def fit_target(
@@ -355,15 +397,15 @@ def _one_by_one(times: Any) -> Any:
 
 
 def _time(time: Any) -> Any:
-    """Return a number, or a span in days; None for anything else but nested entries."""
-    if all_of(NESTED, [time]):
+    """Return a number, or a span in days; text for anything else but nested or missing entries."""
+    if all_of(NESTED | MISSING, [time]):
         return time
     with suppress(OverflowError):  # a day has too many picoseconds
         if all_of(NUMBERS, [time]):
             return float(time)
         if all_of(SPANS, [time]) and _is_span(time):
             return float(time / np.timedelta64(1, "D"))
-    return None
+    return ""
 
 
 def _is_span(times: Any) -> bool:

@@ -98,7 +98,7 @@ def rule_of(
 
 def _got(value: object) -> Fault:
     # Numbers without the name of NumPy's type.
-    return ValueError, str(value) if _is_real(value) else repr(value)
+    return ValueError, str(value) if is_real(value) else repr(value)
 
 
 def is_list(value: object) -> bool:
@@ -111,12 +111,12 @@ def _is_bool(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-def _is_real(value: object) -> bool:
-    return isinstance(value, Real) and not _is_bool(value)
+def is_real(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, Integral) and not _is_bool(value)
+def is_integer(value: object) -> bool:
+    return isinstance(value, Integral) and is_real(value)
 
 
 def positive(*, allow_inf: bool = False) -> Rule:
@@ -140,7 +140,7 @@ def number_in(
         below = number < high or (right and number == high)
         return (above and below) or (allow_inf and number == math.inf)
 
-    return rule_of(f"{says}, or inf" if allow_inf else says, kind=_is_real, holds=holds, why=why)
+    return rule_of(f"{says}, or inf" if allow_inf else says, kind=is_real, holds=holds, why=why)
 
 
 def integer(at_least: int = 1, at_most: float = math.inf, *, why: str = "") -> Rule:
@@ -150,7 +150,7 @@ def integer(at_least: int = 1, at_most: float = math.inf, *, why: str = "") -> R
         says = f"an integer from {at_least:,} to {at_most:,}"
     return rule_of(
         says or f"an integer, at least {at_least:,}",
-        kind=_is_integer,
+        kind=is_integer,
         holds=lambda value: at_least <= int(value) <= at_most,
         why=why,
     )
@@ -170,7 +170,7 @@ def instance(kind: type, says: str = "") -> Rule:
 boolean = rule_of("True or False", kind=_is_bool)
 #: For ``verbose``, which may be a bool.
 verbosity = rule_of(
-    integer(0).says, holds=lambda value: isinstance(value, Integral) and int(value) >= 0
+    integer(0).says, holds=lambda v: (isinstance(v, bool) or is_integer(v)) and v >= 0
 )
 
 
@@ -189,7 +189,7 @@ def auto_or(rule: Rule) -> Rule:
 
 
 def zero_or(rule: Rule) -> Rule:
-    return _allowing("0", lambda value: _is_real(value) and value == 0, rule)
+    return _allowing("0", lambda value: is_real(value) and value == 0, rule)
 
 
 def list_of(rule: Rule) -> Rule:
@@ -279,7 +279,7 @@ seed = optional(
 workers = optional(
     rule_of(
         f"an integer other than 0, to {LARGEST_JOBS}",
-        holds=lambda value: _is_integer(value) and 0 < abs(int(value)) <= LARGEST_JOBS,
+        holds=lambda value: is_integer(value) and 0 < abs(int(value)) <= LARGEST_JOBS,
     )
 )
 

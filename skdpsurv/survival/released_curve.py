@@ -202,7 +202,10 @@ class DisplayOptions(NamedTuple):
 def times_argument(times: ArrayLike, name: str = "times") -> FloatArray:
     """Return one-dimensional times to evaluate a curve at."""
     refuse_masked(times, name)
-    return checked_times(np.atleast_1d(np.asarray(times)), name)
+    found = np.atleast_1d(np.asarray(times))
+    if found.dtype.kind == "m":  # the unit of a fit is not stated
+        raise TypeError(f"{name} must be numbers in the unit of the fit, got timedelta64.")
+    return checked_times(found, name)
 
 
 def has(hook: str) -> Callable[[Any], bool]:

@@ -9,11 +9,13 @@ import subprocess
 import sys
 import threading
 
+import pandas as pd
 import pytest
 
-from skdpsurv import PrivacyAccountant, Release
+from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant, Release
 from skdpsurv.cli import fitting
-from skdpsurv.cli.failures import EXIT_CODES
+from skdpsurv.cli.failures import EXIT_CODES, in_terminal
+from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import ledger_storage
 from skdpsurv.dp.files import locked
 from skdpsurv.release import layout
@@ -134,13 +136,17 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_spent(stud
     one_line(study.km(*LEDGER), "output")
     assert (study.folder / "km.json").read_text() == "mine"
     (study.folder / "km.json").unlink()
-    one_line(study.km(*LEDGER, out="@nowhere/km.json"), "output")
+    said = one_line(study.km(*LEDGER, out="@nowhere/km.json"), "output")
+    assert "there is no folder" in said
+    assert "nowhere for km.json." in said
 
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    assert "No space left" in one_line(study.km(*LEDGER), "output")
+    said = one_line(study.km(*LEDGER), "output")
+    assert "km.json cannot be written: No space left on device." in said
+    assert "/." not in said  # the name of a temporary file
     assert study.spent() == 0.0
     assert sorted(path.name for path in study.folder.iterdir()) == ["columns.toml", "study.csv"]
 
@@ -294,3 +300,35 @@ def test_a_file_that_its_records_make_unreadable_is_charged_where_refusals_are(s
     refused(1.0)
     one_line(study.evaluate(*ledger, data=data), "data")
     refused(2.0, data="@nothing.csv")  # what is public costs nothing
+
+
+# ---- Words.
+
+
+def test_words_of_other_programs_lead_to_those_of_this_one(study):
+    for word, says in [
+        ("cox", "survival --link cloglog"),
+        ("CoxPH", "survival --link cloglog"),
+        ("kaplan-meier", "called km"),
+        ("logit", "called logistic"),
+    ]:
+        said = one_line(study.run("fit", word, "@study.csv", "--out", "@x.json"), "parameter")
+        assert says in said
+    said = one_line(study.run("plan", "cox", "--records", "100"), "parameter")
+    assert "Value error" not in said
+    assert "0.05, not 5%" in one_line(study.km("--epsilon", "5%"), "parameter")
+
+
+def test_words_of_python_become_those_of_the_terminal():
+    for event, time, says in [
+        ([1, 2], [1.0, 2.0], "the column of --event must be boolean, or 0 and 1."),
+        (["a", "b"], [1.0, 2.0], "as in --event-is dead --censored-is alive."),
+        ([0, 1], ["1", "2"], "the column of --time must be numbers, which truth values are not."),
+    ]:
+        with pytest.raises(ValueError, match="must be") as error:
+            event_and_time(pd.DataFrame({"died": event, "days": time}))
+        assert in_terminal(str(error.value)).endswith(says)
+    with pytest.raises(ValueError, match="max_time must") as error:
+        DPKaplanMeierFitter(max_time=-1).fit([1.0], [1])
+    assert in_terminal(str(error.value)).startswith("--max-time must be")
+    assert in_terminal("--set max_time: use --max-time.") == "--set max_time: use --max-time."

@@ -1,5 +1,6 @@
 """How files are read: never shifted, cut or guessed in silence."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -108,10 +109,80 @@ def test_what_is_wrong_with_a_file_is_said(study):
         (b"days,died\n", "at least one row"),
         (b"Days,died\n1,0\n", "Days"),
         (b"2001-12-31,died\n1,0\n", "line of names"),
+        (b'"","days","died"\n"1",1,0\n', "row.names = FALSE"),
+        (b"id, days, died\n1,1,0\n", "Did you mean ' days'? It has spaces around it"),
         (b"true,died\n1,0\n", "line of names"),
     ]:
         (study.folder / "bad.csv").write_bytes(content)
         study.km(data="@bad.csv", code=3, says=says)
+
+
+def test_what_is_wrong_with_times_and_events_is_said_in_words_of_the_terminal(study):
+    """An error depends on no cell beyond its rule, so all have the same hints."""
+    two = ("--event-is", "Yes", "--censored-is", "No")
+    for cells, more, says in [
+        ('"1,234.5",0\n"1,100.0",1', (), "--time must be numbers"),
+        ('"1,234.5",0\n"1,100.0",1', (), "1234.5, not 1,234.5"),
+        ("2001-12-31,0\n2002-01-31,1", (), "pd.to_datetime(d['end'])"),
+        ("1,2\n2,1", (), "--event must be boolean, or 0 and 1. (X is"),
+        ("1,2\n2,1", (), "--event-is 2 --censored-is 1"),
+        ("1,dead\n2,alive", (), "as in --event-is dead --censored-is alive"),
+        ("1,\n2,1", (), "--event must not contain missing values"),
+        ("1,Yes\n2,yes", two, "--event must be boolean"),
+        ("1,Yes\n2,yes", two, "Yes is not yes"),
+        ("1,Yes\n2,", two, "--event must not contain missing values"),
+        (",1\n2,0", (), "--time must not contain missing values"),
+    ]:
+        (study.folder / "bad.csv").write_text(f"days,died\n{cells}\n")
+        said = study.km(*more, data="@bad.csv", code=3, says=says).stderr
+        assert not [word for word in ("sksurv", "label type", "It was taken") if word in said]
+
+
+def test_rows_from_a_start_to_a_stop_are_refused_by_their_names(study):
+    rows = study.frame.rename(columns={"days": "stop"}).assign(start=0)
+    study.write(rows, "rows.csv")
+    target = ("--time", "stop", "--event", "died")
+    says = "'stop' and 'start' look like rows from a start to a stop"
+    ledger = ("--ledger", "@l.sqlite", "--budget", "9")
+    for more in ((), ("--person", "id"), ledger):
+        study.km(*more, data="@rows.csv", target=target, code=3, says=says)
+    given = ("schema", "@rows.csv", *target, "--out", "@rows.toml")
+    study.run(*given, code=3, says=says)
+    assert study.spent("l") == 0.0
+    study.write(rows.rename(columns={"start": "first"}), "rows.csv")
+    study.km(data="@rows.csv", target=target, code=0)
+
+
+def test_many_columns_without_a_description_are_counted(study):
+    more = pd.DataFrame(0, index=study.frame.index, columns=[f"v{i}" for i in range(3000)])
+    study.write(pd.concat([study.frame, more], axis=1).head(20))
+    result = study.survival(code=4, says="must describe v0, v1, v2, v3, v4, v5 and 2,994 more:")
+    assert len(result.stderr) < 200
+
+
+@pytest.mark.parametrize("ending", ["xlsx", "dta"])
+def test_files_of_other_programs_hold_the_same(study, ending):
+    if ending == "xlsx":
+        pytest.importorskip("openpyxl")
+    frame = study.frame.assign(smoking="now")
+    study.write(frame)
+    if ending == "xlsx":
+        frame.to_excel(study.folder / "study.xlsx", index=False)
+    else:
+        frame.to_stata(study.folder / "study.dta", write_index=False)
+    for name in ("csv", ending):
+        study.survival("--seed", "1", data=f"@study.{name}", out=f"@{name}.json", code=0)
+    assert study.release("csv") == study.release(ending)
+    study.survival("--decimal", ",", data=f"@study.{ending}", code=2, says="for CSV files")
+    study.survival("--dask", data=f"@study.{ending}", code=2, says="for CSV and Parquet files")
+    (study.folder / f"bad.{ending}").write_bytes(b"days,died\n")
+    study.km(data=f"@bad.{ending}", code=3, says=f"as .{ending}")
+
+
+def test_a_spreadsheet_says_what_must_be_installed(study, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    (study.folder / "a.xlsx").write_bytes(b"PK")
+    study.km(data="@a.xlsx", code=8, says="pip install openpyxl")
 
 
 @pytest.mark.parametrize("charged", [False, True])

@@ -140,6 +140,13 @@ def test_labels_of_events_may_be_any(study):
     given = ("--event-is", 2, "--censored-is")
     study.km(*SEED, *given, 1, data="@labels.csv", out="@labels.json", code=0)
     assert study.release("labels") == study.release("km")
+    study.write(study.frame.assign(died=study.frame["died"].map({1: 2, 0: 1})), "three.csv")
+    for lists in (("2,3", "1,0"), ("3", "1", "--event-is", "2")):
+        several = ("--event-is", lists[0], "--censored-is", *lists[1:])
+        out = f"three{len(lists)}"
+        study.km(*SEED, *several, data="@three.csv", out=f"@{out}.json", code=0)
+        assert study.release(out) == study.release("km")
+    study.km("--event-is", "1,,2", "--censored-is", "0", code=2, says="commas between them")
     # Others than those that were named are censored nowhere.
     study.km(*given, "gone", data="@labels.csv", out="@x", code=3, says="--event-is")
 
@@ -208,7 +215,7 @@ def test_options_that_break_a_rule_are_named(study):
         (("--group", "stage", "--groups", "I,,II"), "--groups"),
         (("--person", "days"), "different columns"),
         (("--epsilon", "nan"), "epsilon"),
-        (("--max-time", "-1"), "max_time"),
+        (("--max-time", "-1"), "--max-time must be"),
     ]:
         study.km(*more, code=2, says=says)
     # Of two columns names say which holds events, whatever a command is told.

@@ -13,7 +13,6 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import label_indices, stated_labels
-from skdpsurv.dp.checks import clip_times, is_list, number_in
+from skdpsurv.dp.checks import clip_times, is_list, is_real, number_in
 from skdpsurv.dp.input_errors import refuse_masked
 from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.references import WORDS, reference
@@ -79,7 +78,7 @@ def check_breakpoints(name: str, breakpoints: Any) -> None:
         raise TypeError(f"{says}, got {type(breakpoints).__name__}.")
     refuse_masked(breakpoints, name)
     listed = list(breakpoints)
-    numbers: list[Any] = [t for t in listed if isinstance(t, Real) and not isinstance(t, bool)]
+    numbers: list[Any] = [t for t in listed if is_real(t)]
     with np.errstate(over="ignore"):
         times = np.array([float(time) for time in numbers if abs(time) < 1e300])
     if times.size < max(len(listed), 1) or times[0] <= 0 or np.any(np.diff(times) <= 0):
