@@ -53,8 +53,18 @@ class StepFunction:
         """Return values at x, which must be within ``domain``; one value for one number."""
         at = np.atleast_1d(x)
         low, high = self.domain
+        if not np.isfinite(at).all():
+            raise ValueError("x must be finite.")
         if not ((low <= at) & (at <= high)).all():
-            raise ValueError(f"x must be within [{low:g}, {high:g}].")
+            raise ValueError(f"x must be within [{low}; {high}].")
         step = np.searchsorted(self.x, at, side="right") - 1
         values = self.a * self.y[np.maximum(step, 0)] + self.b
         return values[0] if values.shape[0] == 1 else values
+
+    def __eq__(self, other: object) -> bool:
+        names = ("x", "y", "a", "b", "domain")
+        return isinstance(other, StepFunction) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
+        )
+
+    __hash__ = None  # type: ignore[assignment]

@@ -32,7 +32,7 @@ COMMAND_LINE = ROOT / "docs" / "user_guide" / "command_line.md"
 #: Pages that take more than a few seconds.
 SLOW = {
     f"docs/user_guide/{page}.md" for page in ("audit", "choosing_epsilon", "evaluation", "weibull")
-}
+} | {"docs/coming_from/scikit_learn.md"}
 #: What a shell is told that is not run: to install, and to make.
 OTHER_COMMANDS = {"make", "pip", "python"}
 #: What may be in a fence. Others, such as "py" and "bash", would not be found here.

@@ -21,6 +21,9 @@ def test_it_has_the_interface_of_scikit_survival():
         np.testing.assert_array_equal(ours(list(X[:2])), theirs(list(X[:2])))
         assert np.ndim(ours(2.5)) == np.ndim(theirs(2.5)) == 0
         assert ours(2.5) == theirs(2.5)
+        assert ours == StepFunction(X, Y, **setting)
+        assert ours != StepFunction(X + 1.0, Y, **setting)
+        assert ours != X
         for beyond in (ours.domain[0] - 1e-9, ours.domain[1] + 1e-9, np.nan, np.inf):
             for function in (ours, theirs):
                 with pytest.raises(ValueError, match="x must be"):
