@@ -83,12 +83,9 @@ def unknown_parameter(kind: type, method: str, name: str, names: Collection[str]
     return f"{method} of {kind.__name__} has no parameter {name!r}.{said}"
 
 
-def refuse_unknown(
-    kind: type, method: str, function: Callable[..., Any], given: Collection[str]
-) -> None:
+def refuse_unknown(kind: type, method: str, function: Any, given: Collection[str]) -> None:
     """Refuse options of a method that the function behind it does not have."""
-    kinds = inspect.signature(function).parameters.values()
-    names = [one.name for one in kinds if one.kind is one.KEYWORD_ONLY]
+    names = inspect.getfullargspec(function).kwonlyargs
     for name in given:
         if name not in names:
             raise TypeError(unknown_parameter(kind, method, name, names))

@@ -66,14 +66,9 @@ def colour(i: int) -> str:
     return COLOURS[i % len(COLOURS)]
 
 
-def dashes(n_dots: int, dash: tuple[float, float] = (6.0, 1.8)) -> Any:
-    """Return a line style of dashes with some dots after each."""
-    return 0, dash + (1.0, 1.8) * n_dots
-
-
-def line_style(turn: int) -> Any:
-    """Return the line style of the n-th turn of the colours: a line, then dashes and dots."""
-    return dashes(turn) if turn else "-"
+def line_style(turn: int, dash: tuple[float, ...] = ()) -> Any:
+    """Return the line style of a turn of the colours: a line if there is no dash, then dots."""
+    return (0, (dash or (6.0, 1.8)) + (1.0, 1.8) * turn) if turn or dash else "-"
 
 
 def marker(i: int) -> str:

@@ -143,9 +143,7 @@ def _person(i: int) -> dict[str, Any]:
 def _line(k: int, n_models: int) -> dict[str, Any]:
     fade = k / max(n_models - 1, 1)
     return {
-        "linestyle": style.dashes((k - 1) // len(_DASHES), _DASHES[(k - 1) % len(_DASHES)])
-        if k
-        else "-",
+        "linestyle": style.line_style((k - 1) // 4, _DASHES[(k - 1) % 4]) if k else "-",
         "linewidth": LINE_WIDTH if k == 0 else 1.7 - 0.3 * fade,
         "alpha": 1.0 - 0.45 * fade,
         "drawstyle": "steps-post",

@@ -147,7 +147,7 @@ def plot_univariate(
         turn = i // n_colors
         line: dict[str, Any] = {"linewidth": LINE_WIDTH, "linestyle": style.line_style(turn)}
         if not hasattr(fitted[i], "release_"):
-            line = {"linewidth": _THIN, "linestyle": style.dashes(turn, _DASH)}
+            line = {"linewidth": _THIN, "linestyle": style.line_style(turn, _DASH)}
         drawstyle = "steps-post" if steps else "default"
         handles[:0] = ax.plot(t, survival[i], color=palette[i], drawstyle=drawstyle, **line)
     style.dress(ax, max(float(t[-1]) for t in grids) / scale, time_unit)

@@ -62,6 +62,8 @@ class ReleasedCurve(ABC):
     #: Names of the parameters.
     names: ClassVar[Sequence[str]] = ()
 
+    #: Function that reads events from a column and its name; None: they are indicators.
+    read_events: Any = None
     estimates: FloatArray
     hazard: CurveHook
     plausible: Callable[[int], FloatArray]
@@ -140,11 +142,6 @@ class ReleasedCurve(ABC):
             hazards = self.cumulative_hazard(knots, parameters)
         hazards = np.maximum.accumulate(np.minimum(hazards, 1e9), axis=-1)
         return np.array([crossing(knots, row, -math.log(p)) for row in hazards])
-
-    @property
-    def read_events(self) -> Any:
-        """Function that reads events from a column and its name; None for indicators."""
-        return None
 
     def mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
         """Return the mean log-likelihood of times that are not clipped yet."""

@@ -312,7 +312,8 @@ class UnivariateFitter(released_curve.CurveFrames):
         -------
         Interval
             A tuple of ``estimate``, ``lower`` and ``upper``, each infinite if survival does not
-            fall so far by ``max_time``.
+            fall so far by ``max_time``. A parametric distribution is extrapolated, with a
+            PublicInputWarning.
         """
         estimate, level = self.percentile(p), fraction("level", level)
         return self._interval(estimate, partial(self._curve.percentiles, p), level, n_resamples)

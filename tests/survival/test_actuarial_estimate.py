@@ -83,8 +83,9 @@ def test_errors_are_as_large_as_they_are_said_to_be(n, epsilon):
     scores = []
     for seed in range(400):
         fit = actuarial_estimate(noisy(n, epsilon, seed)[1])
-        error = np.sqrt(np.diag(low @ fit.covariance[:8, :8] @ low.T))
-        scores.append((np.cumsum(fit.free[0]) - truth) / error)
+        free, covariance = fit.unsmoothed
+        error = np.sqrt(np.diag(low @ covariance[:8, :8] @ low.T))
+        scores.append((np.cumsum(free[0]) - truth) / error)
     scores = np.array(scores)[:, [1, 3, 5]]
     # Means of 400 scores, and their deviations: five standard errors to either side.
     assert np.abs(scores.mean(axis=0)).max() < 0.25 + 0.25
@@ -101,9 +102,9 @@ def test_no_table_is_too_strange(variance, n):
         for cells in tables:
             for elsewhere in (None, (n / 2, 17 * variance)):
                 fit = actuarial_estimate(NoisyTable(cells, 2, variance, n, elsewhere))
-                for found in (fit.counts, fit.masses, fit.free, fit.covariance, fit.hazards):
+                for found in (fit.counts, fit.masses, *fit.unsmoothed, fit.hazards):
                     assert np.isfinite(found).all()
-                assert (np.diag(fit.covariance) > 0).all()
+                assert (np.diag(fit.unsmoothed[1]) > 0).all()
 
 
 def test_a_group_knows_how_many_are_elsewhere():
@@ -114,4 +115,4 @@ def test_a_group_knows_how_many_are_elsewhere():
     assert unsure.n_people == pytest.approx(cells.sum(), abs=30)
     nobody = actuarial_estimate(NoisyTable(np.zeros(17), 2, 8.0, 1000, (1000.0, 136.0)))
     assert nobody.n_people < 30
-    assert np.sqrt(nobody.covariance[0, 0]) > 0.2
+    assert np.sqrt(nobody.unsmoothed[1][0, 0]) > 0.2

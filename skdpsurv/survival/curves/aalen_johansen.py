@@ -165,16 +165,9 @@ class DPAalenJohansenFitter(LifeTableFitter):
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
     ) -> None:
-        super().__init__(
-            epsilon,
-            max_time=max_time,
-            n_intervals=n_intervals,
-            breakpoints=breakpoints,
-            groups=groups,
-            alpha=alpha,
-            random_state=random_state,
-            accountant=accountant,
-        )
+        bands = {"n_intervals": n_intervals, "breakpoints": breakpoints, "groups": groups}
+        others = {"alpha": alpha, "random_state": random_state, "accountant": accountant}
+        super().__init__(epsilon, max_time=max_time, **bands, **others)
         self.causes = causes
         self.censored = censored
 
@@ -210,17 +203,9 @@ class DPAalenJohansenFitter(LifeTableFitter):
         if event_of_interest is not None:
             self._check_parameters()
             self._causes().index(event_of_interest, "event_of_interest")
-        super().fit(
-            X,
-            y,
-            durations=durations,
-            event_observed=event_observed,
-            group=group,
-            person=person,
-            timeline=timeline,
-            label=label,
-            alpha=alpha,
-        )
+        records = {"durations": durations, "event_observed": event_observed, "group": group}
+        shown = {"timeline": timeline, "label": label, "alpha": alpha}
+        super().fit(X, y, person=person, **records, **shown)
         return self if event_of_interest is None else self._about(event_of_interest)
 
     def of_cause(self, cause: Any) -> Self:

@@ -412,8 +412,9 @@ class DPKaplanMeierFitter(LifeTableFitter):
     Neighbours: replace-one; the number of records is public. Theorem and sensitivity:
     docs/proofs/curves. The cumulative hazard is linear within bands, as times of events are
     private. Estimates are smoothed where noise hides the counts. Intervals are of the population's
-    curve, pointwise, and not smoothed; docs/benchmarks/curves has their measured coverage. Times
-    beyond ``max_time`` are clipped silently by design, as their number is private.
+    curve, pointwise, and not smoothed; docs/benchmarks/curves has their measured coverage. Records
+    beyond ``max_time`` are clipped silently by design, as their number is private; predictions
+    there are refused.
 
     Examples
     --------

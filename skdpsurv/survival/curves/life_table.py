@@ -144,8 +144,7 @@ class ActuarialEstimate:
     """Estimates from a noisy table, with arrays of shape (n_outcomes, n_bands).
 
     ``counts`` of outcomes and ``stayed`` at the horizon are not negative; ``masses`` of hazard are
-    smoothed and positive; ``free`` masses are not smoothed, and have a ``covariance``. These two
-    are computed when they are needed, and are in no pickle.
+    smoothed and positive.
     """
 
     table: NoisyTable
@@ -171,8 +170,8 @@ class ActuarialEstimate:
         self.unplaced = np.where(lost > MUCH, self.hazards.sum(axis=0) * lost / 2.0, 0.0)
 
     @cached_property
-    def _newton_step(self) -> tuple[FloatArray, FloatArray]:
-        """Masses after a step without the prior, and their covariance."""
+    def unsmoothed(self) -> tuple[FloatArray, FloatArray]:
+        """Masses after a step without the prior, and their covariance; these are in no pickle."""
         with one_thread():
             expected, slopes = _Model(self.table, self.width).expected(self.mode)
             n_masses = self.masses.size
@@ -186,16 +185,8 @@ class ActuarialEstimate:
             step = (covariance @ score)[:n_masses].reshape(self.masses.shape)
         return self.masses + step, covariance[:n_masses, :n_masses].copy()
 
-    @property
-    def free(self) -> FloatArray:
-        return self._newton_step[0]
-
-    @property
-    def covariance(self) -> FloatArray:
-        return self._newton_step[1]
-
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_newton_step"}
+        return {name: value for name, value in vars(self).items() if name != "unsmoothed"}
 
 
 class _Model:
@@ -290,6 +281,7 @@ class LifeTableCurve(ReleasedCurve):
         super().__init__(release)
         check_size(release.parameters)
         self.causes = Causes.of(release.parameters)
+        self.read_events = self.causes.reader
         n_records = stated_records(release, MOST_RECORDS)
         labels = release.parameters.get("groups")
         self.groups = None if labels is None else stated_labels("groups", labels)
@@ -355,10 +347,6 @@ class LifeTableCurve(ReleasedCurve):
         return cumulated[..., band] * (1.0 - part) + cumulated[..., band + 1] * part
 
     @property
-    def read_events(self) -> Any:
-        return self.causes.reader
-
-    @property
     def smoothed(self) -> FloatArray:
         """Smoothed hazards of each cause in each band, positive, of shape (n_causes, n_bands)."""
         return np.asarray(self.of_events(self.fit.masses) / np.diff(self.timeline))
@@ -381,9 +369,10 @@ class LifeTableCurve(ReleasedCurve):
         elapsed = np.clip((times[:, None] - starts) / (self.ends - starts), 0.0, 1.0)
         causes = np.tile(elapsed, n_causes)
         q = causes.shape[1]
-        covariance = self.fit.covariance[:q, :q]
-        hazard = elapsed @ self.fit.free[:n_causes].sum(axis=0)
-        error = np.sqrt(np.einsum("ti,ij,tj->t", causes, covariance, causes, optimize=True))
+        free, covariance = self.fit.unsmoothed
+        hazard = elapsed @ free[:n_causes].sum(axis=0)
+        by_band = causes @ covariance[:q, :q]
+        error = np.sqrt(np.einsum("ti,ti->t", by_band, causes))
         half = special.ndtri((1.0 + level) / 2.0) * error + elapsed @ self.fit.unplaced
         return np.exp(-np.maximum(hazard + half, 0.0)), np.exp(-np.maximum(hazard - half, 0.0))
 
@@ -394,10 +383,11 @@ class LifeTableCurve(ReleasedCurve):
         Some are negative: they have no bias.
         """
         generator = random_source(0, purpose="interval").generator
-        values, vectors = linalg.eigh(self.fit.covariance)
+        free, covariance = self.fit.unsmoothed
+        values, vectors = linalg.eigh(covariance)
         normal = generator.standard_normal((n_draws, values.size))
         away = (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        return self.of_events(self.fit.free + away.reshape(n_draws, *self.fit.free.shape))
+        return self.of_events(free + away.reshape(n_draws, *free.shape))
 
     def plausible(self, n_resamples: int) -> FloatArray:
         return np.cumsum(self.plausible_masses(n_resamples).sum(axis=1), axis=-1)

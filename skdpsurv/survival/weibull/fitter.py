@@ -260,7 +260,7 @@ class DPWeibullFitter(WeibullCurve):
     lambda_ : float
         Scale, in the unit of ``max_time``: the time by which 63 % had their event. Private release.
     median_survival_time_ : float
-        In the unit of ``max_time``; follows from the two.
+        In the unit of ``max_time``; follows from the two. Extrapolated if it is later.
     guarantee_ : PrivacyGuarantee
         The privacy guarantee, with its assumptions.
     release_ : Release
@@ -297,6 +297,8 @@ class DPWeibullFitter(WeibullCurve):
     one not too rarely. They assume that times are Weibull, and always contain the estimate.
     Censoring is known from the number of events alone. docs/benchmarks/intervals has the measured
     coverage. A simulated fit takes a few milliseconds, whatever the number of records.
+
+    Predictions beyond ``max_time`` follow from the formula alone, with a PublicInputWarning.
 
     Times beyond ``max_time`` or below the least are clipped silently by design, as their number is
     private. Releases of version 1 took small times as exact; they load, and their intervals are
