@@ -22,7 +22,8 @@ own variance off.
 Quantiles. The sum :math:`A_k` of the cells up to point :math:`t_k` is, without noise, the mean of
 the distribution function F between :math:`t_k` and :math:`t_{k+1}`. F is taken to be straight
 between the middles of such ranges, with :math:`A_k` there. The interval of the quantile of p
-reaches from the estimate as far as :math:`|F(t) - p B| \le z \sqrt{V + s} + e`, where :math:`s = B p (1 - p)` for the
+reaches from the estimate as far as :math:`|F(t) - p B| \le z \sqrt{V + s} + e`, where
+:math:`s = B p (1 - p)` for the
 population. So it supposes values that are spread evenly near each point. The allowance e for others
 is what neighbouring cells show: how many more values one of them would hold if it were as dense as
 the other, by the largest of three such differences, less 1.5 standard errors of noise. Wherever
