@@ -23,13 +23,13 @@ Quantiles. The sum :math:`A_k` of the cells up to point :math:`t_k` is, without 
 the distribution function F between :math:`t_k` and :math:`t_{k+1}`. F is taken to be straight
 between the middles of such ranges, with :math:`A_k` there. The interval of the quantile of p
 reaches from the estimate as far as :math:`|F(t) - p B| \le z \sqrt{V + s} + e`, where
-:math:`s = B p (1 - p)` for the
-population. So it supposes values that are spread evenly near each point. The allowance e for others
-is what neighbouring cells show: how many more values one of them would hold if it were as dense as
-the other, by the largest of three such differences, less 1.5 standard errors of noise. Wherever
-values lie, all up to :math:`t_k` are in :math:`A_k`, and none beyond :math:`t_{k+1}`. So no
-interval reaches below the last :math:`t_k` with :math:`A_k - p B < -z \sqrt{V + s}`, nor above the
-first :math:`t_{k+1}` with :math:`A_k - p B \ge z \sqrt{V + s}`.
+:math:`s = B p (1 - p)` for the population. So it supposes values that are spread evenly near each
+point. The allowance e for others is what neighbouring cells show: how many more values one of them
+would hold if it were as dense as the other, by the largest of three such differences, less 1.5
+standard errors of noise. Wherever values lie, all up to :math:`t_k` are in :math:`A_k`, and none
+beyond :math:`t_{k+1}`. So no interval reaches below the last :math:`t_k` with
+:math:`A_k - p B < -z \sqrt{V + s}`, nor above the first :math:`t_{k+1}` with
+:math:`A_k - p B \ge z \sqrt{V + s}`.
 """
 
 from __future__ import annotations
