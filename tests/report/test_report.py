@@ -474,6 +474,40 @@ def test_what_a_model_started_from(no_figures):
         assert said not in page or crafted != "text"
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "level", "says"),
+    [(0.5, "strong", "62.3"), (2.0, "moderate", "88.1"), (6.0, "weak", "99.8")],
+)
+def test_the_top_says_what_epsilon_limits_in_the_colour_of_that(epsilon, level, says):
+    page = html_report(Release("Example", PrivacyGuarantee(epsilon), {}, {"mean": 0.5}, 0))
+    assert f'<div class="status {level}">' in page
+    top = page[page.index("<header>") : page.index("</header>")]
+    assert re.search(rf"<strong>{level.capitalize()} limit: .*up to {says}\xa0% sure", top)
+    assert "<strong>Proved" not in top
+    assert "Proved. There is a proof" in top
+
+
+def test_a_release_of_a_study_says_what_its_outcome_is():
+    study = {"title": "<b>", "analysis": "r", "time": "weeks_alive", "unit": "weeks", "event": "v"}
+    study |= {"event_is": ["dead"], "other_events": ["moved"], "evaluated_by": ["e"]}
+    release = replace(one_release(), study=study)
+    again = Release.from_json(release.to_json())
+    assert again == release
+    assert again.study["event_is"] == ("dead",)
+    for text in (text_of(again), re.sub(r"\s+", " ", explain(again))):
+        assert "The event is v = dead; times are weeks_alive, in weeks." in text
+        assert "(moved) counts as followed until then, as if censored" in text
+    assert "<b>" not in html_report(again)
+    for crafted in ({}, {"time": 3, "event": 1, "event_is": 2}, {"time": "t", "unit": None}):
+        html_report(replace(release, study=crafted))
+    for wrong in ("text", {"time": {}}, {"event_is": [["a"]]}, {"time": 0.5}):
+        with pytest.raises(TypeError, match="study of a release must be"):
+            replace(release, study=wrong)
+        text = json.dumps(json.loads(one_release().to_json()) | {"study": wrong})
+        with pytest.raises(ValueError, match="a field of the wrong type"):
+            Release.from_json(text)
+
+
 class TestCurves:
     def test_tests_between_groups_and_numbers_at_risk(self):
         release = of("DPKaplanMeierFitter: groups")
