@@ -85,21 +85,20 @@ def _summaries(members: Mapping[str, Any], end: float, free: str) -> Shown:
 
 def _tests(model: Any, members: Mapping[str, Any], causes: Mapping[str, Any]) -> Shown:
     """Return a test of all groups and of each pair, for each cause by itself."""
-    numbers, rows = [], {}
-    for name, cause in (causes or {"": None}).items():
-        found = {"all groups": multivariate_logrank_test(model, cause=cause).p_value}
+    numbers, columns = [], []
+    names = {f" of {name}": cause for name, cause in causes.items()} or {"": None}
+    for name, cause in names.items():
+        tests = {}
+        if len(members) > 2:
+            tests["all groups"] = multivariate_logrank_test(model, cause=cause)
         for (one, a), (other, b) in combinations(members.items(), 2):
-            found[f"{one} against {other}"] = logrank_test(a, b, cause=cause).p_value
-        if len(members) == 2:
-            del found["all groups"]
-        what = f"p-value of the log-rank test{f' of {name}' if name else ''}"
-        numbers += [Number(what, whom, p) for whom, p in found.items()]
-        for whom, p in found.items():
-            rows.setdefault(whom, [whom]).append("< 0.001" if p < 0.001 else f"{p:.3f}")
-    head = ["Groups", *(f"p, log-rank of {name}" for name in causes)]
-    head += ["p, log-rank"] * (not causes)
+            tests[f"{one} against {other}"] = logrank_test(a, b, cause=cause)
+        found = {whom: test.p_value for whom, test in tests.items()}
+        numbers += [Number(f"p-value of the log-rank test{name}", *one) for one in found.items()]
+        columns.append(["< 0.001" if p < 0.001 else f"{p:.3f}" for p in found.values()])
+    head = ["Groups", *(f"p, log-rank{name}" for name in names)]
     caption = WORDS["captions"]["tests_by_cause" if causes else "tests"]
-    return Shown(Table(caption, head, [*rows.values()]), numbers)
+    return Shown(Table(caption, head, list(zip(found, *columns, strict=True))), numbers)
 
 
 def _differences(members: Mapping[str, Any], end: float, free: str) -> Shown:

@@ -9,7 +9,7 @@ import pytest
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.dp.privacy_cost import Spend
-from skdpsurv.report.text import TEMPLATES
+from skdpsurv.report.text import outcome_words
 from skdpsurv.study import Analysis, Protocol
 from skdpsurv.study.kinds import KINDS
 from tests.study.studies import ANALYSES, NAMES, protocol, records
@@ -338,8 +338,7 @@ class TestCauses:
         assert found == [of_death, of_any, of_any, of_death]
         again = Protocol.from_text(study.text)
         assert (again.sha256, again.analyses) == (study.sha256, study.analyses)
-        outcome = TEMPLATES.get_template("outcome.txt.jinja").module.outcome
-        says = [outcome(study.stated(one)) for one in analyses]
+        says = [outcome_words(study.stated(one)) for one in analyses]
         assert says[0] == says[3]
         assert says[0].startswith("The event is died = death; times are days. Whoever had")
         assert "(relapse) counts as followed until then, as if censored" in says[0]
