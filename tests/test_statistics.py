@@ -5,6 +5,8 @@ import math
 import numpy as np
 import pytest
 from lifelines.statistics import logrank_test as lifelines_test
+from lifelines.statistics import multivariate_logrank_test as lifelines_overall
+from scipy.stats import chi2
 from sklearn.base import clone
 
 from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
@@ -17,6 +19,7 @@ from skdpsurv.survival.comparisons import (
     compare_percentiles,
     compare_restricted_means,
     logrank_test,
+    multivariate_logrank_test,
     pairwise_logrank_test,
 )
 from skdpsurv.survival.curves.life_table import ActuarialEstimate, NoisyTable
@@ -107,6 +110,59 @@ class TestLogRank:
         assert table.index.tolist() == [("a", "b"), ("a", "c"), ("b", "c")]
         assert table.loc[[("a", "b"), ("b", "c")], "p"].max() < 1e-3 < table.loc[("a", "c"), "p"]
 
+    @pytest.mark.parametrize("ratio", [1.0, 1.3])
+    def test_of_all_groups_is_near_that_of_lifelines_without_privacy(self, ratio):
+        time, event, treated = simulated(3000, ratio)
+        time, event = np.minimum(time, 1.5), event & (time <= 1.5)
+        part = treated.astype(int) + 2 * (np.arange(time.size) % 5 == 0)
+        theirs = lifelines_overall(time, part, event)
+        options = {"max_time": 1.5, "groups": [0, 1, 2, 3], "n_intervals": 60, "random_state": 0}
+        ours = multivariate_logrank_test(
+            DPKaplanMeierFitter(np.inf, **options).fit(time, event, group=part)
+        )
+        assert ours.test_statistic == pytest.approx(theirs.test_statistic, rel=0.05, abs=0.3)
+        assert ours.degrees_of_freedom == 3
+        assert ours.p_value == pytest.approx(chi2.sf(ours.test_statistic, 3))
+
+    def test_of_all_of_two_groups_is_that_of_a_pair(self):
+        time, event, treated = simulated(ratio=1.3)
+        options = {"max_time": 1.5, "groups": [False, True], "random_state": 0}
+        fitter = DPKaplanMeierFitter(1.0, **options).fit(time, event, group=treated)
+        pair, found = logrank_test(*map(fitter.of_group, [0, 1])), multivariate_logrank_test(fitter)
+        assert (found.p_value, found.test_statistic) == (pair.p_value, pair.test_statistic)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("epsilon", [0.5, 3.0])
+    def test_of_all_groups_finds_nothing_where_there_is_nothing(self, epsilon):
+        """Of 1,000 tests at 5 %, by binomial tails, more than 90 with a probability below 1e-7."""
+        rejected = 0
+        options = {"max_time": 1.5, "n_intervals": 12, "groups": [0, 1, 2]}
+        for seed in range(1000):
+            time, event, treated = simulated(900, 1.0, seed)
+            part = treated + (np.arange(time.size) % 3 == 0)
+            fitter = DPKaplanMeierFitter(epsilon, random_state=seed, **options)
+            fitter.fit(time, event, group=part)
+            rejected += multivariate_logrank_test(fitter).p_value < 0.05
+        assert 15 < rejected < 90
+
+    def test_of_any_cause(self):
+        """Groups differ in one of two causes: each test is of the cause that it names."""
+        rng, n = np.random.default_rng(0), 6000
+        group = rng.choice(["f", "m"], n)
+        times = rng.exponential(0.8, n), rng.exponential(np.where(group == "m", 0.4, 1.6))
+        cause = np.where(np.min(times, axis=0) > 1.0, 0, 1 + np.argmin(times, axis=0))
+        options = {"max_time": 1.0, "causes": [1, 2], "groups": ["f", "m"], "random_state": 0}
+        fitter = DPAalenJohansenFitter(9.0, **options)
+        fitter.fit(np.min(times, axis=0), cause, group=group)
+        overall = [multivariate_logrank_test(fitter, cause=which).p_value for which in (1, 2)]
+        pairs = [pairwise_logrank_test(fitter, cause=which)["p"].item() for which in (1, 2)]
+        assert overall == pairs
+        assert overall[1] < 1e-6 < 1e-3 < overall[0]
+        with pytest.raises(ValueError, match="cause must be one of causes"):
+            multivariate_logrank_test(fitter, cause=3)
+        with pytest.raises(ValueError, match="cause must be one of causes"):
+            logrank_test(*groups(simulated()), cause=1)
+
     def test_what_is_no_pair_of_groups_is_refused(self):
         a, _ = groups(simulated())
         other = DPKaplanMeierFitter(max_time=1.5, n_intervals=3, random_state=0).fit([1.0, 2.0])
@@ -116,6 +172,7 @@ class TestLogRank:
             (logrank_test, (a, DPWeibullFitter(max_time=1.0)), "fitted curves"),
             (logrank_test, ({"a": a}, a), "fitted curves"),
             (pairwise_logrank_test, (other,), "two groups or more"),
+            (multivariate_logrank_test, (other,), "two groups or more"),
         ):
             with pytest.raises((ValueError, TypeError), match=why):
                 function(*arguments)

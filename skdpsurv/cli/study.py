@@ -16,7 +16,7 @@ from skdpsurv.cli.columns import Labels, table_of
 from skdpsurv.cli.failures import CommandError, refusals, require
 from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state
-from skdpsurv.cli.options import FileFormat, command
+from skdpsurv.cli.options import NONE, FileFormat, command, parse
 from skdpsurv.cli.output import guarantee_line, reserve, rich_table, save, show, working
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def plan(
     concordance: float = 0.7,
     censoring: float = 0.5,
     baseline: str = "flat",
+    shares: list[str] = NONE,
     repeats: int = 5,
     as_json: bool = False,
 ) -> None:
@@ -65,6 +66,9 @@ def plan(
         Guess: share of the others who are censored before the horizon.
     baseline : str, default="flat"
         Guess: course of the hazard, front-loaded, flat or rising.
+    shares : list of str
+        Guess: how people divide into the labels of a column, such as unequal arms, as arm=2,1 in
+        the order of its labels; or events into event_is. May be given several times.
     repeats : int, default=5
         Number of studies to simulate; 0 for no forecast and no advice.
     """
@@ -85,7 +89,9 @@ def plan(
         guarantee = planned.guarantee()
     scenario = None
     if repeats:
-        scenario = Scenario(event_rate, censoring, baseline, concordance, repeats)
+        guessed = (event_rate, censoring, baseline, concordance, repeats)
+        with refusals("parameter"):
+            scenario = Scenario(*guessed, shares=dict(map(_shares, shares)))
     with working("Simulating", as_json), refusals("parameter"):
         advice = [] if scenario is None else planned.advice(scenario)
         page = "" if out is None else protocol_page(planned, scenario)
@@ -198,6 +204,12 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
     require(not faults, f"{'; '.join(faults)}.{again}", "refuted")
     line = f"{folder}: releases, ledger and protocol belong together. SHA-256 {stated.sha256}"
     show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line], as_json)
+
+
+def _shares(text: str) -> tuple[str, list[Any]]:
+    """Return a column and its shares, as numbers where they are some."""
+    name, _, numbers = text.rpartition("=")
+    return name, list(map(parse, numbers.split(",")))
 
 
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
@@ -61,6 +62,7 @@ def forecast_accuracy(
     *,
     n_columns: int | None = None,
     columns: PublicColumns | None = None,
+    shares: Mapping[str, Sequence[float]] | None = None,
     event_rate: float = 0.3,
     concordance: float | None = None,
     censoring: float = 0.5,
@@ -94,6 +96,9 @@ def forecast_accuracy(
     columns : PublicColumns or None, default=None
         Description of the columns, in place of their number. Raw rows are then simulated within
         these bounds and categories. None: those of the estimator, if it has some. Not for curves.
+    shares : mapping of str to list of float, or None, default=None
+        How records divide into the labels of some described columns, such as the arms of a trial:
+        categories in their order, conditions as (no, yes). Other labels have shares that differ.
     event_rate : float, default=0.3
         Share of records with an event seen before the horizon; for a classifier, of positives.
     concordance : float or None, default=None
@@ -160,6 +165,7 @@ def forecast_accuracy(
     checks.seed("random_state", random_state)
     checks.workers("n_jobs", n_jobs)
     checks.verbosity("verbose", verbose)
+    checks.optional(checks.instance(Mapping, "shares of labels by column"))("shares", shares)
     if not len(epsilons):
         raise ValueError("epsilons must hold at least one number.")
     model, headline = _checked(estimator)
@@ -174,7 +180,7 @@ def forecast_accuracy(
     else:
         described = _described(model, columns, n_columns)
         model.set_params(columns=described)
-        simulated, names = columns_within(described), described._names()
+        simulated, names = columns_within(described, shares or {}), described._names()
     model._check_parameters()
     n_features = len(simulated if names is None else described.get_feature_names_out())
     setting = Setting(
@@ -198,7 +204,9 @@ def forecast_accuracy(
     others = {"n_columns": len(simulated), "concordance": setting.concordance}
     about |= {"level": setting.level} if is_curve else others
     gain = gain_of_delta(model, setting.n_records, n_features, setting.epsilons[:-1])
-    return AccuracyForecast(summarised(runs, headline), headline, about, gain)
+    each = {study: pd.DataFrame.from_dict(run, orient="index") for study, run in enumerate(runs)}
+    studies = pd.concat(each, names=["study", "epsilon"])
+    return AccuracyForecast(summarised(runs, headline), headline, about, gain, studies)
 
 
 def _checked(estimator: Any) -> tuple[Any, str]:

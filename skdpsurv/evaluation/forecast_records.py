@@ -26,10 +26,11 @@ with probability :math:`p_i (1 - p_j)`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,8 @@ from scipy import special
 from scipy.optimize import brentq
 
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kinds import Boolean, Category, Number
+from skdpsurv.data.column_kinds import Boolean, Category, ColumnKind, Number
+from skdpsurv.dp import checks
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
 #: Correlation of any two columns' latent normal values.
@@ -125,8 +127,31 @@ def plain_columns(n_columns: int) -> list[Column]:
     return [Column(shape) for shape in islice(shapes, n_columns)]
 
 
-def columns_within(described: PublicColumns) -> list[Column]:
-    """Return columns of raw cells that fit a public description."""
+def label_counts(kinds: Sequence[ColumnKind]) -> dict[Any, int]:
+    """Return how many labels columns have, by name; a condition has two."""
+    return {
+        kind.column: len(kind.labels) if isinstance(kind, Category) else 2
+        for kind in kinds
+        if isinstance(kind, Category | Boolean)
+    }
+
+
+def check_shares(shares: Mapping[str, Any], counts: Mapping[Any, int]) -> None:
+    """Refuse shares that are not one positive number for each label of a column."""
+    for column, stated in shares.items():
+        checks.list_of(checks.positive())(f"shares of {column}", stated)
+        if len(stated) != counts.get(column):
+            raise ValueError(
+                f"shares of {column} must be one for each of its labels, and it has "
+                f"{counts.get(column, 'none')}."
+            )
+
+
+def columns_within(
+    described: PublicColumns, stated: Mapping[str, Sequence[float]] = MappingProxyType({})
+) -> list[Column]:
+    """Return columns of raw cells that fit a public description, some with stated shares."""
+    check_shares(stated, label_counts(described._kinds()))
     shapes, shares, found = cycle((normal, lognormal)), cycle(SHARES), []
     for kind in described._kinds():
         n_labels = len(kind.labels) if isinstance(kind, Category) else 0
@@ -137,6 +162,10 @@ def columns_within(described: PublicColumns) -> list[Column]:
             values = partial(bernoulli, next(shares))
         elif n_labels:  # the k-th has a probability in proportion to 1 / k
             values = partial(steps, 1.0 / np.arange(1, n_labels + 1))
+        if weights := stated.get(kind.column):
+            values = partial(steps, weights)
+            if isinstance(kind, Boolean):
+                values = partial(bernoulli, weights[1] / sum(weights))
         found.append(Column(values, n_labels, partial(_cells, kind), kind.missing != "error"))
     return found
 

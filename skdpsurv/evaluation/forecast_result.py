@@ -94,12 +94,15 @@ class AccuracyForecast:
         Settings of the simulation.
     on_delta : str, default=""
         How much a delta would reduce the noise, in words; a part of ``advice``.
+    studies : pandas.DataFrame or None
+        The measures of each simulated study, indexed by study and epsilon: how sure ``table`` is.
     """
 
     table: pd.DataFrame
     headline: str
     about: Mapping[str, Any]
     on_delta: str = ""
+    studies: pd.DataFrame | None = None
 
     def smallest_epsilon(self, tolerance: float = TOLERANCES[0]) -> float | None:
         """Return the smallest epsilon from which on the mean loss is within a tolerance.

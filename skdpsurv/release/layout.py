@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp.files import sync_folder
-from skdpsurv.dp.guarantee import PrivacyGuarantee, thawed
+from skdpsurv.dp.guarantee import PrivacyGuarantee, frozen, thawed
 from skdpsurv.dp.ledger import Receipt
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.
@@ -23,7 +23,7 @@ SCHEMA_VERSION = 2
 _FIRST = {"estimator", "guarantee", "parameters", "values", "n_features_in"}
 _ADDED = {"feature_names_in", "fit_guarantee"}
 FIELDS = {1: _FIRST, 2: _FIRST | _ADDED | {"columns", "target_names", "made_with"}}
-OPTIONAL = {1: _ADDED, 2: {"receipt"}}
+OPTIONAL = {1: _ADDED, 2: {"receipt", "study"}}
 WRONG_TYPE = "the JSON of a Release holds a field of the wrong type."
 
 
@@ -36,6 +36,8 @@ def written(release: Any, indent: int | None) -> str:
     content["parameters"] = dict(release.parameters)
     content["values"] = {name: np.asarray(v).tolist() for name, v in release.values.items()}
     content["columns"] = thawed(release.columns)
+    if release.study is not None:
+        content["study"] = thawed(release.study)
     if release.receipt is not None:
         content["receipt"] = release.receipt._asdict()
     return json.dumps(content, indent=indent, allow_nan=False, sort_keys=True)
@@ -84,6 +86,15 @@ def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(name: str) -> None:
     raise ValueError
+
+
+def checked_study(study: Any) -> Any:
+    """Return a frozen statement about a study, or refuse one that is no texts and labels."""
+    values = study.values() if isinstance(study, Mapping) else [[()]]
+    lists = [value if isinstance(value, list | tuple) else [value] for value in values]
+    if not all(isinstance(one, str | int | None) for each in lists for one in each):
+        raise TypeError("study of a release must be a mapping to texts, or to lists of labels.")
+    return frozen("study", study)
 
 
 def save(

@@ -75,6 +75,9 @@ class Release(ReleasedModel):
         The software.
     receipt : Receipt or None, default=None
         Where the charge for it stands in a ledger; None if no ledger was charged.
+    study : mapping or None, default=None
+        Of an analysis in a study: its title, data set and protocol, the analysis and its
+        evaluations, and columns, labels and unit of the outcome; texts, or lists of labels.
 
     Examples
     --------
@@ -99,6 +102,7 @@ class Release(ReleasedModel):
     target_names: tuple[str, ...] = ()
     made_with: str = f"skdpsurv {__version__}"
     receipt: Receipt | None = None
+    study: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         names, number = self.feature_names_in, self.n_features_in
@@ -117,6 +121,7 @@ class Release(ReleasedModel):
             feature_names_in=None if names is None else tuple(map(str, names)),
             target_names=tuple(self.target_names),
             receipt=None if self.receipt is None else Receipt.checked(*self.receipt),
+            study=None if self.study is None else layout.checked_study(self.study),
         )
         if self.columns is not None:
             self._check_columns()

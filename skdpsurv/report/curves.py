@@ -15,7 +15,11 @@ from skdpsurv.plotting.style import LINE_WIDTH, colour, cut, dress, legend_besid
 from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import Number, Shown, between, probability, round_times
 from skdpsurv.report.text import WORDS, Table, by_end, distinct, short
-from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
+from skdpsurv.survival.comparisons import (
+    compare_restricted_means,
+    logrank_test,
+    multivariate_logrank_test,
+)
 
 #: Simulated fits behind a band: the default of ``survival_band``, so that slow draws are reused.
 N_RESAMPLES = 500
@@ -34,11 +38,12 @@ def curves(model: Any, unit: str = "") -> dict[str, Any]:
     events = getattr(model, "causes_", ())
     causes = dict(zip(distinct(events), events, strict=True))
     times = round_times(end)
-    shown = [_summaries(members, end)]
+    free, captions = "event-free " * bool(causes), WORDS["captions"]
+    shown = [_summaries(members, end, free)]
     if 2 <= len(members) <= MOST_DRAWN:
-        shown.append(_comparisons(members, end))
-    caption = WORDS["captions"]["free" if causes else "survival"]
-    shown.append(_over_time(members, times, caption, "survival", _survival))
+        shown += [_tests(model, members, causes), _differences(members, end, free)]
+    caption = captions["free" if causes else "survival"]
+    shown.append(_over_time(members, times, caption, f"{free}survival", _survival))
     for name, cause in causes.items():
         caption = f"Probability of the event {name}, before any other event"
         quantity, estimate = f"probability of {name}", partial(_incidence, cause)
@@ -61,12 +66,14 @@ def curves(model: Any, unit: str = "") -> dict[str, Any]:
     }
 
 
-def _summaries(members: Mapping[str, Any], end: float) -> Shown:
-    mean_to = f"mean up to {short(end)}"
+def _summaries(members: Mapping[str, Any], end: float, free: str) -> Shown:
+    mean_to = f"{free}mean up to {short(end)}"
     numbers, rows = [], []
     for name, member in members.items():
         with suppressed_warnings():  # the table says which times are after the end
-            median = Number("median", name, *member.percentile_interval(n_resamples=N_RESAMPLES))
+            median = Number(
+                f"{free}median", name, *member.percentile_interval(n_resamples=N_RESAMPLES)
+            )
         mean = member.restricted_mean_survival_time(n_resamples=N_RESAMPLES)
         numbers += [median, Number(mean_to, name, *mean)]
         upper = f" to {by_end(median.high, end)}" if median.low <= end else ""
@@ -78,26 +85,43 @@ def _summaries(members: Mapping[str, Any], end: float) -> Shown:
             rows[-1].insert(1, f"{events.estimate:,.0f}")
     head = ["Group", "Median", "95 % interval", mean_to.capitalize(), "95 % interval"]
     head[1:1] = ["Events (noisy)"] * counted
-    return Shown(Table("Median survival time, and mean time survived", head, rows), numbers)
+    return Shown(Table(WORDS["captions"]["times_free" if free else "times"], head, rows), numbers)
 
 
-def _comparisons(members: Mapping[str, Any], end: float) -> Shown:
-    """Return a test of each pair of groups, and what their means differ by."""
+def _tests(model: Any, members: Mapping[str, Any], causes: Mapping[str, Any]) -> Shown:
+    """Return a test of all groups and of each pair, for each cause by itself."""
+    numbers, columns = [], []
+    names = {f" of {name}": cause for name, cause in causes.items()} or {"": None}
+    for name, cause in names.items():
+        tests = {}
+        if len(members) > 2:
+            tests["all groups"] = multivariate_logrank_test(model, cause=cause)
+        for (one, a), (other, b) in combinations(members.items(), 2):
+            tests[f"{one} against {other}"] = logrank_test(a, b, cause=cause)
+        found = {whom: test.p_value for whom, test in tests.items()}
+        numbers += [Number(f"p-value of the log-rank test{name}", *one) for one in found.items()]
+        columns.append(["< 0.001" if p < 0.001 else f"{p:.3f}" for p in found.values()])
+    head = ["Groups", *(f"p, log-rank{name}" for name in names)]
+    caption = WORDS["captions"]["tests_by_cause" if causes else "tests"]
+    return Shown(Table(caption, head, list(zip(found, *columns, strict=True))), numbers)
+
+
+def _differences(members: Mapping[str, Any], end: float, free: str) -> Shown:
+    """Return difference and ratio of the means of each pair of groups."""
     numbers, rows = [], []
     for (one, a), (other, b) in combinations(members.items(), 2):
-        pair, p = f"{one} against {other}", logrank_test(a, b).p_value
+        pair, what = f"{one} against {other}", f"{free}means up to {short(end)}"
         means = compare_restricted_means(a, b, n_resamples=N_RESAMPLES)
-        difference, ratio = (tuple(means.loc[what]) for what in ("difference", "ratio"))
+        difference, ratio = (tuple(means.loc[row]) for row in ("difference", "ratio"))
         numbers += [
-            Number("p-value of the log-rank test", pair, p),
-            Number(f"difference of means up to {short(end)}", pair, *difference),
-            Number(f"ratio of means up to {short(end)}", pair, *ratio),
+            Number(f"difference of {what}", pair, *difference),
+            Number(f"ratio of {what}", pair, *ratio),
         ]
         by_difference = [short(difference[0]), between(difference[1], difference[2])]
         by_ratio = [f"{ratio[0]:.3f}", between(ratio[1], ratio[2], digits=3)]
-        rows.append([pair, "< 0.001" if p < 0.001 else f"{p:.3f}", *by_difference, *by_ratio])
-    head = ["Groups", "p, log-rank", "Difference of means", "95 % interval", "Ratio"]
-    return Shown(Table(WORDS["captions"]["tests"], [*head, "95 % interval"], rows), numbers)
+        rows.append([pair, *by_difference, *by_ratio])
+    head = ["Groups", f"Difference of {free}means", "95 % interval", "Ratio", "95 % interval"]
+    return Shown(Table(WORDS["captions"]["differences"], head, rows), numbers)
 
 
 def _survival(member: Any, times: FloatArray) -> tuple[Any, Any]:
@@ -148,7 +172,7 @@ def _parameters(model: Any) -> Shown:
 def _figures(
     model: Any, members: Mapping[str, Any], causes: Mapping[str, Any], unit: str
 ) -> list[Figure]:
-    caption = "Survival, with bands of pointwise 95 % intervals"
+    caption = WORDS["captions"]["figure_free" if causes else "figure"]
     height, at_risk, names = 3.6, hasattr(model, "number_at_risk"), list(members)
     end = float(model.release_.parameters["max_time"])
     if at_risk:
@@ -156,7 +180,13 @@ def _figures(
         height += 0.18 * (1 + len(names))
     options = {"n_resamples": N_RESAMPLES, "at_risk_counts": at_risk, "time_unit": unit or None}
     plot = partial(model.plot, labels=cut(names, 24), **options)
-    found = figures(lambda ax: plot(ax=ax), "survival", height, f"{caption}.")
+
+    def draw(ax: Any) -> None:
+        plot(ax=ax)
+        if causes:
+            ax.set_ylabel("Probability of no event")
+
+    found = figures(draw, "survival", height, f"{caption}.")
     if 0 < len(causes) <= MOST_DRAWN:
         caption = WORDS["captions"]["incidence"]
         lines = {

@@ -29,7 +29,10 @@ def results(
     ValueError
         If the estimator that the release names refuses it.
     """
-    kind = release.kinds[release.estimator]
+    kind, unit = (
+        release.kinds[release.estimator],
+        unit or str((release.study or {}).get("unit", "")),
+    )
     found = {"kind": kind, **dict.fromkeys(PARTS)}
     if evaluation is not None:
         found["quality"] = evaluated(evaluation, unit)

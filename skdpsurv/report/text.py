@@ -270,6 +270,22 @@ def how_many(guarantee: PrivacyGuarantee, unknown: str = "a number of {}") -> st
     return f"{number:,} {many}" if type(number) is int else unknown.format(many)
 
 
+# ---- About a study.
+
+
+def outcome_words(study: Mapping[str, Any] | None) -> str:
+    """Say what the event of an analysis in a study is, and what other events count as.
+
+    Examples
+    --------
+    >>> study = {"event": "vital", "event_is": ["<dead>"], "time": "days", "unit": "weeks"}
+    >>> outcome_words(study)
+    'The event is vital = <dead>; times are days, in weeks.'
+    """
+    # A page escapes plain text, and would not what a macro returns.
+    return str(TEMPLATES.get_template("outcome.txt.jinja").module.outcome(study))  # type: ignore[attr-defined]
+
+
 TEMPLATES = Environment(
     loader=FileSystemLoader(FOLDER),
     autoescape=select_autoescape(["html.jinja"]),
@@ -278,7 +294,7 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 _FUNCTIONS = [exact, short, up, percent_up, added, listed, value, stated, escape_hidden, plain]
-_FUNCTIONS += [code, word, prose, scalar, about, status, how_many]
+_FUNCTIONS += [code, word, prose, scalar, about, status, how_many, outcome_words]
 HELPERS = {function.__name__: function for function in _FUNCTIONS}
 TEMPLATES.filters |= HELPERS
 TEMPLATES.globals |= {"WORDS": WORDS, **HELPERS}

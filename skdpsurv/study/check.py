@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from os import PathLike
 
@@ -171,3 +172,6 @@ def _release(place: Folder, part: Part, journal: Journal, mark: Line) -> Iterato
         yield f"{path.name} was made by another estimator than the plan's"
     if found.guarantee.to_dict() != part.guarantee.to_dict():
         yield f"{path.name} states another guarantee than the plan's"
+    study = json.loads(path.read_text(encoding="utf-8")).get("study")
+    if study != place.read_protocol().stated(part.analysis):
+        yield f"{path.name} states another study or outcome than the protocol"

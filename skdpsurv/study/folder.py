@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +97,13 @@ class Folder:
 
     def save(self, analysis: str, found: Any, receipt: Receipt | None, when: float) -> None:
         """Write what an analysis releases: durable, or not there."""
+        protocol = self.read_protocol()
+        study = protocol.stated(protocol.analysis(analysis))
         if isinstance(found, Release):
-            text = found.to_json(indent=2)
+            text = replace(found, study=study).to_json(indent=2)
         else:
             stated = None if receipt is None else receipt._asdict()
-            text = json.dumps({**found.to_dict(), "receipt": stated}, indent=2)
+            text = json.dumps({**found.to_dict(), "receipt": stated, "study": study}, indent=2)
         layout.save(text + "\n", self.file_of(analysis), when=when)
 
     def load(self, analysis: Analysis) -> tuple[Any, Receipt | None]:
@@ -109,6 +112,7 @@ class Folder:
             release = Release.load(self.file_of(analysis.name))
             return release, release.receipt
         content = json.loads(self.file_of(analysis.name).read_text(encoding="utf-8"))
+        content.pop("study", None)
         receipt = content.pop("receipt")
         found = SurvivalEvaluation.from_dict(content)
         return found, None if receipt is None else Receipt.checked(**receipt)

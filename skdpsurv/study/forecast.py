@@ -4,6 +4,9 @@ Each analysis is simulated at half of its epsilon, at all of it and at twice of 
 relative to those without privacy, are taken to follow
 
 .. math:: r_i(\epsilon) = 1 + a_i (\epsilon_i / \epsilon)^{p_i}.
+
+How sure a figure is follows from the studies that it summarises: an interval by Student's t for a
+mean, and by order statistics for a median.
 """
 
 from __future__ import annotations
@@ -11,22 +14,35 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import special
 from sklearn.base import clone
 
 from skdpsurv.base.private_estimator import Published
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.dp.checks import check_each, choice, integer, number_in, seed
+from skdpsurv.dp import checks
+from skdpsurv.dp.guarantee import FrozenMapping, frozen
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.references import phrase
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.forecast import forecast_accuracy
-from skdpsurv.evaluation.forecast_records import BASELINES, HazardTruth, Pairs
+from skdpsurv.evaluation.forecast_records import (
+    BASELINES,
+    HazardTruth,
+    Pairs,
+    check_shares,
+    label_counts,
+)
+from skdpsurv.evaluation.forecast_result import AccuracyForecast
 from skdpsurv.evaluation.forecast_studies import MEDIAN, N_FRESH
 from skdpsurv.evaluation.risk_table import EvaluationRecords
+from skdpsurv.study.kinds import events_of
 from skdpsurv.study.parts import Part
+from skdpsurv.study.protocol import Protocol
 from skdpsurv.survival import DPKaplanMeierFitter
 
 #: More people than this are not simulated: errors hardly depend on them but by n epsilon.
@@ -38,12 +54,13 @@ LEAST_EXCESS = 0.01
 
 
 _RULES = {
-    "event_rate": number_in(1e-4, 1.0 - 1e-4),
-    "censoring": number_in(0.0, 1.0),
-    "baseline": choice(*BASELINES),
-    "concordance": number_in(0.5, 0.99),
-    "n_repeats": integer(),
-    "random_state": seed,
+    "event_rate": checks.number_in(1e-4, 1.0 - 1e-4),
+    "censoring": checks.number_in(0.0, 1.0),
+    "baseline": checks.choice(*BASELINES),
+    "concordance": checks.number_in(0.5, 0.99),
+    "n_repeats": checks.integer(),
+    "shares": checks.instance(Mapping, "shares of labels by column"),
+    "random_state": checks.seed,
 }
 
 
@@ -63,6 +80,9 @@ class Expected(NamedTuple):
     #: At half of the epsilon, and at twice of it.
     half: float = math.nan
     twice: float = math.nan
+    #: Interval for the mean, or median, of all studies like those that were simulated.
+    low: float = math.nan
+    high: float = math.nan
 
     @property
     def ratio(self) -> float:
@@ -81,6 +101,10 @@ class Scenario:
         positive.
     random_state : int or None, default=0
         Seed of the simulation, which uses no record.
+    shares : mapping of str to list of float
+        How people divide into groups, such as the unequal arms of a trial, by column and in the
+        order of its labels; and how events divide into the labels of
+        ``event_is``, by the column of events. Elsewhere they are equal.
     """
 
     event_rate: float = 0.3
@@ -89,16 +113,48 @@ class Scenario:
     concordance: float = 0.7
     n_repeats: int = 5
     random_state: int | None = 0
+    shares: Mapping[str, Any] = FrozenMapping({})
 
     def __post_init__(self) -> None:
-        check_each(_RULES, self)
+        checks.check_each(_RULES, self)
+        object.__setattr__(self, "shares", frozen("shares", self.shares))
 
     @property
     def words(self) -> str:
-        """What is guessed, in a sentence."""
-        return phrase("guessed", **vars(self))
+        """What is guessed, and how sure the simulation is, in sentences."""
+        ratios = {name: " : ".join(map("{:g}".format, n)) for name, n in self.shares.items()}
+        divided = "".join(f" {name} divides as {ratio}." for name, ratio in ratios.items())
+        sure = phrase("sure" if self.n_repeats > 1 else "not_sure")
+        return f"{phrase('guessed', **vars(self))}{divided} {sure}"
 
-    def expected(self, part: Part) -> list[Expected]:
+    def check(self, protocol: Protocol) -> None:
+        """Refuse shares of a column that has no labels, or another number of them."""
+        check_shares(
+            self.shares, label_counts(protocol.kinds) | {protocol.event: len(protocol.event_is)}
+        )
+
+    def _of_event(self, part: Part, protocol: Protocol) -> Scenario:
+        """Return the scenario in which only the events count that an analysis is of."""
+        of = part.analysis if part.analysis.of is None else protocol.analysis(part.analysis.of)
+        labels, own = protocol.event_is, events_of(of.options, protocol)
+        weights = self.shares.get(str(protocol.event), (1.0,) * len(labels))
+        counted = [w for label, w in zip(labels, weights, strict=True) if label in own]
+        if len(counted) == len(labels):
+            return self
+        rate = self.event_rate * sum(counted) / sum(weights)
+        lost = (1.0 - self.event_rate) * self.censoring + self.event_rate - rate
+        return replace(self, event_rate=rate, censoring=lost / (1.0 - rate))
+
+    def _groups(self, part: Part, n_groups: int) -> list[tuple[str, int]]:
+        """Return the smallest and the largest group: words about it, and its number of people."""
+        whole, shares = part.n_people, self.shares.get(str(part.analysis.by))
+        if shares is None:
+            return [("", max(whole // max(n_groups, 1), 1))]
+        ends = {"smallest": min(shares), "largest": max(shares)}
+        sizes = {word: int(whole * share / sum(shares)) for word, share in ends.items()}
+        return [(f", in the {word} group", max(n, 1)) for word, n in sizes.items()]
+
+    def expected(self, part: Part, protocol: Protocol) -> list[Expected]:
         """Return what an analysis will have: its decisive error first; nothing if that is unknown.
 
         Raises
@@ -107,15 +163,15 @@ class Scenario:
             If no such people can be.
         """
         with part.analysis.named():
-            return list(_FORECASTS[part.analysis.kind](self, part))
+            return list(_FORECASTS[part.analysis.kind](self._of_event(part, protocol), part))
 
-    def _accuracy(self, part: Part, **more: Any) -> pd.DataFrame:
+    def _accuracy(self, part: Part, **more: Any) -> AccuracyForecast:
         """Return a forecast: at some multiples of the epsilon of the part, and without privacy."""
         n = min(part.n_people, MOST)
         epsilon = part.spend.epsilon * part.n_people / n
         settings = {"n_repeats": self.n_repeats, "random_state": self.random_state, **more}
         epsilons = [multiple * epsilon for multiple in MULTIPLES]
-        return forecast_accuracy(part.estimator, n, epsilons=epsilons, **settings).table
+        return forecast_accuracy(part.estimator, n, epsilons=epsilons, **settings)
 
     def _survival(self) -> dict[str, Any]:
         names = ("event_rate", "censoring", "baseline")
@@ -123,9 +179,20 @@ class Scenario:
 
 
 def _row(
-    table: pd.DataFrame, name: str, what: str, *, is_error: bool = True, small: float = 0.0
+    table: pd.DataFrame,
+    name: str,
+    what: str,
+    *,
+    studies: pd.DataFrame | None = None,
+    is_error: bool = True,
+    small: float = 0.0,
 ) -> Expected:
+    """Return a number by its measure, and how sure it is, given each simulated study."""
     *privately, without = table[name]
+    ends = math.nan, math.nan
+    if studies is not None:
+        own = studies[name].unstack("epsilon").iloc[:, MULTIPLES.index(1.0)]
+        ends = _interval(own.to_numpy(), is_median=name == MEDIAN)
     excess = [max(one / without - 1.0, LEAST_EXCESS) for one in privately] if without else []
     known = [(m, e) for m, e in zip(MULTIPLES, excess, strict=False) if math.isfinite(e)]
     power = math.nan
@@ -133,31 +200,49 @@ def _row(
         (first, larger), (last, smaller) = known[0], known[-1]
         power = math.log(larger / smaller) / math.log(last / first)
     half, private, twice = map(float, privately)
-    return Expected(what, float(without), private, is_error, small, power, half, twice)
+    return Expected(what, float(without), private, is_error, small, power, half, twice, *ends)
+
+
+def _interval(values: FloatArray, is_median: bool) -> tuple[float, float]:
+    """Return an interval of about 95 % for a mean, or a median, of such values; NaN of one."""
+    known = np.sort(values[~np.isnan(values)])
+    n = known.size
+    if n < 2:
+        return math.nan, math.nan
+    if is_median:  # widths may be infinite
+        k = max(int(np.sum(special.bdtr(np.arange(n), n, 0.5) <= 0.025)), 1)
+        return float(known[k - 1]), float(known[n - k])
+    mean, half = known.mean(), special.stdtrit(n - 1, 0.975) * known.std(ddof=1) / math.sqrt(n)
+    # All of these are errors, widths or shares of probabilities.
+    return max(float(mean - half), 0.0), min(float(mean + half), 1.0)
 
 
 def _table(scenario: Scenario, part: Part) -> Iterator[Expected]:
     """Forecast the share of a label that half of a group have, by the law of the noise."""
-    n = part.n_people / max(len(part.estimator._groups()), 1)
-    sampling, noise = math.sqrt(0.25 / n), part.estimator._deviation() / n
-    errors = [math.hypot(sampling, noise / multiple) for multiple in MULTIPLES]
-    table = pd.DataFrame({"width": np.minimum(3.92 * np.array([*errors, sampling]), 1.0)})
-    yield _row(table, "width", "width of a 95 % interval of a share in a group", small=0.1)
+    for words, n in scenario._groups(part, len(part.estimator._groups())):
+        sampling, noise = math.sqrt(0.25 / n), part.estimator._deviation() / n
+        errors = [math.hypot(sampling, noise / multiple) for multiple in MULTIPLES]
+        table = pd.DataFrame({"width": np.minimum(3.92 * np.array([*errors, sampling]), 1.0)})
+        what = f"width of a 95 % interval of a share in a group{words}"
+        yield _row(table, "width", what, small=0.1)
 
 
-def _curve(scenario: Scenario, part: Part) -> Iterator[Expected]:
-    table = scenario._accuracy(part, **scenario._survival())
-    yield _row(table, "width_middle", "width of a 95 % interval half-way", small=0.1)
-    yield _row(table, "largest_error", "largest error of a curve", small=0.03)
+def _curve(scenario: Scenario, part: Part, words: str = "") -> Iterator[Expected]:
+    found = scenario._accuracy(part, **scenario._survival())
+    for name, what, small in (
+        ("width_middle", "width of a 95 % interval half-way", 0.1),
+        ("largest_error", "largest error of a curve", 0.03),
+    ):
+        yield _row(found.table, name, f"{what}{words}", studies=found.studies, small=small)
 
 
 def _curves(scenario: Scenario, part: Part) -> Iterator[Expected]:
-    """Forecast one of several groups of equal size, which has all of epsilon for itself."""
+    """Forecast the smallest and the largest group: each has all of epsilon for itself."""
     own, names = part.estimator, ("max_time", "n_intervals", "breakpoints")
     # Of competing events, the curve that is free of all: each cause has as much noise.
     one = DPKaplanMeierFitter(own.epsilon, **{name: getattr(own, name) for name in names})
-    n_people = max(part.n_people // len(own.groups or [None]), 1)
-    return _curve(scenario, replace(part, estimator=one, n_people=n_people))
+    for words, n_people in scenario._groups(part, len(own.groups or [None])):
+        yield from _curve(scenario, replace(part, estimator=one, n_people=n_people), words)
 
 
 def _regression(scenario: Scenario, part: Part) -> Iterator[Expected]:
@@ -175,16 +260,18 @@ def _classifier(scenario: Scenario, part: Part) -> Iterator[Expected]:
 def _coefficients(
     scenario: Scenario, part: Part, name: str, word: str, **more: Any
 ) -> Iterator[Expected]:
-    table = scenario._accuracy(part, **more)
-    if MEDIAN in table:
-        width = _row(table, MEDIAN, "relative width of intervals of coefficients")
+    own = part.estimator.columns._names()
+    shares = {name: one for name, one in scenario.shares.items() if name in own}
+    found = scenario._accuracy(part, shares=shares, **more)
+    row = partial(_row, found.table, studies=found.studies)
+    if MEDIAN in found.table:
+        width = row(MEDIAN, "relative width of intervals of coefficients")
         if math.isfinite(width.private):
             yield width
-    yield _row(table, "risk_error", "mean error of a predicted risk", small=0.03)
-    yield _row(table, name, word, is_error=False)
-    if MEDIAN in table:
-        what = "share of coefficients with an interval"
-        yield _row(table, "finite_intervals", what, is_error=False)
+    yield row("risk_error", "mean error of a predicted risk", small=0.03)
+    yield row(name, word, is_error=False)
+    if MEDIAN in found.table:
+        yield row("finite_intervals", "share of coefficients with an interval", is_error=False)
 
 
 def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
@@ -209,13 +296,13 @@ def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
             known = plan.run(InMemory([records]), random_source(int(rng.integers(2**31))))
             result = evaluation._publish(shape, Published(guarantee, known, (), None))
             widths.append(result.c_index.upper - result.c_index.lower)
-    mean = np.reshape(widths, (-1, len(MULTIPLES) + 1)).mean(axis=0)
-    yield _row(
-        pd.DataFrame({"width": mean}),
-        "width",
+    each = np.reshape(widths, (-1, len(MULTIPLES) + 1))
+    low, high = _interval(each[:, MULTIPLES.index(1.0)], is_median=False)
+    what, table = (
         "width of the 95 % interval of the C-index",
-        small=0.1,
+        pd.DataFrame({"w": each.mean(axis=0)}),
     )
+    yield _row(table, "w", what, small=0.1)._replace(low=low, high=high)
 
 
 _FORECASTS: Mapping[str, Callable[[Scenario, Part], Iterator[Expected]]] = {

@@ -58,7 +58,7 @@ class StudySetting(Protocol):
     @property
     def targets(self) -> set[str]: ...
     def analysis(self, name: str) -> Any: ...
-    def target(self, frame: pd.DataFrame) -> pd.DataFrame: ...
+    def target(self, frame: pd.DataFrame, labels: tuple[Any, ...] = ()) -> pd.DataFrame: ...
 
 
 def column_labels(protocol: StudySetting, name: str) -> list[Any]:
@@ -100,6 +100,12 @@ def columns_of(protocol: StudySetting, names: Collection[object]) -> PublicColum
     return PublicColumns(**{**stated, "columns": kept})
 
 
+def events_of(options: Options, protocol: StudySetting) -> tuple[Any, ...]:
+    """Return the labels that count as the event of an analysis: its cause, or all of them."""
+    cause = options.get("cause", protocol.event_is)
+    return cause if isinstance(cause, tuple) else (cause,)
+
+
 def require(holds: object, rule: str) -> None:
     if not holds:
         raise ValueError(f"{rule}.")
@@ -133,6 +139,12 @@ def _table(options: Options, protocol: StudySetting) -> dict[str, Any]:
 
 
 def _regression(options: Options, protocol: StudySetting) -> dict[str, Any]:
+    known = [*map(repr, protocol.event_is)]  # True is no label 1
+    own = {*map(repr, events_of(options, protocol))}
+    clear = own and own <= {*known} if "cause" in options else len(known) < 2
+    either = ", ".join(known) or "none"
+    rule = "cause must be one of event_is, {}, or a list of those that count together"
+    require(clear, rule.format(either))
     return {**_columns(options, protocol), "max_time": protocol.max_time}
 
 
@@ -156,8 +168,7 @@ def _times(options: Options, protocol: StudySetting, frame: pd.DataFrame) -> dic
 
 
 def _events(options: Options, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
-    labelled = frame[[protocol.event, protocol.time]].set_axis(["event", "time"], axis=1)
-    return {**_times(options, protocol, frame), "y": labelled}
+    return {**_times(options, protocol, frame), "y": frame[[protocol.event, protocol.time]]}
 
 
 def _rows(options: Options, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
@@ -171,13 +182,15 @@ def _table_rows(options: Options, protocol: StudySetting, frame: pd.DataFrame) -
 def _rows_and_times(
     options: Options, protocol: StudySetting, frame: pd.DataFrame
 ) -> dict[str, Any]:
-    return {**_rows(options, protocol, frame), "y": protocol.target(frame)}
+    y = protocol.target(frame, events_of(options, protocol))
+    return {**_rows(options, protocol, frame), "y": y}
 
 
 def _rows_and_classes(
     options: Options, protocol: StudySetting, frame: pd.DataFrame
 ) -> dict[str, Any]:
-    labels = labels_of(protocol, options["target"], frame)
+    name = options["target"]
+    labels = pd.Series(labels_of(protocol, name, frame), index=frame.index, name=name)
     return {**_rows(options, protocol, frame), "y": labels}
 
 
@@ -213,12 +226,13 @@ class Kind:
 
 _BY = {"by": ""}
 _COLUMNS = {"columns": "", "intervals": "inference_share"}
+_CAUSE = {**_COLUMNS, "cause": ""}
 #: Kinds of analyses by their words.
 KINDS: dict[str, Kind] = {
     "table": Kind(DPTableOne, _table, _table_rows, {"columns": ""}),
     "curves": Kind(DPKaplanMeierFitter, _groups, _times, _BY),
     "competing": Kind(DPAalenJohansenFitter, _causes, _events, _BY),
-    "regression": Kind(DPDiscreteTimeSurvival, _regression, _rows_and_times, _COLUMNS),
+    "regression": Kind(DPDiscreteTimeSurvival, _regression, _rows_and_times, _CAUSE),
     "weibull": Kind(DPWeibullFitter, _horizon, _times),
     "classifier": Kind(
         DPLogisticRegression, _classes, _rows_and_classes, _COLUMNS | {"target": ""}

@@ -7,6 +7,7 @@ from typing import Any
 from skdpsurv.dp.references import __version__
 from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage
+from skdpsurv.report.numbers import between
 from skdpsurv.report.text import PAGES
 from skdpsurv.study.forecast import Scenario
 
@@ -35,6 +36,7 @@ def protocol_page(plan: Any, scenario: Scenario | None = None) -> str:
         protocol=plan.protocol,
         g=guarantee,
         bound=Advantage.at(guarantee.epsilon, guarantee.delta),
+        between=between,
         columns=described_kinds(plan.protocol.kinds),
         version=__version__,
         **found,

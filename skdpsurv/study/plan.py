@@ -162,7 +162,9 @@ class StudyPlan:
         """
         chosen = Scenario() if scenario is None else scenario
         if chosen not in self._outlooks:
-            found = {name: chosen.expected(part) for name, part in self.parts.items()}
+            chosen.check(self.protocol)
+            parts = self.parts.items()
+            found = {name: chosen.expected(part, self.protocol) for name, part in parts}
             self._outlooks[chosen] = found
         return self._outlooks[chosen]
 
@@ -181,16 +183,18 @@ class StudyPlan:
         -------
         pandas.DataFrame
             Indexed by analysis and by what is forecast, with the columns ``without privacy``,
-            ``half epsilon``, ``in this study``, ``twice epsilon``, and ``times``, the ratio of the
-            third and the first, for errors. Empty for an analysis that cannot be simulated.
+            ``half epsilon``, ``in this study``, ``from`` and ``to``, an interval of about 95 % for
+            that mean or median of simulated studies (NaN for figures by formula, or of one study),
+            ``twice epsilon``, and ``times``, the ratio of the third and the first, for errors.
+            Empty for an analysis that cannot be simulated.
         """
         rows = [
-            (name, one.what, one.without, one.half, one.private, one.twice)
+            (name, one.what, one.without, one.half, one.private, one.low, one.high, one.twice)
             for name, expected in self.outlook(scenario).items()
             for one in expected
         ]
         columns = ["analysis", "what", "without privacy", "half epsilon", "in this study"]
-        found = pd.DataFrame(rows, columns=[*columns, "twice epsilon"])
+        found = pd.DataFrame(rows, columns=[*columns, "from", "to", "twice epsilon"])
         errors = [one.is_error for each in self.outlook(scenario).values() for one in each]
         found["times"] = (found["in this study"] / found["without privacy"]).where(errors)
         return found.set_index(["analysis", "what"])

@@ -25,6 +25,7 @@ from skdpsurv.dp.input_errors import InputValueError, call_or_none, suggestion
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.study.analyses import Analysis, event_labels
+from skdpsurv.study.kinds import events_of
 
 #: Tables of the file, with the keys of each; those of the first are at its top.
 TABLES = {
@@ -301,10 +302,28 @@ class Protocol:
         """Return the analysis of a name."""
         return {one.name: one for one in self.analyses}[name]
 
-    def target(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return events and times for ``fit``.
+    def stated(self, analysis: Analysis) -> dict[str, Any]:
+        """Return what the release of an analysis says of its study: public, as JSON has it."""
+        model = analysis if analysis.of is None else self.analysis(analysis.of)
+        labels = list(events_of(model.options, self) or (1,))
+        return {
+            **{name: getattr(self, name) for name in ("title", "dataset", "time", "unit", "event")},
+            "protocol_sha256": self.sha256,
+            "analysis": analysis.name,
+            "kind": analysis.kind,
+            **{name: model.options.get(name) for name in ("by", "target")},
+            "evaluates": analysis.of,
+            "evaluated_by": [one.name for one in self.analyses if one.of == analysis.name],
+            "event_is": labels,
+            "censored_is": list(self.censored_is or (0,)),
+            "other_events": [label for label in self.event_is if label not in labels],
+        }
 
-        Labels of events become true, those of censored records false.
+    def target(self, frame: pd.DataFrame, labels: tuple[Any, ...] = ()) -> pd.DataFrame:
+        """Return events and times for ``fit``, under the names of their columns.
+
+        Labels of events become true, those of censored records false. ``labels`` are those of the
+        events that count, if not all do: the others become false, too.
 
         Raises
         ------
@@ -313,18 +332,19 @@ class Protocol:
         """
         time = checked_times(frame[self.time], f"{self.time}, the column of times,")
         event: Any = True if self.event is None else frame[self.event]
-        if labels := {*self.event_is, *self.censored_is}:
-            known = call_or_none(event.isin, labels)
+        if stated := {*self.event_is, *self.censored_is}:
+            known = call_or_none(event.isin, stated)
             if known is None or not known.all():
                 raise InputValueError(
                     f"{self.event}, the column of events, must hold labels of event_is and "
                     "censored_is alone. Case and spaces count."
                 )
-            event = event.isin(self.event_is)
+            event = event.isin(labels or self.event_is)
         elif self.event is not None:
             hint = "event_is and censored_is state other labels."
             event = checked_events(event, f"{self.event}, the column of events,", hint)
-        return pd.DataFrame({"event": np.asarray(event), "time": time}, index=frame.index)
+        found = pd.DataFrame({"event": np.asarray(event), "time": time}, index=frame.index)
+        return found if self.event is None else found.set_axis([self.event, self.time], axis=1)
 
 
 _LABELS = ("event_is", "censored_is")

@@ -1,27 +1,32 @@
 r"""Comparisons of fitted curves, from their releases alone, at no cost.
 
-The log-rank statistic of two groups on one grid of bands k, with :math:`d_{gk}` events and
-:math:`Y_{gk}` at risk in the middle of a band, is
-
-.. math:: U = \sum_k \omega_k\,(d_{1k} Y_{2k} - d_{2k} Y_{1k}),
-
-with :math:`\omega_k = 1 / (Y_{1k} + Y_{2k})`. Numbers at risk are sums of cells, so U is a bilinear
-form :math:`z_1' B z_2` of two event-count tables. Their noise is independent and has mean zero, so
-that U has mean 0 if hazards are the same and weights do not depend on single cells. Its variance is
+The log-rank scores of groups g on one grid of bands k, with :math:`d_{gk}` events and
+:math:`Y_{gk}` at risk in the middle of a band, and a dot for sums over groups, are
 
 .. math::
-   V = \underbrace{\sum_k \omega_k^2 (Y_{1k} + Y_{2k}) Y_{1k} Y_{2k} \lambda_k}_\text{sampling}
-   + \underbrace{v_2 \|B' x_1\|^2 + v_1 \|B x_2\|^2 + v_1 v_2 \|B\|^2}_\text{noise},
+   U_g = \sum_k \omega_k\,(d_{gk} Y_{\cdot k} - d_{\cdot k} Y_{gk})
+   = \sum_{h \ne g} z_g' B_{gh} z_h,
 
-with x tables without noise, v variances of the noise in their cells, and :math:`\lambda_k` the
-common hazard. :math:`U^2 / V` is compared with a chi-squared distribution. Products of noise have
-heavier tails: if they matter, it is the square of Student's t that has their fourth moment.
-Bands in which noise hides the events have less weight.
+with :math:`\omega_k = 1 / Y_{\cdot k}`: numbers at risk are sums of the cells z of event-count
+tables. The noise of tables is independent and has mean zero, so that scores have mean 0 if hazards
+are the same and weights do not depend on single cells. Their covariance is
+
+.. math::
+   V_{gh} = \underbrace{\sum_k \omega_k^2 Y_{\cdot k}\lambda_k Y_{gk}
+   (\delta_{gh} Y_{\cdot k} - Y_{hk})}_\text{sampling}
+   + \underbrace{\sum_m v_m a_{gm}' a_{hm} \pm v_g v_h \|B_{gh}\|^2}_\text{noise},
+
+with v the variances of the noise in cells, :math:`\lambda_k` the common hazard, and
+:math:`a_{gm}` the gradient of :math:`U_g` in the table m without noise; the last term is negative
+for two groups, and added over all others for one. :math:`U' V^- U` is compared with a chi-squared
+distribution. Products of noise have heavier tails: if they matter, it is the quadratic form of
+Student's t that has their fourth moment. Bands in which noise hides the events have less weight.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -45,6 +50,7 @@ __all__ = [
     "compare_percentiles",
     "compare_restricted_means",
     "logrank_test",
+    "multivariate_logrank_test",
     "pairwise_logrank_test",
 ]
 
@@ -57,13 +63,16 @@ class ComparisonResult:
     ----------
     test_name : str
     test_statistic : float
-        Approximately chi-squared with one degree of freedom under the null hypothesis.
+        Approximately chi-squared under the null hypothesis.
     p_value : float
+    degrees_of_freedom : int, default=1
+        Number of groups less one.
     """
 
     test_name: str
     test_statistic: float
     p_value: float
+    degrees_of_freedom: int = 1
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -84,14 +93,17 @@ class ComparisonResult:
         print(self.summary.to_string(index=False, float_format=lambda x: f"{x:.{decimals}f}"))
 
 
-def logrank_test(a: Any, b: Any) -> ComparisonResult:
+def logrank_test(a: Any, b: Any, *, cause: Any = None) -> ComparisonResult:
     """Test whether two groups have the same hazard, by their released tables.
 
     Parameters
     ----------
     a, b : DPKaplanMeierFitter or DPAalenJohansenFitter
         Fitted, with the same bands of time: two groups of one fit (``fitter.of_group(label)``), or
-        two fits to different people. With competing events, the event of interest is tested.
+        two fits to different people.
+    cause : label or None, default=None
+        Of competing events, the one that is tested: its rate among people who had no event yet
+        (cause-specific). None: the event of interest.
 
     Returns
     -------
@@ -128,17 +140,56 @@ def logrank_test(a: Any, b: Any) -> ComparisonResult:
     if not np.array_equal(_checked(a)._curve.ends, _checked(b)._curve.ends):
         raise ValueError("a and b must have the same max_time, n_intervals and breakpoints.")
     _refuse_same_people(a, b)
-    statistic, excess = _logrank(_group(a), _group(b))
-    return ComparisonResult("logrank_test", statistic, _p_value(statistic, excess))
+    return _tested("logrank_test", [a, b], cause)
 
 
-def pairwise_logrank_test(fitter: Any) -> pd.DataFrame:
-    """Test all pairs of groups of one fit.
+def multivariate_logrank_test(fitter: Any, *, cause: Any = None) -> ComparisonResult:
+    """Test whether all groups of one fit have the same hazard.
 
     Parameters
     ----------
     fitter : DPKaplanMeierFitter or DPAalenJohansenFitter
         Fitted, with groups.
+    cause : label or None, default=None
+        As for :func:`logrank_test`.
+
+    Returns
+    -------
+    ComparisonResult
+        One test of all groups, with as many degrees of freedom as there are groups, less one. Of
+        two groups it is :func:`logrank_test`.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two groups.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPKaplanMeierFitter
+    >>> from skdpsurv.datasets import load_flchain
+    >>> from skdpsurv.survival.comparisons import multivariate_logrank_test
+    >>> data = load_flchain()
+    >>> decade = (data.X["age"] // 10).clip(upper=8)
+    >>> fitter = DPKaplanMeierFitter(epsilon=1.0, max_time=5200.0, groups=[5, 6, 7, 8])
+    >>> fitter = fitter.fit(data.y["futime"], data.y["death"], group=decade)
+    >>> found = multivariate_logrank_test(fitter)
+    >>> found.degrees_of_freedom, bool(found.p_value < 1e-6)
+    (3, True)
+    """
+    members = [fitter.of_group(label) for label in _labels(fitter)]
+    return _tested("multivariate_logrank_test", members, cause)
+
+
+def pairwise_logrank_test(fitter: Any, *, cause: Any = None) -> pd.DataFrame:
+    """Test all pairs of groups of one fit; :func:`multivariate_logrank_test` tests all at once.
+
+    Parameters
+    ----------
+    fitter : DPKaplanMeierFitter or DPAalenJohansenFitter
+        Fitted, with groups.
+    cause : label or None, default=None
+        As for :func:`logrank_test`.
 
     Returns
     -------
@@ -150,11 +201,23 @@ def pairwise_logrank_test(fitter: Any) -> pd.DataFrame:
     ValueError
         If there are fewer than two groups.
     """
+    pairs = list(combinations(_labels(fitter), 2))
+    tests = [logrank_test(*map(fitter.of_group, pair), cause=cause) for pair in pairs]
+    rows = pd.concat([test.summary for test in tests])
+    return rows.set_index(pd.MultiIndex.from_tuples(pairs))
+
+
+def _labels(fitter: Any) -> list[Any]:
+    """Return the labels of two groups or more."""
     if _checked(fitter).groups_ is None or len(fitter.groups_) < 2:
         raise ValueError("fitter must have been fitted with two groups or more.")
-    pairs = list(combinations(fitter.groups_.tolist(), 2))
-    rows = [logrank_test(fitter.of_group(a), fitter.of_group(b)).summary for a, b in pairs]
-    return pd.concat(rows).set_index(pd.MultiIndex.from_tuples(pairs))
+    found: list[Any] = fitter.groups_.tolist()
+    return found
+
+
+def _tested(name: str, members: Sequence[Any], cause: Any) -> ComparisonResult:
+    statistic, excess, freedom = _logrank(*(_group(member, cause) for member in members))
+    return ComparisonResult(name, statistic, _p_value(statistic, excess, freedom), freedom)
 
 
 def compare_restricted_means(
@@ -290,10 +353,10 @@ class _Group(NamedTuple):
     events_of: FloatArray
 
 
-def _group(model: Any) -> _Group:
+def _group(model: Any, cause: Any = None) -> _Group:
     curve = model._curve
-    cause = curve.causes.index(getattr(model, "event_of_interest_", None))
-    return _group_of(curve.table, curve.fit, cause)
+    label = getattr(model, "event_of_interest_", None) if cause is None else cause
+    return _group_of(curve.table, curve.fit, curve.causes.index(label, "cause"))
 
 
 def _group_of(table: NoisyTable, fit: ActuarialEstimate, cause: int) -> _Group:
@@ -316,47 +379,71 @@ def _refuse_same_people(a: Any, b: Any) -> None:
         raise ValueError("a and b must be two groups, of different people.")
 
 
-def _p_value(statistic: float, excess: float) -> float:
+def _p_value(statistic: float, excess: float, degrees: int = 1) -> float:
     """Return the probability of a larger statistic, given the excess kurtosis by noise."""
     if excess < 1e-3:
-        return float(special.chdtrc(1.0, statistic))
-    freedom = 4.0 + 6.0 / excess
-    size = math.sqrt(statistic * freedom / (freedom - 2.0))
-    return float(2.0 * special.stdtr(freedom, -size))
+        return float(special.chdtrc(degrees, statistic))
+    freedom = 4.0 + 2.0 * degrees * (degrees + 2.0) / excess
+    size = statistic * freedom / (freedom - 2.0) / degrees
+    return float(special.fdtrc(degrees, freedom, size))
 
 
-def _logrank(one: _Group, two: _Group) -> tuple[float, float]:
-    """Return the statistic, about chi-squared, and its excess kurtosis by noise."""
-    x1, x2 = one.likely, two.likely
-    y1, y2 = one.at_risk_of @ x1, two.at_risk_of @ x2
-    both = np.maximum(y1 + y2, 1e-9)
-    hazard = (one.masses * y1 + two.masses * y2) / both
+def _logrank(*groups: _Group) -> tuple[float, float, int]:
+    """Return the statistic, about chi-squared, its excess kurtosis by noise, and its freedom."""
+    likely, cells = [one.likely for one in groups], [one.cells for one in groups]
+    events, risks = _counts(groups, likely)
+    total = np.maximum(risks.sum(axis=0), 1e-9)
+    shares, variances = risks / total, np.array([[one.variance] for one in groups])
+    hazard = np.sum([one.masses for one in groups] * shares, axis=0)
     # Sampling, and noise in a band's own events, which hides them.
-    sampling = hazard * y1 * y2 / both
-    hidden = (one.variance * y2**2 + two.variance * y1**2) / both**2
-    weight = sampling / np.maximum(sampling + hidden, 1e-300) / both
-    form = one.events_of.T @ (weight[:, None] * two.at_risk_of)
-    form -= one.at_risk_of.T @ (weight[:, None] * two.events_of)
-    statistic = float(one.cells @ form @ two.cells)
-    sampled = float(np.sum(weight**2 * both * y1 * y2 * hazard))
-    by_two = two.variance * float(np.sum((form.T @ x1) ** 2))
-    by_one = one.variance * float(np.sum((form @ x2) ** 2))
-    by_both = one.variance * two.variance * float(np.sum(form**2))
-    variance = sampled + by_two + by_one + by_both
-    if variance <= 0.0:
-        return 0.0, 0.0
-    cells, variances = (x1, x2), (one.variance, two.variance)
-    # The same in either order of the groups.
-    fourth = _excess(form, cells, variances) + _excess(form.T, cells[::-1], variances[::-1])
-    return statistic**2 / variance, max(fourth / 2.0, 0.0) / variance**2
+    sampling = np.sum(hazard * risks * (1.0 - shares), axis=0)
+    squares = np.sum(shares**2, axis=0) - shares**2
+    hidden = np.sum(variances * ((1.0 - shares) ** 2 + squares), axis=0)
+    weight = sampling / np.maximum(sampling + hidden, 1e-300) / total
+    scale = weight**2 * total * hazard * risks
+    covariance = np.diag(scale @ total) - scale @ risks.T
+    for m, one in enumerate(groups):
+        gradients = (weight * events) @ one.at_risk_of - (weight * risks) @ one.events_of
+        gradients[m] -= gradients.sum(axis=0)
+        covariance += one.variance * gradients @ gradients.T
+    for (g, one), (h, two) in combinations(enumerate(groups), 2):
+        form = one.events_of.T @ (weight[:, None] * two.at_risk_of)
+        form -= one.at_risk_of.T @ (weight[:, None] * two.events_of)
+        by_both = one.variance * two.variance * float(np.sum(form**2))
+        covariance[[g, h, g, h], [g, h, h, g]] += by_both * np.array([1.0, 1.0, -1.0, -1.0])
+    # Scores add up to 0: the last one says nothing.
+    inverse = np.linalg.pinv(covariance[:-1, :-1], hermitian=True)
+    score = _scores(groups, weight, cells)[:-1]
+    statistic = float(score @ inverse @ score)
+    # The same in either order of two groups.
+    excess = [_excess(groups, weight, inverse, step) for step in (1, -1)]
+    return statistic, max(sum(excess) / 2.0, 0.0), len(groups) - 1
 
 
-def _excess(form: FloatArray, cells: tuple[FloatArray, ...], variances: tuple[float, ...]) -> float:
-    """Return the fourth cumulant of the noise in a bilinear form, by simulation."""
-    generator = np.random.default_rng(0)
-    one, two = (
-        generator.laplace(0.0, math.sqrt(variance / 2.0), (N_DRAWS, here.size))
-        for variance, here in zip(variances, cells, strict=True)
-    )
-    noise = np.einsum("ri,ri->r", one @ form, cells[1] + two) + two @ (form.T @ cells[0])
-    return float(np.mean(noise**4) - 3.0 * np.mean(noise**2) ** 2)
+def _counts(groups: Sequence[_Group], cells: Iterable[FloatArray]) -> FloatArray:
+    """Return events and numbers at risk of each group, for cells, or for draws of them."""
+    pairs = zip(groups, cells, strict=True)
+    found = [(own @ one.events_of.T, own @ one.at_risk_of.T) for one, own in pairs]
+    return np.swapaxes(found, 0, 1)
+
+
+def _scores(
+    groups: Sequence[_Group], weight: FloatArray, cells: Iterable[FloatArray]
+) -> FloatArray:
+    """Return the score of each group, for cells of their tables, or for draws of them."""
+    events, risks = _counts(groups, cells)
+    terms = events * risks.sum(axis=0) - events.sum(axis=0) * risks
+    return np.asarray(terms @ weight)
+
+
+def _excess(groups: Sequence[_Group], weight: FloatArray, inverse: FloatArray, step: int) -> float:
+    """Return the excess kurtosis (Mardia's) of a statistic by noise, by simulation."""
+    draw, groups = np.random.default_rng(0).laplace, groups[::step]
+    scales = [math.sqrt(one.variance / 2.0) for one in groups]
+    pairs = zip(groups, scales, strict=True)
+    noisy = [draw(one.likely, scale, (N_DRAWS, one.likely.size)) for one, scale in pairs]
+    free = _scores(groups, weight, [one.likely for one in groups])
+    noise = (_scores(groups, weight, noisy) - free[:, None])[::step][:-1]
+    fourth = np.einsum("gr,gh,hr->r", noise, inverse, noise) ** 2
+    spread = inverse @ noise @ noise.T / N_DRAWS
+    return float(fourth.mean() - np.trace(spread) ** 2 - 2.0 * np.trace(spread @ spread))

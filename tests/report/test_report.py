@@ -27,7 +27,7 @@ from skdpsurv.report.numbers import Number
 from skdpsurv.report.profiles import example_predictions
 from skdpsurv.report.results import numbers_of, results
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
-from skdpsurv.survival.comparisons import logrank_test
+from skdpsurv.survival.comparisons import logrank_test, multivariate_logrank_test
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
 from tests.support import checks
@@ -475,6 +475,40 @@ def test_what_a_model_started_from(no_figures):
         assert said not in page or crafted != "text"
 
 
+@pytest.mark.parametrize(
+    ("epsilon", "level", "says"),
+    [(0.5, "strong", "62.3"), (2.0, "moderate", "88.1"), (6.0, "weak", "99.8")],
+)
+def test_the_top_says_what_epsilon_limits_in_the_colour_of_that(epsilon, level, says):
+    page = html_report(Release("Example", PrivacyGuarantee(epsilon), {}, {"mean": 0.5}, 0))
+    assert f'<div class="status {level}">' in page
+    top = page[page.index("<header>") : page.index("</header>")]
+    assert re.search(rf"<strong>{level.capitalize()} limit: .*up to {says}\xa0% sure", top)
+    assert "<strong>Proved" not in top
+    assert "Proved. There is a proof" in top
+
+
+def test_a_release_of_a_study_says_what_its_outcome_is():
+    study = {"title": "<b>", "analysis": "r", "time": "weeks_alive", "unit": "weeks", "event": "v"}
+    study |= {"event_is": ["<i>dead"], "other_events": ["moved"], "evaluated_by": ["e"]}
+    release = replace(one_release(), study=study)
+    again = Release.from_json(release.to_json())
+    assert again == release
+    assert again.study["event_is"] == ("<i>dead",)
+    for text in (text_of(again), re.sub(r"\s+", " ", explain(again))):
+        assert "The event is v = <i>dead; times are weeks_alive, in weeks." in text
+        assert "(moved) counts as followed until then, as if censored" in text
+    assert not {"<b>", "<i>"} & {*re.findall("<.>", html_report(again))}
+    for crafted in ({}, {"time": 3, "event": 1, "event_is": 2}, {"time": "t", "unit": None}):
+        html_report(replace(release, study=crafted))
+    for wrong in ("text", {"time": {}}, {"event_is": [["a"]]}, {"time": 0.5}):
+        with pytest.raises(TypeError, match="study of a release must be"):
+            replace(release, study=wrong)
+        text = json.dumps(json.loads(one_release().to_json()) | {"study": wrong})
+        with pytest.raises(ValueError, match="a field of the wrong type"):
+            Release.from_json(text)
+
+
 class TestCurves:
     def test_tests_between_groups_and_numbers_at_risk(self):
         release = of("DPKaplanMeierFitter: groups")
@@ -498,7 +532,7 @@ class TestCurves:
         assert "Number at risk (noisy)" not in page.text
         assert f"{pair} {'< 0.001' if test.p_value < 0.001 else f'{test.p_value:.3f}'}" in page.text
 
-    @pytest.mark.parametrize(("by", "number"), [(None, 1), (["a", "b"], 2)])
+    @pytest.mark.parametrize(("by", "number"), [(None, 1), (["a", "b", "c"], 2)])
     def test_incidences_of_all_causes_or_of_each_by_group(self, by, number, monkeypatch):
         drawn = []
         monkeypatch.setattr(curves, "_draw_incidences", lambda *found: drawn.append(found))
@@ -513,6 +547,15 @@ class TestCurves:
         captions = [table.caption for table in part["tables"]]
         assert WORDS["captions"]["free"] in captions
         assert WORDS["captions"]["survival"] not in captions
+        assert WORDS["captions"]["times"] not in captions
+        found = {(one.quantity, one.group): one.estimate for one in part["numbers"]}
+        whole = model if by is None else model.of_group("a")
+        assert found["event-free median", "a" if by else "everybody"] == whole.percentile(0.5)
+        for cause in (1, 2) if by else ():
+            what, pair = f"p-value of the log-rank test of {cause}", map(model.of_group, "ac")
+            assert found[what, "a against c"] == logrank_test(*pair, cause=cause).p_value
+            overall = multivariate_logrank_test(model, cause=cause)
+            assert found[what, "all groups"] == overall.p_value
 
     def test_numbers_at_risk_are_a_table_where_nothing_is_drawn(self, no_figures):
         assert "Number at risk (noisy)" in text_of(of("DPKaplanMeierFitter: groups"))

@@ -74,6 +74,8 @@ def test_releases(place):
     faults("curves", "is missing")
     rewrite(files["weibull"], lambda content: content["guarantee"].update(epsilon=0.5))
     faults("weibull", "another guarantee")
+    rewrite(files["weibull"], lambda content: content["study"].update(unit="weeks"))
+    faults("weibull", "another study or outcome than the protocol")
     rewrite(files["weibull"], lambda content: content["receipt"].update(entries=2))
     faults("weibull", "the receipt of the charge")
     files["curves"].with_name("more.json").write_text(texts["curves"])

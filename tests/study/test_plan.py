@@ -179,9 +179,14 @@ class TestGuarantee:
 
     def test_the_page_to_sign_says_which_labels_are_events(self):
         labels = {"event_is": ("dead", "<lost>"), "censored_is": ("alive",)}
-        page = StudyPlan.of(protocol(**labels), 4000).page()
+        regression = Analysis("regression", "regression", options={"cause": "dead"})
+        analyses = (ANALYSES[0], regression, ANALYSES[3])
+        page = StudyPlan.of(protocol(analyses=analyses, **labels), 4000).page()
         assert "dead, &lt;lost&gt;" in page
         assert "alive" in page
+        assert "first of any of these: dead or &lt;lost&gt; (by died)" in page
+        said = "The event is died = dead; times are days. Whoever had another event first (&lt;lost"
+        assert page.count(said) == 2  # of the regression and of its evaluation
 
     def test_a_ledger_takes_it(self):
         for composition in ("basic", "renyi"):

@@ -9,6 +9,7 @@ import pytest
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.dp.privacy_cost import Spend
+from skdpsurv.report.text import outcome_words
 from skdpsurv.study import Analysis, Protocol
 from skdpsurv.study.kinds import KINDS
 from tests.study.studies import ANALYSES, NAMES, protocol, records
@@ -244,7 +245,7 @@ class TestArguments:
         for one in study.analyses:
             found = one.arguments(study, frame)
             assert found["person"].equals(frame["id"])
-            assert found["y"].columns.tolist() == ["event", "time"]
+            assert found["y"].columns.tolist() == ["died", "days"]
             assert ("X" in found) == (one.kind in ("regression", "evaluation"))
         assert study.analyses[0].arguments(study, frame)["group"].tolist() == frame.stage.tolist()
 
@@ -281,12 +282,13 @@ class TestArguments:
         ) as e:
             study.target(frame)
         assert "perhaps" not in str(e.value)
-        assert study.target(frame[:2])["event"].tolist() == [True, False]
+        assert study.target(frame[:2])["died"].tolist() == [True, False]
         with pytest.raises(ValueError, match="died, the column of events, must be boolean, or 0"):
             protocol().target(frame.assign(died=[0, 1, 2]))
         assert protocol(event=None).target(frame)["event"].all()
-        study = protocol(event_is=(1, 2), censored_is=(0,))
-        assert study.target(frame.assign(died=[2, 0, 1]))["event"].tolist() == [1.0, 0.0, 1.0]
+        labels = {"event_is": (1, 2), "censored_is": (0,), "evaluation_share": 0.0}
+        study = protocol(analyses=ANALYSES[:2], **labels)
+        assert study.target(frame.assign(died=[2, 0, 1]))["died"].tolist() == [1.0, 0.0, 1.0]
 
     def test_competing_causes_are_the_labels_of_events(self):
         one = Analysis("competing", "causes", options={"by": "stage"})
@@ -297,7 +299,79 @@ class TestArguments:
         frame = records(4).iloc[:4].assign(died=["none", "death", "relapse", "none"])
         found = one.arguments(study, frame)
         made.fit(**found)
-        assert found["y"]["event"].tolist() == ["none", "death", "relapse", "none"]
+        assert found["y"]["died"].tolist() == ["none", "death", "relapse", "none"]
+
+
+CAUSES = {"event_is": ("relapse", "death"), "censored_is": ("none",)}
+
+
+class TestCauses:
+    def study(self, *analyses, **labels):
+        return protocol(analyses=analyses, evaluation_share=0.0, **{**CAUSES, **labels})
+
+    def test_a_regression_must_state_its_event_where_there_are_several(self):
+        says = "analysis 'r': cause must be one of event_is, 'relapse', 'death', or a list"
+        for wrong in ({}, {"cause": "dead"}, {"cause": []}, {"cause": ["relapse", "none"]}):
+            with pytest.raises(ValueError, match=re.escape(says)):
+                self.study(Analysis("regression", "r", options=wrong))
+        for wrong in (["death", 1], None, True):
+            with pytest.raises(ValueError, match="analysis 'r': cause must"):
+                self.study(Analysis("regression", "r", options={"cause": wrong}))
+        one = Analysis("regression", "r", options={"cause": True})
+        with pytest.raises(ValueError, match="one of event_is, 1, 2, or"):
+            self.study(one, event_is=(1, 2), censored_is=(0,))
+        with pytest.raises(ValueError, match="one of event_is, none, or"):
+            protocol(analyses=(Analysis("regression", "r", options={"cause": 1}),))
+        with pytest.raises(ValueError, match="no option 'cause'"):
+            Analysis("curves", "c", options={"cause": "death"})
+
+    def test_other_causes_are_censored_and_so_they_are_in_the_evaluation(self):
+        cause = Analysis("regression", "r", options={"cause": "death"})
+        both = Analysis("regression", "both", options={"cause": ["death", "relapse"]})
+        any_event = Analysis("curves", "c")
+        evaluation = Analysis("evaluation", "e", options={"of": "r"})
+        analyses = (cause, both, any_event, evaluation)
+        study = protocol(analyses=analyses, **CAUSES)
+        frame = records(4).iloc[:4].assign(died=["none", "death", "relapse", "none"])
+        found = [one.arguments(study, frame)["y"]["died"].tolist() for one in analyses]
+        of_death, of_any = [False, True, False, False], [False, True, True, False]
+        assert found == [of_death, of_any, of_any, of_death]
+        again = Protocol.from_text(study.text)
+        assert (again.sha256, again.analyses) == (study.sha256, study.analyses)
+        says = [outcome_words(study.stated(one)) for one in analyses]
+        assert says[0] == says[3]
+        assert says[0].startswith("The event is died = death; times are days. Whoever had")
+        assert "(relapse) counts as followed until then, as if censored" in says[0]
+        assert says[1].startswith("The event is the first of any of these: death or relapse")
+        assert says[2].startswith("The event is the first of any of these: relapse or death")
+        assert "censored" not in says[1] + says[2]
+
+    def test_what_a_release_says_of_its_study(self):
+        evaluation = Analysis("evaluation", "e", options={"of": "r"})
+        cause = Analysis("regression", "r", options={"cause": "death"})
+        study = protocol(analyses=(cause, evaluation), **CAUSES)
+        assert study.stated(cause) == {
+            "title": "Stage and survival",
+            "dataset": "registry",
+            "protocol_sha256": study.sha256,
+            "analysis": "r",
+            "kind": "regression",
+            "by": None,
+            "target": None,
+            "evaluates": None,
+            "evaluated_by": ["e"],
+            "time": "days",
+            "unit": "days",
+            "event": "died",
+            "event_is": ["death"],
+            "censored_is": ["none"],
+            "other_events": ["relapse"],
+        }
+        assert study.stated(evaluation)["evaluates"] == "r"
+        plain = protocol().stated(ANALYSES[0])
+        assert (plain["event_is"], plain["censored_is"], plain["by"]) == ([1], [0], "stage")
+        observed = protocol(event=None).stated(ANALYSES[0])
+        assert observed["event"] is None
 
 
 def test_a_protocol_is_frozen():

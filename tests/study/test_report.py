@@ -50,6 +50,23 @@ def report(tmp_path_factory):
     return made(protocol(), records(300), tmp_path_factory.mktemp("study") / "out")
 
 
+def test_an_analysis_of_one_cause_says_what_becomes_of_the_others(tmp_path):
+    one = (Analysis("regression", "r", options={"cause": "relapse"}), Analysis("curves", "c"))
+    labels = {"event_is": ("relapse", "death"), "censored_is": ("none",)}
+    frame = records(300)
+    frame["died"] = np.where(
+        frame["died"] == 0, "none", np.resize(["relapse", "death"], len(frame))
+    )
+    found = made(protocol(analyses=one, evaluation_share=0.0, **labels), frame, tmp_path / "out")
+    text = Page(found.html).text
+    assert text.count("The event is died = relapse; times are days. Whoever had another") == 2
+    assert text.count("The event is the first of any of these: relapse or death") == 1
+    assert "Probabilities are those if death could not happen" in text
+    release = found.found["r"]
+    assert release.target_names == ("died", "days")
+    assert (release.study["event_is"], release.study["unit"]) == (("relapse",), "days")
+
+
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Simulate few records."""

@@ -246,12 +246,14 @@ def test_the_deal_of_an_intent_that_was_void_does_not_come_back(place):
 def test_each_kind_promises_what_was_planned(person, delta):
     kinds = ("curves", "competing", "weibull", "evaluation")
     more = [Analysis(kind, f"more_{kind}") for kind in kinds[:3]]
-    more += [Analysis("regression", "link", options={"link": "cloglog", "intervals": 0.2})]
+    link = {"link": "cloglog", "intervals": 0.2, "cause": "dead"}
+    more += [Analysis("regression", "link", options=link)]
     more += [Analysis("classifier", "classes", options={"target": "stage"})]
     columns = {**COLUMNS, **{f"x{place}": (0, 1) for place in range(30)}}
+    regression = Analysis("regression", "regression", 2.0, {"cause": ["dead", "other"]})
     stated = protocol(
         columns=PublicColumns(columns),
-        analyses=(*ANALYSES, *more),
+        analyses=(*ANALYSES[:2], regression, ANALYSES[3], *more),
         event_is=("dead", "other"),
         censored_is=("alive",),
         person=person,

@@ -11,7 +11,7 @@ from skdpsurv.data import PublicColumns
 from skdpsurv.evaluation import forecast_studies
 from skdpsurv.study import Analysis, StudyPlan
 from skdpsurv.study.advice import Balance
-from skdpsurv.study.forecast import Expected, Scenario
+from skdpsurv.study.forecast import Expected, Scenario, _interval
 from skdpsurv.study.page import protocol_page
 from tests.study.studies import protocol
 
@@ -21,7 +21,7 @@ EVERY_KIND = (
     Analysis("curves", "curves", options={"by": "treated"}),
     Analysis("competing", "causes"),
     Analysis("weibull", "weibull"),
-    Analysis("regression", "regression", 2.0, {"intervals": 0.2}),
+    Analysis("regression", "regression", 2.0, {"intervals": 0.2, "cause": "died"}),
     Analysis("classifier", "classifier", options={"target": "treated"}),
     Analysis("evaluation", "evaluation", options={"of": "regression"}),
 )
@@ -61,6 +61,59 @@ class TestForecast:
         only = protocol(analyses=(Analysis("weibull", "weibull"),), evaluation_share=0.0)
         first, again = (StudyPlan.of(only, 400).outlook(ONCE) for _ in range(2))
         assert first["weibull"] == again["weibull"]
+
+    def test_it_says_how_sure_it_is(self):
+        only = (Analysis("curves", "curves", options={"by": "stage"}),)
+        plan = StudyPlan.of(protocol(analyses=only, evaluation_share=0.0), 900)
+        few, many = (plan.forecast(Scenario(n_repeats=n)).iloc[0] for n in (3, 12))
+        for found in (few, many):
+            assert found["from"] < found["in this study"] < found["to"]
+        assert many["to"] - many["from"] < few["to"] - few["from"]
+        alone = plan.forecast(ONCE)
+        assert alone[["from", "to"]].isna().all(axis=None)
+        assert "ask for more repeats" in ONCE.words
+        assert "interval of about 95 %" in Scenario().words
+        low, high = f"{few['from']:.3f}", f"{few['to']:.3f}"
+        assert f"{low}\xa0to\xa0{high}" in plan.page(Scenario(n_repeats=3))
+
+    def test_an_interval_of_a_mean_and_of_a_median(self):
+        values = np.array([0.2, 0.4, 0.3, np.nan])
+        half = 4.302653 * 0.1 / math.sqrt(3.0)
+        assert _interval(values, False) == pytest.approx((0.3 - half, 0.3 + half))
+        # 1 - 2 (1 + 12 + 66) / 2**12 of the medians are within the third ends of twelve.
+        assert _interval(np.arange(12.0), True) == (2.0, 9.0)
+        assert _interval(np.array([3.0, np.inf]), True) == (3.0, np.inf)
+
+    def test_groups_of_unequal_size(self):
+        analyses = (
+            Analysis("table", "table", options={"by": "treated"}),
+            Analysis("curves", "curves", options={"by": "treated"}),
+        )
+        columns = PublicColumns({"age": (30, 95), "treated": bool})
+        study = protocol(columns=columns, analyses=analyses, evaluation_share=0.0)
+        plan, equal = StudyPlan.of(study, 900), Scenario(n_repeats=2)
+        unequal = Scenario(n_repeats=2, shares={"treated": [3, 1]})
+        for name in ("table", "curves"):
+            same = plan.outlook(equal)[name][0]
+            some = plan.outlook(unequal)[name]
+            first, *_, last = [one for one in some if one.what.startswith(same.what)]
+            assert first.what == f"{same.what}, in the smallest group"
+            assert first.private > 1.2 * same.private > 1.2 * last.private
+        assert " treated divides as 3 : 1." in unequal.words
+        for wrong in ([3], [3, 1, 1], [3, -1], 3):
+            with pytest.raises((TypeError, ValueError), match="shares of treated must be"):
+                plan.outlook(Scenario(shares={"treated": wrong}))
+        with pytest.raises(ValueError, match="shares of age must be one for each of its labels"):
+            plan.outlook(Scenario(shares={"age": [1, 1]}))
+
+    def test_only_events_of_a_cause_count(self, plan):
+        cause, classes = plan.parts["regression"], plan.parts["classifier"]
+        own = Scenario(0.3, 0.5, shares={"died": [1, 2]})._of_event(cause, plan.protocol)
+        assert own.event_rate == pytest.approx(0.1)
+        # Of 90 % without it, 20 % had the other event and half of 70 % were lost.
+        assert own.censoring == pytest.approx((0.2 + 0.35) / 0.9)
+        assert ONCE._of_event(plan.parts["evaluation"], plan.protocol).event_rate == 0.15
+        assert ONCE._of_event(classes, plan.protocol) is ONCE
 
     def test_more_people_are_better(self):
         only = (Analysis("curves", "curves", options={"by": "stage"}),)
