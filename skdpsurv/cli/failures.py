@@ -97,7 +97,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 def print_failure(kind: str, message: str, as_json: bool) -> None:
     """Print a failure to standard error in a line: text, or an object for machines."""
-    line = " ".join(in_terminal(message).split())
+    # A protocol has names of Python.
+    line = " ".join((message if kind == "description" else in_terminal(message)).split())
     content = {"error": kind, "exit_code": EXIT_CODES[kind], "message": line}
     typer.echo(json.dumps(content) if as_json else f"skdpsurv: {kind}: {line}", err=True)
 

@@ -18,16 +18,7 @@ from skdpsurv.cli.columns import Labels, public_columns, survival_columns, survi
 from skdpsurv.cli.failures import WORDS, refusals, require
 from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
-from skdpsurv.cli.options import (
-    NONE,
-    FileFormat,
-    Spending,
-    SurvivalColumns,
-    command,
-    flag,
-    parse,
-    split_labels,
-)
+from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command, flag, parse
 from skdpsurv.cli.output import (
     expected_widths,
     guarantee_line,
@@ -443,7 +434,7 @@ def _target(
 
 def _labels(option: str, texts: Sequence[str]) -> list[Any]:
     """Return labels as numbers if all are integers, else as text."""
-    labels = split_labels(option, texts)
+    labels = SurvivalColumns.labels(option, texts)
     # 01 is text: as a number it would lose its 0.
     if all(label.removeprefix("-").isdecimal() and str(int(label)) == label for label in labels):
         return [int(label) for label in labels]

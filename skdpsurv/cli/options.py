@@ -78,8 +78,14 @@ class SurvivalColumns:
 
     def __post_init__(self) -> None:
         for name in ("event_is", "censored_is"):
-            labels = split_labels(flag(name), getattr(self, name))
-            object.__setattr__(self, name, labels)
+            object.__setattr__(self, name, self.labels(flag(name), getattr(self, name)))
+
+    @staticmethod
+    def labels(option: str, texts: Sequence[str]) -> list[str]:
+        """Return the labels that an option names, one each or several with commas."""
+        labels = [label.strip() for text in texts for label in text.split(",")]
+        require(all(labels), f"{option} must be labels with commas between them.")
+        return labels
 
 
 @dataclass(frozen=True)
@@ -171,13 +177,6 @@ def _option(parameter: inspect.Parameter, kind: Any, owner: Any) -> inspect.Para
 def flag(name: str) -> str:
     """Return the option of a parameter."""
     return _FLAGS.get(name, f"--{name.replace('_', '-')}")
-
-
-def split_labels(option: str, texts: Sequence[str]) -> list[str]:
-    """Return the labels that an option names, one each or several with commas."""
-    labels = [label.strip() for text in texts for label in text.split(",")]
-    require(all(labels), f"{option} must be labels with commas between them.")
-    return labels
 
 
 def parse(text: str) -> Any:

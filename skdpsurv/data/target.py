@@ -14,15 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.shape import ROWS, length, require_one_each, size
 from skdpsurv.dp import containers
-from skdpsurv.dp.input_errors import (
-    FLOATS,
-    MISSING,
-    NUMBERS,
-    REAL,
-    all_of,
-    call_or_none,
-    refuse_masked,
-)
+from skdpsurv.dp.input_errors import MISSING, NUMBERS, REAL, all_of, call_or_none, refuse_masked
 from skdpsurv.dp.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]
@@ -272,11 +264,11 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
 
 def refuse_missing(values: NDArray[Any], name: str) -> None:
     """Refuse missing values, also where they make objects of a column of numbers."""
-    kind, cells = values.dtype.kind, values
-    if kind == "O" and not any(all_of(MISSING, [one]) for one in cells):
-        cells = np.array([one for one in cells if all_of(FLOATS, [one])], dtype=float)
-        kind = "f"
-    if kind == "O" or (kind == "f" and np.isnan(cells).any()):
+    cells = values
+    if values.dtype.kind == "O":  # no other cell may be asked
+        known = [one for one in values if all_of(REAL | MISSING, [one])]
+        cells = np.array(known, dtype=object)
+    if cells.dtype.kind in "fO" and pd.isna(cells).any():
         raise ValueError(f"{name} must not contain missing values (NaN).")
 
 
