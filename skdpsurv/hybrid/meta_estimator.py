@@ -111,12 +111,10 @@ def last_step(estimator: Any) -> tuple[str, Any]:
 
 def fit_clone(estimator: Any, X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:
     """Fit a clone to public records; of a pipeline, the last step takes the weights."""
-    prefix, _ = last_step(estimator)
-    if not prefix:
-        return clone(estimator).fit(X, y, sample_weight=weights)
+    given = {f"{last_step(estimator)[0]}sample_weight": weights}
     # A step may change rows in place, and the way of weights is known without requests.
     with config_context(enable_metadata_routing=False):
-        return clone(estimator).fit(X.copy(), y, **{f"{prefix}sample_weight": weights})
+        return clone(estimator).fit(X.copy(), y, **given)
 
 
 def takes_signed_weights(estimator: Any) -> bool:

@@ -302,7 +302,6 @@ def _read_only(name: str, value: ArrayLike) -> FloatArray:
     return array
 
 
-@functools.cache
 def parameters_of(kind: type) -> tuple[str, ...]:
     """Return the names of the parameters of a class's constructor, and of those it inherits."""
     kinds = [one for one in kind.__mro__ if issubclass(one, Released) and "__init__" in vars(one)]
@@ -431,11 +430,13 @@ class Released(BaseEstimator):
             raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
         stated = {name: one for name, one in release.parameters.items() if name not in beyond}
         # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
-        spent = {n: getattr(release.made_by, n) for n in ("epsilon", "delta") if n in names}
+        names_spent = [name for name in ("epsilon", "delta") if name in names]
+        spent: dict[str, Any] = {name: getattr(release.made_by, name) for name in names_spent}
         found = {**spent, **stated, **parameters}
         taken = found.keys() & inspect.signature(cls).parameters
         estimator = cls(**{name: found[name] for name in taken})
-        vars(estimator).update(found)  # which the constructor of a subclass may lack
+        for name, value in found.items():  # which the constructor of a subclass may lack
+            setattr(estimator, name, value)
         estimator._check_parameters()
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:
