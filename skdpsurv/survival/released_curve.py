@@ -231,9 +231,8 @@ class CurveFrames(PrivateEstimator):
         self, timeline: ArrayLike | None, label: str | None, alpha: float | None
     ) -> DisplayOptions:
         """Return the options, or raise TypeError or ValueError."""
-        times = None
-        if timeline is not None:
-            times = np.sort(times_argument(timeline, "timeline"))
+        times = None if timeline is None else np.sort(times_argument(timeline, "timeline"))
+        if times is not None:
             self._curve_type.within(times, required_horizon(self.max_time), "timeline")
         if label is not None and not isinstance(label, str):
             raise TypeError(f"label must be text, got {type(label).__name__}.")

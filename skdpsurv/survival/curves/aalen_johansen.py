@@ -165,8 +165,8 @@ class DPAalenJohansenFitter(LifeTableFitter):
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
     ) -> None:
-        bands = {"n_intervals": n_intervals, "breakpoints": breakpoints, "groups": groups}
-        others = {"alpha": alpha, "random_state": random_state, "accountant": accountant}
+        bands: Any = {"n_intervals": n_intervals, "breakpoints": breakpoints, "groups": groups}
+        others: Any = {"alpha": alpha, "random_state": random_state, "accountant": accountant}
         super().__init__(epsilon, max_time=max_time, **bands, **others)
         self.causes = causes
         self.censored = censored
@@ -203,8 +203,8 @@ class DPAalenJohansenFitter(LifeTableFitter):
         if event_of_interest is not None:
             self._check_parameters()
             self._causes().index(event_of_interest, "event_of_interest")
-        records = {"durations": durations, "event_observed": event_observed, "group": group}
-        shown = {"timeline": timeline, "label": label, "alpha": alpha}
+        records: Any = {"durations": durations, "event_observed": event_observed, "group": group}
+        shown: Any = {"timeline": timeline, "label": label, "alpha": alpha}
         super().fit(X, y, person=person, **records, **shown)
         return self if event_of_interest is None else self._about(event_of_interest)
 
