@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.data.feature import Feature
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import by_name, colour, frame, legend_beside, new_axes
 
@@ -158,7 +157,7 @@ def dress_effects(
     ax.tick_params(axis="y", length=0)
 
 
-def _features(models: Iterable[Any]) -> dict[str, Feature]:
+def _features(models: Iterable[Any]) -> dict[str, Any]:
     """Return the features of models with releases, by their names."""
     releases = filter(None, (getattr(model, "release_", None) for model in models))
     return {feature.name: feature for release in releases for feature in release.features}
