@@ -142,7 +142,12 @@ def audit(
     """
     import pandas as pd
 
-    from skdpsurv import audit as attacks
+    from skdpsurv.audit import (
+        audit_epsilon,
+        density_ratio_audit,
+        measurement_audit,
+        worst_neighbours,
+    )
     from skdpsurv.data import PublicColumns
     from skdpsurv.descriptive import DPTableOne
 
@@ -152,17 +157,17 @@ def audit(
     else:
         estimator = _estimator(Kind(kind), {"epsilon": epsilon}, set_)
     estimator._check_parameters()
-    tried = list(islice(attacks.worst_neighbours(estimator), pairs))
+    tried = list(islice(worst_neighbours(estimator), pairs))
     require(tried, "--pairs must be at least 1.")
     confidence = 1.0 - FALSE_ALARM / len(tried)
     found: list[dict[str, Any]] = []
     for name, *pair in tried:
         with working(f"Attacking: {name}", as_json):
-            result = attacks.audit_epsilon(estimator, *pair, n_trials=trials, confidence=confidence)
-            measured = attacks.measurement_audit(estimator, *pair)
+            result = audit_epsilon(estimator, *pair, n_trials=trials, confidence=confidence)
+            measured = measurement_audit(estimator, *pair)
             density = None
             with suppress(TypeError):  # not every distribution is known
-                density = attacks.density_ratio_audit(estimator, *pair)
+                density = density_ratio_audit(estimator, *pair)
         row = {
             "pair": name,
             "passed": result.passed and measured.passed and (density is None or density.passed),
