@@ -153,16 +153,6 @@ def test_a_function_that_names_its_parameter():
     assert asked == [3]
 
 
-def test_a_parameter_without_a_rule_cannot_be_forgotten():
-    class Forgetful(PrivateEstimator):
-        def __init__(self, epsilon=1.0, size=3):
-            self.epsilon = epsilon
-            self.size = size
-
-    with pytest.raises(KeyError, match="size"):
-        Forgetful()._check_parameters()
-
-
 @pytest.mark.parametrize(("n", "columns"), [(0, 3), (1, 3), (10, 3), (12, 3), (5, 0), (4, 100)])
 def test_pieces_are_all_rows_once(monkeypatch, n, columns):
     monkeypatch.setattr(dp_checks, "CHUNK_ELEMENTS", 12)

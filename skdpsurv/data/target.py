@@ -266,7 +266,7 @@ def refuse_missing(values: NDArray[Any], name: str) -> None:
     """Refuse missing values, also where they make objects of a column of numbers."""
     cells = values
     if values.dtype.kind == "O":  # no other cell may be asked
-        known = [one for one in values if all_of(REAL | MISSING, [one])]
+        known = [one for one in values if all_of(NUMBERS | MISSING, [one])]
         cells = np.array(known, dtype=object)
     if cells.dtype.kind in "fO" and pd.isna(cells).any():
         raise ValueError(f"{name} must not contain missing values (NaN).")

@@ -124,8 +124,8 @@ class Scenario:
         """What is guessed, and how sure the simulation is, in sentences."""
         ratios = {name: " : ".join(map("{:g}".format, n)) for name, n in self.shares.items()}
         divided = "".join(f" {name} divides as {ratio}." for name, ratio in ratios.items())
-        sure = phrase("sure" if self.n_repeats > 1 else "not_sure")
-        return f"{phrase('guessed', **vars(self))}{divided} {sure}"
+        sure = phrase("sure") if self.n_repeats > 1 else phrase("not_sure")
+        return phrase("guessed", **vars(self)) + f"{divided} {sure}"
 
     def check(self, protocol: Protocol) -> None:
         """Refuse shares of a column that has no labels, or another number of them."""

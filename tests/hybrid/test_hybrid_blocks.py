@@ -250,4 +250,7 @@ class TestRefusals:
         monkeypatch.setattr(DaskBlocks, "results", results)
         fit("subset", cut(frame, [90, 200, N]))
         rows = pd.concat([part for part, _ in brought])
-        pd.testing.assert_index_equal(rows.index, frame.index[frame["consented"]])
+        wanted = frame.loc[frame["consented"], rows.columns]
+        pd.testing.assert_frame_equal(
+            rows.reset_index(drop=True), wanted.reset_index(drop=True), check_dtype=False
+        )

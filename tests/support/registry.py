@@ -401,7 +401,7 @@ def _settings():
     estimated = ("inference_estimate", "inference_covariance")
     one = several(
         DPDiscreteTimeSurvival,
-        ("coef", "baseline_coef", "recalibration_", "evidence_coef"),
+        ("coef", "baseline_coef", "recalibration_", "evidence_coef", "follow_up"),
         ("coef_", "baseline_coef_", "recalibration_", "inference_"),
         max_time=MAX_TIME,
         n_intervals=8,

@@ -386,13 +386,13 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
 
     def _horizon_words(self) -> list[str]:
         """Say what was seen by the horizon, and that nothing was learnt where noise hides all."""
-        stated, values, known = self.release_.parameters, self.release_.values, self.inference_
+        stated, released, known = self.release_.parameters, self.release_.values, self.inference_
         found = []
-        if "follow_up" in values and stated["n_intervals"] >= N_BANDS:
+        if "follow_up" in released and stated["n_intervals"] >= N_BANDS:
             shares = released_array(self.release_, "follow_up", (3,)).tolist()
             found = horizon_words(stated["max_time"], *shares)
-        hidden = values.get("evidence_error", np.zeros(1)) > LARGEST_ERROR
-        hidden = hidden if known is None else ~known.known[-self.coef_.size :]
+        error = np.asarray(released.get("evidence_error", 0.0), dtype=np.float64)
+        hidden = error > LARGEST_ERROR if known is None else ~known.known[-self.coef_.size :]
         return found + [phrase("learnt_nothing")] * bool(hidden.all())
 
     @property
