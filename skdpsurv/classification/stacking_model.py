@@ -239,23 +239,13 @@ class StackingModel(private_classifier.PrivateClassifier):
         promises, words = Promises.of(self.prior), self._mechanism(stack)
         assumed = [*private_classifier.ASSUMPTIONS, *promises.assumptions()]
         if parted is not None and parted.importances is not None:
-            assumed.insert(
-                len(private_classifier.ASSUMPTIONS), "importances come from outside these records"
-            )
+            outside = "importances come from outside these records"
+            assumed.insert(len(private_classifier.ASSUMPTIONS), outside)
+        inputs = {**self._public(shape), **self._words(), "feature_groups": shape.groups}
+        inputs |= {"weights": shape.weights, "n_high_level": 0, **promises.public_inputs()}
+        tree = stack.tree((words, f"{words} on votes"), self.n_jobs)
         return Plan(
-            stack.tree((words, f"{words} on votes"), self.n_jobs),
-            epsilon,
-            float(self.delta),
-            inputs={
-                **self._public(shape),
-                **self._words(),
-                "feature_groups": shape.groups,
-                "weights": shape.weights,
-                "n_high_level": 0,
-                **promises.public_inputs(),
-            },
-            assumed=tuple(assumed),
-            words=words,
+            tree, epsilon, float(self.delta), inputs=inputs, assumed=tuple(assumed), words=words
         )
 
     def _mechanism(self, stack: stack_plan.Stack) -> str:

@@ -116,9 +116,8 @@ class SurvivalEvaluation:
     @property
     def curves(self) -> pd.DataFrame:
         """Observed survival with its interval, for each risk group and time."""
-        index = pd.MultiIndex.from_product(
-            [range(1, len(self.groups) + 1), self.times], names=["group", "time"]
-        )
+        cells = [range(1, len(self.groups) + 1), self.times]
+        index = pd.MultiIndex.from_product(cells, names=["group", "time"])
         points = [point for group in self.groups for point in group.curve]
         return pd.DataFrame(points, index=index, columns=Estimate._fields)
 
