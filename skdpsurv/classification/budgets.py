@@ -240,13 +240,9 @@ def tight(setting: GroupSetting) -> GroupFit:
         wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
         return replace(part, ridge=setting.ridge(setting.ridge_multiple * wanted * group.bound**2))
 
+    each, n, law = list(map(with_ridge, parts, groups)), setting.n_records, setting.distribution
     calibrations = joint.calibrate_jointly(
-        list(map(with_ridge, parts, groups)),
-        whole,
-        epsilon,
-        setting.n_records,
-        curvature_share=CURVATURE_SHARE,
-        distribution=setting.distribution,
+        each, whole, epsilon, n, curvature_share=CURVATURE_SHARE, distribution=law
     )
     return setting.plan(cap, groups, calibrations)
 

@@ -201,8 +201,9 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
 
     def _score_of(self, y: ArrayLike, predicted: NDArray[Any], sample_weight: Any) -> float:
         # scikit-learn's own message may quote labels.
-        weights = {"sample_weight": sample_weight}
-        found = call_or_none(lambda: float(accuracy_score(y, predicted, **weights)))
+        found = call_or_none(
+            lambda: float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        )
         if found is None:
             raise ValueError("y must hold a label for each row of X, of the same type as classes.")
         return float(found)

@@ -218,14 +218,11 @@ class StackingModel(private_classifier.PrivateClassifier):
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
         parted, groups, epsilon = self._partition, shape.groups, float(self.epsilon)
         below, norms = (groups[:1], None) if parted is None else (groups, parted.norms)
-        setting = self._group_setting(
-            shape,
-            below,
-            (1.0,) if parted is None else shape.weights,
-            stack_plan.group_norms(norms, self._norm, len(below)),
-            ridge_multiple=self._ridge_multiple(len(groups)),
-            centers=self._centers(shape),
-        )
+        weights = (1.0,) if parted is None else shape.weights
+        bounds = stack_plan.group_norms(norms, self._norm, len(below))
+        ridge: Any = {"ridge_multiple": self._ridge_multiple(len(groups))}
+        ridge["centers"] = self._centers(shape)
+        setting = self._group_setting(shape, below, weights, bounds, **ridge)
         calibrate: Callable[..., GroupFit] = partial(budgets.least_noise, pure=setting.price)
         if math.isinf(epsilon):
             calibrate = budgets.unperturbed

@@ -155,14 +155,10 @@ class SurvivalEvaluation:
         -------
         SurvivalEvaluation
         """
-        content = {
-            **data,
-            **{name: Estimate(*data[name]) for name in MEASURES},
-            "times": tuple(data["times"]),
-            "guarantee": PrivacyGuarantee.from_dict(data["guarantee"]),
-            "released": frozen("released", data["released"]),
-            "groups": tuple(RiskGroup.of(**group) for group in data["groups"]),
-        }
+        content = {**data, **{name: Estimate(*data[name]) for name in MEASURES}}
+        content["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
+        content["groups"] = tuple(RiskGroup.of(**group) for group in data["groups"])
+        content |= {"times": tuple(data["times"]), "released": frozen("released", data["released"])}
         return cls(**content)
 
     def __repr__(self) -> str:

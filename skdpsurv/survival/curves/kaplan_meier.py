@@ -175,12 +175,8 @@ class LifeTableFitter(UnivariateFitter, released=False):
         stated, epsilon = self._release_parameters(shape), float(self.epsilon)
         table.check_size(stated)
         kind = table.ExactEventCounts if math.isinf(epsilon) else table.EventCounts
-        counted_cells = kind(
-            price=epsilon,
-            ends=table.stated_ends(stated),
-            n_causes=self._causes().number,
-            n_groups=len(stated.get("groups", [None])),
-        )
+        sizes = {"n_causes": self._causes().number, "n_groups": len(stated.get("groups", [None]))}
+        counted_cells = kind(price=epsilon, ends=table.stated_ends(stated), **sizes)
         inputs = {"n_records": shape.n_records, **stated}
         return Plan(counted_cells, epsilon, inputs=inputs, assumed=table.ASSUMED)
 

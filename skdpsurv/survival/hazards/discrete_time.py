@@ -415,13 +415,6 @@ def perturbed_plan(
         counts = OutcomeCounts(price=price, fit=fit)
         nodes.append(Sequential((counts, moments), inference, "inference"))
     unit = "mu" if delta else "epsilon"
-    return hazard_plan(
-        fit.model,
-        fit.epsilon,
-        fit.alpha,
-        Sequential(tuple(nodes)),
-        delta,
-        arithmetic(fit.distribution),
-        # For nodes that are left out.
-        {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0},
-    )
+    left_out = {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0}
+    tree, numbers = Sequential(tuple(nodes)), arithmetic(fit.distribution)
+    return hazard_plan(fit.model, fit.epsilon, fit.alpha, tree, delta, numbers, left_out)

@@ -125,16 +125,9 @@ class HazardFit:
 
     def calibrated(self, likelihood: DiscreteHazard) -> perturbation.Calibrated:
         """Return ridge and noise for a likelihood."""
-        return perturbation.calibrate(
-            self.method,
-            likelihood.constants,
-            self.price,
-            self.model.n_records,
-            likelihood.n_params,
-            self.alpha,
-            self.distribution,
-            self.center_of(likelihood),
-        )
+        n, d, center = self.model.n_records, likelihood.n_params, self.center_of(likelihood)
+        how = self.method, likelihood.constants, self.price
+        return perturbation.calibrate(*how, n, d, self.alpha, self.distribution, center)
 
     def center_of(self, likelihood: DiscreteHazard) -> Center:
         """Return public bounds of the centre."""
