@@ -17,17 +17,12 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.data.shape import in_memory, public_shape, target_names
 from skdpsurv.data.sources import as_source
+from skdpsurv.dp import guarantee as guarantees
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.exact_vectors import require_delta
-from skdpsurv.dp.guarantee import (
-    PrivacyGuarantee,
-    PrivacyLeakWarning,
-    delta_warnings,
-    epsilon_warnings,
-    weakest_status,
-)
+from skdpsurv.dp.guarantee import PrivacyGuarantee, PrivacyLeakWarning
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.looking import looking, require_free
@@ -100,7 +95,8 @@ class PrivateEstimator(Released, released=False):
         """Return the status of a fit whose mechanism is proved."""
         if math.isinf(self.epsilon):
             return "none"
-        return weakest_status(["proved", *(one.status for one in self._weaknesses(shape))])
+        found = [one.status for one in self._weaknesses(shape)]
+        return guarantees.weakest_status(["proved", *found])
 
     def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
         """Return warnings about public numbers, without looking at a value of a record."""
@@ -158,8 +154,8 @@ class PrivateEstimator(Released, released=False):
         messages = list(self._input_warnings(shape, X, _target(X, y), **options))
         if math.isfinite(self.epsilon):
             delta = guarantee.delta or float(getattr(self, "delta", 0.0))
-            messages += epsilon_warnings(float(self.epsilon))
-            messages += delta_warnings(delta, guarantee.delta > 0, shape.n_records)
+            messages += guarantees.epsilon_warnings(float(self.epsilon))
+            messages += guarantees.delta_warnings(delta, guarantee.delta > 0, shape.n_records)
         return X, y, options, shape, plan, guarantee, messages
 
     def _refuse_unsendable(self, blocks: Blocks[Any], plan: Any) -> None:
@@ -245,9 +241,8 @@ class PrivateEstimator(Released, released=False):
         if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
             plan = self._plan(shape)
         else:
-            plan = checked_plan(
-                lambda: self._plan(shape), [n for n in DECIDING if hasattr(self, n)]
-            )
+            deciding = [name for name in DECIDING if hasattr(self, name)]
+            plan = checked_plan(lambda: self._plan(shape), deciding)
         guarantee = plan.guarantee(self._status(shape))
         if guarantee.delta and math.isfinite(guarantee.epsilon):
             require_delta(guarantee.epsilon, guarantee.delta)

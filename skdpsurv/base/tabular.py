@@ -18,44 +18,17 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base.private_estimator import PrivateEstimator, Weakness
+from skdpsurv.data import public_steps
+from skdpsurv.data import shape as shapes
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.columns import skewed_columns
 from skdpsurv.data.feature import Feature, same_features, wide_bounds
-from skdpsurv.data.public_steps import (
-    column_names,
-    encoded,
-    features_in,
-    made_of_one,
-    public_transformer,
-    raw_kinds,
-    rebuild,
-)
-from skdpsurv.data.shape import (
-    Shape,
-    length,
-    missing_from_prior,
-    public_shape,
-    refuse_moments,
-    refuse_no_target,
-    require_in_memory,
-    require_one_each,
-    small_budget,
-    take,
-    unstated_norm,
-)
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import input_errors
 from skdpsurv.dp.checks import Check, optional, positive
 from skdpsurv.dp.containers import is_frame, unlabelled
 from skdpsurv.dp.guarantee import frozen
-from skdpsurv.dp.input_errors import (
-    as_float_array,
-    call_or_none,
-    call_without_data,
-    check_finite,
-    refuse_foreign_cells,
-    refuse_masked,
-    suppressed_float_errors,
-    suppressed_warnings,
-)
+from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
@@ -70,7 +43,7 @@ NO_OUTCOME = "y must be a 1d array of labels or numbers."
 
 def _transformer(name: str, columns: Any) -> None:
     if columns is not None:
-        public_transformer(name, columns)
+        public_steps.public_transformer(name, columns)
 
 
 class TabularEstimator(PrivateEstimator):
@@ -90,16 +63,17 @@ class TabularEstimator(PrivateEstimator):
 
     def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Shape:
         """Return the number of records, and the number of features that their columns make."""
-        seen = public_shape(self, X)
+        seen = shapes.public_shape(self, X)
         if self.columns is None:
             return seen
-        column_names(self.columns, self.n_features_in_, self._raw_names(), X)
+        public_steps.column_names(self.columns, self.n_features_in_, self._raw_names(), X)
         features = self._features(self.columns)
         # A release must describe the columns as they are: else predictions would fail.
         (names, description), n_columns = self._described(), self.n_features_in_
-        rebuilt = rebuild(frozen("columns", description))
-        first, second = (made_of_one(step, n_columns, names) for step in (self.columns, rebuilt))
-        same = same_features(features, features_in(rebuilt, n_columns, names))
+        rebuilt = public_steps.rebuild(frozen("columns", description))
+        of_one = partial(public_steps.made_of_one, n_columns=n_columns, names=names)
+        first, second = map(of_one, (self.columns, rebuilt))
+        same = same_features(features, public_steps.features_in(rebuilt, n_columns, names))
         if not (same and np.array_equal(first, second)):
             raise ValueError("columns must be steps that a release can describe.")
         return replace(seen, n_features=len(features))
@@ -113,20 +87,20 @@ class TabularEstimator(PrivateEstimator):
         # Noise on coefficients is measured by a norm of rows; other noise has other rules.
         if hasattr(self, "data_norm"):
             number = shape.n_features * getattr(shape, "n_outputs", 1)
-            found += small_budget(shape.n_records, float(self.epsilon), number)
+            found += shapes.small_budget(shape.n_records, float(self.epsilon), number)
             of_groups = getattr(getattr(self, "partition", None), "norms", None)
             norms = [self.data_norm, self.columns, of_groups]
             if all(norm is None or isinstance(norm, str) for norm in norms):
-                found += unstated_norm()
-            names = column_names(self.columns, self.n_features_in_, self._raw_names())
-            found += skewed_columns(raw_kinds(self.columns, names))
+                found += shapes.unstated_norm()
+            names = public_steps.column_names(self.columns, self.n_features_in_, self._raw_names())
+            found += skewed_columns(public_steps.raw_kinds(self.columns, names))
         if self.columns is not None:
             # A stack, which reads priors in another way, has none.
             for model in getattr(self, "_is_evidence_of", ()):
                 classes = getattr(shape, "classes", None)
                 outputs = None if classes is None else classes.tolist()
                 prior = self._read_prior(model, shape.n_features, outputs)
-                found += [] if prior is None else missing_from_prior(prior.lacking)
+                found += [] if prior is None else shapes.missing_from_prior(prior.lacking)
         return found
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
@@ -138,7 +112,7 @@ class TabularEstimator(PrivateEstimator):
 
     def _features(self, columns: Any) -> list[Feature]:
         """Return the features of columns, whose number and names are known by now."""
-        return features_in(columns, self.n_features_in_, self._raw_names())
+        return public_steps.features_in(columns, self.n_features_in_, self._raw_names())
 
     def _raw_names(self) -> list[str] | None:
         return list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
@@ -175,11 +149,11 @@ class TabularEstimator(PrivateEstimator):
     def _of_rows(self, X: Any, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return a function of the features of rows to predict for, which are made in blocks."""
         check_is_fitted(self)
-        n_rows = 0 if self.columns_ is None else call_or_none(length, X) or 0
+        n_rows = 0 if self.columns_ is None else input_errors.call_or_none(shapes.length, X) or 0
         step = max(1, BLOCK_ELEMENTS // self.release_.n_features)
         if n_rows <= step:
             return function(self._prediction_rows(X))
-        blocks = (take(X, slice(start, start + step)) for start in range(0, n_rows, step))
+        blocks = (shapes.take(X, slice(start, start + step)) for start in range(0, n_rows, step))
         return np.concatenate([function(self._prediction_rows(block)) for block in blocks])
 
     def _of_features(self) -> Self:
@@ -201,16 +175,16 @@ class TabularEstimator(PrivateEstimator):
         return super().__sklearn_tags__()
 
     def _rows(self, X: Any, columns: Any) -> FloatArray:
-        require_in_memory(X)
+        shapes.require_in_memory(X)
         X = unlabelled(X)
         if columns is None:
-            refuse_moments(X)
-            refuse_foreign_cells(X)
+            shapes.refuse_moments(X)
+            input_errors.refuse_foreign_cells(X)
             options = {"dtype": np.float64, "reset": False, "ensure_min_samples": 0}
             return np.asarray(call_without_data(validate_data, self, X, **options))
         if is_frame(X):  # others have no names that could be wrong
             call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
-        return encoded(columns, X, self.n_features_in_, self._raw_names())
+        return public_steps.encoded(columns, X, self.n_features_in_, self._raw_names())
 
 
 def ask_alone(
@@ -233,7 +207,7 @@ def ask_alone(
     answers = np.full((n_times, *shape), np.nan)
     with suppressed_warnings(), suppressed_float_errors(), parallel_config("sequential"):
         for i in range(n_times):
-            found = call_or_none(answer, i)
+            found = input_errors.call_or_none(answer, i)
             if found is not None and found.shape == shape:
                 answers[i] = found
     return answers
@@ -257,7 +231,7 @@ class UnprotectedScore:
         -------
         float
         """
-        require_in_memory(X, y, sample_weight)
+        shapes.require_in_memory(X, y, sample_weight)
         return self._score_of(unlabelled(y, "y"), self.predict(X), sample_weight)
 
     def _score_of(self, y: ArrayLike, predicted: NDArray[Any], sample_weight: Any) -> float:
@@ -307,21 +281,21 @@ class LinearEstimator(TabularEstimator):
 
 def one_column(y: Any, n_records: int, dtype: Any = None) -> NDArray[Any]:
     """Return outcomes as an array, one for each record; private."""
-    refuse_no_target(y)
-    refuse_masked(y, "y")
-    column: NDArray[Any] | None = call_or_none(partial(np.asarray, dtype=dtype), y)
+    shapes.refuse_no_target(y)
+    input_errors.refuse_masked(y, "y")
+    column: NDArray[Any] | None = input_errors.call_or_none(partial(np.asarray, dtype=dtype), y)
     if column is not None and column.ndim == 2 and column.shape[1] == 1:
         said = "A column-vector y was passed when a 1d array was expected."
         warnings.warn(said, DataConversionWarning, stacklevel=3)
         column = column[:, 0]
     if column is None or column.ndim != 1:
         raise ValueError(NO_OUTCOME)
-    require_one_each(column.size, n_records)
+    shapes.require_one_each(column.size, n_records)
     return column
 
 
 def checked_numbers(y: Any, n_records: int) -> FloatArray:
     """Return finite numbers, one for each record; private."""
-    numbers = as_float_array(one_column(y, n_records), "y")
-    check_finite(numbers, "y")
+    numbers = input_errors.as_float_array(one_column(y, n_records), "y")
+    input_errors.check_finite(numbers, "y")
     return numbers

@@ -48,15 +48,10 @@ from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms import descent as noisy_descent
 from skdpsurv.mechanisms import joint_calibration as joint
 from skdpsurv.mechanisms import output as output_perturbation
+from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.objective import SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Calibrated, Unperturbed
-from skdpsurv.mechanisms.vector_noise import (
-    MARGIN,
-    NoiseDistribution,
-    SphericalGaussian,
-    SphericalLaplace,
-)
 
 #: Share of epsilon that the curvature term of objective perturbation may use.
 CURVATURE_SHARE = 0.2
@@ -90,8 +85,8 @@ POWER, HALF, LARGEST_LOG = 0.5, 2.0, 4.0
 def of_each(price: Price, n_outputs: int) -> Price:
     """Return the price of one output's models; all outputs never cost more than the price."""
     if isinstance(price, Concentrated):
-        return Concentrated(price.mu / math.sqrt(n_outputs) / MARGIN)
-    return price if n_outputs == 1 else price / n_outputs / MARGIN
+        return Concentrated(price.mu / math.sqrt(n_outputs) / vector_noise.MARGIN)
+    return price if n_outputs == 1 else price / n_outputs / vector_noise.MARGIN
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,7 @@ class GroupSetting:
     max_residual: float | None
     ridge_multiple: float = 1.0
     centers: tuple[Coefficients, ...] | None = None
-    distribution: type[NoiseDistribution] = SphericalLaplace
+    distribution: type[vector_noise.NoiseDistribution] = vector_noise.SphericalLaplace
 
     @property
     def n_features(self) -> int:
@@ -245,13 +240,9 @@ def tight(setting: GroupSetting) -> GroupFit:
         wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
         return replace(part, ridge=setting.ridge(setting.ridge_multiple * wanted * group.bound**2))
 
+    each, n, law = list(map(with_ridge, parts, groups)), setting.n_records, setting.distribution
     calibrations = joint.calibrate_jointly(
-        list(map(with_ridge, parts, groups)),
-        whole,
-        epsilon,
-        setting.n_records,
-        curvature_share=CURVATURE_SHARE,
-        distribution=setting.distribution,
+        each, whole, epsilon, n, curvature_share=CURVATURE_SHARE, distribution=law
     )
     return setting.plan(cap, groups, calibrations)
 
@@ -266,7 +257,7 @@ def output(setting: GroupSetting, *, shrinkage_corrected: bool = False) -> Group
         # Shrinkage then does little harm, and noise on the minimiser does much.
         kappa = max(kappa, output_perturbation.calibrate(constants, epsilon, n, d).kappa)
     gaussian = isinstance(setting.price, Concentrated)
-    distribution = SphericalGaussian if gaussian else setting.distribution
+    distribution = vector_noise.SphericalGaussian if gaussian else setting.distribution
     calibration = output_perturbation.calibrate_at(
         constants, epsilon_or_mu(setting.price), n, d, setting.ridge(kappa), distribution
     )
@@ -287,7 +278,7 @@ def descent(setting: GroupSetting) -> GroupFit:
     each = [noisy_descent.apart(part.constants, n, part.center_norm) for part in parts]
     rounding = sum(d - p.constants.gradient_sensitivity for d, p in zip(each, parts, strict=True))
     distance = noisy_descent.joint_distance(
-        each, setting.weights, MARGIN * whole.gradient_sensitivity + rounding
+        each, setting.weights, vector_noise.MARGIN * whole.gradient_sensitivity + rounding
     )
 
     def calibrated(part: joint.Part, group: ColumnGroup, own: float) -> Calibrated:
@@ -319,7 +310,7 @@ def published(setting: GroupSetting) -> GroupFit:
         ColumnGroup(group, norm, q / (norm * stretch), q * setting.constant / stretch)
         for group, norm, q in zip(setting.groups, norms, weights, strict=True)
     )
-    epsilon = epsilon_or_mu(setting.price) / MARGIN
+    epsilon = epsilon_or_mu(setting.price) / vector_noise.MARGIN
     available = (1.0 - SOLVER_SHARE) * epsilon
     ridges = [
         max(n * alpha / norm**2, LEAST_RIDGE * q**2 / 4.0)

@@ -93,13 +93,9 @@ class LabelMoments(RowMoments):
         """Return intercept, if there is one, and coefficients on the scale of X, with errors."""
         (group,), (calibration,) = self.fit.groups, self.fit.calibrations
         minimiser, constants = known["_minimiser"], group.n_params - len(group.indices)
-        equation = Indirect.after(
-            LabelResponse(group.constant, LogisticLoss(self.fit.max_residual)),
-            np.roll(minimiser.coef, constants),
-            np.roll(minimiser.center, constants),
-            calibration,
-            ReleasedMoments(self, noisy),
-        )
+        response = LabelResponse(group.constant, LogisticLoss(self.fit.max_residual))
+        found = np.roll(minimiser.coef, constants), np.roll(minimiser.center, constants)
+        equation = Indirect.after(response, *found, calibration, ReleasedMoments(self, noisy))
         sizes = np.full(group.n_params, group.factor)
         sizes[:constants] = group.constant
         return equation.solve().in_coordinates(np.diag(sizes)).values()

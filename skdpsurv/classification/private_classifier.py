@@ -16,13 +16,7 @@ from sklearn.metrics import accuracy_score
 from skdpsurv.base.private_estimator import Weakness
 from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore
 from skdpsurv.classification import budgets
-from skdpsurv.classification.logistic_measurements import (
-    LARGEST_SLOPE,
-    LEAST_SLOPE,
-    Coefficients,
-    LogisticMinimisers,
-    SignedRows,
-)
+from skdpsurv.classification import logistic_measurements as measured
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.dask import supports_lazy_input
@@ -238,20 +232,22 @@ class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
             classes, _ = class_indices(y, None, seen.n_records)
         return LabelledShape(seen.n_records, seen.n_features, classes)
 
-    def _read(self, shape: LabelledShape, X: ArrayLike, y: ArrayLike) -> Blocks[SignedRows]:
+    def _read(
+        self, shape: LabelledShape, X: ArrayLike, y: ArrayLike
+    ) -> Blocks[measured.SignedRows]:
         if math.isinf(self.epsilon):
             constant = float(self._perturbation.intercept_scaling)
             check_unclipped(np.array([constant]), "intercept_scaling")
         return self._blocks(PrivateClassifier._labelled, shape, X, y)
 
-    def _labelled(self, shape: LabelledShape, block: tuple[Any, ...]) -> SignedRows:
+    def _labelled(self, shape: LabelledShape, block: tuple[Any, ...]) -> measured.SignedRows:
         """Return a block of records, after refusing values outside the public domain."""
         X, y = block
         rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
         _, index = class_indices(y, shape.classes, rows.shape[0])
-        return SignedRows(rows, one_vs_rest(index, shape.classes.size))
+        return measured.SignedRows(rows, one_vs_rest(index, shape.classes.size))
 
     @property
     def _perturbation(self) -> Any:
@@ -354,8 +350,9 @@ class LogisticModel(Summarised, PrivateClassifier):
         slope = 1.0  # as in releases of earlier versions
         if "recalibration_slope" in values:
             slope = float(released_array(release, "recalibration_slope", ()))
-        if not LEAST_SLOPE <= slope <= LARGEST_SLOPE:
-            raise ValueError(f"recalibration_slope must be {LEAST_SLOPE:g} to {LARGEST_SLOPE:g}.")
+        least, largest = measured.LEAST_SLOPE, measured.LARGEST_SLOPE
+        if not least <= slope <= largest:
+            raise ValueError(f"recalibration_slope must be {least:g} to {largest:g}.")
         self.recalibration_slope_ = slope
         n_common = int(bool(release.parameters.get("fit_intercept")))
         self.inference_ = None
@@ -363,7 +360,7 @@ class LogisticModel(Summarised, PrivateClassifier):
             self.inference_ = Inference.of(release, n_common + release.n_features)
 
     def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        scores = Coefficients(self.coef_, self.intercept_).predictor(X)
+        scores = measured.Coefficients(self.coef_, self.intercept_).predictor(X)
         return scores, probability(scores, self.max_residual_, self.recalibration_slope_)
 
     def _one_group(self, shape: LabelledShape) -> budgets.GroupSetting:
@@ -374,17 +371,12 @@ class LogisticModel(Summarised, PrivateClassifier):
     def _without_privacy(self, shape: LabelledShape) -> Plan:
         fit = budgets.unperturbed(self._one_group(shape))
         name = "penalised likelihood, no noise"
-        return self._as_plan(shape, [LogisticMinimisers(fit, name, 1.0)])
+        return self._as_plan(shape, [measured.LogisticMinimisers(fit, name, 1.0)])
 
     def _as_plan(self, shape: LabelledShape, measurements: list[Any], delta: float = 0.0) -> Plan:
-        unit = "mu" if delta else "epsilon"
-        return Plan(
-            Sequential(tuple(measurements)),
-            float(self.epsilon),
-            delta,
-            inputs={**self._public(shape), f"{unit}_recalibration": 0.0},
-            assumed=ASSUMPTIONS,
-        )
+        inputs = {**self._public(shape), f"{'mu' if delta else 'epsilon'}_recalibration": 0.0}
+        tree, epsilon = Sequential(tuple(measurements)), float(self.epsilon)
+        return Plan(tree, epsilon, delta, inputs=inputs, assumed=ASSUMPTIONS)
 
     def _formula(self, script: Script) -> str:
         scores = list(map(script.linear, self.coef_, self.intercept_))

@@ -22,13 +22,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.classification import logistic_measurements as measured
 from skdpsurv.classification.budgets import GroupSetting
-from skdpsurv.classification.logistic_measurements import (
-    Coefficients,
-    FittedGroups,
-    GroupFit,
-    SignedRows,
-)
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.data.shape import column_index
 from skdpsurv.dp import RandomSource, checks
@@ -42,7 +37,7 @@ from skdpsurv.mechanisms.perturbation import Perturbed, Problem
 PROOF = reference("docs/proofs/stacking", "guo", "chaudhuri")
 COMBINERS = ("weighted_vote", "logistic", "vote")
 
-Rows = Blocks[SignedRows]
+Rows = Blocks[measured.SignedRows]
 Groups = tuple[tuple[int, ...], ...]
 
 #: Rules of groups of columns, which are gone through more than once; of bounds on groups, of their
@@ -203,7 +198,10 @@ class LogisticCombiner(checks.Parameters):
 
 
 def votes(
-    models: Sequence[Coefficients], X: FloatArray, groups: Sequence[Sequence[int]], cap: float
+    models: Sequence[measured.Coefficients],
+    X: FloatArray,
+    groups: Sequence[Sequence[int]],
+    cap: float,
 ) -> FloatArray:
     """Return votes, of shape (n_models, n_samples, n_outputs), of models of groups of columns."""
     pairs = zip(models, groups, strict=True)
@@ -220,13 +218,13 @@ def weighted_scores(cast: FloatArray, weights: Sequence[float]) -> FloatArray:
     return np.asarray(np.einsum("kno,k->no", cast, np.asarray(weights)))
 
 
-def stacked_scores(cast: FloatArray, top: Coefficients) -> FloatArray:
+def stacked_scores(cast: FloatArray, top: measured.Coefficients) -> FloatArray:
     """Return the predictors of the model on top, of shape (n_samples, n_outputs)."""
     return np.asarray(np.einsum("onk,ok->no", meta_rows(cast), top.coef) + top.intercept)
 
 
 @dataclass(frozen=True, eq=False)
-class ModelsBelow(FittedGroups):
+class ModelsBelow(measured.FittedGroups):
     """Models that vote: of groups of columns, or of parts of the rows that share no record.
 
     Parameters
@@ -237,7 +235,7 @@ class ModelsBelow(FittedGroups):
     n_jobs : int or None
     """
 
-    fits: tuple[GroupFit, ...]
+    fits: tuple[measured.GroupFit, ...]
     name: str
     n_jobs: int | None = None
 
@@ -280,7 +278,7 @@ class ModelsBelow(FittedGroups):
 
 
 @dataclass(frozen=True, eq=False)
-class TopModel(FittedGroups):
+class TopModel(measured.FittedGroups):
     """A model of the votes of those below, one output after another, on rows of its own.
 
     Parameters
@@ -293,15 +291,15 @@ class TopModel(FittedGroups):
     n_jobs : int or None
     """
 
-    fit: GroupFit
-    below: tuple[GroupFit, ...]
+    fit: measured.GroupFit
+    below: tuple[measured.GroupFit, ...]
     name: str
     n_jobs: int | None = None
 
     pure = PROOF
 
     @property
-    def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
+    def fits(self) -> tuple[measured.GroupFit, ...]:  # type: ignore[override]
         """The plan of each output."""
         return (self.fit,) * self.below[0].n_outputs
 
@@ -316,9 +314,9 @@ class TopModel(FittedGroups):
         groups = [group.indices for fit in self.below for group in fit.groups]
         data_norm, cap = first.data_norm, first.max_residual
 
-        def votes_of_each_output(block: SignedRows) -> list[SignedRows]:
+        def votes_of_each_output(block: measured.SignedRows) -> list[measured.SignedRows]:
             rows = meta_rows(votes(models, block.within(data_norm).X, groups, cap))
-            return list(map(SignedRows, rows, block.signs[:, None, :]))
+            return list(map(measured.SignedRows, rows, block.signs[:, None, :]))
 
         cast = records.map(votes_of_each_output)
         outputs = [cast.map(itemgetter(output)) for output in range(first.n_outputs)]
@@ -349,11 +347,11 @@ class Stack:
     """
 
     n_records: int
-    low: tuple[GroupFit, ...]
-    high: GroupFit | None
+    low: tuple[measured.GroupFit, ...]
+    high: measured.GroupFit | None
 
     @property
-    def levels(self) -> tuple[GroupFit, ...]:
+    def levels(self) -> tuple[measured.GroupFit, ...]:
         """The plans of all models below, and of that on top."""
         return self.low if self.high is None else (*self.low, self.high)
 
@@ -369,7 +367,7 @@ class Stack:
         parts, top = self.deal(source.other("split"))
 
         def chosen(rows: IntArray) -> Rows:
-            return records.chosen(rows, lambda block: block.n_records, SignedRows.rows)
+            return records.chosen(rows, lambda block: block.n_records, measured.SignedRows.rows)
 
         below = [chosen(part) for part in parts]
         return [below] if self.high is None else [below, chosen(top)]
@@ -386,7 +384,7 @@ def plan_stack(
     setting: GroupSetting,
     n_parts: int,
     holdout: float,
-    calibrate: Callable[[GroupSetting], GroupFit],
+    calibrate: Callable[[GroupSetting], measured.GroupFit],
 ) -> Stack:
     """Deal out the number of rows, and calibrate each level with the whole of epsilon."""
     n, n_high = setting.n_records, round(holdout * setting.n_records)
@@ -397,15 +395,7 @@ def plan_stack(
     # Votes of parts that differ by one row have one meaning.
     cap = replace(setting, n_records=min(sizes)).capped()
     low = {n: calibrate(replace(setting, n_records=n, max_residual=cap)) for n in set(sizes)}
-    top = replace(
-        setting,
-        n_records=n_high,
-        n_outputs=1,
-        groups=(tuple(range(n_parts * len(setting.groups))),),
-        weights=(1.0,),
-        data_norm=1.0,
-        group_norms=(1.0,),
-        ridge_multiple=1.0,
-        centers=None,
-    )
+    votes = (tuple(range(n_parts * len(setting.groups))),)
+    norms: Any = {"data_norm": 1.0, "group_norms": (1.0,), "ridge_multiple": 1.0, "centers": None}
+    top = replace(setting, n_records=n_high, n_outputs=1, groups=votes, weights=(1.0,), **norms)
     return Stack(n, tuple(low[size] for size in sizes), calibrate(top) if n_high else None)

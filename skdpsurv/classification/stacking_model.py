@@ -218,14 +218,11 @@ class StackingModel(private_classifier.PrivateClassifier):
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
         parted, groups, epsilon = self._partition, shape.groups, float(self.epsilon)
         below, norms = (groups[:1], None) if parted is None else (groups, parted.norms)
-        setting = self._group_setting(
-            shape,
-            below,
-            (1.0,) if parted is None else shape.weights,
-            stack_plan.group_norms(norms, self._norm, len(below)),
-            ridge_multiple=self._ridge_multiple(len(groups)),
-            centers=self._centers(shape),
-        )
+        weights = (1.0,) if parted is None else shape.weights
+        bounds = stack_plan.group_norms(norms, self._norm, len(below))
+        ridge: Any = {"ridge_multiple": self._ridge_multiple(len(groups))}
+        ridge["centers"] = self._centers(shape)
+        setting = self._group_setting(shape, below, weights, bounds, **ridge)
         calibrate: Callable[..., GroupFit] = partial(budgets.least_noise, pure=setting.price)
         if math.isinf(epsilon):
             calibrate = budgets.unperturbed
@@ -239,23 +236,13 @@ class StackingModel(private_classifier.PrivateClassifier):
         promises, words = Promises.of(self.prior), self._mechanism(stack)
         assumed = [*private_classifier.ASSUMPTIONS, *promises.assumptions()]
         if parted is not None and parted.importances is not None:
-            assumed.insert(
-                len(private_classifier.ASSUMPTIONS), "importances come from outside these records"
-            )
+            outside = "importances come from outside these records"
+            assumed.insert(len(private_classifier.ASSUMPTIONS), outside)
+        inputs = {**self._public(shape), **self._words(), "feature_groups": shape.groups}
+        inputs |= {"weights": shape.weights, "n_high_level": 0, **promises.public_inputs()}
+        tree = stack.tree((words, f"{words} on votes"), self.n_jobs)
         return Plan(
-            stack.tree((words, f"{words} on votes"), self.n_jobs),
-            epsilon,
-            float(self.delta),
-            inputs={
-                **self._public(shape),
-                **self._words(),
-                "feature_groups": shape.groups,
-                "weights": shape.weights,
-                "n_high_level": 0,
-                **promises.public_inputs(),
-            },
-            assumed=tuple(assumed),
-            words=words,
+            tree, epsilon, float(self.delta), inputs=inputs, assumed=tuple(assumed), words=words
         )
 
     def _mechanism(self, stack: stack_plan.Stack) -> str:

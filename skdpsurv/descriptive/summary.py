@@ -10,18 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.descriptive import differences
+from skdpsurv.descriptive import differences, intervals
 from skdpsurv.descriptive.counts import Cells
-from skdpsurv.descriptive.intervals import (
-    UNKNOWN,
-    Ends,
-    Estimated,
-    Level,
-    Moments,
-    count,
-    quantile,
-    share,
-)
 from skdpsurv.descriptive.solution import Sizes, Solved
 from skdpsurv.dp.types import FloatArray
 
@@ -31,7 +21,7 @@ OVERALL = "Overall"
 INDEX = ["column", "level", "statistic", "part"]
 COLUMNS = ["estimate", "people_low", "people_high", "population_low", "population_high"]
 
-Row = tuple[tuple[Any, ...], Estimated]
+Row = tuple[tuple[Any, ...], intervals.Estimated]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +62,12 @@ class Summary:
 
     def frame(self, level: float) -> pd.DataFrame:
         """Return estimates with the ends of their intervals."""
-        rows = list(self._rows(Level(level, self.laplace)))
+        rows = list(self._rows(intervals.Level(level, self.laplace)))
         index = pd.MultiIndex.from_tuples([key for key, _ in rows], names=INDEX)
         numbers = [(one.estimate, *one.people, *one.population) for _, one in rows]
         return pd.DataFrame(numbers, index=index, columns=COLUMNS)
 
-    def _rows(self, level: Level) -> Iterator[Row]:
+    def _rows(self, level: intervals.Level) -> Iterator[Row]:
         for label, chosen in self.parts:
             yield ("n", "", "n", label), self._size(chosen, level)
         for cells, solved in zip(self.columns, self.solved, strict=True):
@@ -98,19 +88,19 @@ class Summary:
         for label, chosen in self.parts[2:]:
             yield label, np.array([self.parts[1][1], chosen])
 
-    def _size(self, chosen: FloatArray, level: Level) -> Estimated:
+    def _size(self, chosen: FloatArray, level: intervals.Level) -> intervals.Estimated:
         n = float(chosen @ self.sizes.estimate)
         if chosen.all():
             n = float(round(n))  # public
-            return Estimated(n, Ends(n, n), UNKNOWN)
+            return intervals.Estimated(n, intervals.Ends(n, n), intervals.UNKNOWN)
         variance = max(float(chosen @ self.sizes.covariance @ chosen), 0.0)
         reach = level.quantile(0.0) * math.sqrt(variance)
-        return Estimated(n, Ends(n - reach, n + reach), UNKNOWN)
+        return intervals.Estimated(n, intervals.Ends(n - reach, n + reach), intervals.UNKNOWN)
 
 
 def _of_part(
-    cells: Cells, solved: Solved, chosen: FloatArray, level: Level
-) -> Iterator[tuple[tuple[str, str], Estimated]]:
+    cells: Cells, solved: Solved, chosen: FloatArray, level: intervals.Level
+) -> Iterator[tuple[tuple[str, str], intervals.Estimated]]:
     """Yield level and statistic, with what is known of them, for some groups."""
 
     def of(places: Any) -> FloatArray:
@@ -119,21 +109,21 @@ def _of_part(
         return np.outer(chosen, weights)
 
     if cells.has_missing:
-        yield ("", "missing"), count(solved, of(-1), level)
+        yield ("", "missing"), intervals.count(solved, of(-1), level)
     whole = of(slice(cells.n_present))
     for place, label in enumerate(cells.labels):
-        yield (str(label), "count"), count(solved, of(place), level)
-        yield (str(label), "share"), share(solved, of(place), whole, level)
+        yield (str(label), "count"), intervals.count(solved, of(place), level)
+        yield (str(label), "share"), intervals.share(solved, of(place), whole, level)
     if cells.points is not None:
-        moments = Moments(solved, cells.shares, chosen, level)
+        moments = intervals.Moments(solved, cells.shares, chosen, level)
         yield ("", "mean"), _scaled(moments.mean(), cells.points, cells.points[0])
         yield ("", "sd"), _scaled(moments.deviation(), cells.points, 0.0)
         for name, p in QUARTILES.items():
-            yield ("", name), quantile(solved, cells.points, chosen, p, level)
+            yield ("", name), intervals.quantile(solved, cells.points, chosen, p, level)
 
 
-def _scaled(found: Estimated, points: FloatArray, start: float) -> Estimated:
+def _scaled(found: intervals.Estimated, points: FloatArray, start: float) -> intervals.Estimated:
     """Return numbers in units of a column, from such in units of its range."""
     start, width = float(start), float(points[-1] - points[0])
-    ends = (Ends(start + width * low, start + width * high) for low, high in found[1:])
-    return Estimated(start + width * found.estimate, *ends)
+    ends = (intervals.Ends(start + width * low, start + width * high) for low, high in found[1:])
+    return intervals.Estimated(start + width * found.estimate, *ends)

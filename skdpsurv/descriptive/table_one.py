@@ -23,19 +23,7 @@ from skdpsurv.descriptive.counts import Cells, TableBlock
 from skdpsurv.descriptive.printed import Printed, markdown
 from skdpsurv.descriptive.rules import check_grid, check_points, check_sizes, require_columns
 from skdpsurv.descriptive.summary import Summary
-from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp.checks import (
-    Check,
-    boolean,
-    choice,
-    custom,
-    fraction,
-    instance,
-    list_of,
-    number_in,
-    optional,
-    positive_int,
-)
+from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.containers import is_frame
 from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.input_errors import call_without_data
@@ -151,13 +139,13 @@ class DPTableOne(TabularEstimator):
     grid: Any
     delta: float
 
-    _rules: ClassVar[dict[str, Check]] = {
-        "epsilon": number_in(1e-9, 1e9, allow_inf=True),
-        "columns": custom(require_columns),
-        "by": optional(instance(str, "a name of columns")),
-        "by_is_public": boolean,
+    _rules: ClassVar[dict[str, checks.Check]] = {
+        "epsilon": checks.number_in(1e-9, 1e9, allow_inf=True),
+        "columns": checks.custom(require_columns),
+        "by": checks.optional(checks.instance(str, "a name of columns")),
+        "by_is_public": checks.boolean,
         "grid": check_grid,
-        "delta": number_in(0.0, 1.0, closed="left"),
+        "delta": checks.number_in(0.0, 1.0, closed="left"),
     }
 
     def __init__(
@@ -271,13 +259,8 @@ class DPTableOne(TabularEstimator):
         table = kind(price=self._price(), columns=cells, n_groups=n_groups)
         sizes = [counts.GroupSizes(n_groups)] if self.by_is_public else []
         inputs = {"n_records": shape.n_records, "n_columns": len(cells), **stated}
-        return Plan(
-            Sequential((*sizes, table)),
-            float(self.epsilon),
-            float(self.delta),
-            inputs=inputs,
-            assumed=ASSUMED,
-        )
+        tree, budget = Sequential((*sizes, table)), (float(self.epsilon), float(self.delta))
+        return Plan(tree, *budget, inputs=inputs, assumed=ASSUMED)
 
     def _plan_and_guarantee(self, shape: Shape) -> tuple[Plan, PrivacyGuarantee]:
         plan, guarantee = super()._plan_and_guarantee(shape)
@@ -366,7 +349,7 @@ class DPTableOne(TabularEstimator):
             As ``table_``.
         """
         self._check_parameters()
-        n_records = positive_int("n_records", n_records)
+        n_records = checks.positive_int("n_records", n_records)
         groups, cells = self._groups(), self._cells(self._points(n_records))
         n_groups = max(len(groups), 1)
         even = np.hstack([one.evenly_spread() for one in cells])
@@ -406,12 +389,12 @@ class DPTableOne(TabularEstimator):
             dash where its interval for these people is more than half of the public range.
         """
         check_is_fitted(self, "release_")
-        optional(choice("people", "population"))("intervals", intervals)
-        list_of(instance(str, "a name of columns"))("nonnormal", list(nonnormal))
+        checks.optional(checks.choice("people", "population"))("intervals", intervals)
+        checks.list_of(checks.instance(str, "a name of columns"))("nonnormal", list(nonnormal))
         known = [one.kind.column for one in self._summary.columns if one.points is not None]
         if unknown := [name for name in nonnormal if name not in known]:
             raise ValueError(f"nonnormal must hold numbers of columns, got {unknown[0]!r}.")
-        found = self._summary.frame(fraction("level", level))
+        found = self._summary.frame(checks.fraction("level", level))
         return Printed(found, self.groups_, intervals).frame(self._summary.columns, nonnormal)
 
     def to_html(self, **options: Any) -> str:

@@ -279,16 +279,9 @@ class Evaluation(PrivateEstimator, released=False):
         shares /= max(shares.sum(), 1.0)
         rows = zip(reading.ends[:-1], reading.ends[1:], shares, predicted, curves, strict=True)
         c_index, brier, ratio = starmap(Estimate, overall)
-        values: Any = frozen("released", released)
-        return SurvivalEvaluation(
-            c_index,
-            brier,
-            ratio,
-            groups=tuple(starmap(RiskGroup.of, rows)),
-            times=tuple(reading.edges.band_ends[1:].tolist()),
-            uncensored=reading.uncensored(sums),
-            max_time=float(self.max_time),
-            level=float(self.level),
-            guarantee=published.guarantee,
-            released=values,
-        )
+        stated: Any = {"max_time": float(self.max_time), "level": float(self.level)}
+        stated |= {"guarantee": published.guarantee, "released": frozen("released", released)}
+        groups = tuple(starmap(RiskGroup.of, rows))
+        times = tuple(reading.edges.band_ends[1:].tolist())
+        stated["uncensored"] = reading.uncensored(sums)
+        return SurvivalEvaluation(c_index, brier, ratio, groups, times, **stated)

@@ -231,18 +231,11 @@ def evaluation_plan(setting: Setting, assumptions: tuple[str, ...] = ()) -> Plan
     shares = setting.shares
     chosen = "; edges by permute-and-flip" if shares.keys() & {"risk_edges", "time_edges"} else ""
     leaves = tuple(MEASURED[name][1](price=e, setting=setting) for name, e in shares.items())
-    return Plan(
-        Sequential(leaves),
-        setting.epsilon,
-        inputs={
-            "n_records": setting.n_records,
-            "max_time": setting.horizon,
-            "n_groups": setting.n_groups,
-            "n_bands": setting.n_bands,
-            **{name: edges.tolist() for name, edges in setting.edges.items()},
-        },
-        assumed=(ASSUMED, *assumptions),
-        words=WORDS + chosen,
-        # A single group, or a single band, has no edges.
-        known={"risk_edges": np.empty(0), "time_edges": np.empty(0), **setting.edges},
-    )
+    inputs: dict[str, Any] = {"n_records": setting.n_records, "max_time": setting.horizon}
+    inputs |= {"n_groups": setting.n_groups, "n_bands": setting.n_bands}
+    inputs |= {name: edges.tolist() for name, edges in setting.edges.items()}
+    # A single group, or a single band, has no edges.
+    known = {"risk_edges": np.empty(0), "time_edges": np.empty(0), **setting.edges}
+    words, assumed = WORDS + chosen, (ASSUMED, *assumptions)
+    tree, epsilon = Sequential(leaves), setting.epsilon
+    return Plan(tree, epsilon, inputs=inputs, assumed=assumed, words=words, known=known)

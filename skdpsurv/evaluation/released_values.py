@@ -166,11 +166,9 @@ def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums
 
     risk, risks = offsets(sums.risk_offsets, table.sum(axis=1), cells.sum(axis=2))
     by_band = (reading.edges.n_groups, 2, n_bands)
-    time, times = offsets(
-        sums.time_offsets,
-        table[:, :-1].reshape(by_band).sum(axis=0),
-        cells[..., :-1].reshape(N_RESAMPLES, *by_band).sum(axis=1),
-    )
+    own = table[:, :-1].reshape(by_band).sum(axis=0)
+    others = cells[..., :-1].reshape(N_RESAMPLES, *by_band).sum(axis=1)
+    time, times = offsets(sums.time_offsets, own, others)
     mean, variance = _terms(reading, sums)
     spread = np.sqrt((cells * variance).sum(axis=(1, 2))) * generator.standard_normal(N_RESAMPLES)
     briers = (cells * mean).sum(axis=(1, 2)) + spread

@@ -116,9 +116,8 @@ class SurvivalEvaluation:
     @property
     def curves(self) -> pd.DataFrame:
         """Observed survival with its interval, for each risk group and time."""
-        index = pd.MultiIndex.from_product(
-            [range(1, len(self.groups) + 1), self.times], names=["group", "time"]
-        )
+        cells = [range(1, len(self.groups) + 1), self.times]
+        index = pd.MultiIndex.from_product(cells, names=["group", "time"])
         points = [point for group in self.groups for point in group.curve]
         return pd.DataFrame(points, index=index, columns=Estimate._fields)
 
@@ -156,14 +155,10 @@ class SurvivalEvaluation:
         -------
         SurvivalEvaluation
         """
-        content = {
-            **data,
-            **{name: Estimate(*data[name]) for name in MEASURES},
-            "times": tuple(data["times"]),
-            "guarantee": PrivacyGuarantee.from_dict(data["guarantee"]),
-            "released": frozen("released", data["released"]),
-            "groups": tuple(RiskGroup.of(**group) for group in data["groups"]),
-        }
+        content = {**data, **{name: Estimate(*data[name]) for name in MEASURES}}
+        content["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
+        content["groups"] = tuple(RiskGroup.of(**group) for group in data["groups"])
+        content |= {"times": tuple(data["times"]), "released": frozen("released", data["released"])}
         return cls(**content)
 
     def __repr__(self) -> str:

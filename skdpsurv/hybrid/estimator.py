@@ -213,9 +213,8 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
         hybrid_records.refuse_sparse(X)
         seen = super()._shape(X)
         with suppressed_float_errors():
-            found = in_blocks(X, y, public).results(
-                partial(meta_estimator.public_part, self._classifies)
-            )
+            part_of = partial(meta_estimator.public_part, self._classifies)
+            found = in_blocks(X, y, public).results(part_of)
             parts = [(rows, outcome) for rows, outcome in found if outcome.size]
             n_public = sum(outcome.size for _, outcome in parts)
             if not 0 < n_public < seen.n_records:
@@ -226,13 +225,11 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
             if self.columns is not None:
                 rows = tuple(map(self._fitting_rows, rows))
             # One value that is no number, in any block, makes its column categorical.
-            named = (
-                hybrid_records.categorical_columns(part, self.categorical_features) for part in rows
-            )
+            stated = self.categorical_features
+            named = (hybrid_records.categorical_columns(part, stated) for part in rows)
             categorical = tuple(sorted(set().union(*named)))
-            table = hybrid_records.Table.stacked(
-                [hybrid_records.read_table(part, categorical) for part in rows]
-            )
+            tables = [hybrid_records.read_table(part, categorical) for part in rows]
+            table = hybrid_records.Table.stacked(tables)
             outcome, n_private = np.concatenate(outcomes), seen.n_records - n_public
             records = hybrid_records.PublicRecords(table, outcome, self._classifies, n_private)
             # Public records show, before anything is spent, whether the estimator can be fitted.
@@ -409,18 +406,12 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
         return self.method if isinstance(self.method, str) else "subset"
 
     def _plan(self, shape: HybridShape) -> Plan:
-        return hybrid_plan(
-            shape.public,
-            shape.equal,
-            partial(self._fit_with, shape.public),
-            epsilon=float(self.epsilon),
-            delta=float(self.delta),
-            method=self._word,
-            n_cells=None if self.n_cells is None else int(self.n_cells),
-            split=self.budget_split,
-            weights=self.weights,
-            subset=SubsetSelection() if isinstance(self.method, str) else self.method,
-        )
+        fit = partial(self._fit_with, shape.public)
+        price: Any = {"epsilon": float(self.epsilon), "delta": float(self.delta)}
+        how: Any = {"method": self._word, "split": self.budget_split, "weights": self.weights}
+        how["n_cells"] = None if self.n_cells is None else int(self.n_cells)
+        how["subset"] = SubsetSelection() if isinstance(self.method, str) else self.method
+        return hybrid_plan(shape.public, shape.equal, fit, **price, **how)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -138,25 +138,15 @@ def hybrid_plan(
         measurements.ResidualMoments(price=price, public=records, fit=fit, assumptions=asked)
         for price, fit in zip(rounds, fits, strict=False)
     ]
-    gaussian = any(isinstance(price, Concentrated) for price in rounds)
-    return Plan(
-        Sequential((*counted, *moments)),
-        epsilon,
-        delta,
-        inputs={
-            "n_private": n,
-            "n_public": n_public,
-            "estimator": type(equal).__name__,
-            "method": method,
-            "n_cells": cells,
-            "epsilon_counts": tuple(one.price for one in counted),
-            f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(cost.epsilon_or_mu, rounds)),
-            "candidate_sizes": sizes,
-        },
-        assumed=ASSUMPTIONS,
-        words=SUBSET if method == "subset" else "",
-        known={**known, "n_cells": cells, "signed": signed and not rounds},
-    )
+    inputs: dict[str, Any] = {"n_private": n, "n_public": n_public}
+    inputs |= {"estimator": type(equal).__name__, "method": method, "n_cells": cells}
+    inputs["epsilon_counts"] = tuple(one.price for one in counted)
+    unit = "mu" if any(isinstance(price, Concentrated) for price in rounds) else "epsilon"
+    inputs[f"{unit}_residuals"] = tuple(map(cost.epsilon_or_mu, rounds))
+    inputs["candidate_sizes"] = sizes
+    known |= {"n_cells": cells, "signed": signed and not rounds}
+    words, tree = SUBSET if method == "subset" else "", Sequential((*counted, *moments))
+    return Plan(tree, epsilon, delta, inputs=inputs, assumed=ASSUMPTIONS, words=words, known=known)
 
 
 def _rounds(

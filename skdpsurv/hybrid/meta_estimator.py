@@ -35,13 +35,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from skdpsurv.base.tabular import (
-    NO_OUTCOME,
-    TabularEstimator,
-    ask_alone,
-    checked_numbers,
-    one_column,
-)
+from skdpsurv.base import tabular
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.public_steps import is_nothing
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
@@ -79,7 +73,7 @@ def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[
     values = y if listed else call_or_none(partial(np.asarray, dtype=object), y)
     n_records = call_or_none(length, values)
     if n_records is None:
-        raise ValueError(NO_OUTCOME)
+        raise ValueError(tabular.NO_OUTCOME)
     require_one_each(n_records, mask.size)
     theirs = take(values, np.flatnonzero(mask))
     with warnings.catch_warnings():  # the private records warn, once
@@ -91,9 +85,9 @@ def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[
 def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     """Return labels, as Python's own objects, or numbers."""
     if not classifies:
-        return checked_numbers(y, n_records)
+        return tabular.checked_numbers(y, n_records)
     # Objects: one private label must not change the type of the public ones.
-    outcome = one_column(y, n_records, object)
+    outcome = tabular.one_column(y, n_records, object)
     # None: an object compares with nothing.
     if call_or_none(lambda: bool(pd.isna(outcome).any())) is not False:
         raise ValueError("y contains NaN or missing labels; every record must have a label.")
@@ -257,10 +251,10 @@ def _row_by_row(
 ) -> FloatArray:
     # The type alone decides: no record decides for another one.
     if predicts_row_by_row(fitted):
-        whole = (len(X), width)
-        return ask_alone(fitted, lambda one, _: predict(one, X.copy()), 1, whole, copies=False)[0]
+        whole = 1, (len(X), width)
+        return tabular.ask_alone(fitted, lambda m, _: predict(m, X.copy()), *whole, copies=False)[0]
     each = len(X), (1, width)
-    return ask_alone(fitted, lambda one, i: predict(one, X[i : i + 1].copy()), *each)[:, 0]
+    return tabular.ask_alone(fitted, lambda one, i: predict(one, X[i : i + 1].copy()), *each)[:, 0]
 
 
 def delegated(name: str) -> Callable[[Any], bool]:
@@ -297,7 +291,7 @@ def _check_estimator(estimator: Any) -> None:
         raise TypeError(f"estimator must be copied by sklearn.base.clone: {name} returns itself.")
 
 
-class PrivateMetaEstimator(TabularEstimator):
+class PrivateMetaEstimator(tabular.TabularEstimator):
     """Base: a subclass releases weights, and says how rows become what the estimator sees."""
 
     _rules: ClassVar[dict[str, Check]] = {"estimator": custom(_check_estimator)}

@@ -65,12 +65,8 @@ def published_table(
         numbers = np.empty(0)
     if numbers.ndim != 2 or not np.isfinite(numbers).all() or not (numbers[:, 1] > 0.0).all():
         raise ValueError("coef must be finite numbers, and standard_errors positive ones.")
-    guarantee = PrivacyGuarantee(
-        math.inf,
-        status="none",
-        mechanism="none: published before",
-        public_inputs={"source": source},
-    )
+    words, inputs = "none: published before", {"source": source}
+    guarantee = PrivacyGuarantee(math.inf, status="none", mechanism=words, public_inputs=inputs)
     return {
         "estimator": "PublishedCoefficients",
         "guarantee": guarantee,

@@ -16,15 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
+from skdpsurv.data import public_steps
 from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
-from skdpsurv.data.public_steps import (
-    MOST_FEATURES,
-    describe,
-    features_in,
-    input_names,
-    made_of_one,
-    rebuild,
-)
 from skdpsurv.dp.checks import Check, check_each
 from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, frozen
 from skdpsurv.dp.input_errors import suppressed_float_errors, with_suggestions
@@ -109,7 +102,7 @@ class Release(ReleasedModel):
         texts = (self.estimator, self.made_with, *self.target_names)
         if not all(isinstance(text, str) for text in texts):
             raise TypeError("estimator, made_with and target_names of a release must be text.")
-        most = MOST_COLUMNS if self.columns is None else MOST_FEATURES
+        most = MOST_COLUMNS if self.columns is None else public_steps.MOST_FEATURES
         if type(number) is not int or not 0 <= number <= most:
             raise ValueError(f"n_features_in of a release must be an integer from 0 to {most:,}.")
         if names is not None and (isinstance(names, str) or len(names) != number):
@@ -136,7 +129,8 @@ class Release(ReleasedModel):
         try:
             self._replace(columns=frozen("columns", self.columns))
             n_features = len(self.features)
-            row = made_of_one(self.transformer(), self.n_features_in, self.feature_names_in)
+            step, names = self.transformer(), self.feature_names_in
+            row = public_steps.made_of_one(step, self.n_features_in, names)
             row.reshape(1, n_features)
         except (ArithmeticError, AttributeError, LookupError, RecursionError):
             raise ValueError(
@@ -220,7 +214,7 @@ class Release(ReleasedModel):
         A fit with ``columns=release.transformer()`` reads its records by the same bounds,
         categories and order.
         """
-        return None if self.columns is None else rebuild(self.columns)
+        return None if self.columns is None else public_steps.rebuild(self.columns)
 
     @functools.cached_property
     def features(self) -> tuple[Feature, ...]:
@@ -228,7 +222,7 @@ class Release(ReleasedModel):
         names, number = self.feature_names_in, self.n_features_in
         if self.columns is None:
             return tuple(raw_features(known_names(names, number)))
-        return tuple(features_in(self.transformer(), number, names))
+        return tuple(public_steps.features_in(self.transformer(), number, names))
 
     @property
     def n_features(self) -> int:
@@ -364,8 +358,9 @@ class Released(BaseEstimator):
         names, columns = getattr(self, "feature_names_in_", None), getattr(self, "columns", None)
         if columns is None:
             return names, None
-        known = input_names(columns, self.n_features_in_, None if names is None else list(names))
-        return known, describe(columns, known_names(known, self.n_features_in_))
+        listed = None if names is None else list(names)
+        known = public_steps.input_names(columns, self.n_features_in_, listed)
+        return known, public_steps.describe(columns, known_names(known, self.n_features_in_))
 
     def _set_release(self, release: Release) -> None:
         """Set the fitted attributes from a release."""
@@ -430,9 +425,8 @@ class Released(BaseEstimator):
             raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
         stated = {name: one for name, one in release.parameters.items() if name not in beyond}
         # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
-        names_spent = [name for name in ("epsilon", "delta") if name in names]
-        spent: dict[str, Any] = {name: getattr(release.made_by, name) for name in names_spent}
-        found = {**spent, **stated, **parameters}
+        spent = [name for name in ("epsilon", "delta") if name in names]
+        found = {name: getattr(release.made_by, name) for name in spent} | stated | parameters
         taken = found.keys() & inspect.signature(cls).parameters
         estimator = cls(**{name: found[name] for name in taken})
         for name, value in found.items():  # which the constructor of a subclass may lack

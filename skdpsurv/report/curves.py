@@ -15,11 +15,7 @@ from skdpsurv.plotting.style import LINE_WIDTH, colour, cut, dress, legend_besid
 from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import Number, Shown, between, probability, round_times
 from skdpsurv.report.text import WORDS, Table, by_end, distinct, short
-from skdpsurv.survival.comparisons import (
-    compare_restricted_means,
-    logrank_test,
-    multivariate_logrank_test,
-)
+from skdpsurv.survival import comparisons
 
 #: Simulated fits behind a band: the default of ``survival_band``, so that slow draws are reused.
 N_RESAMPLES = 500
@@ -71,9 +67,8 @@ def _summaries(members: Mapping[str, Any], end: float, free: str) -> Shown:
     numbers, rows = [], []
     for name, member in members.items():
         with suppressed_warnings():  # the table says which times are after the end
-            median = Number(
-                f"{free}median", name, *member.percentile_interval(n_resamples=N_RESAMPLES)
-            )
+            median = member.percentile_interval(n_resamples=N_RESAMPLES)
+        median = Number(f"{free}median", name, *median)
         mean = member.restricted_mean_survival_time(n_resamples=N_RESAMPLES)
         numbers += [median, Number(mean_to, name, *mean)]
         upper = f" to {by_end(median.high, end)}" if median.low <= end else ""
@@ -95,9 +90,9 @@ def _tests(model: Any, members: Mapping[str, Any], causes: Mapping[str, Any]) ->
     for name, cause in names.items():
         tests = {}
         if len(members) > 2:
-            tests["all groups"] = multivariate_logrank_test(model, cause=cause)
+            tests["all groups"] = comparisons.multivariate_logrank_test(model, cause=cause)
         for (one, a), (other, b) in combinations(members.items(), 2):
-            tests[f"{one} against {other}"] = logrank_test(a, b, cause=cause)
+            tests[f"{one} against {other}"] = comparisons.logrank_test(a, b, cause=cause)
         found = {whom: test.p_value for whom, test in tests.items()}
         numbers += [Number(f"p-value of the log-rank test{name}", *one) for one in found.items()]
         columns.append(["< 0.001" if p < 0.001 else f"{p:.3f}" for p in found.values()])
@@ -111,7 +106,7 @@ def _differences(members: Mapping[str, Any], end: float, free: str) -> Shown:
     numbers, rows = [], []
     for (one, a), (other, b) in combinations(members.items(), 2):
         pair, what = f"{one} against {other}", f"{free}means up to {short(end)}"
-        means = compare_restricted_means(a, b, n_resamples=N_RESAMPLES)
+        means = comparisons.compare_restricted_means(a, b, n_resamples=N_RESAMPLES)
         difference, ratio = (tuple(means.loc[row]) for row in ("difference", "ratio"))
         numbers += [
             Number(f"difference of {what}", pair, *difference),
@@ -179,27 +174,25 @@ def _figures(
         caption += ", and noisy numbers at risk"
         height += 0.18 * (1 + len(names))
     options = {"n_resamples": N_RESAMPLES, "at_risk_counts": at_risk, "time_unit": unit or None}
-    plot = partial(model.plot, labels=cut(names, 24), **options)
 
     def draw(ax: Any) -> None:
-        plot(ax=ax)
+        model.plot(ax=ax, labels=cut(names, 24), **options)
         if causes:
             ax.set_ylabel("Probability of no event")
 
     found = figures(draw, "survival", height, f"{caption}.")
     if 0 < len(causes) <= MOST_DRAWN:
         caption = WORDS["captions"]["incidence"]
-        lines = {
-            ("incidence", "each event, of everybody"): {n: (c, model) for n, c in causes.items()}
-        }
+        everybody = {name: (cause, model) for name, cause in causes.items()}
+        drawings = [("incidence", "each event, of everybody", everybody)]
         if len(members) > 1:
-            lines = {
-                (f"incidence-{k}", f"the event {name}"): {n: (cause, m) for n, m in members.items()}
+            drawings = [
+                (f"incidence-{k}", f"the event {name}", {n: (cause, m) for n, m in members.items()})
                 for k, (name, cause) in enumerate(causes.items(), start=1)
-            }
-        for (file, of), drawn in lines.items():
-            draw = partial(_draw_incidences, drawn, end, unit)
-            found += figures(draw, file, 3.6, caption.format(of))
+            ]
+        for file, of, lines in drawings:
+            draw_lines = partial(_draw_incidences, lines, end, unit)
+            found += figures(draw_lines, file, 3.6, caption.format(of))
     return found
 
 
@@ -208,9 +201,8 @@ def _draw_incidences(lines: Mapping[str, tuple[Any, Any]], end: float, unit: str
     times, drawn = np.linspace(0.0, end, 101), []
     for i, (cause, member) in enumerate(lines.values()):
         found, band = _incidence(cause, member, times)
-        ax.fill_between(
-            times, band["lower"], band["upper"], color=colour(i), alpha=0.18, linewidth=0.0
-        )
+        look = {"color": colour(i), "alpha": 0.18, "linewidth": 0.0}
+        ax.fill_between(times, band["lower"], band["upper"], **look)
         drawn += ax.plot(times, found.to_numpy(), color=colour(i), linewidth=LINE_WIDTH)
     dress(ax, end, unit or None)
     ax.set_ylabel("Probability of the event")

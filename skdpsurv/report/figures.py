@@ -58,7 +58,7 @@ def can_draw() -> bool:
     return True
 
 
-def figures(draw: Callable[[Any], Any], name: str, height: float, caption: str) -> list[Figure]:
+def figures(draw: Callable[..., Any], name: str, height: float, caption: str) -> list[Figure]:
     """Return a drawing; none without matplotlib, or where numbers are beyond what can be drawn."""
     if not can_draw():
         return []
@@ -72,7 +72,7 @@ def figures(draw: Callable[[Any], Any], name: str, height: float, caption: str) 
         with style, warnings.catch_warnings(action="ignore"):
             figure = Canvas(figsize=(WIDTH, height), layout="constrained")
             ax = figure.subplots()
-            draw(ax)
+            draw(ax=ax)
             _legend_below(ax)
             metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
             figure.savefig(text, format="svg", metadata=metadata)

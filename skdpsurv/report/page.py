@@ -51,11 +51,8 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
     if evaluation is not None and not isinstance(evaluation, SurvivalEvaluation):
         kind = type(evaluation).__name__
         raise TypeError(f"evaluation must be of private_survival_metrics, got {kind}.")
-    return PAGES.get_template("report.html.jinja").render(
-        title=title or f"Privacy report: {release.estimator}",
-        **_context(release),
-        **results(release, evaluation),
-    )
+    page = {"title": title or f"Privacy report: {release.estimator}", **_context(release)}
+    return PAGES.get_template("report.html.jinja").render(page, **results(release, evaluation))
 
 
 def save_report(
@@ -84,16 +81,9 @@ def _context(release: Any) -> dict[str, Any]:
     """Return the variables of the template."""
     guarantee = release.guarantee
     proved = guarantee.status == "proved"
-    return {
-        "release": release,
-        "g": guarantee,
-        "inner": release.fit_guarantee,
-        "proved": proved,
-        "Advantage": Advantage,
-        "advantage": advantage_figures(guarantee) if proved else [],
-        "columns": described(release),
-        "can_draw": can_draw(),
-        "version": __version__,
-        "sha": sha256(release.to_json()),
-        "sha_of_file": sha256(release.to_json(indent=2) + "\n"),
-    }
+    page = {"release": release, "g": guarantee, "inner": release.fit_guarantee, "proved": proved}
+    page |= {"Advantage": Advantage, "columns": described(release), "can_draw": can_draw()}
+    page["advantage"] = advantage_figures(guarantee) if proved else []
+    page["sha"] = sha256(release.to_json())
+    page["sha_of_file"] = sha256(release.to_json(indent=2) + "\n")
+    return page | {"version": __version__}

@@ -112,9 +112,9 @@ def _predicted(
             bands = [ends[:, indices] for ends in model.survival_band(table)]
         heads = [f"at {short(t)}" for t in times.tolist()]
         caption, quantity = "Predicted probability to survive", "predicted survival "
-        plot = partial(plot_survival_curves, model, table, labels=cut(labels))
-        description = "Predicted survival of example profiles."
-        drawn = figures(lambda ax: plot(ax=ax, time_unit=unit or None), "people", 3.6, description)
+        options: Any = {"labels": cut(labels), "time_unit": unit or None}
+        plot = partial(plot_survival_curves, model, table, **options)
+        drawn = figures(plot, "people", 3.6, "Predicted survival of example profiles.")
     cells = np.stack([found, *bands], axis=-1).tolist()
     numbers = [
         [Number(f"{quantity}{head}", label, *cell) for head, cell in zip(heads, row, strict=True)]

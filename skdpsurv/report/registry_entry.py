@@ -147,17 +147,12 @@ def registry_entry(
     filled = {name for name, value in fields.items() if value is not None}
     # The registry's own check makes the same of name, curators and year.
     parts = fields["name"], "-".join(fields["data_curators"]), fields["publication_date"][:4]
-    entry = TEMPLATES.get_template("registry.yaml.jinja").render(
-        release=release,
-        fields=fields,
-        bound=Advantage.at(guarantee.epsilon, guarantee.delta),
-        slug="-".join(re.sub(r"\W+|_", "-", part.lower()) for part in parts),
-        tier=1 + (filled >= SECOND_TIER) + (filled >= SECOND_TIER | THIRD_TIER),
-        columns=described(release),
-        most=MOST_COLUMNS,
-        sha=sha256(release.to_json()),
-        version=__version__,
-    )
+    words: dict[str, Any] = {"release": release, "fields": fields, "columns": described(release)}
+    words["bound"] = Advantage.at(guarantee.epsilon, guarantee.delta)
+    words["slug"] = "-".join(re.sub(r"\W+|_", "-", part.lower()) for part in parts)
+    words["tier"] = 1 + (filled >= SECOND_TIER) + (filled >= SECOND_TIER | THIRD_TIER)
+    words |= {"most": MOST_COLUMNS, "sha": sha256(release.to_json()), "version": __version__}
+    entry = TEMPLATES.get_template("registry.yaml.jinja").render(words)
     known = _without_gaps(yaml.safe_load(entry))
     # A folded line would be no Markdown.
     return yaml.dump(known, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)

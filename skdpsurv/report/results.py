@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from skdpsurv.evaluation.result import SurvivalEvaluation
@@ -29,10 +30,8 @@ def results(
     ValueError
         If the estimator that the release names refuses it.
     """
-    kind, unit = (
-        release.kinds[release.estimator],
-        unit or str((release.study or {}).get("unit", "")),
-    )
+    kind = release.kinds[release.estimator]
+    unit = unit or str((release.study or {}).get("unit", ""))
     found = {"kind": kind, **dict.fromkeys(PARTS)}
     if evaluation is not None:
         found["quality"] = evaluated(evaluation, unit)
@@ -70,16 +69,10 @@ def evaluated(evaluation: SurvivalEvaluation, unit: str = "") -> dict[str, Any]:
     caption = f"Survival to {end} by group of risk, from the highest, with {level} intervals"
     tables.append(Table(caption, ("Group", "Share", "Predicted", "Observed"), cells))
     caption = "Observed against predicted survival, by groups of predicted risk."
-    return {
-        "evaluation": evaluation,
-        "horizon": f"{end} {unit}" if unit else f"{end}, in the unit of the fit",
-        "measures": tables[0],
-        "groups": tables[1],
-        "figures": figures(
-            lambda ax: plot_calibration(evaluation, ax=ax), "calibration", 4.4, caption
-        ),
-        "numbers": measures + numbers,
-    }
+    drawn = figures(partial(plot_calibration, evaluation), "calibration", 4.4, caption)
+    shown = {"measures": tables[0], "groups": tables[1], "figures": drawn}
+    horizon = f"{end} {unit}" if unit else f"{end}, in the unit of the fit"
+    return {"evaluation": evaluation, "horizon": horizon, **shown, "numbers": measures + numbers}
 
 
 def _shown(parts: Mapping[str, Any]) -> list[Any]:

@@ -203,16 +203,9 @@ class Charges:
         if ledger is not None:
             ledger.check(stated)
             before = ledger._ledger.receipts()[-1]._asdict()
-        self.journal.add(
-            "intent",
-            nonce=nonce,
-            analyses=names,
-            guarantee=stated.to_dict(),
-            n_people=n_people,
-            deal=deal,
-            ledger=before,
-            when=now(),
-        )
+        intent: dict[str, Any] = {"nonce": nonce, "analyses": names, "guarantee": stated.to_dict()}
+        intent |= {"n_people": n_people, "deal": deal, "ledger": before, "when": now()}
+        self.journal.add("intent", **intent)
         if ledger is not None:
             name = f"{entry_name(self.protocol)} {nonce[:16]}"
             receipt = ledger.charge(stated, estimator=name)

@@ -29,14 +29,8 @@ from skdpsurv.dp.guarantee import FrozenMapping, frozen
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.evaluation import forecast_records as simulated
 from skdpsurv.evaluation.forecast import forecast_accuracy
-from skdpsurv.evaluation.forecast_records import (
-    BASELINES,
-    HazardTruth,
-    Pairs,
-    check_shares,
-    label_counts,
-)
 from skdpsurv.evaluation.forecast_result import AccuracyForecast
 from skdpsurv.evaluation.forecast_studies import MEDIAN, N_FRESH
 from skdpsurv.evaluation.risk_table import EvaluationRecords
@@ -56,7 +50,7 @@ LEAST_EXCESS = 0.01
 _RULES = {
     "event_rate": checks.number_in(1e-4, 1.0 - 1e-4),
     "censoring": checks.number_in(0.0, 1.0),
-    "baseline": checks.choice(*BASELINES),
+    "baseline": checks.choice(*simulated.BASELINES),
     "concordance": checks.number_in(0.5, 0.99),
     "n_repeats": checks.integer(),
     "shares": checks.instance(Mapping, "shares of labels by column"),
@@ -129,8 +123,9 @@ class Scenario:
 
     def check(self, protocol: Protocol) -> None:
         """Refuse shares of a column that has no labels, or another number of them."""
-        check_shares(
-            self.shares, label_counts(protocol.kinds) | {protocol.event: len(protocol.event_is)}
+        simulated.check_shares(
+            self.shares,
+            simulated.label_counts(protocol.kinds) | {protocol.event: len(protocol.event_is)},
         )
 
     def _of_event(self, part: Part, protocol: Protocol) -> Scenario:
@@ -178,29 +173,20 @@ class Scenario:
         return {name: getattr(self, name) for name in names}
 
 
-def _row(
-    table: pd.DataFrame,
-    name: str,
-    what: str,
-    *,
-    studies: pd.DataFrame | None = None,
-    is_error: bool = True,
-    small: float = 0.0,
-) -> Expected:
+def _row(table: Any, name: str, what: str, *, studies: Any = None, **about: Any) -> Expected:
     """Return a number by its measure, and how sure it is, given each simulated study."""
-    *privately, without = table[name]
-    ends = math.nan, math.nan
+    *privately, without = map(float, table[name])
     if studies is not None:
         own = studies[name].unstack("epsilon").iloc[:, MULTIPLES.index(1.0)]
         ends = _interval(own.to_numpy(), is_median=name == MEDIAN)
+        about |= dict(zip(("low", "high"), ends, strict=True))
     excess = [max(one / without - 1.0, LEAST_EXCESS) for one in privately] if without else []
     known = [(m, e) for m, e in zip(MULTIPLES, excess, strict=False) if math.isfinite(e)]
-    power = math.nan
     if len(known) > 1:
         (first, larger), (last, smaller) = known[0], known[-1]
-        power = math.log(larger / smaller) / math.log(last / first)
-    half, private, twice = map(float, privately)
-    return Expected(what, float(without), private, is_error, small, power, half, twice, *ends)
+        about["power"] = math.log(larger / smaller) / math.log(last / first)
+    half, private, twice = privately
+    return Expected(what, without, private, half=half, twice=twice, **about)
 
 
 def _interval(values: FloatArray, is_median: bool) -> tuple[float, float]:
@@ -279,15 +265,17 @@ def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
     widths = []
     n, horizon = min(part.n_people, MOST // 10), float(part.estimator.max_time)
     scale = part.n_people / n
-    setting = (scenario.event_rate, scenario.censoring, BASELINES[scenario.baseline])
+    epsilons = [multiple * part.spend.epsilon * scale for multiple in (*MULTIPLES, math.inf)]
+    setting = (scenario.event_rate, scenario.censoring, simulated.BASELINES[scenario.baseline])
     for sequence in np.random.SeedSequence(scenario.random_state).spawn(scenario.n_repeats):
         rng = np.random.default_rng(sequence)
         z = rng.normal(size=n)
         some = z[:N_FRESH]
-        truth = Pairs.among(some.size).truth(HazardTruth, some, scenario.concordance, *setting)
+        truth = simulated.Pairs.among(some.size).truth(
+            simulated.HazardTruth, some, scenario.concordance, *setting
+        )
         event, time = truth.draw(z, rng)
-        for multiple in (*MULTIPLES, math.inf):
-            epsilon = multiple * part.spend.epsilon * scale
+        for epsilon in epsilons:
             evaluation = clone(part.estimator).set_params(epsilon=epsilon)
             shape = replace(part.shape, n_records=n)
             times = np.append(evaluation._setting(shape).times, horizon) / horizon
@@ -296,13 +284,11 @@ def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
             known = plan.run(InMemory([records]), random_source(int(rng.integers(2**31))))
             result = evaluation._publish(shape, Published(guarantee, known, (), None))
             widths.append(result.c_index.upper - result.c_index.lower)
-    each = np.reshape(widths, (-1, len(MULTIPLES) + 1))
-    low, high = _interval(each[:, MULTIPLES.index(1.0)], is_median=False)
-    what, table = (
-        "width of the 95 % interval of the C-index",
-        pd.DataFrame({"w": each.mean(axis=0)}),
-    )
-    yield _row(table, "w", what, small=0.1)._replace(low=low, high=high)
+    runs, what = [range(scenario.n_repeats), epsilons], "width of the 95 % interval of the C-index"
+    index = pd.MultiIndex.from_product(runs, names=["study", "epsilon"])
+    studies = pd.DataFrame({"width": widths}, index=index)
+    table = {"width": np.reshape(widths, (-1, len(epsilons))).mean(axis=0)}
+    yield _row(table, "width", what, studies=studies, small=0.1)
 
 
 _FORECASTS: Mapping[str, Callable[[Scenario, Part], Iterator[Expected]]] = {

@@ -27,17 +27,11 @@ def protocol_page(plan: Any, scenario: Scenario | None = None) -> str:
         HTML, the same bytes for the same arguments.
     """
     guarantee = plan.guarantee()
-    found: dict[str, Any] = {"forecast": None, "advice": [], "guessed": ""}
+    page: dict[str, Any] = {"forecast": None, "advice": [], "guessed": ""}
     if scenario is not None:
-        found = {"forecast": plan.outlook(scenario), "advice": plan.advice(scenario)}
-        found["guessed"] = scenario.words
-    return PAGES.get_template("protocol.html.jinja").render(
-        plan=plan,
-        protocol=plan.protocol,
-        g=guarantee,
-        bound=Advantage.at(guarantee.epsilon, guarantee.delta),
-        between=between,
-        columns=described_kinds(plan.protocol.kinds),
-        version=__version__,
-        **found,
-    )
+        page = {"forecast": plan.outlook(scenario), "advice": plan.advice(scenario)}
+        page["guessed"] = scenario.words
+    page |= {"plan": plan, "protocol": plan.protocol, "g": guarantee, "between": between}
+    page["bound"] = Advantage.at(guarantee.epsilon, guarantee.delta)
+    page |= {"columns": described_kinds(plan.protocol.kinds), "version": __version__}
+    return PAGES.get_template("protocol.html.jinja").render(page)

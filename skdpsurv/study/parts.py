@@ -21,19 +21,9 @@ from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.person import about_people
 from skdpsurv.data.shape import Shape
+from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.plan import Disjoint, Plan, Sequential
-from skdpsurv.dp.privacy_cost import (
-    Concentrated,
-    Price,
-    Spend,
-    compose_gaussian,
-    divide_budget,
-    epsilon_at,
-    remaining_budget,
-    spend_of,
-    split_gaussian,
-)
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.kinds import KINDS
 from skdpsurv.study.protocol import Protocol
@@ -69,8 +59,8 @@ class Part:
     """
 
     analysis: Analysis
-    price: Price
-    spend: Spend
+    price: cost.Price
+    spend: cost.Spend
     people: str
     n_people: int
     shape: Shape
@@ -80,7 +70,7 @@ class Part:
 
     @classmethod
     def of(
-        cls, protocol: Protocol, analysis: Analysis, price: Price, people: str, n_people: int
+        cls, protocol: Protocol, analysis: Analysis, price: cost.Price, people: str, n_people: int
     ) -> Part:
         """Plan one analysis.
 
@@ -90,11 +80,11 @@ class Part:
             If it cannot be had at this price, or if its guarantee would not be proved.
         """
         with analysis.named():
-            if isinstance(price, Concentrated):
-                worth, delta = spend_of(price.rho, protocol.delta)
-                spend = Spend(_rounded_down(worth), delta)
+            if isinstance(price, cost.Concentrated):
+                worth, delta = cost.spend_of(price.rho, protocol.delta)
+                spend = cost.Spend(_rounded_down(worth), delta)
             else:
-                spend = Spend(price)
+                spend = cost.Spend(price)
             estimator = analysis.estimator(protocol, spend)
             shape = _shape(estimator, n_people)
             plan, guarantee = estimator._plan_and_guarantee(shape)
@@ -138,7 +128,7 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
     """Return the parts by name, in the order of the protocol."""
     n_each, evaluated = sizes(protocol, n_people), {one.of for one in protocol.analyses}
 
-    def planned(analysis: Analysis, price: Price) -> Part:
+    def planned(analysis: Analysis, price: cost.Price) -> Part:
         place = TRAINING if analysis.name in evaluated else EVERYBODY
         place = EVALUATION if analysis.of else place
         return Part.of(protocol, analysis, price, place, n_each[place])
@@ -147,7 +137,8 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
         whole = sum(Fraction(one.share) for one in analyses)
         # Rounded down, so that they add up to no more.
         each = [
-            _rounded_down(divide_budget(epsilon, whole / Fraction(one.share))) for one in analyses
+            _rounded_down(cost.divide_budget(epsilon, whole / Fraction(one.share)))
+            for one in analyses
         ]
         return {one.name: planned(one, e) for one, e in zip(analyses, each, strict=True)}
 
@@ -157,7 +148,7 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
     while may_be:
         pure = [part.spend.epsilon for part in found.values() if part not in may_be]
         shares = [part.analysis.share for part in may_be]
-        prices = split_gaussian(remaining_budget(epsilon, *pure), delta, shares)
+        prices = cost.split_gaussian(cost.remaining_budget(epsilon, *pure), delta, shares)
         gaussian = {}
         for part, price in zip(may_be, prices, strict=True):
             with suppress(ValueError):  # as too little is left
@@ -170,10 +161,10 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
             break
         may_be = [found[name] for name in gaussian]
     shared = [part for part in found.values() if part.people == EVERYBODY]
-    prices = [part.price for part in shared if isinstance(part.price, Concentrated)]
-    pure = [part.spend.epsilon for part in shared if not isinstance(part.price, Concentrated)]
-    worth = [epsilon_at(compose_gaussian(*prices).rho, delta)] if prices else []
-    left = remaining_budget(epsilon, *pure, *worth)
+    prices = [part.price for part in shared if isinstance(part.price, cost.Concentrated)]
+    pure = [part.spend.epsilon for part in shared if not isinstance(part.price, cost.Concentrated)]
+    worth = [cost.epsilon_at(cost.compose_gaussian(*prices).rho, delta)] if prices else []
+    left = cost.remaining_budget(epsilon, *pure, *worth)
     found |= divided(left, [one for one in protocol.analyses if one.of])
     return {one.name: found[one.name] for one in protocol.analyses}
 

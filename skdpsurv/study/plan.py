@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import pandas as pd
 
@@ -106,28 +107,18 @@ class StudyPlan:
             rho = None  # pure epsilons were added
         guarantees = {name: part.guarantee for name, part in self.parts.items()}
         # Whoever are neighbours for that table are for the other analyses, too.
-        public = [
-            part.analysis.by
-            for part in self.parts.values()
-            if part.guarantee.neighbours.endswith(SAME_GROUP)
-        ]
-        found = PrivacyGuarantee(
-            plan.epsilon,
-            plan.delta,
-            rho=rho,
-            neighbours="replace-one" + SAME_GROUP * bool(public),
-            mechanism=f"a study of {len(guarantees)} analyses: {', '.join(guarantees)}",
-            public_inputs={
-                "protocol_sha256": protocol.sha256,
-                "n_records": self.n_people,
-                "n_held_out": self.n_evaluation,
-                **({"by": public[0], "by_is_public": True} if public else {}),
-                **{f"epsilon_{name}": one.epsilon for name, one in guarantees.items()},
-                **{f"delta_{name}": one.delta for name, one in guarantees.items() if one.delta},
-            },
-            assumptions=self._assumptions(),
-            source=PROOF,
-        )
+        parts = self.parts.values()
+        public = [p.analysis.by for p in parts if p.guarantee.neighbours.endswith(SAME_GROUP)]
+        inputs: dict[str, Any] = {"protocol_sha256": protocol.sha256, "n_records": self.n_people}
+        inputs["n_held_out"] = self.n_evaluation
+        inputs |= {"by": public[0], "by_is_public": True} if public else {}
+        inputs |= {f"epsilon_{name}": one.epsilon for name, one in guarantees.items()}
+        inputs |= {f"delta_{name}": one.delta for name, one in guarantees.items() if one.delta}
+        words = f"a study of {len(guarantees)} analyses: {', '.join(guarantees)}"
+        neighbours = "replace-one" + SAME_GROUP * bool(public)
+        about: Any = {"neighbours": neighbours, "mechanism": words, "public_inputs": inputs}
+        about |= {"assumptions": self._assumptions(), "source": PROOF}
+        found = PrivacyGuarantee(plan.epsilon, plan.delta, rho=rho, **about)
         return found if protocol.person is None else about_people(found)
 
     def _assumptions(self) -> tuple[str, ...]:

@@ -122,20 +122,13 @@ class StudyReport:
         """The page."""
         spent, protocol = self.spent, self.plan.protocol
         guarantees = [one.guarantee for one in self.found.values()]
-        return PAGES.get_template("study.html.jinja").render(
-            report=self,
-            protocol=protocol,
-            plan=self.plan,
-            sections=self.sections,
-            g=spent,
-            bound=Advantage.at(spent.epsilon, spent.delta) if spent.status == "proved" else None,
-            limits=_distinct([spent.limits, *(one.limits for one in guarantees)]),
-            assumptions=_distinct([spent.assumptions, *(one.assumptions for one in guarantees)]),
-            columns=described_kinds(protocol.kinds),
-            can_draw=can_draw(),
-            refused=REFUSED,
-            version=__version__,
-        )
+        bound = Advantage.at(spent.epsilon, spent.delta) if spent.status == "proved" else None
+        page: dict[str, Any] = {"report": self, "protocol": protocol, "plan": self.plan}
+        page |= {"sections": self.sections, "g": spent, "bound": bound, "can_draw": can_draw()}
+        page |= {"columns": described_kinds(protocol.kinds), "refused": REFUSED}
+        for name in ("limits", "assumptions"):
+            page[name] = _distinct([getattr(one, name) for one in (spent, *guarantees)])
+        return PAGES.get_template("study.html.jinja").render(page, version=__version__)
 
     def files(self) -> dict[str, str]:
         """Return the text of each file, by its path in the folder of the study."""

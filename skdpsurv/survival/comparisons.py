@@ -362,14 +362,10 @@ def _group(model: Any, cause: Any = None) -> _Group:
 def _group_of(table: NoisyTable, fit: ActuarialEstimate, cause: int) -> _Group:
     q = table.n_bands
     later = np.triu(np.ones((q, q)), 1) + 0.5 * np.eye(q)
-    return _Group(
-        table.cells,
-        table.variance,
-        np.append(fit.counts.ravel(), fit.stayed),
-        fit.masses[cause],
-        np.hstack([*[later] * table.n_outcomes, np.ones((q, 1))]),
-        np.eye(q, table.cells.size, cause * q),
-    )
+    likely = np.append(fit.counts.ravel(), fit.stayed)
+    at_risk_of = np.hstack([*[later] * table.n_outcomes, np.ones((q, 1))])
+    events_of = np.eye(q, table.cells.size, cause * q)
+    return _Group(table.cells, table.variance, likely, fit.masses[cause], at_risk_of, events_of)
 
 
 def _refuse_same_people(a: Any, b: Any) -> None:

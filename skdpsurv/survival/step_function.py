@@ -63,8 +63,7 @@ class StepFunction:
 
     def __eq__(self, other: object) -> bool:
         names = ("x", "y", "a", "b", "domain")
-        return isinstance(other, StepFunction) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in names
-        )
+        same = (np.array_equal(getattr(self, n), getattr(other, n)) for n in names)
+        return isinstance(other, StepFunction) and all(same)
 
     __hash__ = None  # type: ignore[assignment]

@@ -14,18 +14,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdpsurv.data import target as targets
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, in_memory, public_shape, require_in_memory, size
 from skdpsurv.data.sources import one_target
-from skdpsurv.data.target import (
-    event_and_time_of,
-    fit_target,
-    is_two_dimensional,
-    n_targets,
-    no_events,
-    single_column,
-    target_reader,
-)
 from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
 from skdpsurv.dp.input_errors import call_without_data, refuse_unknown
 from skdpsurv.dp.types import FloatArray
@@ -110,7 +102,7 @@ class UnivariateFitter(released_curve.CurveFrames):
         """
         shown = self._display_options(timeline, label, alpha)
         if y is None and durations is None:
-            X = single_column(X)
+            X = targets.single_column(X)
         self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
         self._show(shown)
         return self
@@ -141,9 +133,9 @@ class UnivariateFitter(released_curve.CurveFrames):
         """
         curve = self._curve
         require_in_memory(X, y, durations, event_observed)
-        if self.n_features_in_ > 0 and is_two_dimensional(X):
+        if self.n_features_in_ > 0 and targets.is_two_dimensional(X):
             self._see_rows(X)
-        event, time = fit_target(X, y, durations, event_observed, curve.read_events)
+        event, time = targets.fit_target(X, y, durations, event_observed, curve.read_events)
         return curve.mean_log_likelihood(time, event)
 
     def _sources(self, X: Any, y: Any, *, person: Any = None, **options: Any) -> Any:
@@ -166,8 +158,8 @@ class UnivariateFitter(released_curve.CurveFrames):
         if isinstance(X, Blocks):
             n_records, n_columns = size(X)
         else:
-            n_records = n_targets(X, y, durations, event_observed)
-            n_columns = int(is_two_dimensional(X))
+            n_records = targets.n_targets(X, y, durations, event_observed)
+            n_columns = int(targets.is_two_dimensional(X))
         if n_columns > 0:
             return replace(public_shape(self, X, used=False), n_records=n_records)
         self.__dict__.pop("feature_names_in_", None)
@@ -176,7 +168,7 @@ class UnivariateFitter(released_curve.CurveFrames):
 
     def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
         # Durations alone are all observed, as in lifelines; beside X, events may be forgotten.
-        return no_events(y) if is_two_dimensional(X) else []
+        return targets.no_events(y) if targets.is_two_dimensional(X) else []
 
     def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Any:
         arguments = (options.get(name) for name in self._one_of_each)
@@ -207,7 +199,7 @@ class UnivariateFitter(released_curve.CurveFrames):
         ndarray of shape (n_times,), or float
         """
         check_is_fitted(self, "release_")
-        if is_two_dimensional(times):
+        if targets.is_two_dimensional(times):
             if self.n_features_in_ < 2:  # a column may hold times
                 raise ValueError("times must be one-dimensional, got 2-D: np.ravel(times) is.")
             return np.zeros(self._see_rows(times))
@@ -255,9 +247,8 @@ class UnivariateFitter(released_curve.CurveFrames):
         """
         level, t = fraction("level", level), self._times(times)
         curve = self._curve
-        hazards = released_curve.without_warnings(
-            curve.cumulative_hazard, t, self._draws(n_resamples)
-        )
+        draws = self._draws(n_resamples)
+        hazards = released_curve.without_warnings(curve.cumulative_hazard, t, draws)
         return released_curve.interval(np.exp(-hazards), level, np.exp(-curve.at(t)), t)
 
     def restricted_mean_survival_time(
@@ -403,10 +394,10 @@ def target_blocks(X: Any, y: Any, *arguments: Any, events: Any = None) -> Any:
     if isinstance(X, Blocks):
         # Their records may hold y alone.
         number = 2 + len(others)
-        read: Any = partial(event_and_time_of, events=events)
+        read: Any = partial(targets.event_and_time_of, events=events)
         blocks = in_blocks(X, y).map(lambda block: (*block[1:], None, None)[:number])
     else:
-        read, target = target_reader(X, y, durations, event_observed, events)
+        read, target = targets.target_reader(X, y, durations, event_observed, events)
         blocks = in_blocks(*target, *others)
     end = -len(others) or None
     return blocks.map(lambda block: (*read(*block[:end]), *block[len(block[:end]) :]))

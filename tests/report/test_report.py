@@ -535,7 +535,7 @@ class TestCurves:
     @pytest.mark.parametrize(("by", "number"), [(None, 1), (["a", "b", "c"], 2)])
     def test_incidences_of_all_causes_or_of_each_by_group(self, by, number, monkeypatch):
         drawn = []
-        monkeypatch.setattr(curves, "_draw_incidences", lambda *found: drawn.append(found))
+        monkeypatch.setattr(curves, "_draw_incidences", lambda *found, ax: drawn.append(found))
         monkeypatch.setattr(curves, "N_RESAMPLES", 10)
         rng = np.random.default_rng(0)
         y = pd.DataFrame({"event": rng.integers(0, 3, 600), "time": rng.uniform(0.1, 4.0, 600)})

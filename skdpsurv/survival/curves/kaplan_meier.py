@@ -143,9 +143,8 @@ class LifeTableFitter(UnivariateFitter, released=False):
             return
         if self.n_intervals != "auto":
             raise ValueError("n_intervals must be 'auto' where breakpoints are times.")
-        ends = np.append(
-            np.asarray(self.breakpoints, float), checks.required_horizon(self.max_time)
-        )
+        horizon = checks.required_horizon(self.max_time)
+        ends = np.append(np.asarray(self.breakpoints, float), horizon)
         if ends[-2] >= ends[-1]:
             raise ValueError("breakpoints must be before max_time, which ends the last interval.")
         if np.diff(ends, prepend=0.0).min() < table.NARROWEST * ends[-1]:
@@ -176,12 +175,8 @@ class LifeTableFitter(UnivariateFitter, released=False):
         stated, epsilon = self._release_parameters(shape), float(self.epsilon)
         table.check_size(stated)
         kind = table.ExactEventCounts if math.isinf(epsilon) else table.EventCounts
-        counted_cells = kind(
-            price=epsilon,
-            ends=table.stated_ends(stated),
-            n_causes=self._causes().number,
-            n_groups=len(stated.get("groups", [None])),
-        )
+        sizes = {"n_causes": self._causes().number, "n_groups": len(stated.get("groups", [None]))}
+        counted_cells = kind(price=epsilon, ends=table.stated_ends(stated), **sizes)
         inputs = {"n_records": shape.n_records, **stated}
         return Plan(counted_cells, epsilon, inputs=inputs, assumed=table.ASSUMED)
 
@@ -279,16 +274,10 @@ class LifeTableFitter(UnivariateFitter, released=False):
         observed = np.append(0.0, curve.of_events(fit.counts).sum(axis=0))
         censored = np.append(0.0, fit.counts[-1])
         censored[-1] += fit.stayed
-        return pd.DataFrame(
-            {
-                "removed": observed + censored,
-                "observed": observed,
-                "censored": censored,
-                "entrance": np.append(fit.n_people, np.zeros(observed.size - 1)),
-                "at_risk": np.append(fit.n_people, fit.at_risk[:-1]),
-            },
-            index=pd.Index(curve.timeline, name="event_at"),
-        )
+        counts = {"removed": observed + censored, "observed": observed, "censored": censored}
+        counts["entrance"] = np.append(fit.n_people, np.zeros(observed.size - 1))
+        counts["at_risk"] = np.append(fit.n_people, fit.at_risk[:-1])
+        return pd.DataFrame(counts, index=pd.Index(curve.timeline, name="event_at"))
 
     def number_at_risk(self, times: ArrayLike) -> pd.Series:
         """Return the estimated number of people at risk, linear within bands.

@@ -322,11 +322,9 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         requested = self.pilot_share, self.recalibration_share, self.inference_share
         shares, delta = tuple(map(float, requested)), float(self.delta)
         if sampling is not None:
-            epochs = sampling.n_epochs
+            epochs, budget = sampling.n_epochs, (alpha, shares, delta)
             n_steps = None if isinstance(epochs, str) else int(epochs)
-            fit, prices = fit_of(
-                model, epsilon, "psgld", alpha, shares, delta, LangevinFit, n_steps=n_steps
-            )
+            fit, prices = fit_of(model, epsilon, "psgld", *budget, LangevinFit, n_steps=n_steps)
             return perturbed_plan(fit, prices, delta, sampling.verbose)
         prior = self._read_prior("hazard", model.n_features)
         options: Any = {"distribution": self._noise_law, "prior": prior}
@@ -417,13 +415,6 @@ def perturbed_plan(
         counts = OutcomeCounts(price=price, fit=fit)
         nodes.append(Sequential((counts, moments), inference, "inference"))
     unit = "mu" if delta else "epsilon"
-    return hazard_plan(
-        fit.model,
-        fit.epsilon,
-        fit.alpha,
-        Sequential(tuple(nodes)),
-        delta,
-        arithmetic(fit.distribution),
-        # For nodes that are left out.
-        {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0},
-    )
+    left_out = {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0}
+    tree, numbers = Sequential(tuple(nodes)), arithmetic(fit.distribution)
+    return hazard_plan(fit.model, fit.epsilon, fit.alpha, tree, delta, numbers, left_out)

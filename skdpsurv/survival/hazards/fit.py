@@ -25,28 +25,10 @@ from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.newton import Center
-from skdpsurv.mechanisms.perturbation import (
-    Calibrated,
-    Minimisers,
-    Perturbed,
-    Problem,
-    SharedPrice,
-    ridge_and_variances,
-    steps_of,
-)
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
-from skdpsurv.survival.hazards.model import (
-    HAZARD_PROOF,
-    N_BANDS,
-    HazardModel,
-    Records,
-    baseline_from_life_table,
-    orthogonal_basis,
-    outcome_counts,
-    released,
-)
+from skdpsurv.survival.hazards import model as models
 
 # Tuned constants, each with the page of docs/benchmarks that found it, if there is one.
 
@@ -95,14 +77,14 @@ class Bounded(NamedTuple):
     """A capped likelihood, and how its minimiser is perturbed."""
 
     likelihood: DiscreteHazard
-    calibration: Calibrated
+    calibration: perturbation.Calibrated
 
 
 @dataclass(frozen=True)
 class HazardFit:
     """Public numbers of a perturbed fit: ``epsilon`` of the whole, ``price`` of the minimiser."""
 
-    model: HazardModel
+    model: models.HazardModel
     epsilon: float
     method: str
     alpha: float
@@ -112,7 +94,7 @@ class HazardFit:
     distribution: type[NoiseDistribution] = SphericalLaplace
     prior: Prior | None = None
     likelihood: DiscreteHazard = field(init=False)
-    calibration: Calibrated = field(init=False)
+    calibration: perturbation.Calibrated = field(init=False)
 
     def __post_init__(self) -> None:
         likelihood, calibration = self.bounded(self.model.cap(self.epsilon))
@@ -122,7 +104,7 @@ class HazardFit:
     @cached_property
     def basis(self) -> FloatArray:
         """Columns of the baseline."""
-        basis = orthogonal_basis(self.model.n_intervals, self.model.n_knots) * SHAPE_SIZE
+        basis = models.orthogonal_basis(self.model.n_intervals, self.model.n_knots) * SHAPE_SIZE
         basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
         return basis
 
@@ -141,18 +123,11 @@ class HazardFit:
         likelihood = DiscreteHazard(self.basis, n_features, 1.0, link, cap, self.has_inference)
         return Bounded(likelihood, self.calibrated(likelihood))
 
-    def calibrated(self, likelihood: DiscreteHazard) -> Calibrated:
+    def calibrated(self, likelihood: DiscreteHazard) -> perturbation.Calibrated:
         """Return ridge and noise for a likelihood."""
-        return perturbation.calibrate(
-            self.method,
-            likelihood.constants,
-            self.price,
-            self.model.n_records,
-            likelihood.n_params,
-            self.alpha,
-            self.distribution,
-            self.center_of(likelihood),
-        )
+        n, d, center = self.model.n_records, likelihood.n_params, self.center_of(likelihood)
+        how = self.method, likelihood.constants, self.price
+        return perturbation.calibrate(*how, n, d, self.alpha, self.distribution, center)
 
     def center_of(self, likelihood: DiscreteHazard) -> Center:
         """Return public bounds of the centre."""
@@ -222,16 +197,16 @@ class HazardFit:
         largest = float(np.max(np.abs(self.basis @ baseline)))
         return baseline * min(1.0, LARGEST_PREDICTOR / max(largest, LARGEST_PREDICTOR))
 
-    def blocks(self, records: Records, pilot: PilotEstimate) -> Blocks[HazardBlock]:
+    def blocks(self, records: models.Records, pilot: PilotEstimate) -> Blocks[HazardBlock]:
         """Return records as the likelihood takes them."""
         bound = DOWNWEIGHTING_BOUND if self.has_inference else None
         return records.map(lambda block: block.within(pilot.mean, pilot.radius, bound))
 
-    def problem(self, records: Records, pilot: PilotEstimate) -> Problem:
+    def problem(self, records: models.Records, pilot: PilotEstimate) -> perturbation.Problem:
         """Return the minimisation after a pilot."""
         likelihood, calibration = self.after(pilot)
-        blocks, price = self.blocks(records, pilot), SharedPrice(self.price)
-        return Problem(likelihood, blocks, calibration, pilot.center, price)
+        blocks, price = self.blocks(records, pilot), perturbation.SharedPrice(self.price)
+        return perturbation.Problem(likelihood, blocks, calibration, pilot.center, price)
 
     def evidence(self, minimiser: FloatArray, pilot: PilotEstimate) -> Evidence:
         """Return unshrunk coefficients with standard errors, on the scale of X."""
@@ -239,7 +214,7 @@ class HazardFit:
         events = model.n_records * -np.expm1(-self._hazard(pilot).value.sum())
         second_moment = (pilot.spread / pilot.radius) ** 2 / model.n_features
         information = INFORMATION_PART * max(events, 1.0) * second_moment
-        how = ridge_and_variances(self.after(pilot).calibration)
+        how = perturbation.ridge_and_variances(self.after(pilot).calibration)
         evidence = Evidence.of_minimiser(minimiser[model.n_knots :], information, *how)
         return evidence.scaled(1.0 / pilot.radius)
 
@@ -256,7 +231,7 @@ class HazardFit:
         n_knots = self.model.n_knots
         beta = coef[n_knots:] / pilot.radius
         baseline = self.basis @ coef[:n_knots] - pilot.mean @ beta
-        return {"_fitted": (baseline, beta), **released(self.model, baseline, beta)}
+        return {"_fitted": (baseline, beta), **models.released(self.model, baseline, beta)}
 
 
 def stated_range(first: Any, last: Any) -> Any:
@@ -270,7 +245,7 @@ class HazardSum(NoisySum):
 
     fit: HazardFit
 
-    theorem = HAZARD_PROOF
+    theorem = models.HAZARD_PROOF
 
 
 class LifeTable(HazardSum):
@@ -279,9 +254,9 @@ class LifeTable(HazardSum):
     name = "a life table"
     asked = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Known, records: Records) -> IntArray:
+    def ask(self, known: Known, records: models.Records) -> IntArray:
         """Return exact counts."""
-        return outcome_counts(records, self.fit.model.n_intervals, N_BANDS)
+        return models.outcome_counts(records, self.fit.model.n_intervals, models.N_BANDS)
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the baseline to shrink to, and shares of events and of early ends, with noise."""
@@ -290,7 +265,7 @@ class LifeTable(HazardSum):
         found = table[:, 1].sum(), table[0].sum(), 2.0 * deviation * math.sqrt(len(table))
         shares = np.clip(np.array(found, dtype=np.float64) / n, 0.0, 1.0)
         prior = fit.public_pilot.center[: fit.model.n_knots]
-        baseline = baseline_from_life_table(
+        baseline = models.baseline_from_life_table(
             noisy, self.price, fit.basis, fit.likelihood.link, prior
         )
         return {"_baseline": fit.clip_baseline(baseline), "follow_up": shares}
@@ -311,7 +286,7 @@ class RowMean(HazardSum):
         query = self.query({})
         return [query.distribution(self.price).scale / query.data_norm]
 
-    def ask(self, known: Known, records: Records) -> FloatArray:
+    def ask(self, known: Known, records: models.Records) -> FloatArray:
         """Return the exact mean."""
         return self.query(known).mean(records.map(lambda block: block.X))
 
@@ -355,7 +330,7 @@ class HazardPoint(Mechanism):
                 "hessian_rank": likelihood.constants.hessian_rank,
                 "kappa": calibration.kappa,
                 "noise_scale": calibration.noise_scale,
-                **({"n_steps": steps} if (steps := steps_of(calibration)) else {}),
+                **({"n_steps": steps} if (steps := perturbation.steps_of(calibration)) else {}),
             }
             for likelihood, calibration in self.fit.ends
         ]
@@ -363,7 +338,7 @@ class HazardPoint(Mechanism):
         return stated_price("fit", self.price) | stated
 
 
-class HazardMinimiser(HazardPoint, Minimisers):
+class HazardMinimiser(HazardPoint, perturbation.Minimisers):
     """The perturbed minimiser of a capped likelihood, after a pilot."""
 
     alone = True
@@ -382,7 +357,7 @@ class HazardMinimiser(HazardPoint, Minimisers):
     @property
     def proof(self) -> str:  # type: ignore[override]
         """Page of the proof."""
-        return GAUSSIAN if isinstance(self.price, Concentrated) else HAZARD_PROOF
+        return GAUSSIAN if isinstance(self.price, Concentrated) else models.HAZARD_PROOF
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -394,11 +369,11 @@ class HazardMinimiser(HazardPoint, Minimisers):
         prior = self.fit.prior
         return super().stated() | ({} if prior is None else prior.promises.public_inputs())
 
-    def problems(self, known: Known, records: Records) -> list[Problem]:
+    def problems(self, known: Known, records: models.Records) -> list[perturbation.Problem]:
         """Return the one minimisation."""
         return [self.fit.problem(records, self.fit.pilot(known))]
 
-    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+    def after(self, known: Known, found: list[perturbation.Perturbed]) -> dict[str, Any]:
         """Return baseline and coefficients, and evidence about the latter."""
         fit, (minimiser,), pilot = self.fit, found, self.fit.pilot(known)
         own = fit.evidence(minimiser.coef, pilot)

@@ -191,14 +191,9 @@ class HazardMoments(RowMoments):
         """Return baseline and coefficients on the scale of X, with errors, and the cap."""
         pilot, minimiser = self.fit.pilot(known), known["_minimiser"]
         likelihood, calibration = self.fit.after(pilot)
-        equation = Indirect.after(
-            OutcomeProbabilities(likelihood, known["_losses"]),
-            minimiser.coef,
-            minimiser.center,
-            calibration,
-            ReleasedMoments(self, noisy),
-            limit=True,
-        )
+        response = OutcomeProbabilities(likelihood, known["_losses"])
+        found, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
+        equation = Indirect.after(response, *found, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.radius, self.fit.basis)
         values = equation.solve().in_coordinates(scale).values()
         # The cap follows from a released life table: post-processing.

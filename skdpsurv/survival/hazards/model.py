@@ -77,7 +77,11 @@ def grid_intervals(
 #: max_cumulative_hazard="auto": a low cap means little noise, a high one little bias.
 CAP_SCALE, CAP_POWER, CAP_RANGE = 0.9, 0.28, (0.8, 5.0)
 
-#: What a guarantee states of a model.
+#: What a guarantee assumes of a model, and what it states.
+ASSUMED = (
+    "n, the columns and every constructor parameter are public",
+    "max_time and data_norm were not read off these records",
+)
 STATED = (
     *("n_records", "max_time", "n_intervals", "n_knots", "link", "data_norm"),
     *("max_cumulative_hazard", "prior_event_rate"),
@@ -267,9 +271,8 @@ class Recalibration:
 
     def values(self) -> dict[str, FloatArray]:
         """Return the numbers of a release."""
-        return dict(
-            zip(RECALIBRATION, (np.asarray(self.slope), self.knots, self.shift), strict=True)
-        )
+        values = np.asarray(self.slope), self.knots, self.shift
+        return dict(zip(RECALIBRATION, values, strict=True))
 
     @classmethod
     def of(cls, release: Release) -> Recalibration:
@@ -299,17 +302,8 @@ def hazard_plan(
     stated: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """Return the plan of a hazard fit."""
-    return Plan(
-        tree,
-        epsilon,
-        delta,
-        inputs={**{name: getattr(model, name) for name in STATED}, "alpha": alpha, **stated},
-        assumed=(
-            "n, the columns and every constructor parameter are public",
-            "max_time and data_norm were not read off these records",
-            numbers,
-        ),
-    )
+    inputs = {**{name: getattr(model, name) for name in STATED}, "alpha": alpha, **stated}
+    return Plan(tree, epsilon, delta, inputs=inputs, assumed=(*ASSUMED, numbers))
 
 
 def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict[str, FloatArray]:

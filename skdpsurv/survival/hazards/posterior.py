@@ -292,15 +292,9 @@ class LangevinFit(HazardFit):
         """Return a chain for a likelihood."""
         model, price = self.model, self.price
         assert isinstance(price, Concentrated)
-        return descent.calibrate_langevin(
-            likelihood.constants,
-            price.mu,
-            model.n_records,
-            likelihood.n_params,
-            PRIOR_PRECISION + model.n_records * self.alpha,
-            self.n_steps,
-            self.center_of(likelihood).norm,
-        )
+        precision = PRIOR_PRECISION + model.n_records * self.alpha
+        public = likelihood.constants, price.mu, model.n_records, likelihood.n_params, precision
+        return descent.calibrate_langevin(*public, self.n_steps, self.center_of(likelihood).norm)
 
 
 @dataclass(frozen=True, eq=False)

@@ -341,16 +341,10 @@ def _shrunk(prior: FloatArray, observed: FloatArray, scale: float, noise: FloatA
 def layout_of(fit: HazardFit, known: Known, price: Price) -> RiskLayout:
     """Return the layout of a table at a price, by released coefficients and a released mean."""
     model, (baseline, coef) = fit.model, known["_fitted"]
-    return RiskLayout(
-        coef,
-        baseline,
-        LINKS[model.link],
-        fit.pilot(known).mean,
-        # Not the pilot's row scale, which is that of clipped rows less the noise of their mean.
-        model.data_norm,
-        groups_of(model.n_records, price),
-        outer_width_of(model.n_records, price),
-    )
+    link, mean = LINKS[model.link], fit.pilot(known).mean
+    groups, width = groups_of(model.n_records, price), outer_width_of(model.n_records, price)
+    # Not the pilot's row scale, which is that of clipped rows less the noise of their mean.
+    return RiskLayout(coef, baseline, link, mean, model.data_norm, groups, width)
 
 
 class RiskTable(HazardSum):
@@ -381,12 +375,8 @@ class RiskPositions(HazardSum):
         return records.map_reduce(lambda block: layout.positions(block.X))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
-        model = self.fit.model
-        return fit_table(
-            layout_of(self.fit, known, self.table_price),
-            known["_risk_table"],
-            POSITIONS.values(noisy),
-            model.n_records,
-            (self.table_price, self.price),
-            model.information(self.fit.epsilon),
-        ).values()
+        model, prices = self.fit.model, (self.table_price, self.price)
+        layout = layout_of(self.fit, known, self.table_price)
+        table, positions = known["_risk_table"], POSITIONS.values(noisy)
+        information = model.information(self.fit.epsilon)
+        return fit_table(layout, table, positions, model.n_records, prices, information).values()

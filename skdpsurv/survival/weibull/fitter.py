@@ -22,15 +22,9 @@ from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.survival.released_curve import ReleasedCurve
 from skdpsurv.survival.univariate import UnivariateFitter
+from skdpsurv.survival.weibull import plan
 from skdpsurv.survival.weibull.counts import Records, log_times
 from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
-from skdpsurv.survival.weibull.plan import (
-    LEFT_CENSORED,
-    MAXIMUM_LIKELIHOOD,
-    TIGHT,
-    Way,
-    WeibullSetting,
-)
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -66,7 +60,7 @@ class WeibullDistribution(ReleasedCurve):
         self.log_covariance = _log_covariance(release)
         self.exact = math.isinf(release.guarantee.epsilon)
         self.estimate = Estimate(self.rho, math.log(self.scale / self.max_time), n_events)
-        self.left_censored = release.made_by.public_inputs.get(LEFT_CENSORED) is True
+        self.left_censored = release.made_by.public_inputs.get(plan.LEFT_CENSORED) is True
 
     def cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
         scale, shape = np.split(parameters, 2, axis=-1)
@@ -86,13 +80,8 @@ class WeibullDistribution(ReleasedCurve):
     def mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
         omega = self.fitter.omega
         x, seen, before = log_times(time, event, self.max_time, omega, exact=self.exact)
-        return mean_log_likelihood(
-            x + math.log(self.max_time),
-            seen,
-            math.log(self.scale),
-            self.rho,
-            before if self.left_censored else None,
-        )
+        x, censored = x + math.log(self.max_time), before if self.left_censored else None
+        return mean_log_likelihood(x, seen, math.log(self.scale), self.rho, censored)
 
     def plausible(self, n_resamples: int) -> FloatArray:
         if self.log_covariance is not None:
@@ -146,18 +135,18 @@ class WeibullCurve(UnivariateFitter, released=False):
 
     @property
     @abstractmethod
-    def _way(self) -> Way:
+    def _way(self) -> plan.Way:
         """The way to fit."""
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return self._setting(shape).stated()
 
-    def _setting(self, shape: Shape) -> WeibullSetting:
+    def _setting(self, shape: Shape) -> plan.WeibullSetting:
         """Return the public numbers of a fit."""
         fraction, way = self.shape_fraction, self._way
         if math.isinf(self.epsilon):
-            way = MAXIMUM_LIKELIHOOD._replace(n_levels=way.n_levels)
-        return WeibullSetting(
+            way = plan.MAXIMUM_LIKELIHOOD._replace(n_levels=way.n_levels)
+        return plan.WeibullSetting(
             way=way,
             n_records=shape.n_records,
             epsilon=float(self.epsilon),
@@ -323,4 +312,4 @@ class DPWeibullFitter(WeibullCurve):
     0.9
     """
 
-    _way = TIGHT
+    _way = plan.TIGHT
