@@ -8,7 +8,13 @@ import pandas as pd
 import pytest
 from scipy.sparse import coo_matrix
 
-from skdpsurv import DPDiscreteTimeSurvival, DPWeibullFitter, PrivacyAccountant
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    PrivacyAccountant,
+    PublicColumns,
+)
 from skdpsurv.data import blocks
 from skdpsurv.data.blocks import InMemory, add_results, first, in_blocks, pairwise_sum
 from skdpsurv.datasets import make_discrete_time_survival
@@ -35,6 +41,28 @@ def test_chosen_records_keep_their_order_within_a_block():
     places = np.array([26, 3, 12, 1, 11, 9])
     chosen = held.chosen(places, np.size, lambda block, inside: block[inside])
     assert [block.tolist() for block in chosen.blocks] == [[3, 1, 9], [12, 11], [26]]
+
+
+def test_blocks_have_fewer_rows_where_more_is_made_of_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = pd.DataFrame({"c": rng.integers(0, 20, 300)}), rng.integers(0, 2, 300)
+    made, transform = [], PublicColumns.transform
+
+    def spy(self, rows):
+        made.append(transform(self, rows))
+        return made[-1]
+
+    monkeypatch.setattr(PublicColumns, "transform", spy)
+    model = DPLogisticRegression(
+        1.0, classes=[0, 1], columns=PublicColumns({"c": list(range(20))}), random_state=0
+    )
+    whole = model.fit(X, y).coef_
+    monkeypatch.setattr(blocks, "BLOCK_ENTRIES", 19 * 50)
+    cut, sizes = model.fit(X, y).coef_, [len(rows) for rows in made]
+    assert sizes.count(300) == 1
+    assert sizes.count(50) == 6
+    np.testing.assert_allclose(cut, whole, rtol=1e-9)
+    assert in_blocks(X, y, width=10**9).n_blocks == 300
 
 
 @pytest.mark.parametrize("kind", [np.asarray, list, pd.DataFrame])

@@ -16,7 +16,6 @@ from skdpsurv.dp.checks import (
     LARGEST_JOBS,
     auto_or,
     boolean,
-    by_pieces,
     choice,
     clip_rows,
     custom,
@@ -162,18 +161,15 @@ def test_pieces_are_all_rows_once(monkeypatch, n, columns):
     assert all(0 < part.size * columns <= max(12, columns) for part in found) or not columns
 
 
-def test_rows_are_made_and_clipped_piece_by_piece(monkeypatch):
+def test_rows_are_clipped_piece_by_piece(monkeypatch):
     rows = np.random.default_rng(1).standard_cauchy(size=(7, 2))
-    whole, sizes = clip_rows(rows, 1.5), []
-    monkeypatch.setattr(dp_checks, "CHUNK_ELEMENTS", 6)
-
-    def double(piece):
-        sizes.append(len(rows[piece]))
-        return 2.0 * rows[piece]
-
-    np.testing.assert_array_equal(by_pieces(double, 7, 2), 2.0 * rows)
-    assert sizes == [3, 3, 1]
-    np.testing.assert_array_equal(clip_rows(rows, 1.5), whole)
+    rows[3], rows[5] = 0.0, 1e-170  # as one without a norm, or whose square vanishes
+    for norm in (1.5, 1e-50):
+        whole = clip_rows(rows, norm)
+        with monkeypatch.context() as patch:
+            patch.setattr(dp_checks, "CHUNK_ELEMENTS", 6)
+            np.testing.assert_array_equal(clip_rows(rows, norm), whole)
+        np.testing.assert_array_equal(whole[[3, 5]], rows[[3, 5]])
 
 
 @pytest.mark.parametrize("least", [-1.0, 0.0, 0.5])

@@ -24,15 +24,20 @@ MODELS: dict[str, Any] = {
     "scikit-learn, no privacy": LogisticRegression(),
 }
 #: Rows and columns, and diffprivlib's fits in a round. An audit fits a few rows thousands of times.
-SIZES = {(6, 2): 20, (3_000, 100): 9, (100_000, 20): 3}
+SIZES = {(6, 2): 20, (3_000, 100): 9, (100_000, 20): 3, (100_000, 499): 1}
+#: So many columns are the indicators of the levels of one category.
+LEVELS = 500
 
 
 @cache
 def rows_of_norm_one(n: int, p: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return rows, and labels that depend on them; both classes occur."""
+    """Return rows, at most of norm 1, and labels that depend on them; both classes occur."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, p))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    if p == LEVELS - 1:
+        X = (rng.integers(LEVELS, size=(n, 1)) == np.arange(1, LEVELS)).astype(float)
+    else:
+        X = rng.normal(size=(n, p))
+        X /= np.linalg.norm(X, axis=1, keepdims=True)
     y = (X @ rng.normal(size=p) + 0.3 * rng.normal(size=n) > 0).astype(int)
     y[:2] = 0, 1
     return X, y
@@ -75,7 +80,9 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
         else "diffprivlib was not there.",
         f"Simulated rows of norm 1; epsilon = 1, otherwise defaults, with an intercept; median of "
         f"{rows.repetition.max() + 1} rounds, in turn, of processor time on one thread. "
-        f"diffprivlib {VERSION}.",
+        f"diffprivlib {VERSION}."
+        + f" {LEVELS - 1} columns are those of {LEVELS} levels."
+        * (LEVELS - 1 in rows["columns"].values),
     )
 
 

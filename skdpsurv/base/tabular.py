@@ -273,7 +273,8 @@ class LinearEstimator(TabularEstimator):
         self, read: Callable[..., Any], shape: Any, X: ArrayLike, y: ArrayLike
     ) -> Blocks[Any]:
         """Return records, each block of them read by itself."""
-        blocks = in_blocks(X, y).map(partial(read, self._without_ledger(), shape))
+        blocks = in_blocks(X, y, width=shape.n_features)
+        blocks = blocks.map(partial(read, self._without_ledger(), shape))
         records = blocks.persist(self._memory_ratio(shape))
         shape.require(records.map_reduce(lambda block: block.X.shape[0]))
         return records

@@ -40,7 +40,7 @@ from scipy import optimize, special
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import privacy_cost
-from skdpsurv.dp.checks import by_pieces, clip_rows, row_pieces, row_weights
+from skdpsurv.dp.checks import clip_rows, row_pieces, row_weights
 from skdpsurv.dp.plan import GAUSSIAN, Known, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
@@ -94,14 +94,17 @@ class ColumnGroup:
         """R, the largest norm of a row as the model sees it."""
         return math.hypot(self.factor * self.norm, self.constant)
 
-    def rows(self, X: FloatArray, data_norm: float) -> FloatArray:
-        """Return rows as the model sees them; they are within ``data_norm`` already."""
-        part = X if self.indices == tuple(range(X.shape[1])) else X[:, self.indices]
-        if self.norm < data_norm:
-            part = clip_rows(part, self.norm)
-        seen = np.empty((X.shape[0], self.n_params))
-        np.multiply(part, self.factor, out=seen[:, : len(self.indices)])
-        seen[:, len(self.indices) :] = self.constant
+    def rows(self, X: FloatArray, data_norm: float, longest: float = math.inf) -> FloatArray:
+        """Return rows as the model sees them, of rows within ``data_norm`` once cut to longest."""
+        seen, width = np.empty((X.shape[0], self.n_params)), len(self.indices)
+        every = self.indices == tuple(range(X.shape[1]))
+        for piece in row_pieces(*X.shape):  # a copy of all clipped rows would take longer
+            part = clip_rows(X[piece], longest) if math.isfinite(longest) else X[piece]
+            part = part if every else part[:, self.indices]
+            if self.norm < data_norm:
+                part = clip_rows(part, self.norm)
+            np.multiply(part, self.factor, out=seen[piece, :width])
+        seen[:, width:] = self.constant
         return seen
 
     def to_model(self, coef: FloatArray, intercept: float) -> FloatArray:
@@ -249,10 +252,7 @@ class GroupFit:
 
 
 def _seen(group: ColumnGroup, data_norm: float, norm: float, block: SignedRows) -> SignedRows:
-    def seen(piece: slice) -> FloatArray:  # a copy of all clipped rows would take longer
-        return group.rows(block.rows(piece).within(norm).X, data_norm)
-
-    return block._replace(X=by_pieces(seen, block.n_records, group.n_params))
+    return block._replace(X=group.rows(block.X, data_norm, norm))
 
 
 def _labelled(weighed: ColumnGroup | None, output: int, block: SignedRows) -> LinearBlock:
@@ -435,12 +435,10 @@ class Margins(NoisySum):
         fit, model, table = self.fit, known["_model"], self.table(known)
 
         def counts(block: SignedRows) -> IntArray:
-            total = np.zeros((2, N_GROUPS), dtype=np.int64)
+            predictor = np.empty((block.n_records, fit.n_outputs))
             for piece in row_pieces(*block.X.shape):
-                part = block.rows(piece).within(fit.data_norm)
-                odds = log_odds(model.each_predictor(part.X), fit.max_residual)
-                total += table.counts(odds, part.signs.T)
-            return total
+                predictor[piece] = model.each_predictor(block.rows(piece).within(fit.data_norm).X)
+            return table.counts(log_odds(predictor, fit.max_residual), block.signs.T)
 
         return records.map_reduce(counts)
 

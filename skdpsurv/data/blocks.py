@@ -29,8 +29,8 @@ from skdpsurv.dp.types import IndexArray
 
 __all__ = ["Blocks", "InMemory", "in_blocks"]
 
-#: Rows of a block: a fit adds a few copies of one block to memory.
-BLOCK_ROWS = 2**16
+#: Rows of a block, and entries that are made of it, 128 MiB: a fit adds copies of it to memory.
+BLOCK_ROWS, BLOCK_ENTRIES = 2**16, 2**24
 #: Names of columns in one block alone may be made of its records.
 OTHER_COLUMNS = (
     "X and y must have the same columns, in the same order, in all partitions or chunks: those "
@@ -261,7 +261,7 @@ def first(items: Iterator[Other], n_items: int, task: str, verbose: int = 0) -> 
         yield from some
 
 
-def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
+def in_blocks(X: Any, *others: Any, width: int = 1) -> Blocks[tuple[Any, ...]]:
     """Return the arguments of a fit in blocks.
 
     Parameters
@@ -270,6 +270,8 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
         A source of blocks is returned unchanged.
     *others : array-like or None
         Arrays with an entry for each record, such as y.
+    width : int, default=1
+        Columns of what is made of a block; public.
 
     Returns
     -------
@@ -292,10 +294,11 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
     with suppress(TypeError):  # for objects without a length
         sizes = {length(values) for values in arguments if values is not None}
     # Estimators refuse unequal lengths.
-    if len(sizes) != 1 or max(sizes) <= BLOCK_ROWS:
+    step = max(1, min(BLOCK_ROWS, BLOCK_ENTRIES // max(1, width)))
+    if len(sizes) != 1 or max(sizes) <= step:
         return InMemory([arguments])
-    starts = range(0, max(sizes), BLOCK_ROWS)
-    parts = (slice(start, start + BLOCK_ROWS) for start in starts)
+    starts = range(0, max(sizes), step)
+    parts = (slice(start, start + step) for start in starts)
     return InMemory(tuple(take(values, part) for values in arguments) for part in parts)
 
 

@@ -82,7 +82,7 @@ class ColumnKind:
         return InputValueError(f"X {rule} column {self.column!r}{remedy and ': '}{remedy}.")
 
     def encode(self, values: Any) -> list[Any]:
-        """Return the features of values that were read, an array for each."""
+        """Return the features of values that were read, in arrays of one or more columns."""
         missing = np.isnan(values)
         return [*self._encoded(values, missing), *[missing] * (self.missing == "category")]
 
@@ -302,7 +302,8 @@ class Category(ColumnKind):
         return np.where(found < 0, np.nan, found)
 
     def _encoded(self, values: FloatArray, missing: Any) -> list[Any]:
-        return [values == j for j, label in enumerate(self.labels) if label != self.reference]
+        kept = [j for j, label in enumerate(self.labels) if label != self.reference]
+        return [values[:, None] == np.array(kept, dtype=float)]
 
     def _features(self, raw: Expression) -> list[Feature]:
         kept = (label for label in self.labels if label != self.reference)

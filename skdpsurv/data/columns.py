@@ -25,6 +25,9 @@ from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_f
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 
+#: Entries of encoded rows that are made at a time, 8 MiB.
+BLOCK_ELEMENTS = 2**20
+
 
 class PublicColumns(TransformerMixin, BaseEstimator):
     """Encode numbers, categories, booleans and dates as features within [-1, 1].
@@ -259,9 +262,14 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             As in ``fit``.
         """
         read = self._read(X, getattr(self, "feature_names_in_", None))
+        rows = np.empty((read[0][1].shape[0], len(self._features())))
+        step = max(1, BLOCK_ELEMENTS // max(1, rows.shape[1]))
         with suppressed_float_errors():
-            features = [feature for kind, values in read for feature in kind.encode(values)]
-        return np.column_stack(features).astype(np.float64, copy=False)
+            for start in range(0, rows.shape[0], step):
+                piece = slice(start, start + step)
+                features = (one for kind, values in read for one in kind.encode(values[piece]))
+                rows[piece] = np.column_stack([*features])
+        return rows
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Return the names of the features; they need no ``fit``.

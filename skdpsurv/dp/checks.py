@@ -325,14 +325,6 @@ def row_pieces(n_rows: int, n_columns: int) -> Iterator[slice]:
     return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
 
 
-def by_pieces(function: Callable[[slice], FloatArray], n_rows: int, n_columns: int) -> FloatArray:
-    """Return the rows that a function makes slice by slice, in one array of doubles."""
-    rows = np.empty((n_rows, n_columns))
-    for piece in row_pieces(n_rows, n_columns):
-        rows[piece] = function(piece)
-    return rows
-
-
 def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
     """Scale each row down to Euclidean norm at most ``norm``; shorter rows are unchanged.
 
@@ -365,25 +357,30 @@ def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
     if rows.ndim != 2:
         raise ValueError("X must be two-dimensional.")
     radius = norm * (1.0 - (rows.shape[1] + 8) * 2.0**-53)
-    return by_pieces(lambda piece: _clipped(rows[piece], radius), *rows.shape)
+    clipped = np.empty(rows.shape)
+    for piece in row_pieces(*rows.shape):
+        _clip(rows[piece], radius, clipped[piece])
+    return clipped
 
 
-def _clipped(rows: FloatArray, radius: float) -> FloatArray:
+def _clip(rows: FloatArray, radius: float, clipped: FloatArray) -> None:
     rows = np.ascontiguousarray(rows)
     square = np.einsum("ij,ij->i", rows, rows)
-    ordinary = (square > 1e-100) & (square < 1e100) & (radius > 1e-200)
+    # Smaller squares may have underflowed, which matters beside a tiny radius alone.
+    least = -1.0 if radius > 1e-40 else 1e-100
+    ordinary = (square > least) & (square < 1e100) & (radius > 1e-200)
     if ordinary.all() or rows.size == 0:
-        return np.asarray(rows * (radius / np.maximum(np.sqrt(square), radius))[:, None])
+        np.multiply(rows, (radius / np.maximum(np.sqrt(square), radius))[:, None], out=clipped)
+        return
     check_finite(rows, "X")
-    rows, largest = rows.copy(), np.max(np.abs(rows), axis=1)
+    clipped[:], largest = rows, np.max(np.abs(rows), axis=1)
     # Other rows are divided by their largest entry, unless it is so small that they need no norm.
     may_exceed = ordinary | (largest > 0.5 * radius / math.sqrt(rows.shape[1]))
     largest = np.where(may_exceed & ~ordinary, largest, 1.0)
     unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]
     length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
     outside = length > radius / largest  # length * largest > radius, without an overflow
-    rows[outside] = unit[outside] * (radius / length[outside])[:, None]
-    return rows
+    clipped[outside] = unit[outside] * (radius / length[outside])[:, None]
 
 
 def row_weights(rows: FloatArray, norm: float) -> FloatArray:

@@ -165,11 +165,16 @@ def weighted_sum(weights: FloatArray, rows: FloatArray) -> FloatArray:
     return np.asarray(total + weights[whole:] @ rows[whole:])
 
 
+#: Rows that :func:`gram` takes at once are at least those of so many columns, 512.
+GRAM_COLUMNS = 64
+
+
 def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the sum of ``weights[i] * outer(rows[i], rows[i])``."""
-    n_columns = rows.shape[1]
+    n_rows, n_columns = rows.shape
     total = np.zeros((n_columns, n_columns))
-    for piece in row_pieces(*rows.shape):
+    # Products of many columns are fast with many rows.
+    for piece in row_pieces(n_rows, min(n_columns, GRAM_COLUMNS)):
         used = weights[piece] != 0.0
         part, weight = rows[piece][used], weights[piece][used, None]
         if weight.min(initial=0.0) < 0.0:

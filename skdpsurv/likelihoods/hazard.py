@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.checks import CHUNK_ELEMENTS, by_pieces
+from skdpsurv.dp.checks import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods import hazard_kernel as kernel
 from skdpsurv.likelihoods.base import (
@@ -85,11 +85,11 @@ def hazard_block(
     short = survived.astype(np.uint16) if survived.max(initial=0) < 2**16 else survived
     order = np.argsort(short, kind="stable")
 
-    def rows(piece: slice) -> FloatArray:
+    rows = np.empty(X.shape)
+    for piece in row_pieces(*X.shape):
         chosen = X[order[piece]]
-        return chosen if change is None else change(chosen)
-
-    return HazardBlock(by_pieces(rows, *X.shape), survived[order], event[order])
+        rows[piece] = chosen if change is None else change(chosen)
+    return HazardBlock(rows, survived[order], event[order])
 
 
 @dataclass(frozen=True)

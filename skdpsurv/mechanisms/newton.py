@@ -37,7 +37,7 @@ import numpy as np
 from skdpsurv.data.blocks import MOST_LEVELS, Blocks
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants, block_derivatives
-from skdpsurv.mechanisms.newton_steps import Goal, newton
+from skdpsurv.mechanisms.newton_steps import WIDE, Goal, newton
 
 # ---- The certificate.
 
@@ -231,6 +231,12 @@ class Objective:
         )
 
     @property
+    def mean_curvature(self) -> float:
+        """About the mean eigenvalue of the Hessian, if no record is far from its largest."""
+        trace = self.likelihood.constants.hessian_trace
+        return self.n_records * trace / self.center.size + self.kappa
+
+    @property
     def smoothness(self) -> float:
         """The Lipschitz constant of the gradient, n tau + kappa, rounded upwards."""
         trace = self.likelihood.constants.hessian_trace
@@ -296,7 +302,9 @@ def _pilot(
     shift, hessian = start, None
     step, fewer = objective.n_records // PILOT_RECORDS, 1
     if step < 3:
-        return shift, hessian
+        curvature = objective.mean_curvature
+        wide = shift.size > WIDE and math.isfinite(curvature)
+        return shift, curvature * np.eye(shift.size) if wide else None
     goal = replace(goal, decrement=float(shift.size), error=0.0)
     while step >= 12:
         step, fewer = step // 4, 4 * fewer

@@ -26,6 +26,8 @@ NEWTON_STEPS = 60
 #: Gradients alone are computed after a step that left this part of the last one, or of fewer
 #: records than so many, where a Hessian takes hardly longer, its square.
 FAST, FEW_RECORDS = 0.1, 3600
+#: With more columns, where a Hessian takes long, slower progress is enough for gradients alone.
+WIDE = 32
 #: A step is made longer where its end has this part of the first slope left; and the longest step.
 STEEP, LONGEST = 0.3, 16.0
 
@@ -85,11 +87,14 @@ def newton(
 ) -> Found:
     """Minimise from a start, with a Hessian of about there if one is known."""
     shift = start
+    fast = FAST if function.n_records >= FEW_RECORDS else FAST**2
+    fast **= min(1.0, WIDE / shift.size)
     gradient, new = function.derivatives(shift, 2 if hessian is None else 1)
+    # With a Hessian of about there, a wide problem tries gradients first.
+    ratio = 1.0 if hessian is None or shift.size <= WIDE else fast
     hessian = new if hessian is None else hessian
     assert hessian is not None
-    norm, ratio, stretched = float(np.linalg.norm(gradient)), 1.0, False
-    fast = FAST if function.n_records >= FEW_RECORDS else FAST**2
+    norm, stretched = float(np.linalg.norm(gradient)), False
     for _ in range(NEWTON_STEPS):
         if norm <= goal.tolerance:
             return Found(shift, True, hessian)
@@ -125,10 +130,10 @@ def _within(box: float, inside: FloatArray, beyond: FloatArray) -> FloatArray:
 
 
 def _direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
-    try:
-        return np.asarray(-linalg.cho_solve(linalg.cho_factor(hessian), gradient))
-    except linalg.LinAlgError:  # rounding made a tiny ridge vanish beside a large Hessian
-        return np.asarray(-np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0])
+    _, solved, failed = linalg.lapack.dposv(hessian, gradient)
+    if failed:  # rounding made a tiny ridge vanish beside a large Hessian
+        solved = np.linalg.lstsq(hessian, gradient, rcond=1e-14)[0]
+    return np.asarray(-solved)
 
 
 def _secant(hessian: FloatArray, move: FloatArray, change: FloatArray) -> FloatArray:

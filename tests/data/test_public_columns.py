@@ -3,6 +3,7 @@
 import math
 import re
 import traceback
+import tracemalloc
 import warnings
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -404,3 +405,19 @@ def test_whole_numbers_that_a_gap_has_made_floats_are_refused_where_these_stand_
     assert steps.fit_transform(whole).shape[0] == 2
     with pytest.raises(ValueError, match="code"):
         clone(steps).fit_transform(pd.DataFrame({"code": [2**53 + 1, 2**53, None]}))
+
+
+def test_rows_are_encoded_a_few_at_a_time(monkeypatch):
+    cells = {"c": np.arange(4000) % 100, "number": np.arange(4000.0) % 7, "yes": True}
+    X = pd.DataFrame(cells)
+    described = {"c": list(range(100)), "number": (0, 6), "yes": bool}
+    columns = PublicColumns(described).fit(X)
+    whole = columns.transform(X)
+    monkeypatch.setattr("skdpsurv.data.columns.BLOCK_ELEMENTS", 2**12)
+    tracemalloc.start()
+    pieces = columns.transform(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(pieces, whole)
+    assert pieces.shape == (4000, 101)
+    assert peak < 1.2 * pieces.nbytes

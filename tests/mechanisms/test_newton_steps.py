@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression
 from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.datasets import load_flchain, make_discrete_time_survival
@@ -55,6 +55,17 @@ def test_the_life_table_is_as_good_a_start_however_wrong_the_prior_event_rate(pa
         numbers.append(len(passes))
     assert max(numbers) <= 8
     assert max(numbers) - min(numbers) <= 1
+
+
+@pytest.mark.parametrize(("n", "p", "hessians"), [(3000, 100, 0), (20_000, 200, 1)])
+def test_wide_problems_take_hardly_a_hessian_of_all_records(passes, n, p, hessians):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, p))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    y = (X @ rng.normal(size=p) + 0.3 * rng.normal(size=n) > 0.0).astype(int)
+    DPLogisticRegression(1.0, classes=[0, 1], random_state=0).fit(X, y)
+    assert passes.count((n, 2)) <= hessians
+    assert len(passes) <= 25
 
 
 class TestOptimaAtInfinity:

@@ -107,7 +107,8 @@ class SurvivalRegression(TabularEstimator, ABC):
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
         """Return blocks of rows, events and times."""
-        records = in_blocks(X, y).map(self._without_ledger()._rows_and_target)
+        records = in_blocks(X, y, width=shape.n_features)
+        records = records.map(self._without_ledger()._rows_and_target)
         records = records.persist(self._memory_ratio(shape))
         shape.require(records.map_reduce(lambda block: block[0].shape[0]))
         return records
