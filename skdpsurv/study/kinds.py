@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skdpsurv import survival
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.data import PublicColumns
@@ -19,6 +18,12 @@ from skdpsurv.data.column_kinds import Boolean, Category, ColumnKind
 from skdpsurv.descriptive import DPTableOne
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.evaluation.evaluation import Evaluation
+from skdpsurv.survival import (
+    DPAalenJohansenFitter,
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPWeibullFitter,
+)
 
 #: Parameters of estimators that follow from the rest of a protocol, or that it may not set.
 _SETTLED = {
@@ -225,10 +230,10 @@ _CAUSE = {**_COLUMNS, "cause": ""}
 #: Kinds of analyses by their words.
 KINDS: dict[str, Kind] = {
     "table": Kind(DPTableOne, _table, _table_rows, {"columns": ""}),
-    "curves": Kind(survival.DPKaplanMeierFitter, _groups, _times, _BY),
-    "competing": Kind(survival.DPAalenJohansenFitter, _causes, _events, _BY),
-    "regression": Kind(survival.DPDiscreteTimeSurvival, _regression, _rows_and_times, _CAUSE),
-    "weibull": Kind(survival.DPWeibullFitter, _horizon, _times),
+    "curves": Kind(DPKaplanMeierFitter, _groups, _times, _BY),
+    "competing": Kind(DPAalenJohansenFitter, _causes, _events, _BY),
+    "regression": Kind(DPDiscreteTimeSurvival, _regression, _rows_and_times, _CAUSE),
+    "weibull": Kind(DPWeibullFitter, _horizon, _times),
     "classifier": Kind(
         DPLogisticRegression, _classes, _rows_and_classes, _COLUMNS | {"target": ""}
     ),
