@@ -37,11 +37,8 @@ class OneLine(TyperGroup):
             if message is None:
                 raise
             text = message() or "a command must be named"
-            hints = [
-                hint
-                for words, hint in WORDS["hints"].items()
-                if any(re.fullmatch(words, one, re.IGNORECASE) for one in given)
-            ]
+            said, hinted = "\n".join(given), WORDS["hints"].items()
+            hints = [hint for words, hint in hinted if re.search(f"(?im)^({words})$", said)]
             text = " ".join([text.replace("Value error, ", ""), "(--help says more.)", *hints])
             print_failure("parameter", text, "--json" in given)
             found = getattr(error, "exit_code", EXIT_CODES["parameter"])

@@ -15,8 +15,6 @@ from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command, par
 from skdpsurv.cli.output import save, show
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from skdpsurv.data import PublicColumns
 
 #: Labels of a column that is read as text, which may be unknown; None for other columns.
@@ -64,9 +62,8 @@ def schema(
     names = column_names(data, form)
     excluded = [name for name in (time, event, target, person) if name] + split_names(drop, names)
     require_columns(data, excluded, names)
-    if time is not None:
-        with refusals("data"):
-            refuse_starts(time, names)
+    with refusals("data"):
+        refuse_starts(time, names)
     frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
     repeated = [name for name in names if (frame[name].astype(str) == name).any()]
     require(not repeated, f"{data} must begin with a line of names, not repeated below.", "data")
@@ -82,7 +79,7 @@ def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
-def _guess(cells: pd.Series) -> str:
+def _guess(cells: Any) -> str:
     """Return the type that cells seem to have, and nothing else about them."""
     from pandas.api.types import is_numeric_dtype
 
@@ -208,7 +205,7 @@ def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
     if not flags:
         return y
 
-    def flagged(part: pd.DataFrame) -> pd.DataFrame:
+    def flagged(part: Any) -> Any:
         found = part[event].astype(object).map(lambda label: flags.get(label, 2.0), "ignore")
         return part.assign(**{event: found.astype(float)})
 

@@ -9,18 +9,12 @@ import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from skdpsurv.cli.failures import WORDS, require
 from skdpsurv.cli.options import command
 from skdpsurv.cli.output import rich_table, show, working
 from skdpsurv.dp.references import extra
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from skdpsurv.dp.types import FloatArray
-    from skdpsurv.survival import DPDiscreteTimeSurvival
 
 #: Columns of flchain, and invented people for whom survival is drawn.
 COLUMNS = ("age", "sex_male", "kappa", "lambda", "creatinine", "mgus", "sample_yr")
@@ -50,9 +44,9 @@ class Comparison(NamedTuple):
         Numbers of records.
     """
 
-    scores: pd.DataFrame
-    models: dict[str, DPDiscreteTimeSurvival]
-    profiles: FloatArray
+    scores: Any
+    models: dict[str, Any]
+    profiles: Any
     spent: float
     n_train: int
     n_test: int

@@ -58,14 +58,14 @@ def refusals(
     private : bool, default=False
         Records are read inside: the text of other packages' errors is hidden.
     """
+    from skdpsurv.dp.budget import BudgetExceededError
+
     try:
         yield
         return
-    except (CommandError, ImportError):
+    except (CommandError, BudgetExceededError, ImportError):
         raise
     except Exception as error:
-        if _is_of_budget(error):
-            raise
         found, message = _described(error, kind) if private else (kind, str(error))
         if kind == "output" and isinstance(error, OSError):  # may name a temporary file
             message = error.strerror or message
@@ -114,7 +114,9 @@ def _described(error: Exception, kind: str) -> tuple[str, str]:
     """Return the kind of failure of an exception, and a message without private values."""
     if isinstance(error, CommandError):
         return error.kind, str(error)
-    if _is_of_budget(error):
+    from skdpsurv.dp.budget import BudgetExceededError
+
+    if isinstance(error, BudgetExceededError):
         return "budget", str(error)
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if Path(frame.filename).is_relative_to(_ROOT)]
@@ -128,12 +130,6 @@ def _described(error: Exception, kind: str) -> tuple[str, str]:
     if kind == "data" and isinstance(error, ValueError | TypeError):
         return "data", f"a column does not hold what it should: {hidden}"
     return "internal", f"unexpected {hidden} {CHARGED}"
-
-
-def _is_of_budget(error: Exception) -> bool:
-    from skdpsurv.dp.budget import BudgetExceededError
-
-    return isinstance(error, BudgetExceededError)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:

@@ -14,15 +14,13 @@ import lzma
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 from skdpsurv.cli.failures import CommandError, require
 from skdpsurv.cli.options import NONE, FileFormat
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Texts that mean missing in a CSV file, unless they are a label of the column.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
@@ -34,12 +32,8 @@ BLOCK_BYTES = 64 * 2**20
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
-#: Functions of pandas for files of other programs, and their options.
-READERS: dict[str, tuple[str, dict[str, Any]]] = {
-    ".xlsx": ("read_excel", {"engine": "openpyxl"}),
-    ".dta": ("read_stata", {}),
-    ".sas7bdat": ("read_sas", {"encoding": "infer"}),
-}
+#: Functions of pandas for files of other programs.
+READERS = {".xlsx": "read_excel", ".dta": "read_stata", ".sas7bdat": "read_sas"}
 
 
 @dataclass(frozen=True)
@@ -116,18 +110,11 @@ def require_even_rows(path: Path, form: FileFormat, first: int | None = None) ->
     """Refuse a file with a row that has more or fewer cells than the header."""
     with _reading(path), _rows(path, form) as rows:
         lengths = set(map(len, rows if first is None else islice(rows, first + 1)))
-    if len(lengths - {0}) > 1:  # empty lines are skipped
-        raise _refused(
-            f"{path} has rows with more or fewer cells than the header. Is --separator right? A "
-            "cell that holds the separator must be quoted."
-        )
-
-
-def _refused(message: str) -> CommandError:
-    """Return the error of a file whose records are the cause."""
-    from skdpsurv.cli.subclasses import RefusedFileError
-
-    return RefusedFileError("data", message)
+    message = (
+        f"{path} has rows with more or fewer cells than the header. Is --separator right? A cell "
+        "that holds the separator must be quoted."
+    )
+    require(len(lengths - {0}) <= 1, message, "data")  # empty lines are skipped
 
 
 @contextmanager
@@ -145,11 +132,12 @@ def _reading(path: Path) -> Iterator[None]:
         error = CommandError("missing package", message)
     except Exception:
         kind = path.suffix if path.suffix in READERS else "CSV"
-        error = _refused(
+        message = (
             f"{path} could not be read as {'Parquet' if _is_parquet(path) else kind}. Is it one, "
             "and not empty? Are --separator and --encoding right? A spreadsheet must be saved as "
             ".xlsx, or as CSV in UTF-8. The cause is not shown, since it may quote a record."
         )
+        error = CommandError("data", message)
     raise error
 
 
@@ -228,27 +216,27 @@ def _parquet(table: Table, lazy: bool) -> Any:
 
 
 def _other_names(path: Path) -> list[str]:
-    import pandas as pd
-
-    reader, options = READERS[path.suffix]
-    if reader == "read_excel":  # pandas would change names that stand twice
-        first = pd.read_excel(path, header=None, nrows=1, dtype=str, **options)
-        return list(first.iloc[0].fillna(""))
-    with getattr(pd, reader)(path, iterator=True, **options) as rows:
+    if path.suffix == ".xlsx":  # pandas would change names that stand twice
+        return list(_reader(path)(header=None, nrows=1, dtype=str).iloc[0].fillna(""))
+    with _reader(path)(iterator=True) as rows:
         return list(rows.read(1).columns)
 
 
-def _other(table: Table, form: FileFormat) -> pd.DataFrame:
+def _reader(path: Path) -> Callable[..., Any]:
     import pandas as pd
 
-    reader, options = READERS[table.path.suffix]
-    if reader == "read_excel":
+    options = {".xlsx": {"engine": "openpyxl"}, ".sas7bdat": {"encoding": "infer"}}
+    return partial(getattr(pd, READERS[path.suffix]), path, **options.get(path.suffix, {}))
+
+
+def _other(table: Table, form: FileFormat) -> Any:
+    options: dict[str, Any] = {}
+    if table.path.suffix == ".xlsx":
+        usual, names = _arguments(table, form), ("na_values", "keep_default_na", "usecols")
         # 007 stays text, but dates keep their type.
         texts = [n for n, labels in table.labels.items() if labels or n in table.target]
-        usual = _arguments(table, form)
-        names = "na_values", "keep_default_na", "usecols"
-        options = {**options, "dtype": dict.fromkeys(texts, str), **{n: usual[n] for n in names}}
-    frame = getattr(pd, reader)(table.path, **options)[list(table.columns)]
+        options = {n: usual[n] for n in names} | {"dtype": dict.fromkeys(texts, str)}
+    frame = _reader(table.path)(**options)[list(table.columns)]
     return _without_codes(table, form, frame)
 
 
@@ -299,7 +287,7 @@ def _codes(table: Table, form: FileFormat, name: str) -> tuple[str, ...]:
     return () if name in table.target else (*form.missing_value, *table.missing)
 
 
-def _without_codes(table: Table, form: FileFormat, frame: pd.DataFrame) -> pd.DataFrame:
+def _without_codes(table: Table, form: FileFormat, frame: Any) -> Any:
     """Return rows without numbers that mean missing, however they are written."""
     for name in frame.columns:
         codes = []
@@ -311,7 +299,7 @@ def _without_codes(table: Table, form: FileFormat, frame: pd.DataFrame) -> pd.Da
     return frame
 
 
-def _csv(table: Table, form: FileFormat, first: int | None) -> pd.DataFrame:
+def _csv(table: Table, form: FileFormat, first: int | None) -> Any:
     import pandas as pd
 
     arguments = {"chunksize": CHUNK, "nrows": first, "low_memory": False}

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import chain
@@ -218,7 +217,9 @@ def spend(
     elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
     require(not (strict and elsewhere), message)
-    with _reading(estimator, table, form, as_json) as frame:
+    with estimator._looking():  # whatever fails until the charge may tell of the records
+        with working("Reading", as_json):
+            frame = read_table(table, form)
         rows = form.dask or len(frame)
         require(rows, f"{table.path} must have at least one row below its names.", "data")
         with refusals("data", after=hint, private=True):
@@ -286,16 +287,18 @@ def evaluate(
         evaluation = Evaluation(model, spending.epsilon, max_time=horizon, **given)
     evaluation._check_parameters()
     table = table_of_release(published, data, form, target, drop)
-    about = refusals("data", after=WORDS["about_records"], private=True)
-    with _reading(evaluation, table, form, as_json) as frame, about:
-        rows, y = frame[list(published.feature_names_in or ())], survival_target(frame, columns)
-        person = None if columns.person is None else frame[columns.person]
-        arguments = {"X": rows, "y": y, "person": person}
-        if spending.dry_run:
-            _rehearse(evaluation, arguments, as_json)
-            return
-        with working("Evaluating", as_json):
-            found: Any = evaluation._fit(**arguments)
+    with evaluation._looking():
+        with working("Reading", as_json):
+            frame = read_table(table, form)
+        with refusals("data", after=WORDS["about_records"], private=True):
+            rows, y = frame[list(published.feature_names_in or ())], survival_target(frame, columns)
+            person = None if columns.person is None else frame[columns.person]
+            arguments = {"X": rows, "y": y, "person": person}
+            if spending.dry_run:
+                _rehearse(evaluation, arguments, as_json)
+                return
+            with working("Evaluating", as_json):
+                found: Any = evaluation._fit(**arguments)
     save_or_print(json.dumps(found.to_dict(), indent=2) + "\n", out)
     ledger = evaluation.accountant
     content = {"evaluation": str(out.resolve()), **found.to_dict(), "ledger": ledger_state(ledger)}
@@ -339,17 +342,6 @@ def make(
         found["method"] = kind._methods[word]()
     with refusals("parameter"):
         return kind(**stated).set_params(**found)
-
-
-@contextmanager
-def _reading(
-    estimator: PrivateEstimator, table: Table, form: FileFormat, as_json: bool
-) -> Iterator[Any]:
-    """Ask the ledger and read a file; whatever fails until the charge may tell of its records."""
-    with estimator._looking():
-        with working("Reading", as_json):
-            frame = read_table(table, form)
-        yield frame
 
 
 def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:

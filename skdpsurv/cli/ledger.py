@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
 
 
+def opened(place: str | None, *dataset: str, **settings: Any) -> PrivacyAccountant:
+    """Open a ledger whose errors end a command: its class takes long to import."""
+    from skdpsurv.cli.subclasses import CommandLedger
+
+    return CommandLedger(place, *dataset, **settings)
+
+
 def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     """Return the ledger that a command charges, or None without ``--ledger``.
 
     A dry run creates no ledger: one in memory takes the place of a missing file. It reads records
     and is not charged, which a ledger that charges refusals does not allow.
     """
-    from skdpsurv.cli.subclasses import CommandLedger
-
     place, budget = spending.ledger, spending.budget
     settings: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
     if place is None:
@@ -38,7 +43,7 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
         if not spending.dry_run or "://" not in place:
             settings["epsilon"] = budget
             place = None if spending.dry_run and not os.path.lexists(place) else place
-    ledger = CommandLedger(place, spending.dataset, **settings)
+    ledger = opened(place, spending.dataset, **settings)
     message = "--dry-run reads records: it is for ledgers that do not charge refusals."
     require(not (spending.dry_run and ledger.charge_refusals), message)
     return ledger
@@ -90,12 +95,10 @@ def show_ledger(ledger: str, /, *, dataset: str | None = None, as_json: bool = F
     dataset : str or None
         Data set whose sums are shown; else those of each data set are, and the first one's in JSON.
     """
-    from skdpsurv.cli.subclasses import CommandLedger
-
-    opened = CommandLedger(ledger, dataset or "default")
-    entries = opened.entries()
+    accountant = opened(ledger, dataset or "default")
+    entries = accountant.entries()
     named = [] if dataset else dict.fromkeys(filter(None, entries["dataset"]))
-    accountants = [opened.for_dataset(one) for one in named] or [opened]
+    accountants = [accountant.for_dataset(one) for one in named] or [accountant]
     content = {"ledger": ledger_state(accountants[0]), "entries": entries.to_dict("records")}
     # A terminal is too narrow for the mechanisms, which are in the export.
     table = rich_table(entries.drop(columns=["mechanism", "neighbours", "guarantee"]))
@@ -131,11 +134,9 @@ def create(
         basic: epsilons and deltas add up. renyi: Renyi divergences add up, for many fits with a
         delta.
     """
-    from skdpsurv.cli.subclasses import CommandLedger
-
     settings: dict[str, Any] = {"rehearsal": rehearsal, "charge_refusals": charge_refusals}
     settings |= {"epsilon": budget, "delta": delta, "composition": composition}
-    accountant = CommandLedger(ledger, **settings)
+    accountant = opened(ledger, **settings)
     line = f"{ledger}: a budget of epsilon = {accountant.epsilon:g} for each data set"
     show({"ledger": ledger_state(accountant)}, [line], as_json)
 
@@ -150,12 +151,11 @@ def copy(ledger: str, to: str, /, *, as_json: bool = False) -> None:
     to : str
         The new place: a file or a database, too.
     """
-    from skdpsurv.cli.subclasses import CommandLedger
     from skdpsurv.dp.ledger_copy import copy_ledger
 
     with refusals("ledger"):
         copy_ledger(ledger, to)
-    moved = CommandLedger(to)
+    moved = opened(to)
     n_entries = len(moved.entries())
     content = {"ledger": ledger_state(moved), "entries": n_entries}
     show(content, [f"{n_entries} entries: {to}. {ledger} is closed."], as_json)
@@ -171,9 +171,7 @@ def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False)
     release : list of Path
         A release that was charged to it. May be given several times.
     """
-    from skdpsurv.cli.subclasses import CommandLedger
-
-    accountant = CommandLedger(ledger)
+    accountant = opened(ledger)
     paths = dict(enumerate(map(str, release)))
     releases = [load_release(path) for path in release]
     with refusals("ledger", after=f" Releases are counted from 0: {paths}." if paths else ""):
@@ -188,9 +186,8 @@ def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False)
 @command
 def export(ledger: str, /, *, out: Path, as_json: bool = False) -> None:
     """Write the entries of a ledger to a CSV file."""
-    from skdpsurv.cli.subclasses import CommandLedger
     from skdpsurv.report.numbers import csv_text
 
-    entries = CommandLedger(ledger).entries()
+    entries = opened(ledger).entries()
     save(csv_text(entries), out)
     show({"export": str(out.resolve())}, [f"{len(entries)} entries: {out}"], as_json)

@@ -17,9 +17,6 @@ import typer
 from skdpsurv.cli.failures import CommandError, refusals, require
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from rich.table import Table
-
     from skdpsurv.dp.guarantee import PrivacyGuarantee
     from skdpsurv.release import Release
 
@@ -77,7 +74,7 @@ def working(what: str, as_json: bool) -> Iterator[None]:
         yield
 
 
-def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
+def rich_table(frame: Any, title: str = "") -> Any:
     """Return a data frame as a table for a terminal, index first."""
     from pandas.api.types import is_numeric_dtype
     from rich.table import Table
@@ -149,7 +146,7 @@ def table_lines(model: Any, *, intervals: str | None, **options: Any) -> Iterato
     yield " ".join(WORDS["table_one"][name] for name in names)
 
 
-def expected_widths(estimator: Any, n_records: int) -> pd.DataFrame:
+def expected_widths(estimator: Any, n_records: int) -> Any:
     """Return half-widths to be expected of intervals of shares and means of Table 1."""
     found = estimator.expected_table(n_records).reset_index()
     first = ["Overall", *map(str, estimator._groups()[:1])]
@@ -160,7 +157,7 @@ def expected_widths(estimator: Any, n_records: int) -> pd.DataFrame:
     return found[["column", "statistic", "part", "± people", "± population"]]
 
 
-def curves(model: Any, times: Any) -> pd.DataFrame:
+def curves(model: Any, times: Any) -> Any:
     """Return the probability to survive each time, with intervals, by group."""
     import pandas as pd
 
@@ -171,7 +168,7 @@ def curves(model: Any, times: Any) -> pd.DataFrame:
     return pd.concat(members, names=["group"]).reset_index("group").reset_index(drop=True)
 
 
-def _curve(model: Any, times: Any) -> pd.DataFrame:
+def _curve(model: Any, times: Any) -> Any:
     import pandas as pd
 
     found = {"time": times, "survival": model.survival_function_at_times(times).to_numpy()}

@@ -18,8 +18,6 @@ from skdpsurv.cli.files import MISSING, Table, read_table
 from skdpsurv.cli.options import NONE, FileFormat, command
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from skdpsurv.evaluation import SurvivalEvaluation
     from skdpsurv.release import Release
 
@@ -95,9 +93,8 @@ def explain(
         output.save(entry, registry)
         content["registry"] = str(registry.resolve())
         lines.append(f"Entry of the registry: {registry}")
-    output.show(
-        content, lines or chain([in_words(published)], output.result_lines(published)), as_json
-    )
+    shown = lines or chain([in_words(published)], output.result_lines(published))
+    output.show(content, shown, as_json)
 
 
 def _load_evaluation(path: Path) -> SurvivalEvaluation:
@@ -190,9 +187,7 @@ def _times(texts: Sequence[str], release: Release) -> Any:
     return times
 
 
-def _predictions(
-    release: Release, model: Any, table: pd.DataFrame, times: Any, strict: bool
-) -> dict[str, Any]:
+def _predictions(release: Release, model: Any, table: Any, at: Any, strict: bool) -> dict[str, Any]:
     import numpy as np
 
     from skdpsurv.report.text import exact
@@ -200,13 +195,13 @@ def _predictions(
     rows = table[list(release.feature_names_in or ())]
     found = release.predict(rows, strict=strict)
     if hasattr(model, "predict_survival_function"):
-        if times is None:
-            times = np.array([float(release.parameters["max_time"])])
+        if at is None:
+            at = np.array([float(release.parameters["max_time"])])
         survival = release.predict_survival_function(rows, return_array=True, strict=strict)
         # A curve is 1 before its first step, and a step at 0.7 may be at 0.7000000000000001.
         survival = np.column_stack([np.ones(len(rows)), survival])
-        steps = np.searchsorted(model.unique_times_, times * (1.0 + 1e-12), side="right")
-        names = [f"survival_{exact(time)}" for time in times.tolist()]
+        steps = np.searchsorted(model.unique_times_, at * (1.0 + 1e-12), side="right")
+        names = [f"survival_{exact(time)}" for time in at.tolist()]
         return {"risk": found, **dict(zip(names, survival[:, steps].T, strict=True))}
     if hasattr(model, "predict_proba"):
         names = [f"probability_{label}" for label in model.classes_.tolist()]

@@ -15,12 +15,12 @@ import typer
 from skdpsurv.cli.columns import Labels, table_of
 from skdpsurv.cli.failures import CommandError, refusals, require
 from skdpsurv.cli.files import Table, read_table
-from skdpsurv.cli.ledger import ledger_line, ledger_state
+from skdpsurv.cli.ledger import ledger_line, ledger_state, opened
 from skdpsurv.cli.options import NONE, FileFormat, command, parse
 from skdpsurv.cli.output import guarantee_line, reserve, rich_table, save, show, working
 
 if TYPE_CHECKING:
-    from skdpsurv.cli.subclasses import CommandLedger
+    from skdpsurv.dp.accountant import PrivacyAccountant
     from skdpsurv.dp.guarantee import PrivacyGuarantee
     from skdpsurv.study.protocol import Protocol
 
@@ -91,7 +91,9 @@ def plan(
     if repeats:
         guessed = (event_rate, censoring, baseline, concordance, repeats)
         with refusals("parameter"):
-            scenario = Scenario(*guessed, shares=dict(map(_shares, shares)))
+            parted = (text.rpartition("=") for text in shares)
+            named = {name: list(map(parse, numbers.split(","))) for name, _, numbers in parted}
+            scenario = Scenario(*guessed, shares=named)
     with working("Simulating", as_json), refusals("parameter"):
         advice = [] if scenario is None else planned.advice(scenario)
         page = "" if out is None else protocol_page(planned, scenario)
@@ -137,31 +139,31 @@ def run(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn
 
     from skdpsurv.study.folder import Folder
+    from skdpsurv.study.journal import Journal
     from skdpsurv.study.study import Study
 
     stated = read_protocol(protocol)
     message = f"--hash must be that of the signed protocol; {protocol} has {stated.sha256}."
     require(hash.lower() == stated.sha256, message, "description")
     with refusals("data"), _folder_failures():
-        was_whole = _is_whole(stated, out)
+        journal = Journal(Folder(out).journal)
+        was_whole = None not in (journal.released(one.name) for one in stated.analyses)
     table: Any = None if was_whole else table_of_study(stated, data, form)
     ledger = _ledger(stated)
     order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(
-        *columns, console=Console(stderr=True, quiet=as_json), transient=True
-    ) as progress:
-        task = progress.add_task("Reading", total=len(order))
+    with Progress(*columns, console=Console(stderr=True, quiet=as_json), transient=True) as shown:
+        task = shown.add_task("Reading", total=len(order))
 
         def begin() -> Any:
             frame = read_table(table, form)
-            progress.update(task, description="Checking all records")
+            shown.update(task, description="Checking all records")
             return frame
 
         def advance(name: str, found: Any) -> None:
             place = order.index(name) + 1
             following = order[place] if place < len(order) else "Report"
-            progress.update(task, completed=place, description=following)
+            shown.update(task, completed=place, description=following)
 
         with refusals("data", private=True), _folder_failures():
             report = Study(stated).run(begin, out, show=advance, accountant=ledger)
@@ -206,12 +208,6 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
     show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line], as_json)
 
 
-def _shares(text: str) -> tuple[str, list[Any]]:
-    """Return a column and its shares, as numbers where they are some."""
-    name, _, numbers = text.rpartition("=")
-    return name, list(map(parse, numbers.split(",")))
-
-
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
     """Say what the ledger of a protocol has, if it can be asked, and if that is too little."""
     from skdpsurv.dp.budget import BudgetExceededError
@@ -239,22 +235,11 @@ def _folder_failures() -> Iterator[None]:
     raise CommandError("output", message)
 
 
-def _is_whole(protocol: Protocol, out: Path) -> bool:
-    """Return whether all analyses were released."""
-    from skdpsurv.study.folder import Folder
-    from skdpsurv.study.journal import Journal
-
-    journal = Journal(Folder(out).journal)
-    return None not in (journal.released(one.name) for one in protocol.analyses)
-
-
-def _ledger(protocol: Protocol, moved: str | None = None) -> CommandLedger | None:
-    from skdpsurv.cli.subclasses import CommandLedger
-
+def _ledger(protocol: Protocol, moved: str | None = None) -> PrivacyAccountant | None:
     if (place := moved or protocol.ledger) is None:
         return None
     hint = f" skdpsurv ledger create {place} --budget {protocol.epsilon:g} makes it."
-    return CommandLedger(place, protocol.dataset, hint, purpose=protocol.purpose)
+    return opened(place, protocol.dataset, hint=hint, purpose=protocol.purpose)
 
 
 def read_protocol(path: Path) -> Protocol:
@@ -283,13 +268,12 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> Table:
 
 def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
     """Return the number of people in a file, from the column that names them alone."""
-    from skdpsurv.cli.subclasses import CommandLedger
     from skdpsurv.study.deal import People
 
     place = protocol.ledger
     if place is not None and ("://" in place or os.path.lexists(place)):
         message = "--data is for ledgers that do not charge refusals: state --n-people."
-        require(not CommandLedger(place).charge_refusals, message)
+        require(not opened(place).charge_refusals, message)
     table = table_of_study(protocol, data, form)
     named = (protocol.time if protocol.person is None else protocol.person,)
     frame = read_table(replace(table, columns=named), form)

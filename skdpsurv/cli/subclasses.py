@@ -1,17 +1,12 @@
-"""Subclasses of what takes long to import: commands import them as they run."""
+"""A subclass of what takes long to import: commands import it as they run."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.failures import refusals
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import dataset_name
-from skdpsurv.dp.input_errors import InputValueError
-
-
-class RefusedFileError(CommandError, InputValueError):
-    """A file that cannot be read because of its records."""
 
 
 class CommandLedger(PrivacyAccountant):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -107,11 +107,9 @@ def table(
 
     def results(fitted: Any) -> tuple[dict[str, Any], Iterable[Any]]:
         rows = fitted.table_.reset_index().to_json(orient="records")
-        return {"table": json.loads(rows)}, _lines(fitted)
-
-    def _lines(fitted: Any) -> Iterator[Any]:
         intervals = None if described.intervals is Intervals.none else str(described.intervals)
-        yield from table_lines(fitted, intervals=intervals, nonnormal=nonnormal)
+        lines = table_lines(fitted, intervals=intervals, nonnormal=nonnormal)
+        return {"table": json.loads(rows)}, lines
 
     spend(
         *(estimator, read, arguments, results, spending, form, out),

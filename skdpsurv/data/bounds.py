@@ -263,10 +263,9 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             # Slopes hold within the bounds of raw columns; other features must never be clipped.
             kept = one.expression.kind == "column" or (low <= one.low and one.high <= high)
             per_unit = one.per_unit / half if one.per_unit is not None and kept else None
-            own = {"per": half / 5.0} if one.expression.kind == "column" else {}
-            found.append(
-                replace(one, expression=made, low=-1.0, high=1.0, per_unit=per_unit, **own)
-            )
+            per = half / 5.0 if one.expression.kind == "column" else one.per
+            own: dict[str, Any] = {"expression": made, "per_unit": per_unit, "per": per}
+            found.append(replace(one, low=-1.0, high=1.0, **own))
         return found
 
     def _described(self) -> dict[str, Any]:
@@ -293,11 +292,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         refuse_masked(X, "X")
         refuse_moments(X)
         refuse_foreign_cells(X)
-        options = {
-            "dtype": np.float64,
-            "ensure_all_finite": False,
-            "ensure_min_samples": int(reset),
-        }
+        options = {"dtype": float, "ensure_all_finite": False, "ensure_min_samples": int(reset)}
         values = np.asarray(call_without_data(validate_data, noting, X, reset=reset, **options))
         found = getattr(noting, "feature_names_in_", None)
         names = None if found is None else list(found)

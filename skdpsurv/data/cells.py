@@ -192,13 +192,9 @@ def _days_since(moments: NDArray[Any], first: date) -> FloatArray:
 # ---- Tables of raw columns.
 
 
-def raw_columns(X: Any, names: Sequence[str], estimator: str, *, least: int = 0) -> list[Any]:
+def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
     """Return the columns of a table, one for each name."""
     table = as_table(X, _names(X, names) if containers.is_frame(X) else names, estimator)
-    if least and not len(table):
-        raise ValueError(
-            f"Found array with 0 sample(s) while a minimum of 1 is required by {estimator}."
-        )
     return [table[name] for name in names]
 
 

@@ -204,9 +204,7 @@ def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) ->
     """Return the arguments of a fit, chunk by chunk, person last; one pass counts the records."""
     arguments = (X, y, *others.values(), *(() if person is None else (person,)))
     some = [values for values in arguments if values is not None]
-    if not all(
-        isinstance(values, FrameChunks) and values._frames is some[0]._frames for values in some
-    ):
+    if not all(isinstance(one, FrameChunks) and one._frames is some[0]._frames for one in some):
         raise TypeError(
             f"{', '.join(('X', 'y', 'person', *others))} must all be taken from one FrameChunks."
         )

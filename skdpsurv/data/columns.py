@@ -232,8 +232,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         """
         if is_lazy(X):  # values are checked where they are used
             raw_columns(one_row(X), self._names(), type(self).__name__)
-        else:
-            self._read(X, None, least=1)
+        elif not len(self._read(X, None)[0][1]):
+            message = "Found array with 0 sample(s) while a minimum of 1 is required by"
+            raise ValueError(f"{message} {type(self).__name__}.")
         self.n_features_in_ = len(self._names())
         warn_of_wide_bounds(self._features())
         if (labels := labels_of(X)) is not None:
@@ -341,15 +342,12 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         """Return the columns with a value beyond the bounds: private."""
         return [kind.column for kind, values in self._read(X, None) if kind.beyond(values)]
 
-    def _read(
-        self, X: ArrayLike, seen: Sequence[str] | None, least: int = 0
-    ) -> list[tuple[ColumnKind, Any]]:
+    def _read(self, X: ArrayLike, seen: Sequence[str] | None) -> list[tuple[ColumnKind, Any]]:
         kinds = self._kinds()
         names = [kind.column for kind in kinds]
         # After a fit on a frame, arrays hold their columns in its order.
         order = names if seen is None or sorted(seen) != sorted(names) else list(seen)
-        found = raw_columns(X, order, type(self).__name__, least=least)
-        columns = dict(zip(order, found, strict=True))
+        columns = dict(zip(order, raw_columns(X, order, type(self).__name__), strict=True))
         read: list[tuple[ColumnKind, Any]] = []
         refused: list[str] = []
         for kind in kinds:

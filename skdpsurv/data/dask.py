@@ -310,9 +310,7 @@ def supports_lazy_input(
     return decorate
 
 
-def by_partition(
-    function: Callable[[Any], Any], X: Any, dtype: Any, width: int | None = None
-) -> Any:
+def by_partition(function: Callable[..., Any], X: Any, dtype: Any, width: int | None = None) -> Any:
     """Call a function on the rows of each partition; return an array of Dask.
 
     Parameters

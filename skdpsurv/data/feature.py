@@ -106,17 +106,13 @@ def raw_features(names: Sequence[str]) -> list[Feature]:
 
 def product_of(name: str, factors: Sequence[Feature]) -> Feature:
     """Return a product of features: one unit of it is a unit of each, from where they are 0."""
-    slopes = [one.per_unit for one in factors if one.per_unit is not None]
+    made = Expression("product", tuple(one.expression for one in factors))
     low, high = (-math.inf, math.inf) if factors else (1.0, 1.0)
-    return Feature(
-        name,
-        Expression("product", tuple(one.expression for one in factors)),
-        low,
-        high,
-        per_unit=math.prod(slopes) if len(slopes) == len(factors) else None,
-        unit=" × ".join(one.unit for one in factors if one.unit),
-        per=math.prod(one.per for one in factors),
-    )
+    slopes = [one.per_unit for one in factors if one.per_unit is not None]
+    slope = math.prod(slopes) if len(slopes) == len(factors) else None
+    unit = " × ".join(one.unit for one in factors if one.unit)
+    per = math.prod(one.per for one in factors)
+    return Feature(name, made, low, high, per_unit=slope, unit=unit, per=per)
 
 
 def known_names(names: Sequence[str] | None, n_features: int) -> list[str]:
@@ -194,15 +190,9 @@ def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
     if max_time > SHORT:
         return []
     return [
-        phrase(
-            "short_horizon",
-            max_time=max_time,
-            column=feature.column,
-            width=high - low,
-            unit=feature.unit,
-        )
-        for feature, low, high in _bounded(features)
-        if feature.unit.lower() in SMALL_UNITS and high - low >= MANY * max_time
+        phrase("short_horizon", max_time=max_time, column=f.column, width=high - low, unit=f.unit)
+        for f, low, high in _bounded(features)
+        if f.unit.lower() in SMALL_UNITS and high - low >= MANY * max_time
     ][:1]
 
 

@@ -82,9 +82,7 @@ def read_names(person: Any) -> NDArray[Any]:
     raise InputValueError(WRONG)
 
 
-def _names(
-    person: Any, values: Sequence[Any], error: type[ValueError] = ValueError
-) -> NDArray[Any]:
+def _names(person: Any, values: Sequence[Any], error: Any = ValueError) -> NDArray[Any]:
     names = read_names(person)
     if not all(has_one_each(one, names.size) for one in values):
         raise error(

@@ -26,8 +26,7 @@ from skdpsurv.data.bounds import PublicBoundsScaler
 from skdpsurv.data.cells import as_table, numbers, quietly
 from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
-from skdpsurv.data.feature import Expression, Feature, product_of, raw_features
-from skdpsurv.data.feature import known_names as known_names
+from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
 from skdpsurv.data.shape import require_names
 from skdpsurv.dp.guarantee import frozen, thawed
 from skdpsurv.dp.input_errors import (
@@ -81,12 +80,10 @@ def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
     least, most = (int(degree) for degree in given)
     if not 0 <= least <= most <= MOST_NESTED:
         raise ValueError(f"degree of PolynomialFeatures must be at most {MOST_NESTED}.")
-    pick = combinations if step.interaction_only else combinations_with_replacement
+    n, distinct = len(inputs), step.interaction_only
+    pick = combinations if distinct else combinations_with_replacement
     degrees = range(max(least, 1), most + 1)
-    n = len(inputs)
-    refuse_too_many(
-        sum(comb(n, k) if step.interaction_only else comb(n + k - 1, k) for k in degrees)
-    )
+    refuse_too_many(sum(comb(n, k) if distinct else comb(n + k - 1, k) for k in degrees))
     found: Features = [product_of("1", ())] if step.include_bias else []
     for factors in chain.from_iterable(pick(inputs, degree) for degree in degrees):
         if len(factors) == 1:

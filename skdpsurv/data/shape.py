@@ -59,7 +59,7 @@ def public_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
     """Return the shape of X, and note number and names of its columns on the estimator."""
     if used:
         refuse_masked(X, "X")
-    if containers.kind_of(X) == "c":
+    if getattr(containers.dtype_of(X), "kind", "") == "c":
         raise ValueError("Complex data not supported: X must be real.")
     seen = call_without_data(size, X)
     if len(seen) != 2:
@@ -196,7 +196,7 @@ def refuse_moments(X: Any) -> None:
         kinds = zip(labels, containers.column_types(X), strict=False)
         moments = "date", "time", "duration"
         found = ", ".join(str(name) for name, kind in kinds if kind.startswith(moments))
-    if found or containers.kind_of(X) in ("m", "M"):
+    if found or getattr(containers.dtype_of(X), "kind", "") in ("m", "M"):
         raise TypeError(
             f"X must hold numbers, and no dates or spans of time{found and ', found in '}{found}: "
             "PublicColumns takes dates; divide a span by its unit, as in "
@@ -269,9 +269,7 @@ def take_parameters(
 
     Lengths do not decide: they may be private, and others may be as long by chance.
     """
-    return {
-        name: take(value, rows) if name in each else value for name, value in parameters.items()
-    }
+    return {name: take(v, rows) if name in each else v for name, v in parameters.items()}
 
 
 def target_names(y: Any) -> tuple[str, ...]:

@@ -28,19 +28,11 @@ __all__ = [
     "random_source",
 ]
 
-#: The module of each name: pandas and scikit-learn are imported with the first of them.
-_MODULES = {
-    "PrivacyAccountant": "accountant",
-    "clip_times": "checks",
-    "Receipt": "ledger",
-    **dict.fromkeys(("BudgetExceededError", "compose"), "budget"),
-    **dict.fromkeys(("PrivacyGuarantee", "PrivacyLeakWarning"), "guarantee"),
-    **dict.fromkeys(("RandomSource", "random_source"), "noise"),
-}
-
 
 def __getattr__(name: str) -> object:
-    """Import a public name when it is asked for (PEP 562)."""
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    """Import a public name when it is asked for (PEP 562): pandas and scikit-learn come with it."""
+    if name in __all__:
+        for module in ("accountant", "budget", "checks", "guarantee", "noise"):
+            if name in (names := vars(import_module(f"{__name__}.{module}"))):
+                return names[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -137,12 +137,10 @@ class PrivacyAccountant:
         optional(choice(*COMPOSITIONS))("composition", composition)
         optional(boolean)("rehearsal", rehearsal)
         optional(boolean)("charge_refusals", charge_refusals)
-        budget = (
-            positive_number("epsilon", epsilon, allow_inf=True),
-            fraction("delta", delta, closed="left"),
-        )
+        limit = positive_number("epsilon", epsilon, allow_inf=True)
+        limit_delta = fraction("delta", delta, closed="left")
         flags = bool(rehearsal), bool(charge_refusals)
-        settings = LedgerSettings(*budget, *flags, composition or "basic")
+        settings = LedgerSettings(limit, limit_delta, *flags, composition or "basic")
         self._dataset = _DEFAULT_DATASET
         self._purpose = text("purpose", purpose)
         self._who = None if who is None else text("who", who)

@@ -25,6 +25,7 @@ from skdpsurv.dp.privacy_cost import (
     pure_to_rdp,
     rdp_to_epsilon,
 )
+from skdpsurv.dp.references import extra
 
 #: Decimals of floats lie between 1e-324 and 2e308: digits enough for the sum of 1e60 of them.
 #: Should they ever not do, a sum fails; it is never rounded.
@@ -230,10 +231,8 @@ def require_room(totals: Totals, requests: Sequence[Entry], settings: LedgerSett
 def require_sum(before: Sums, request: Entry, quantity: str, limit: float, name: str = "") -> None:
     """Raise BudgetExceededError if one of the sums would exceed its limit."""
     if getattr(before.plus(request), quantity) > _decimal(limit):
-        requested, left = getattr(request, quantity), remaining(getattr(before, quantity), limit)
-        raise BudgetExceededError(
-            requested, left, request.dataset, name or quantity, request.status
-        )
+        asked, left = getattr(request, quantity), remaining(getattr(before, quantity), limit)
+        raise BudgetExceededError(asked, left, request.dataset, name or quantity, request.status)
 
 
 def require_divergence(before: Sums, request: Entry, settings: LedgerSettings) -> None:
@@ -399,12 +398,8 @@ def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
 
 
 def _by_privacy_loss(counts: Counter[tuple[float, float]], delta: float) -> float:
-    try:
+    with extra("accounting", "dp-accounting", "compose"):
         from dp_accounting.pld import common, privacy_loss_distribution
-    except ImportError as error:
-        raise ImportError(
-            'compose needs dp-accounting: pip install "skdpsurv[accounting]"'
-        ) from error
     smallest = min((epsilon for epsilon, _ in counts if epsilon > 0.0), default=1.0)
     total_epsilon = math.fsum(epsilon * k for (epsilon, _), k in counts.items())
     grid = max(min(GRID, smallest / STEPS), FINEST_GRID, total_epsilon / MOST_STEPS)

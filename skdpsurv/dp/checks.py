@@ -107,10 +107,6 @@ def is_list(value: object) -> bool:
     return sized and not (isinstance(value, np.ndarray) and value.ndim == 0)
 
 
-def _is_bool(value: object) -> bool:
-    return isinstance(value, bool | np.bool_)
-
-
 def is_real(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
@@ -167,7 +163,7 @@ def instance(kind: type, says: str = "") -> Rule:
     return rule_of(says or f"a {kind.__name__}", kind=lambda value: isinstance(value, kind))
 
 
-boolean = rule_of("True or False", kind=_is_bool)
+boolean = rule_of("True or False", kind=lambda value: isinstance(value, bool | np.bool_))
 #: For ``verbose``, which may be a bool.
 verbosity = rule_of(
     integer(0).says, holds=lambda v: (isinstance(v, bool) or is_integer(v)) and v >= 0

@@ -78,11 +78,6 @@ def dtype_of(values: Any) -> Any:
     return values.dtype if isinstance(values, SPARSE) or hasattr(type(values), "dtype") else None
 
 
-def kind_of(values: Any) -> str:
-    """Return NumPy's letter for the type of the entries; "" if there is none."""
-    return str(getattr(dtype_of(values), "kind", ""))
-
-
 def fields_of(values: Any) -> tuple[str, ...]:
     """Return the names of the fields of a structured array."""
     return tuple(getattr(dtype_of(values), "names", None) or ())

@@ -104,9 +104,7 @@ class PrivacyLeakWarning(UserWarning):
 
 
 _TEXT = instance(str, "a string")
-_TEXTS = rule_of(
-    "a tuple of strings, not one string", kind=lambda value: not isinstance(value, str)
-)
+_TEXTS = rule_of("a tuple of strings, not one string", kind=lambda v: not isinstance(v, str))
 _RULES = {
     "epsilon": number_in(0.0, math.inf),
     "delta": number_in(0.0, 1.0, closed="left"),
@@ -194,9 +192,8 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             # The dataclass is frozen, also to its own __post_init__.
             object.__setattr__(self, name, value)
         epsilon, delta = self.epsilon, self.delta
-        if self.rho is not None and (
-            not delta or epsilon_at(self.rho, delta) > _with_slack(epsilon)
-        ):
+        rho = self.rho
+        if rho is not None and (not delta or epsilon_at(rho, delta) > _with_slack(epsilon)):
             raise ValueError(
                 "rho must be worth no more than epsilon at delta, which must be positive; "
                 f"got {self.rho}."

@@ -67,9 +67,8 @@ def with_suggestions(method: Callable[..., Any]) -> Callable[..., Any]:
     def checked(self: Any, *args: Any, **given: Any) -> Any:
         for name in given:
             if name not in kinds and not takes_all:
-                raise TypeError(
-                    unknown_parameter(type(self), method.__name__, name, list(kinds)[1:])
-                )
+                names = list(kinds)[1:]
+                raise TypeError(unknown_parameter(type(self), method.__name__, name, names))
         return method(self, *args, **given)
 
     return checked
@@ -337,9 +336,8 @@ def _named(X: Any, indices: list[int]) -> str:
 
 
 def _has_text(column: NDArray[Any]) -> bool:
-    return any(
-        all_of(TEXT, [cell]) and call_or_none(float, cell) is None for cell in column.tolist()
-    )
+    texts = (cell for cell in column.tolist() if all_of(TEXT, [cell]))
+    return any(call_or_none(float, text) is None for text in texts)
 
 
 def _has_infinity(column: NDArray[Any]) -> bool:

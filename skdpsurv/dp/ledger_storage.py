@@ -20,6 +20,7 @@ from typing import ClassVar
 import sqlalchemy as sa
 
 from skdpsurv.dp.files import locked, sync_folder
+from skdpsurv.dp.references import extra
 
 #: A charge takes milliseconds; a queue of workers must never turn into an error.
 BUSY_SECONDS = 120.0
@@ -222,12 +223,8 @@ class PostgreSQLServer(Storage):
 
     def __init__(self, url: str) -> None:
         parsed = database_url(url)
-        try:
+        with extra("server", "psycopg", "a ledger on a server"):
             import psycopg  # noqa: F401
-        except ImportError as error:
-            raise ImportError(
-                'a ledger on a server needs psycopg: pip install "skdpsurv[server]"'
-            ) from error
         self.name = self.url = parsed.set(drivername="postgresql").render_as_string()
 
     def exists(self) -> bool:

@@ -21,10 +21,8 @@ from sklearn.pipeline import Pipeline
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data.cells import class_indices
-from skdpsurv.data.feature import known_names
-from skdpsurv.data.public_steps import input_names, learned_steps, valid_row
+from skdpsurv.data.public_steps import column_names, learned_steps, valid_row
 from skdpsurv.data.shape import length, placeholder, size, unstated_norm
-from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.containers import labels_of
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.input_errors import (
@@ -169,9 +167,8 @@ def _candidate(estimator: Any, params: Mapping[str, Any], delta: float) -> Candi
                 "all of them."
             )
     try:
-        own = clone(estimator).set_params(
-            **{k: clone(value, safe=False) for k, value in params.items()}
-        )
+        copies = {name: clone(value, safe=False) for name, value in params.items()}
+        own = clone(estimator).set_params(**copies)
     except AttributeError as error:  # from set_params of whatever stands before the "__"
         raise ValueError(
             "param_grid must name parameters that the estimator has: what stands before the '__' "
@@ -241,8 +238,7 @@ def _valid_row(step: Any, X: Any) -> list[Any]:
     shape = call_without_data(size, X)
     if len(shape) != 2:
         raise ValueError(NO_TABLE)
-    known = input_names(step, shape[1], labels_of(X))
-    return valid_row(step, known_names(known, shape[1]))
+    return valid_row(step, column_names(step, shape[1], labels_of(X)))
 
 
 def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -256,12 +252,7 @@ def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def charges_of(
-    estimator: Any,
-    X: Any,
-    y: Any = None,
-    options: Mapping[str, Any] | None = None,
-    *,
-    ledger: PrivacyAccountant | None = None,
+    estimator: Any, X: Any, y: Any = None, options: Any = None, *, ledger: Any = None
 ) -> list[PrivacyGuarantee]:
     """Return the charges of ``estimator.fit(X, y, **options)``, in order.
 
@@ -278,13 +269,8 @@ def charges_of(
             # Their number matters, not which ones are drawn.
             else ParameterSampler(estimator.param_distributions, estimator.n_iter, random_state=0)
         )
-        each = [
-            charge
-            for params in grid
-            for charge in charges_of(
-                clone(estimator.estimator).set_params(**params), X, y, options, ledger=ledger
-            )
-        ]
+        fits = (clone(estimator.estimator).set_params(**params) for params in grid)
+        each = [one for fit in fits for one in charges_of(fit, X, y, options, ledger=ledger)]
         last = [max(each, key=lambda charge: charge.epsilon)] * bool(estimator.refit)
         return [charge for charge in each for _ in range(n_folds)] + last
     step = copy.copy(private_step(estimator)[1])  # or TypeError

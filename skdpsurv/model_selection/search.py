@@ -355,12 +355,8 @@ class PrivateSearchCV(BestModel, released=False):
         _, step = private_step(model)
         # The model states the cost of its choice, too.
         step.guarantee_ = guarantee
-        step.release_ = replace(
-            step.release_,
-            guarantee=guarantee,
-            fit_guarantee=step.release_.guarantee,
-            receipt=published.receipt,
-        )
+        own: dict[str, Any] = {"guarantee": guarantee, "fit_guarantee": step.release_.guarantee}
+        step.release_ = replace(step.release_, **own, receipt=published.receipt)
         step.accountant = self.accountant
         if shape.candidates[best].reads_classes:
             step.classes = None
@@ -401,9 +397,7 @@ class PrivateSearchCV(BestModel, released=False):
         loss = chosen_loss(self.scoring, self.estimator, horizons.pop())
         return candidates, loss, self._budget.strategy(self.strategy, len(candidates))
 
-    def _input_warnings(
-        self, shape: SearchShape, X: Any, y: Any = None, **options: Any
-    ) -> list[str]:
+    def _input_warnings(self, shape: SearchShape, X: Any, y: Any = None, **given: Any) -> list[str]:
         return list(shape.first.input_warnings)
 
     def _weaknesses(self, shape: SearchShape | None) -> list[Weakness]:
