@@ -232,7 +232,7 @@ class UnprotectedScore:
         float
         """
         shapes.require_in_memory(X, y, sample_weight)
-        return self._score_of(unlabelled(y, "y"), self.predict(X), sample_weight)
+        return self._score_of(unlabelled(y, "y"), self.predict(X), unlabelled(sample_weight))
 
     def _score_of(self, y: ArrayLike, predicted: NDArray[Any], sample_weight: Any) -> float:
         raise NotImplementedError

@@ -14,7 +14,7 @@ import pandas as pd
 
 from skdpsurv.data.blocks import Blocks, EmptyBlock, InMemory
 from skdpsurv.dp.containers import unlabelled
-from skdpsurv.dp.input_errors import call_user_step
+from skdpsurv.dp.input_errors import InputValueError, call_user_step
 
 __all__ = ["FrameChunks"]
 
@@ -144,8 +144,8 @@ def _selected(columns: Any, frame: Any) -> Any:
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(NO_FRAME)
     for name in columns if isinstance(columns, list) else [columns]:
-        if list(frame.columns).count(name) != 1:
-            raise ValueError(f"frames must all have one column {name!r}.")
+        if list(frame.columns).count(name) != 1:  # its name may be made of records
+            raise InputValueError("frames must all have the columns of the first, each once.")
     return frame[columns]
 
 

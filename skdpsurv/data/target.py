@@ -169,6 +169,8 @@ def split_target(
     >>> X.columns.tolist(), y.columns.tolist()
     (['age'], ['died', 'days'])
     """
+    if not containers.is_frame(frame):
+        raise TypeError("frame must be a data frame of pandas or Dask, or FrameChunks.")
     named = {"time": time, "event": event} | ({} if person is None else {"person": person})
     for name, column in named.items():
         number = list(frame.columns).count(column)

@@ -16,7 +16,7 @@ from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, choice, integer, number_in, optional, unchecked, word_or
-from skdpsurv.dp.containers import shape_of
+from skdpsurv.dp.containers import shape_of, unlabelled
 from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray, IntArray
@@ -381,7 +381,7 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
         -------
         float
         """
-        return self._score(X, y, sample_weight, public)
+        return self._score(X, *map(unlabelled, (y, sample_weight, public)))
 
     def _table(self, X: Any, categorical: Collection[int], columns: Any) -> hybrid_records.Table:
         require_in_memory(X)

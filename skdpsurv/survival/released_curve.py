@@ -23,6 +23,7 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import checked_times
 from skdpsurv.dp.checks import clip_times, fraction, required_horizon
+from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import InputValueError, refuse_masked
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray
@@ -199,7 +200,7 @@ class DisplayOptions(NamedTuple):
 def times_argument(times: ArrayLike, name: str = "times") -> FloatArray:
     """Return one-dimensional times to evaluate a curve at."""
     refuse_masked(times, name)
-    found = np.atleast_1d(np.asarray(times))
+    found = np.atleast_1d(np.asarray(unlabelled(times, name)))
     if found.dtype.kind == "m":  # the unit of a fit is not stated
         raise TypeError(f"{name} must be numbers in the unit of the fit, got timedelta64.")
     return checked_times(found, name)

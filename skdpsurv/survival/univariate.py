@@ -19,6 +19,7 @@ from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, in_memory, public_shape, require_in_memory, size
 from skdpsurv.data.sources import one_target
 from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
+from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import call_without_data, refuse_unknown
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
@@ -135,7 +136,8 @@ class UnivariateFitter(released_curve.CurveFrames):
         require_in_memory(X, y, durations, event_observed)
         if self.n_features_in_ > 0 and targets.is_two_dimensional(X):
             self._see_rows(X)
-        event, time = targets.fit_target(X, y, durations, event_observed, curve.read_events)
+        given = map(unlabelled, (X, y, durations, event_observed))
+        event, time = targets.fit_target(*given, curve.read_events)
         return curve.mean_log_likelihood(time, event)
 
     def _sources(self, X: Any, y: Any, *, person: Any = None, **options: Any) -> Any:

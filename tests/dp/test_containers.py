@@ -10,10 +10,12 @@ import pytest
 
 import skdpsurv
 from skdpsurv import (
+    DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
     PrivacyAccountant,
+    split_target,
 )
 from skdpsurv.data.shape import target_names
 from skdpsurv.dp import containers
@@ -149,6 +151,12 @@ def fitted(index, series=pd.Series, frame=pd.DataFrame):
     curve = DPKaplanMeierFitter(epsilon=np.inf, max_time=4.0)
     curve.fit(time, event)
     found += [curve.survival_function_.to_numpy(), curve.release_.target_names]
+    found += [curve.score(time, event), curve.predict(time.clip(upper=4.0))]
+    found += [logistic.score(table, classes, series(np.arange(1.0, N + 1), index=index))]
+    causes = DPAalenJohansenFitter(epsilon=np.inf, max_time=4.0, causes=["yes"], censored="no")
+    found += [causes.fit(time, classes).score(time, classes)]
+    with pytest.raises(TypeError, match="must be a data frame"):
+        split_target(time, time="time", event="event")
     return found
 
 
