@@ -272,8 +272,8 @@ class TestChunks:
             ((one[["x"]], frame[["e", "t"]]), "from one FrameChunks"),
             (split(in_chunks(broken, 5, 9)), "contains NaN"),
             (split(FrameChunks([frame, frame.to_numpy()])), "frames must hold"),
-            (split(FrameChunks([frame, frame.drop(columns="x")])), "one column 'x'"),
-            (split(FrameChunks([frame, twice])), "one column 'x'"),
+            (split(FrameChunks([frame, frame.drop(columns="x")])), "the columns of the first"),
+            (split(FrameChunks([frame, twice])), "the columns of the first"),
         ):
             with pytest.raises((TypeError, ValueError), match=why):
                 self.model(accountant=accountant).fit(*arguments)

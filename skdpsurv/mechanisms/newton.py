@@ -261,6 +261,8 @@ def minimize(objective: Objective, certificate: Certificate) -> FloatArray:
 
     goal = Goal(computed)
     start, hessian = _pilot(objective, np.zeros_like(objective.center), goal)
+    if hessian is None and start.size > WIDE:  # gradients and secants find a better one
+        hessian = objective.mean_curvature * np.eye(start.size)
     shift, certified, _ = newton(objective, start, goal, hessian)
     if not (certified and allowed(shift)):
         shift, certified = accelerated_gradient(objective, shift, computed)
@@ -302,9 +304,7 @@ def _pilot(
     shift, hessian = start, None
     step, fewer = objective.n_records // PILOT_RECORDS, 1
     if step < 3:
-        curvature = objective.mean_curvature
-        wide = shift.size > WIDE and math.isfinite(curvature)
-        return shift, curvature * np.eye(shift.size) if wide else None
+        return shift, hessian
     goal = replace(goal, decrement=float(shift.size), error=0.0)
     while step >= 12:
         step, fewer = step // 4, 4 * fewer

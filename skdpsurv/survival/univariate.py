@@ -136,8 +136,8 @@ class UnivariateFitter(released_curve.CurveFrames):
         require_in_memory(X, y, durations, event_observed)
         if self.n_features_in_ > 0 and targets.is_two_dimensional(X):
             self._see_rows(X)
-        given = map(unlabelled, (X, y, durations, event_observed))
-        event, time = targets.fit_target(*given, curve.read_events)
+        X, y, durations, event = map(unlabelled, (X, y, durations, event_observed))
+        event, time = targets.fit_target(X, y, durations, event, curve.read_events)
         return curve.mean_log_likelihood(time, event)
 
     def _sources(self, X: Any, y: Any, *, person: Any = None, **options: Any) -> Any:
