@@ -77,7 +77,7 @@ def public_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
 
 
 def _named(X: Any) -> Any:
-    """Return what has the names of columns: sources of blocks know these without records."""
+    """Return the object with the names of columns; sources of blocks know these without records."""
     meta = X.meta if hasattr(type(X), "map_reduce") else None
     return X if meta is None else meta
 

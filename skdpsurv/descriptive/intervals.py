@@ -282,7 +282,7 @@ def quantile(
 
 
 def _uneven(counts: FloatArray, widths: FloatArray, variance: float) -> FloatArray:
-    """Return what neighbouring cells differ by beyond noise, the most near each gap of points."""
+    """Return the largest difference of neighbouring cells beyond noise, near each gap of points."""
     jump = np.abs(np.diff(counts / widths)) * np.minimum(widths[1:], widths[:-1])
     jump = np.maximum(jump - UNEVEN * math.sqrt(2.0 * variance), 0.0)
     around = np.concatenate([[0.0], jump, [0.0]])

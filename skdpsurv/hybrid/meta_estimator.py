@@ -95,7 +95,7 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
 
 
 def last_step(estimator: Any) -> tuple[str, Any]:
-    """Return what prefixes parameters of the last step of a pipeline, and that step."""
+    """Return the prefix of parameters of the last step of a pipeline, and that step."""
     prefix = ""
     while isinstance(estimator, Pipeline) and estimator.steps:
         name, estimator = estimator.steps[-1]

@@ -303,7 +303,7 @@ class Protocol:
         return {one.name: one for one in self.analyses}[name]
 
     def stated(self, analysis: Analysis) -> dict[str, Any]:
-        """Return what the release of an analysis says of its study: public, as JSON has it."""
+        """Return the statements of a release about its study: public, as JSON has them."""
         model = analysis if analysis.of is None else self.analysis(analysis.of)
         labels = list(events_of(model.options, self) or (1,))
         return {
