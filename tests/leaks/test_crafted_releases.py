@@ -69,7 +69,7 @@ def used(model, X):
     repr(model.guarantee_)
     model.guarantee_.describe()
     if isinstance(model, UnivariateFitter):
-        model.predict([0.5, 1.0])
+        model.predict([0.25, 0.5])  # max_time may be made 0.5
         if hasattr(model, "hazard_at_times"):
             model.hazard_at_times([0.5])
         groups = getattr(model, "groups_", None)
