@@ -147,13 +147,12 @@ def nonprivate_posterior_chains(
     integer(at_least=4)("n_draws", n_draws)
     verbosity("verbose", verbose)
     model = clone(estimator).set_params(accountant=None)
-    model._check_parameters()
-    shape, plan, _ = model._planned(X, y)
-    draw = plan.alone
+    fit = model.prepare(X, y)
+    draw = fit.plan.alone
     if not isinstance(draw, PosteriorDraw):
         raise ValueError("estimator must have method='psgld', delta=0 and a finite epsilon.")
     with suppressed_float_errors():
-        records = model._read(shape, X, y)
+        records = fit.records
         chains = [
             _one_chain(draw, records, source, n_draws, verbose)
             for source in random_source(random_state).spawn(n_chains)

@@ -120,8 +120,8 @@ def test_a_plan_does_not_know_how_many_blocks_there_are():
     data = make_discrete_time_survival(600, 2, random_state=0)
     model = DPDiscreteTimeSurvival(max_time=1.0, n_intervals=20)
     source = Counted([(data.X[k::100], data.y[k::100]) for k in range(100)])
-    _, few, _ = model._planned(data.X, data.y)
-    _, many, _ = model._planned(source, None)
+    few = model.prepare(data.X, data.y).plan
+    many = model.prepare(source).plan
     assert few.public_inputs() == many.public_inputs()
     fits = [plan.leaves[2].fit for plan in (few, many)]
     assert fits[0].calibration == fits[1].calibration

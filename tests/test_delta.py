@@ -97,7 +97,7 @@ class TestChoice:
         plans = []
         for delta in (0.0, DELTA):
             one = model(kind, delta=delta, epsilon=epsilon)
-            leaves = one._planned(*data)[1].leaves
+            leaves = one.prepare(*data).plan.leaves
             (fit,) = (leaf.fit for leaf in leaves if isinstance(leaf, Minimisers))
             plans.append(fit.noise if kind == SURVIVAL else fit.noise((1.0,)))
         assert plans[1] <= plans[0]

@@ -1,7 +1,7 @@
 """Public names and their signatures are those of a recorded list.
 
 What is renamed or taken away is warned of during two minor versions first (docs/api). The list is
-written anew by ``python -m tests.test_public_names``, and its difference belongs into the changelog.
+written anew by ``python -m tests.test_public_names``; its difference belongs into the changelog.
 """
 
 import inspect

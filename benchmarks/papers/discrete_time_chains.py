@@ -73,15 +73,15 @@ def _draw(
     make = PublishedDiscreteTimeSurvival if chain == LETTER else DPDiscreteTimeSurvival
     method = PosteriorSampling(sampler, n_epochs=n_epochs, **step)
     model = make(epsilon, method=method, **options)
-    shape, plan, _ = model._planned(X, y)
-    draw = plan.alone
+    fit = model.prepare(X, y)
+    draw = fit.plan.alone
     assert isinstance(draw, PosteriorDraw)
     if chain == DOUBLED:
         # Twice the energy, twice its gradient; the noise is the same.
         law = draw.sanitizer
         twice = replace(law, rate=2.0 * law.rate, prior_precision=2.0 * law.prior_precision)
         object.__setattr__(draw, "sanitizer", twice)
-    return draw, model._read(shape, X, y)
+    return draw, fit.records
 
 
 def _parameters(draw: PosteriorDraw, states: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def _noise(epsilon: float, delta: float, n: int, d: int) -> float:
     """Return the noise on a gradient, in units of what one record can do; nothing is fitted."""
     model = DPDiscreteTimeSurvival(epsilon, max_time=1.0, delta=delta)
     target = np.array([(False, 1.0)] * n, dtype="?,f8")
-    _, plan, _ = model._planned(np.zeros((n, d)), target)
+    plan = model.prepare(np.zeros((n, d)), target).plan
     return min(leaf.noise for leaf in plan.leaves if isinstance(leaf, Minimisers))
 
 

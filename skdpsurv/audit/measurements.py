@@ -14,14 +14,17 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.audit.subject import at_most, audited, check_neighbours, verdict
-from skdpsurv.audit.walk import Ready, Visit, plan_and_records, ready, visits
+from skdpsurv.audit.walk import Visit, prepared, visits
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import same_records
 from skdpsurv.dp.input_errors import suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.noise import random_source, restored_streams
-from skdpsurv.dp.plan import Disjoint, Measurement, Plan
+from skdpsurv.dp.plan import Disjoint, Measurement
 from skdpsurv.dp.privacy_cost import Cost, epsilon_or_mu
 from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics
 
+#: Prepares a fit.
+Ready = functools.partial[PreparedFit]
 #: Beyond any walk.
 NOT_AUDITED = ("samplers, and that noise is drawn as the plan says", "whether a theorem is true")
 #: Remark on a fit whose status is "none".
@@ -185,11 +188,11 @@ def measurement_audit(
     both = make(estimator, data, neighbour)
     silent: list[str] = []
     with suppressed_warnings(), suppressed_float_errors(), restored_streams():
-        plan, found = _compared(both, random_state, silent)
+        fit, found = _compared(both, random_state, silent)
+    plan = fit.plan
     if math.isinf(plan.epsilon):
         raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
-    weak = [one.status for one in both[0][0]._weaknesses(None)]
-    if "none" in (plan.guarantee("proved").status, *weak):
+    if fit.guarantee.status == "none":
         silent.append(PROMISES_NOTHING)
     unseen = (*NOT_AUDITED, *dict.fromkeys(silent))
     return MeasurementResult(tuple(found), plan.epsilon, plan.delta, unseen)
@@ -197,7 +200,7 @@ def measurement_audit(
 
 def _fit(estimator: Any, data: Any, neighbour: Any) -> list[Ready]:
     subject, arguments = audited(estimator, data, neighbour)
-    return [ready(subject.seeded(0), **each) for each in arguments]
+    return [functools.partial(prepared, subject.seeded(0), **each) for each in arguments]
 
 
 def _evaluation(function: functools.partial[Any], data: Any, neighbour: Any) -> list[Ready]:
@@ -209,29 +212,29 @@ def _evaluation(function: functools.partial[Any], data: Any, neighbour: Any) -> 
     arguments = [dict(zip(("X", "y"), each, strict=True)) for each in (data, neighbour)]
     check_neighbours(*arguments)
     model = stated.pop("model")
-    evaluations = [(Evaluation(model, **stated), each) for each in arguments]
-    return [(one, functools.partial(one._fit, **each)) for one, each in evaluations]
+    return [functools.partial(prepared, Evaluation(model, **stated), **each) for each in arguments]
 
 
 def _compared(
     both: Sequence[Ready], seed: int, silent: list[str]
-) -> tuple[Plan, list[MeasuredDistance]]:
-    """Return the plan and all distances; note measurements without any."""
-    plans = []
+) -> tuple[PreparedFit, list[MeasuredDistance]]:
+    """Return the first fit and all distances; note measurements without any."""
+    fits = []
     for each in both:
         np.random.seed(PUBLIC_SEED)  # noqa: NPY002
         random.seed(PUBLIC_SEED)
-        plans.append(plan_and_records(*each))
-    (plan, records), (another, others) = plans
-    found: list[MeasuredDistance] = []
-    if plan.guarantee("seeded") != another.guarantee("seeded"):
+        fits.append(each())
+        fits[-1].read()
+    fit, another = fits
+    plan, found = fit.plan, list[MeasuredDistance]()
+    if plan.guarantee("seeded") != another.plan.guarantee("seeded"):
         found.append(MeasuredDistance("the plan", plan.epsilon, "other promises", 1.0, 0.0))
-    for visit in visits(plan.tree, plan.known, records, others, random_source(seed)):
+    for visit in visits(plan.tree, plan.known, fit.records, another.records, random_source(seed)):
         if isinstance(visit.node, Disjoint):
             found.append(_of_sets(visit, visit.node))
         else:
             found += _of_measurement(visit, visit.node, seed, silent)
-    return plan, found
+    return fit, found
 
 
 def _of_sets(visit: Visit, node: Disjoint) -> MeasuredDistance:
@@ -253,10 +256,13 @@ def _of_measurement(
     for number, ((model, mine), (again, theirs)) in enumerate(zip(*fits, strict=True)):
         if same_records(mine, theirs):
             continue
-        both = ready(model, *mine[:2], **mine[2]), ready(again, *theirs[:2], **theirs[2])
-        plan, own = _compared(both, seed, silent)
+        pair = (model, mine), (again, theirs)
+        both = [functools.partial(prepared, one, *data[:2], **data[2]) for one, data in pair]
+        fit, own = _compared(both, seed, silent)
         name = f"{leaf.name}, number {number}"
-        found.append(MeasuredDistance(name, price, "what is promised", _number(plan.cost), price))
+        found.append(
+            MeasuredDistance(name, price, "what is promised", _number(fit.plan.cost), price)
+        )
         found += [each._replace(measurement=f"{name}: {each.measurement}") for each in own]
     return found
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Generator, Mapping
-from dataclasses import fields
+from collections.abc import Generator, Mapping
 from typing import Any, NamedTuple
 
-from skdpsurv.audit.subject import private_step
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.base.pipelines import fit_options, flat_steps, transformed
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.plan import Disjoint, Known, Measurement, Node, Plan, RandomlyMany, Total
-
-#: A private estimator, and a call that fits it.
-Ready = tuple[PrivateEstimator, Callable[[], Any]]
 
 #: Seed of the split into disjoint sets: the same for both data sets.
 SPLIT_SEED = 0
@@ -56,49 +52,20 @@ def visits(
     return found
 
 
-class _Taken(BaseException):
-    """Raised where a fit would run its plan."""
-
-
-class _Stopped(Plan):
-    """A plan that is not run."""
-
-    def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Hand plan and records over to the caller of ``fit``."""
-        raise _Taken(self, records)
-
-
-def plan_and_records(step: PrivateEstimator, fit: Any) -> tuple[Plan, Any]:
-    """Return the plan of a fit, and the records as it reads them; nothing is run."""
-    kind: Any = type(step)
-    planned = kind._plan
-
-    def stopped(self: Any, shape: Any) -> Plan:
-        plan = planned(self, shape)
-        return _Stopped(**{each.name: getattr(plan, each.name) for each in fields(plan)})
-
-    # A fit is of a copy of the estimator, which has a class of its own here.
-    step.__class__ = type(kind.__name__, (kind,), {"_plan": stopped}, released=False)
-    try:
-        fit()
-    except _Taken as taken:
-        plan, records = taken.args
-        return plan, records
-    raise AssertionError("A fit must run its plan.")
-
-
-def ready(model: Any, *data: Any, **named: Any) -> Ready:
-    """Return the private step of an estimator, and a call that fits it."""
-    step = private_step(model)
+def prepared(model: Any, X: Any = None, y: Any = None, **named: Any) -> PreparedFit:
+    """Return the fit of an estimator, or of the private step that ends a pipeline."""
+    *steps, step = flat_steps(model)
     if not isinstance(step, PrivateEstimator):
         raise TypeError(
             "estimator must be a private estimator of this package, or derived from its bases, got "
             f"{type(step).__name__}: the plan of others is not known."
         )
-    return step, functools.partial(model.fit, *data, **named)
+    own = fit_options(model, named) if steps else named
+    return step.prepare(transformed(steps, X, y), y, **own)
 
 
 def planned(model: Any, arguments: Mapping[str, Any]) -> tuple[Plan, Any]:
-    """Return the plan of a fit and the records as it reads them; the model cannot be used again."""
+    """Return the plan of a fit, and the records as it reads them."""
     with suppressed_warnings():
-        return plan_and_records(*ready(model, **arguments))
+        fit = prepared(model, **arguments)
+        return fit.plan, fit.records

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 import copy
 import math
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from sklearn import config_context
-
-from skdpsurv.data import PublicInputWarning
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
-from skdpsurv.data.shape import in_memory, public_shape, target_names
+from skdpsurv.data.person import one_record_each, one_record_each_of
+from skdpsurv.data.shape import in_memory, public_shape
 from skdpsurv.data.sources import as_source
+from skdpsurv.data.target import paired
 from skdpsurv.dp import guarantee as guarantees
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.exact_vectors import require_delta
-from skdpsurv.dp.guarantee import PrivacyGuarantee, PrivacyLeakWarning
-from skdpsurv.dp.input_errors import suppressed_float_errors
+from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.input_errors import suppressed_float_errors, unknown_parameter
 from skdpsurv.dp.ledger import REFUSED, Receipt
-from skdpsurv.dp.looking import looking, require_free
-from skdpsurv.dp.noise import random_source
+from skdpsurv.dp.looking import looking
 from skdpsurv.dp.plan import Plan, checked_plan
 from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.dp.references import phrase
@@ -68,15 +65,18 @@ class PrivateEstimator(Released, released=False):
     """Base of the private estimators: the ledger, the release, and the one order of ``fit``.
 
     A subclass has the parameters ``epsilon``, ``random_state`` and ``accountant``. Its ``fit``
-    hands its arguments to :meth:`_fit`, which
+    hands its arguments to :meth:`prepare`, which
 
     1. checks the parameters (:meth:`_check_parameters`);
     2. looks at the shape of the records, which is public (:meth:`_shape`);
     3. plans from these two alone (:meth:`_plan`); the plan says what will be promised;
+
+    and runs the :class:`~skdpsurv.base.prepared.PreparedFit` that it returns, which
+
     4. asks the ledger whether the budget suffices;
     5. reads the records, refusing what is outside the public domain (:meth:`_read`);
-    6. charges the ledger in one atomic step, and runs the plan;
-    7. keeps nothing but its release (:meth:`_publish`).
+    6. charges the ledger in one atomic step;
+    7. runs the plan, and keeps nothing but its release (:meth:`_publish`).
 
     A refused input costs nothing, unless the ledger charges refusals: then 6. charges before 5.
     reads. Where 2. must look at records (:meth:`_looks`), the ledger is asked before, and may
@@ -102,61 +102,92 @@ class PrivateEstimator(Released, released=False):
         """Return warnings about public numbers, without looking at a value of a record."""
         return []
 
-    def _fit(self, X: Any, y: Any = None, **options: Any) -> Self:
-        """Fit, in the order that privacy needs; ``fit`` of a subclass passes its arguments on."""
-        # A copy: other threads may change parameters, and an earlier fit stays whole meanwhile.
-        copied = copy.copy(self)
-        for name, value in [*vars(copied).items()]:
-            if isinstance(value, Parameters):
-                setattr(copied, name, copy.copy(value))
-        found = copied._fit_in_order(X, y, **options)
-        if found is not copied:
+    def prepare(
+        self, X: Any = None, y: Any = None, *, person: Any = None, **options: Any
+    ) -> PreparedFit:
+        """Plan a fit without running it: what it would promise, and cost.
+
+        Parameters
+        ----------
+        X, y, person, **options
+            As for ``fit``, but for options of display. Private. Only their public shape is looked
+            at, unless people or out-of-core records must be counted, classes be read from y, or
+            steps of a search learn. The ledger is asked before that; one that charges refusals
+            charges whatever fails, and is charged for the fit before this returns.
+
+        Returns
+        -------
+        PreparedFit
+            With ``guarantee``, ``plan`` and ``warnings``, all public. Its ``run()`` fits a copy of
+            this estimator: ``fit`` is ``prepare(...).run()``. It holds the records until then.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If a parameter or the shape of the records breaks its rule.
+        BudgetExceededError
+            If the ledger has no room where records must be looked at.
+        """
+        self._require_options(options)
+        own = self._copied()
+        own._check_parameters()
+        y, ledger = paired(y), own.accountant
+        looks = own._looks(X, y, person, options)
+        with own._looking() if looks else nullcontext():
+            fit = own._prepared(X, y, person, options)
+            if looks and ledger is not None and ledger.charge_refusals:
+                fit.charge()
+        return fit
+
+    def _fit(self, X: Any = None, y: Any = None, **options: Any) -> Any:
+        """Fit; ``fit`` of a subclass passes its arguments on."""
+        found = self.prepare(X, y, **options).run()
+        if type(found) is not type(self):
             return found
         names = parameters_of(type(self))
         own = {name: value for name, value in vars(self).items() if name in names}
-        fitted = {name: value for name, value in vars(copied).items() if name not in names}
+        fitted = {name: value for name, value in vars(found).items() if name not in names}
         self.__dict__ = {**own, **fitted}
         return self
 
-    def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
-        self._check_parameters()
-        charged_first = self.accountant is not None and self.accountant.charge_refusals
-        with self._looking() if self._looks(X, y, person, options) else nullcontext():
-            prepared = self._prepare(X, y, person, options)
-            X, y, options, shape, plan, guarantee, messages = prepared
-            if self.accountant is not None:
-                self.accountant.check(guarantee)
-            if charged_first:
-                receipt = self._charge(shape, guarantee, messages)
-        # What is refused must not depend on settings of NumPy and scikit-learn.
-        with suppressed_float_errors(), config_context(assume_finite=False):
-            records = self._read(shape, X, y, **options)
-        if not charged_first:
-            receipt = self._charge(shape, guarantee, messages)
-        # Past the charge nothing may fail by the records.
-        with suppressed_float_errors():
-            known = plan.run(records, random_source(self.random_state))
-            names = target_names(_target(X, y))
-            return self._publish(shape, Published(guarantee, known, names, receipt))
+    def _copied(self) -> Self:
+        """Return a copy: threads may change parameters, and earlier fits stay whole meanwhile."""
+        own = copy.copy(self)
+        for name, value in [*vars(own).items()]:
+            if isinstance(value, Parameters):
+                setattr(own, name, copy.copy(value))
+        return own
 
-    def _prepare(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
-        """Return arguments, shape, plan, guarantee and warnings."""
+    def _require_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse arguments that ``fit`` does not have."""
+        for name in set(options) - set(self._one_of_each):
+            raise TypeError(unknown_parameter(type(self), "prepare", name, self._one_of_each))
+
+    def _prepared(
+        self, X: Any, y: Any, person: Any, options: dict[str, Any], *, inner: bool = False
+    ) -> PreparedFit:
+        """Return a fit of this estimator; one that is ``inner`` has no budget of its own."""
         X, y, person = map(unlabelled, (X, y, person), ("X", "y", "person"))
         options = {name: unlabelled(values, name) for name, values in options.items()}
         if person is not None or not in_memory(X, y, *options.values()):
             with suppressed_float_errors():
                 X, y, options = self._sources(X, y, person=person, **options)
-        shape, plan, guarantee = self._planned(X, y, **options)
-        if person is not None:
-            guarantee = about_people(guarantee)
+        with suppressed_float_errors():
+            shape = self._shape(X, y, **options)
+            plan, guarantee = self._plan_and_guarantee(shape, people=person is not None)
         if isinstance(X, Blocks):
             self._refuse_unsendable(X, plan)
         messages = list(self._input_warnings(shape, X, _target(X, y), **options))
-        if math.isfinite(self.epsilon):
+        if math.isfinite(self.epsilon) and not inner:
             delta = guarantee.delta or float(getattr(self, "delta", 0.0))
             messages += guarantees.epsilon_warnings(float(self.epsilon))
             messages += guarantees.delta_warnings(delta, guarantee.delta > 0, shape.n_records)
-        return X, y, options, shape, plan, guarantee, messages
+        return PreparedFit(self, (X, y, options), shape, plan, guarantee, messages)
+
+    def _leaks(self, shape: Any) -> list[str]:
+        """Return why a fit is not proved, and other reasons for a PrivacyLeakWarning."""
+        weak = [] if math.isinf(self.epsilon) else self._weaknesses(shape)
+        return list(dict.fromkeys(one.text for one in weak if one.text))
 
     def _refuse_unsendable(self, blocks: Blocks[Any], plan: Any) -> None:
         """Refuse a fit that cannot be sent to where its blocks are."""
@@ -169,22 +200,6 @@ class PrivateEstimator(Released, released=False):
             f"{' and '.join(names) or type(self).__name__} must be such that it can be sent to "
             "where the records are: it cannot be pickled."
         )
-
-    def _guarantee_of_fit(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
-        """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent.
-
-        Where refusals are charged nobody is counted: each row is taken for a person.
-        """
-        copied, ledger = copy.copy(self), self.accountant
-        copied._check_parameters()
-        counted = None if ledger is not None and ledger.charge_refusals else person
-        require_free(ledger, copied._looks(X, y, counted, options))
-        *_, guarantee, messages = copied._prepare(X, y, counted, options)
-        if counted is not person:
-            guarantee = about_people(guarantee)
-        for message in messages:
-            warnings.warn(message, PublicInputWarning, stacklevel=2)
-        return guarantee
 
     #: Names of further arguments of ``fit`` that have an entry for each record.
     _one_of_each: ClassVar[tuple[str, ...]] = ()
@@ -231,35 +246,23 @@ class PrivateEstimator(Released, released=False):
         reader.accountant = None
         return reader
 
-    def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
-        """Return the shape of the records, the plan and its guarantee: all of it public."""
-        with suppressed_float_errors():
-            shape = self._shape(X, y, **options)
-            return shape, *self._plan_and_guarantee(shape)
-
-    def _plan_and_guarantee(self, shape: Any) -> tuple[Any, PrivacyGuarantee]:
+    def _plan_and_guarantee(
+        self, shape: Any, *, people: bool = False
+    ) -> tuple[Plan, PrivacyGuarantee]:
+        """Return plan and guarantee, which is about people who may have had several records."""
         if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
             plan = self._plan(shape)
         else:
             deciding = [name for name in DECIDING if hasattr(self, name)]
             plan = checked_plan(lambda: self._plan(shape), deciding)
-        guarantee = plan.guarantee(self._status(shape))
+        guarantee = plan.guarantee(self._status(shape), people=people)
         if guarantee.delta and math.isfinite(guarantee.epsilon):
             require_delta(guarantee.epsilon, guarantee.delta)
         return plan, guarantee
 
-    def _charge(
-        self, shape: Any, guarantee: PrivacyGuarantee, messages: Sequence[str]
-    ) -> Receipt | None:
-        """Charge the ledger, after warnings: of public numbers, of the guarantee."""
-        for message in messages:
-            warnings.warn(message, PublicInputWarning, stacklevel=6)
-        weak = [] if math.isinf(self.epsilon) else self._weaknesses(shape)
-        for reason in dict.fromkeys(one.text for one in weak if one.text):
-            warnings.warn(reason, PrivacyLeakWarning, stacklevel=6)
-        if self.accountant is None:
-            return None
-        return self.accountant.charge(guarantee, estimator=type(self).__name__)
+    def _publish_values(self, shape: Any, *published: Any) -> Any:
+        """Publish guarantee, values, columns of y and receipt."""
+        return self._publish(shape, Published(*published))
 
     def _publish(self, shape: Any, published: Published) -> Any:
         """Keep the release, and set the fitted attributes from it and from nothing else."""

@@ -213,11 +213,13 @@ def spend(
         Ending of an error about the records.
     as_json : bool
     """
+    from skdpsurv.base.prepared import looking_for
+
     estimator.accountant = ledger = open_ledger(spending)
     elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
     require(not (strict and elsewhere), message)
-    with estimator._looking():  # whatever fails until the charge may tell of the records
+    with looking_for(estimator):  # whatever fails until the charge may tell of the records
         with working("Reading", as_json):
             frame = read_table(table, form)
         rows = form.dask or len(frame)
@@ -271,6 +273,7 @@ def evaluate(
     drop : list of str
         Column of DATA to leave out. May be given several times.
     """
+    from skdpsurv.base.prepared import looking_for
     from skdpsurv.evaluation.evaluation import Evaluation
 
     target = survival_columns(columns)
@@ -287,7 +290,7 @@ def evaluate(
         evaluation = Evaluation(model, spending.epsilon, max_time=horizon, **given)
     evaluation._check_parameters()
     table = table_of_release(published, data, form, target, drop)
-    with evaluation._looking():
+    with looking_for(evaluation):
         with working("Reading", as_json):
             frame = read_table(table, form)
         with refusals("data", after=WORDS["about_records"], private=True):
@@ -298,7 +301,7 @@ def evaluate(
                 _rehearse(evaluation, arguments, as_json)
                 return
             with working("Evaluating", as_json):
-                found: Any = evaluation._fit(**arguments)
+                found: Any = evaluation.prepare(**arguments).run()
     save_or_print(json.dumps(found.to_dict(), indent=2) + "\n", out)
     ledger = evaluation.accountant
     content = {"evaluation": str(out.resolve()), **found.to_dict(), "ledger": ledger_state(ledger)}
@@ -346,7 +349,9 @@ def make(
 
 def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
     """Print what a fit would be charged; nothing is spent."""
-    guarantee = estimator._guarantee_of_fit(**{"X": None, **arguments})
+    fit = estimator.prepare(**arguments)
+    fit.warn()
+    guarantee = fit.guarantee
     if estimator.accountant is not None:
         estimator.accountant.check(guarantee)
     content, found = _summary(estimator, guarantee)

@@ -10,7 +10,6 @@ replaced person (docs/proofs/person).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from skdpsurv.data.blocks import Blocks, EmptyBlock, FirstRecords, new_records
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp.containers import sparse_rows
-from skdpsurv.dp.guarantee import PERSON, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.input_errors import (
     INTEGERS,
     TEXT,
@@ -28,19 +26,11 @@ from skdpsurv.dp.input_errors import (
     call_or_none,
     refuse_masked,
 )
-from skdpsurv.dp.references import WORDS
 
 WRONG = (
     "person must hold whole numbers or text, one entry for each record and none missing: the name "
     "of the person whose record it is."
 )
-
-
-def about_people(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
-    """Return a guarantee about records as one about people who have one record each."""
-    kept = SAME_GROUP if guarantee.neighbours.endswith(SAME_GROUP) else ""
-    assumptions = (*guarantee.assumptions, WORDS["assumptions"]["person"])
-    return replace(guarantee, neighbours=PERSON + kept, assumptions=assumptions)
 
 
 def one_record_each(

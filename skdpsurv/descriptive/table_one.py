@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +24,6 @@ from skdpsurv.descriptive.rules import check_grid, check_points, check_sizes, re
 from skdpsurv.descriptive.summary import Summary
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.containers import is_frame
-from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Price
@@ -260,13 +258,8 @@ class DPTableOne(TabularEstimator):
         sizes = [counts.GroupSizes(n_groups)] if self.by_is_public else []
         inputs = {"n_records": shape.n_records, "n_columns": len(cells), **stated}
         tree, budget = Sequential((*sizes, table)), (float(self.epsilon), float(self.delta))
-        return Plan(tree, *budget, inputs=inputs, assumed=ASSUMED)
-
-    def _plan_and_guarantee(self, shape: Shape) -> tuple[Plan, PrivacyGuarantee]:
-        plan, guarantee = super()._plan_and_guarantee(shape)
-        if self.by_is_public:
-            guarantee = replace(guarantee, neighbours=guarantee.neighbours + SAME_GROUP)
-        return plan, guarantee
+        own: Any = {"inputs": inputs, "assumed": ASSUMED, "same_group": bool(self.by_is_public)}
+        return Plan(tree, *budget, **own)
 
     def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
         found = super()._input_warnings(shape, X, y, **options)

@@ -337,7 +337,7 @@ class PrivacyAccountant:
             If the ledger charges refusals, and records must be looked at. Or as ``fit`` does.
         """
         # Estimators are higher in the house.
-        charges_of = import_module("skdpsurv.model_selection.candidates").charges_of
+        charges_of = import_module("skdpsurv.base.pipelines").charges_of
         trial = self._with(_ledger=MemoryLedger(self._settings, self._ledger.entries()))
         rows = []
         for estimator, X, y, *options in fits:

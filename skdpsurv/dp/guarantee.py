@@ -20,7 +20,8 @@ from skdpsurv.dp.references import WORDS, phrase
 
 #: Statuses in words, from the strongest to the weakest.
 _STATUSES = WORDS["statuses"]
-#: Neighbours that differ in all records of one person.
+#: Neighbours that differ in one record, or in all records of one person.
+RECORD = "replace-one"
 PERSON = "replace-one-person"
 #: End of the name of a relation in which nobody changes group: groups are public.
 SAME_GROUP = "-same-group"
@@ -167,7 +168,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     epsilon: float
     delta: float = 0.0
-    neighbours: str = "replace-one"
+    neighbours: str = RECORD
     mechanism: str = ""
     status: str = "proved"
     public_inputs: Mapping[str, object] = field(default_factory=dict)
@@ -312,7 +313,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     def _about_whom(self) -> str:
         words, relation = WORDS["about"], self.neighbours.removesuffix(SAME_GROUP)
-        known = relation if relation in ("replace-one", PERSON) else "other"
+        known = relation if relation in (RECORD, PERSON) else "other"
         said = words[known].format(relation=relation, more=words["more"] if self.delta else "")
         return f"{said}{words['group'] if relation != self.neighbours else ''}"
 

@@ -45,7 +45,7 @@ def looking(
     try:
         yield
         return
-    except Exception as error:
+    except BaseException as error:
         failed = error
     if ledger.charge_refusals and N_CHARGES.get() == before:
         charge = name if callable(name) else partial(ledger.charge, estimator=name)

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
+from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee, weakest_status
 from skdpsurv.dp.noise import RandomSource, uniform_below
 from skdpsurv.dp.privacy_cost import (
     Concentrated,
@@ -32,7 +32,7 @@ from skdpsurv.dp.privacy_cost import (
     sequential_cost,
     stated_price,
 )
-from skdpsurv.dp.references import OWN_RECORD, reference
+from skdpsurv.dp.references import OWN_RECORD, WORDS, reference
 from skdpsurv.dp.selection import RunCount
 
 #: Proof of all Gaussian noise.
@@ -349,6 +349,8 @@ class Plan:
         Status of the plan, if weaker than the measurements'.
     known : mapping
         Public values by name, for the measurements.
+    same_group : bool, default=False
+        Whether neighbours share the public group of the record that differs.
     """
 
     tree: Node
@@ -359,6 +361,7 @@ class Plan:
     words: str = ""
     status: str = "proved"
     known: Known = field(default_factory=dict)
+    same_group: bool = False
 
     def __post_init__(self) -> None:
         if not self.cost.within(self.epsilon, self.allowed_delta):
@@ -404,17 +407,22 @@ class Plan:
         """Return public numbers that must lie in the representable range."""
         return [span for leaf in self.leaves for span in leaf.scales()]
 
-    def guarantee(self, status: str) -> PrivacyGuarantee:
-        """Return the guarantee; its status is the weakest of all."""
+    def guarantee(self, status: str, *, people: bool = False) -> PrivacyGuarantee:
+        """Return the guarantee; its status is the weakest of all.
+
+        Where each of the ``people`` has one record that is used, it is about them.
+        """
+        about = [WORDS["assumptions"]["person"]] if people else []
         return PrivacyGuarantee(
             epsilon=self.epsilon,
             delta=self.delta,
             rho=self.cost.rho,
             renyi=self.cost.renyi,
+            neighbours=(PERSON if people else RECORD) + SAME_GROUP * self.same_group,
             mechanism=self.mechanism,
             status=weakest_status([status, self.status, _weakest(everything(self.tree))]),
             public_inputs=self.public_inputs(),
-            assumptions=self.assumptions,
+            assumptions=(*self.assumptions, *about),
             source="; ".join(dict.fromkeys(leaf.proof for leaf in self.leaves if leaf.proof)),
         )
 

@@ -15,7 +15,7 @@ from skdpsurv.base.private_estimator import PrivateEstimator, Published
 from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
-from skdpsurv.data.target import event_and_time, paired
+from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
 from skdpsurv.dp.guarantee import frozen
@@ -149,7 +149,7 @@ def private_survival_metrics(
     True
     """
     settings = {name: value for name, value in locals().items() if name not in ("X", "y", "person")}
-    return Evaluation(**settings)._fit(X, paired(y), person=person)
+    return Evaluation(**settings).prepare(X, y, person=person).run()
 
 
 def _check_model(model: Any) -> None:

@@ -13,8 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.base.pipelines import private_step
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.model_selection.candidates import private_step
 from skdpsurv.model_selection.losses import through_pipeline
 
 #: Methods that scikit-learn's Pipeline does not delegate.

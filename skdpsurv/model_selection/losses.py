@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils import check_array, get_tags
 
+from skdpsurv.base.pipelines import flat_steps, one_after_another, unprotected_steps
 from skdpsurv.base.tabular import ask_alone
 from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
@@ -35,7 +36,6 @@ from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, supp
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
 from skdpsurv.mechanisms.sums import LOSS
-from skdpsurv.model_selection.candidates import flat_steps, one_after_another, unprotected_steps
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.base.pipelines import flat_steps, one_after_another, private_step
 from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data import public_steps
 from skdpsurv.data.cells import as_table
@@ -17,7 +18,6 @@ from skdpsurv.dp.guarantee import PrivacyLeakWarning
 from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.references import phrase
 from skdpsurv.model_selection.best_model import BestModel
-from skdpsurv.model_selection.candidates import flat_steps, one_after_another, private_step
 from skdpsurv.release import Release
 
 

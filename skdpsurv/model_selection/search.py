@@ -8,11 +8,19 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
+from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
+from skdpsurv.base.pipelines import (
+    one_of_each,
+    prepare_in,
+    private_step,
+    read_in,
+    unprotected_steps,
+)
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.base.private_estimator import Published, Weakness
-from skdpsurv.data.shape import in_memory
-from skdpsurv.data.target import paired
+from skdpsurv.data.shape import in_memory, unstated_norm
 from skdpsurv.dp import checks
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.input_errors import call_without_data
@@ -24,14 +32,7 @@ from skdpsurv.dp.types import IndexArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.model_selection import search_plan, strategies
 from skdpsurv.model_selection.best_model import BestModel
-from skdpsurv.model_selection.candidates import (
-    Candidate,
-    Fit,
-    list_candidates,
-    one_of_each,
-    private_step,
-    unprotected_steps,
-)
+from skdpsurv.model_selection.candidates import Candidate, list_candidates
 from skdpsurv.model_selection.losses import Loss, chosen_loss
 from skdpsurv.model_selection.search_plan import SearchRecords, SearchShape
 from skdpsurv.model_selection.strategies import DisjointParts, Repeat, RepeatedRuns, Split
@@ -264,9 +265,11 @@ class PrivateSearchCV(BestModel, released=False):
         -------
         self
         """
-        if any(name.endswith("__person") for name in fit_params):
+        return self._fit(X, y, **fit_params)
+
+    def _require_options(self, options: Mapping[str, Any]) -> None:
+        if any(name.endswith("__person") for name in options):
             raise ValueError("person must be given to the search itself, by this name.")
-        return self._fit(X, paired(y), **fit_params)
 
     @property
     def _one_of_each(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -309,11 +312,14 @@ class PrivateSearchCV(BestModel, released=False):
         records = SearchRecords.split(X, y, fit_params, self.estimator)
         n, mask, last = records.private.size, records.mask, self._budget.last_fit(strategy)
 
-        def planned(candidate: Candidate, spend: Spend, part: IndexArray | None = None) -> Fit:
+        def planned(
+            candidate: Candidate, spend: Spend, part: IndexArray | None = None
+        ) -> PreparedFit:
             ready = candidate.ready(spend)
             if part is None:
-                return Fit.planned(ready, X, y, fit_params, mask)
-            return Fit.planned(ready, *records.training(part), mask[records.rows(part)])
+                return prepare_in(ready, X, y, fit_params, mask)._of_others(None)
+            own = records.training(part)
+            return prepare_in(ready, *own, mask[records.rows(part)])._of_others(None)
 
         first = planned(candidates[0], strategy.run_spend)
         candidates = [candidate.knowing_classes(y) for candidate in candidates]
@@ -332,13 +338,15 @@ class PrivateSearchCV(BestModel, released=False):
     def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> SearchRecords:
         """Return the records, after each planned fit has checked its part of them."""
         X, y = indexable(X, y)
+        models = [candidate.ready(shape.strategy.run_spend) for candidate in shape.candidates]
         # A warning about the shape of y is given once.
-        shape.first.check(X, y, fit_params, DataConversionWarning)
+        read_in(shape.first, models[0], X, y, fit_params, DataConversionWarning)
         records = SearchRecords.split(X, y, fit_params, self.estimator)
-        for fit, part in zip(shape.fits, shape.strategy.training(shape.parts), strict=True):
-            fit.check(*records.training(part))
-        for fit in shape.refits:
-            fit.check(X, y, fit_params)
+        parts = shape.strategy.training(shape.parts)
+        for fit, model, part in zip(shape.fits, models, parts, strict=True):
+            read_in(fit, model, *records.training(part))
+        for fit, model in zip(shape.refits, models, strict=False):  # without a last fit, none
+            read_in(fit, model, X, y, fit_params)
         return records
 
     def _publish(self, shape: SearchShape, published: Published) -> Self:
@@ -398,7 +406,9 @@ class PrivateSearchCV(BestModel, released=False):
         return candidates, loss, self._budget.strategy(self.strategy, len(candidates))
 
     def _input_warnings(self, shape: SearchShape, X: Any, y: Any = None, **given: Any) -> list[str]:
-        return list(shape.first.input_warnings)
+        steps = unprotected_steps(self.estimator) or not isinstance(self.estimator, Pipeline)
+        known = [] if steps else unstated_norm()  # public steps state bounds
+        return [text for text in shape.first.warnings if text not in known]
 
     def _weaknesses(self, shape: SearchShape | None) -> list[Weakness]:
         """Return the weaknesses of the search; the plan knows the status of each fit."""

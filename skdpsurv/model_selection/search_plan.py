@@ -13,6 +13,8 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.base import clone
 
+from skdpsurv.base.pipelines import one_of_each, private_step
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import plan as plans
@@ -30,7 +32,7 @@ from skdpsurv.hybrid.meta_estimator import (
     row_wise,
 )
 from skdpsurv.mechanisms.sums import LOSS, Sums
-from skdpsurv.model_selection.candidates import Candidate, Fit, one_of_each, private_step
+from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.losses import Loss, summed_losses, through_pipeline
 from skdpsurv.model_selection.strategies import Parts, Repeat, Share, Split
 
@@ -112,7 +114,7 @@ class TrainedCandidates(plans.Mechanism):
     """Fits of candidates, each to its own part of the records or all to one part."""
 
     candidates: Sequence[Candidate]
-    fits: Sequence[Fit]
+    fits: Sequence[PreparedFit]
     spend: Spend
     price: Price
     workers: Workers
@@ -220,7 +222,7 @@ class LastFit(TrainedCandidates):
         return super()._ready({"_drawn": (0,)}, [everything], seed)
 
 
-def _check_price(fit: Fit, price: Price) -> None:
+def _check_price(fit: PreparedFit, price: Price) -> None:
     """Refuse a fit that costs more than a price."""
     guarantee = fit.guarantee
     if isinstance(price, Concentrated):
@@ -293,14 +295,14 @@ class SearchShape:
     loss: Loss
     strategy: Split | Repeat
     parts: Parts
-    first: Fit
-    fits: Sequence[Fit]
-    refits: Sequence[Fit]
+    first: PreparedFit
+    fits: Sequence[PreparedFit]
+    refits: Sequence[PreparedFit]
     public: tuple[Any, Any]
     last: Share | None
 
     @property
-    def all_fits(self) -> Sequence[Fit]:
+    def all_fits(self) -> Sequence[PreparedFit]:
         """Fits to parts, and to all records."""
         return (*self.fits, *self.refits)
 

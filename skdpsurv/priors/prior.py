@@ -12,7 +12,7 @@ import numpy as np
 from skdpsurv.data.feature import Feature
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import instance, optional
-from skdpsurv.dp.guarantee import PERSON, PrivacyGuarantee
+from skdpsurv.dp.guarantee import PERSON, RECORD, PrivacyGuarantee
 from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.priors.evidence import Evidence
 from skdpsurv.priors.terms import Terms
@@ -21,7 +21,6 @@ from skdpsurv.release import Release
 #: Status of what is public already, such as a table in a journal.
 PUBLISHED = "published"
 #: The relation of guarantees that do not state one.
-RECORD = "replace-one"
 _ABOUT = {RECORD: "about single records", PERSON: "about whole persons"}
 
 

@@ -91,8 +91,7 @@ class Analysis:
         spend : Spend
             Its epsilon and delta.
         model : estimator or None, default=None
-            The fitted model, for an evaluation, which is then run by ``_fit``. None: one that is
-            not fitted, for plans.
+            The fitted model, for an evaluation. None: one that is not fitted, for plans.
 
         Returns
         -------

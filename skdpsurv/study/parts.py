@@ -19,7 +19,6 @@ from typing import Any
 
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data.cells import stated_classes
-from skdpsurv.data.person import about_people
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.guarantee import PrivacyGuarantee
@@ -87,11 +86,11 @@ class Part:
                 spend = cost.Spend(price)
             estimator = analysis.estimator(protocol, spend)
             shape = _shape(estimator, n_people)
-            plan, guarantee = estimator._plan_and_guarantee(shape)
+            plan, guarantee = estimator._plan_and_guarantee(
+                shape, people=protocol.person is not None
+            )
             if guarantee.status != "proved":
                 raise ValueError(f"its guarantee must be proved, and it is {guarantee.meaning}.")
-        if protocol.person is not None:
-            guarantee = about_people(guarantee)
         return cls(analysis, price, spend, people, n_people, shape, estimator, plan, guarantee)
 
     @property

@@ -9,9 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from skdpsurv.data.person import about_people
 from skdpsurv.dp.checks import integer
-from skdpsurv.dp.guarantee import SAME_GROUP, PrivacyGuarantee
+from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
 from skdpsurv.dp.references import WORDS, phrase, reference
@@ -108,23 +107,23 @@ class StudyPlan:
         guarantees = {name: part.guarantee for name, part in self.parts.items()}
         # Whoever are neighbours for that table are for the other analyses, too.
         parts = self.parts.values()
-        public = [p.analysis.by for p in parts if p.guarantee.neighbours.endswith(SAME_GROUP)]
+        public = [part.analysis.by for part in parts if part.plan.same_group]
         inputs: dict[str, Any] = {"protocol_sha256": protocol.sha256, "n_records": self.n_people}
         inputs["n_held_out"] = self.n_evaluation
         inputs |= {"by": public[0], "by_is_public": True} if public else {}
         inputs |= {f"epsilon_{name}": one.epsilon for name, one in guarantees.items()}
         inputs |= {f"delta_{name}": one.delta for name, one in guarantees.items() if one.delta}
         words = f"a study of {len(guarantees)} analyses: {', '.join(guarantees)}"
-        neighbours = "replace-one" + SAME_GROUP * bool(public)
+        neighbours = (RECORD if protocol.person is None else PERSON) + SAME_GROUP * bool(public)
         about: Any = {"neighbours": neighbours, "mechanism": words, "public_inputs": inputs}
         about |= {"assumptions": self._assumptions(), "source": PROOF}
-        found = PrivacyGuarantee(plan.epsilon, plan.delta, rho=rho, **about)
-        return found if protocol.person is None else about_people(found)
+        return PrivacyGuarantee(plan.epsilon, plan.delta, rho=rho, **about)
 
     def _assumptions(self) -> tuple[str, ...]:
         of_parts = (text for part in self.parts.values() for text in part.plan.assumptions)
         dealt = [WORDS["assumptions"]["dealt"]] if self.n_evaluation else []
-        return tuple(dict.fromkeys([*dealt, *of_parts]))
+        people = [WORDS["assumptions"]["person"]] * (self.protocol.person is not None)
+        return (*dict.fromkeys([*dealt, *of_parts]), *people)
 
     @property
     def table(self) -> pd.DataFrame:

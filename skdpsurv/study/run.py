@@ -25,10 +25,11 @@ from typing import Any
 
 import pandas as pd
 
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.files import sync_folder
 from skdpsurv.dp.input_errors import InputValueError
-from skdpsurv.dp.ledger import Receipt, now
+from skdpsurv.dp.ledger import now
 from skdpsurv.dp.references import __version__
 from skdpsurv.study import fits
 from skdpsurv.study.analyses import Analysis
@@ -104,6 +105,8 @@ class _Run:
     show: Show
     plan: StudyPlan = field(init=False)
     people: People = field(init=False)
+    #: Fits that have read their records, by the names of their analyses.
+    fits: dict[str, PreparedFit] = field(init=False, default_factory=dict)
 
     def recognise(self) -> None:
         """Note the protocol, or refuse a journal that may not be gone on with."""
@@ -159,8 +162,7 @@ class _Run:
                 self.people = self.people.dealt(self.plan.n_evaluation)
             elif first is not None and self.plan.n_evaluation:
                 self.people = self.people.kept(self.folder.deal, first["deal"])
-            for name, part in self.plan.parts.items():
-                fits.check_records(self.plan, name, self.people.part(part.people))
+            self.fits = {name: self._prepared(name) for name in self.plan.parts}
 
     def charge(self) -> None:
         """Keep the deal, and charge the whole study, once."""
@@ -207,15 +209,15 @@ class _Run:
 
     def _run(self, name: str, nonce: str, model: Any) -> None:
         receipt = self.charges.receipt(nonce)
-
-        def begin() -> Receipt | None:
-            self.journal.add("started", analysis=name, nonce=nonce)
-            return receipt
-
-        records = self.people.part(self.plan.parts[name].people)
-        found = fits.run(self.plan, name, records, begin, model)
+        fit = self.fits.pop(name) if model is None else self._prepared(name, model)
+        self.journal.add("started", analysis=name, nonce=nonce)
+        found = fits.run(fit, receipt)
         self.folder.save(name, found, receipt, self.when)
         self._mark(name, nonce)
+
+    def _prepared(self, name: str, model: Any = None) -> PreparedFit:
+        people = self.people.part(self.plan.parts[name].people)
+        return fits.prepared(self.plan, name, people, model)
 
     def _mark(self, name: str, nonce: str) -> None:
         sha256 = self.folder.sha256_of(name)

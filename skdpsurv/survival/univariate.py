@@ -14,6 +14,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data import target as targets
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, in_memory, public_shape, require_in_memory, size
@@ -102,11 +104,18 @@ class UnivariateFitter(released_curve.CurveFrames):
         self
         """
         shown = self._display_options(timeline, label, alpha)
-        if y is None and durations is None:
-            X = targets.single_column(X)
         self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
         self._show(shown)
         return self
+
+    def prepare(
+        self, X: Any = None, y: Any = None, *, person: Any = None, **options: Any
+    ) -> PreparedFit:
+        if y is None and options.get("durations") is None:
+            X = targets.single_column(X)
+        return super().prepare(X, y, person=person, **options)
+
+    prepare.__doc__ = PrivateEstimator.prepare.__doc__
 
     @available_if(released_curve.has_likelihood)
     def score(

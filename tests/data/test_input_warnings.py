@@ -52,7 +52,7 @@ def test_bounds_that_span_a_million_are_asked_about():
     logistic = DPLogisticRegression(columns=columns, classes=[0, 1])
     for fit in (
         lambda: hazard(columns).fit(X, Y),
-        lambda: hazard(columns)._guarantee_of_fit(X, Y),
+        lambda: hazard(columns).prepare(X, Y).warn(),
         lambda: logistic.fit(X, LABELS),
         lambda: columns.fit(X),
         lambda: make_pipeline(columns, hazard(None)).fit(X, Y),
@@ -202,7 +202,7 @@ def test_rows_of_which_nothing_is_stated_are_asked_about():
     links = {"link": ["logit", "cloglog"]}
     for fit in (
         lambda: model.fit(X, Y),
-        lambda: model._guarantee_of_fit(X, Y),
+        lambda: model.prepare(X, Y).warn(),
         lambda: make_pipeline(StandardScaler(), model).fit(X, Y),
         lambda: PrivateSearchCV(model, links, epsilon=2.0).fit(X, Y),
     ):

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from skdpsurv.model_selection.candidates import charges_of
+from skdpsurv.base.pipelines import charges_of
 from tests.support.registry import PRIVATE
 
 ROOT = Path(__file__).parents[2]

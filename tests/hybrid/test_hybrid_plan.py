@@ -169,7 +169,7 @@ class TestPublicRules:
                 estimator = LogisticRegression() if classifies else LinearRegression()
                 model = HybridMEstimator(estimator, epsilon, method=method)
                 one, two = (
-                    model._planned(*both, public=public)[1] for both in ((X, y), (other, unlike))
+                    model.prepare(*both, public=public).plan for both in ((X, y), (other, unlike))
                 )
                 assert one.public_inputs() == two.public_inputs()
                 assert one.known["signed"] == two.known["signed"]

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
+from skdpsurv.base.pipelines import private_step
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.model_selection.candidates import private_step
 from tests.support import checks
 from tests.support.registry import PRIVATE, ROW, SURVIVAL
 

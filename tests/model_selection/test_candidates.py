@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skdpsurv import DPLogisticRegression, FrameChunks, PrivacyAccountant
+from skdpsurv.base.pipelines import charges_of
 from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.model_selection import PrivateSearchCV
 
@@ -75,7 +76,7 @@ def test_no_record_is_looked_at_where_refusals_are_charged():
 def test_people_are_counted_only_where_that_is_free():
     for charges, n_records in ((False, 30), (True, 60)):
         accountant = PrivacyAccountant(9.0, charge_refusals=charges)
-        asked = model(accountant=accountant)._guarantee_of_fit(X, Y, person=WHOSE)
+        [asked] = charges_of(model(), X, Y, {"person": WHOSE}, ledger=accountant)
         assert asked.public_inputs["n_records"] == n_records
         assert asked.neighbours == "replace-one-person"
         nobody = {"person": [None] * 60}

@@ -33,8 +33,8 @@ def search(estimator=DESCENT, **parameters):
 
 
 def planned(model, X, y):
-    model._check_parameters()
-    return model._planned(X, y)
+    fit = model.prepare(X, y)
+    return fit._shape, fit.plan, fit.guarantee
 
 
 class TestPrice:

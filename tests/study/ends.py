@@ -71,14 +71,25 @@ class Ended:
             note(f"show {name} {durable} {json.dumps(values, sort_keys=True)}")
 
         def people(real):
-            def run(plan, name, frame, *more):
-                note(f"people {name} {','.join(frame['id'])}")
-                return real(plan, name, frame, *more)
+            def prepared(plan, name, frame, *more):
+                fit = real(plan, name, frame, *more)
+                whose[fit] = f"people {name} {','.join(frame['id'])}"
+                return fit
+
+            return prepared
+
+        def started(real):
+            def run(fit, receipt):
+                note(whose[fit])
+                return real(fit, receipt)
 
             return run
 
+        whose = {}
+
         try:
-            with witnessed(note), replaced(fits, "run", people):
+            own = replaced(fits, "prepared", people), replaced(fits, "run", started)
+            with witnessed(note), own[0], own[1]:
                 Study(self.protocol).run(FRAME, self.out, show=show)
         finally:
             os.close(descriptor)

@@ -267,7 +267,7 @@ def test_each_kind_promises_what_was_planned(person, delta):
     people = people.dealt(plan.n_evaluation)
     assert bool(delta) == any(part.guarantee.delta > 0.0 for part in plan.parts.values())
     for name, part in plan.parts.items():
-        fits.check_records(plan, name, people.part(part.people))
+        fits.prepared(plan, name, people.part(part.people))
 
 
 def test_an_evaluation_promises_what_was_planned_where_nobody_has_two_records(tmp_path):

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from itertools import count
 from pathlib import Path
 
-from skdpsurv.base import private_estimator
+from skdpsurv.base import prepared
 from skdpsurv.dp.sql_ledger import SQLLedger
 from skdpsurv.study import fits
 from skdpsurv.study import run as running
@@ -64,16 +64,20 @@ def ending(step, end):
 @contextmanager
 def witnessed(note):
     """Call ``note`` for each draw, with the analysis and the number of its charge."""
-    current = []
+    current, names = [], {}
 
     def named(real):
-        def run(plan, name, frame, begin, model=None):
-            def began():
-                receipt = begin()
-                current[:] = [name, 0 if receipt is None else receipt.entries]
-                return receipt
+        def call(plan, name, frame, model=None):
+            fit = real(plan, name, frame, model)
+            names[fit] = name
+            return fit
 
-            return real(plan, name, frame, began, model)
+        return call
+
+    def begun(real):
+        def run(fit, receipt):
+            current[:] = [names[fit], 0 if receipt is None else receipt.entries]
+            return real(fit, receipt)
 
         return run
 
@@ -84,7 +88,11 @@ def witnessed(note):
 
         return source
 
-    with replaced(fits, "run", named), replaced(private_estimator, "random_source", drawing):
+    with (
+        replaced(fits, "prepared", named),
+        replaced(fits, "run", begun),
+        replaced(prepared, "random_source", drawing),
+    ):
         yield
 
 

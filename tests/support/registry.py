@@ -37,11 +37,11 @@ from skdpsurv import (
     published,
 )
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.base.pipelines import private_step
 from skdpsurv.classification import Perturbation
 from skdpsurv.data.public_steps import valid_row
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.model_selection.candidates import private_step
 from tests.support.estimators import with_strategy
 from tests.support.extensions import extension
 

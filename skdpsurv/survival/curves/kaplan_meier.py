@@ -12,10 +12,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.data.shape import Shape
-from skdpsurv.data.target import single_column
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
@@ -117,14 +118,19 @@ class LifeTableFitter(UnivariateFitter, released=False):
         self
         """
         shown = self._display_options(timeline, label, alpha)
-        if group is not None and self.groups is None:
-            raise ValueError(table.NO_GROUP)
-        if y is None and durations is None:
-            X = single_column(X)
         options = {"durations": durations, "event_observed": event_observed, "group": group}
         self._fit(X, y, person=person, **options)
         self._show(shown)
         return self
+
+    def prepare(
+        self, X: Any = None, y: Any = None, *, person: Any = None, **options: Any
+    ) -> PreparedFit:
+        if (options.get("group") is None) != (self.groups is None):
+            raise ValueError(table.NO_GROUP)
+        return super().prepare(X, y, person=person, **options)
+
+    prepare.__doc__ = PrivateEstimator.prepare.__doc__
 
     def _causes(self) -> table.Causes:
         return table.Causes.of(vars(self))

@@ -103,7 +103,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         -------
         self
         """
-        return self._fit(X, paired(y), person=person)
+        return self._fit(X, y, person=person)
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
         """Return blocks of rows, events and times."""
