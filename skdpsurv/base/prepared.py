@@ -174,7 +174,7 @@ class PreparedFit:
                 raise RuntimeError("a prepared fit runs once: prepare another one.")
             (X, y, _), records = self._arguments or (None, None, None), self._records
             self._arguments = self._records = None
-        names = target_names(X.target if isinstance(X, Blocks) else y)
+        names = target_names(target_of(X, y))
         source = random_source(self._estimator.random_state)
         with suppressed_float_errors():
             values = self.plan.run(records, source)
@@ -209,6 +209,11 @@ class PreparedFit:
         """Return this fit for records of the same shape; for none, it is public."""
         public = self.plan, self.guarantee, self.warnings
         return PreparedFit(self._estimator, arguments, self._shape, *public)
+
+
+def target_of(X: Any, y: Any) -> Any:
+    """Return y, or one without records where a source of records holds it."""
+    return X.target if isinstance(X, Blocks) else y
 
 
 def looking_for(estimator: Any) -> AbstractContextManager[None]:

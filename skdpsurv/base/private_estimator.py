@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from skdpsurv.base.prepared import PreparedFit
+from skdpsurv.base.prepared import PreparedFit, target_of
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.person import one_record_each, one_record_each_of
 from skdpsurv.data.shape import (
@@ -61,11 +61,6 @@ class Weakness(NamedTuple):
 
     status: str
     text: str
-
-
-def _target(X: Any, y: Any) -> Any:
-    """Return y, or one without records where a source of records holds it."""
-    return X.target if isinstance(X, Blocks) else y
 
 
 class PrivateEstimator(Released, released=False):
@@ -135,9 +130,9 @@ class PrivateEstimator(Released, released=False):
         BudgetExceededError
             If the ledger has no room where records must be looked at.
         """
-        X, y = self._given(X, y, options)
         own = self._copied()
         own._check_parameters()
+        X, y = own._given(X, y, options)
         ledger = own.accountant
         looks = own._looks(X, y, person, options)
         with own._looking() if looks else nullcontext():
@@ -185,7 +180,7 @@ class PrivateEstimator(Released, released=False):
             plan, guarantee = self._plan_and_guarantee(shape, people=person is not None)
         if isinstance(X, Blocks):
             self._refuse_unsendable(X, plan)
-        messages = list(self._input_warnings(shape, X, _target(X, y), **options))
+        messages = list(self._input_warnings(shape, X, target_of(X, y), **options))
         if math.isfinite(self.epsilon) and not inner:
             delta = guarantee.delta or float(getattr(self, "delta", 0.0))
             messages += guarantees.epsilon_warnings(float(self.epsilon))

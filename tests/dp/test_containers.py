@@ -43,7 +43,7 @@ PUBLIC = {
 }
 #: Attributes that no Series has, and that are read where the type is known.
 TYPED = {
-    ("base/private_estimator", "X.target"): "a source of blocks",
+    ("base/prepared", "X.target"): "a source of blocks",
     ("data/blocks", "X.meta"): "a source of blocks",
     ("data/blocks", "X.target"): "a source of blocks",
     ("data/shape", "X.meta"): "a source of blocks",

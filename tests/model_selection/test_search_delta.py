@@ -1,6 +1,7 @@
 """Tests of searches with a delta: what they cost, and when noise is Gaussian."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -104,7 +105,7 @@ class TestPrice:
         _, plan, _ = planned(search(), *wide)
         trained = plan.leaves[0]
         pure = replace(trained.fits[0].guarantee, delta=0.0, rho=None)
-        fits = [replace(trained.fits[0], guarantee=pure), *trained.fits[1:]]
+        fits = [SimpleNamespace(guarantee=pure), *trained.fits[1:]]
         with pytest.raises(ValueError, match="at the price that it is given"):
             replace(trained, fits=fits)
 
