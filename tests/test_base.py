@@ -225,13 +225,19 @@ class TestWhatIsAroundAFit:
             def __array__(self, dtype=None, copy=None):
                 return X
 
+        class BoastsToo:
+            shape = (1000,)
+
+            def __array__(self, dtype=None, copy=None):
+                return np.array([0, 1, 1])
+
         accountant = PrivacyAccountant(5.0)
         for model in (
             DPLogisticRegression(classes=[0, 1], accountant=accountant),
             DPDiscreteTimeSurvival(max_time=1.0, accountant=accountant),
         ):
             with pytest.raises(ValueError, match="records that it had"):
-                model.fit(Boasts(), np.array([0, 1, 1]))
+                model.fit(Boasts(), BoastsToo())
         assert accountant.spent() == 0.0
 
     def test_narrow_numbers_are_what_they_print_as(self):
