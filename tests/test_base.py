@@ -25,6 +25,7 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.data.shape import public_shape
 from skdpsurv.dp.checks import optional, positive
 from skdpsurv.dp.plan import Mechanism, Plan
+from skdpsurv.dp.proofs import PROOFS, name_of
 from skdpsurv.model_selection import PrivateSearchCV
 
 
@@ -42,6 +43,9 @@ class Halves(Mechanism):
 
     def run(self, known, records, source):
         return {"coef": [0.5] * self.n_features}
+
+
+PROOFS[name_of(Halves)] = "noise.md#laplace-on-a-lattice"
 
 
 class Toy(PrivateEstimator):

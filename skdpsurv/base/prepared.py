@@ -19,6 +19,8 @@ from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.proofs import is_asserted, name_of
+from skdpsurv.dp.references import phrase
 
 #: Arguments of ``fit``: X, y, and others by name.
 Arguments = tuple[Any, Any, dict[str, Any]]
@@ -186,7 +188,9 @@ class PreparedFit:
         """Give the warnings: of public numbers, and of what weakens the guarantee."""
         for message in self.warnings:
             warnings.warn(message, PublicInputWarning, stacklevel=_outside())
-        for reason in self._estimator._leaks(self._shape):
+        unknown = [name_of(kind) for kind in self.plan.unproved if not is_asserted(kind)]
+        reasons = [phrase("no_proof", names=", ".join(unknown))] if unknown else []
+        for reason in [*reasons, *self._estimator._leaks(self._shape)]:
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=_outside())
 
     @property

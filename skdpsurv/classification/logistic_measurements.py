@@ -277,6 +277,11 @@ class FittedGroups(perturbation.Minimisers):
         """Its proof."""
         return GAUSSIAN if any(fit.gaussian for fit in self.fits) else self.pure
 
+    def rests_on(self) -> list[type]:
+        """Return this class, and those of the loss, of calibrations and of noise."""
+        loss, every = Logistic(1, 1.0), [how for fit in self.fits for how in fit.calibrations]
+        return [type(self), *(k for how in every for k in perturbation.theorem_classes(loss, how))]
+
     def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         groups = [(group.norm, group.factor) for fit in self.fits for group in fit.groups]

@@ -138,7 +138,7 @@ class PrivacyGuarantee:
         "replace-one" record, or "replace-one-person" with all records of that person.
     mechanism : str
         Released statistics, and how they were perturbed.
-    status : {"proved", "asymptotic", "seeded", "none"}, default="proved"
+    status : {"proved", "asymptotic", "asserted", "seeded", "none"}, default="proved"
         "proved": a theorem about the program, or in real arithmetic where the assumptions say so;
         "asymptotic": true only at the limit of the sampler; "seeded": the noise came from a known
         integer, so epsilon is nominal; "none": no guarantee.
@@ -199,7 +199,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
                 "rho must be worth no more than epsilon at delta, which must be positive; "
                 f"got {self.rho}."
             )
-        if math.isinf(epsilon) and self.status in ("proved", "asymptotic"):
+        if math.isinf(epsilon) and self.status not in ("seeded", "none"):
             raise ValueError(
                 f"status {self.status!r} promises something, which epsilon=inf does not; "
                 "use status='none'."
@@ -288,7 +288,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
     @property
     def meaning(self) -> str:
         """Meaning of the status, in a few words."""
-        numbers = self._of_what_numbers if self.status in ("proved", "asymptotic") else ""
+        numbers = self._of_what_numbers if self.status not in ("seeded", "none") else ""
         return f"{_STATUSES[self.status]}{numbers}"
 
     def _promise(self) -> str:
@@ -309,7 +309,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             slack=words["slack"].format(delta=self.delta) if self.delta else "",
             numbers=self._of_what_numbers,
         )
-        return f"{said}{words['asymptotic'] if self.status == 'asymptotic' else ''}"
+        return f"{said}{words.get(self.status, '')}"
 
     def _about_whom(self) -> str:
         words, relation = WORDS["about"], self.neighbours.removesuffix(SAME_GROUP)

@@ -11,6 +11,7 @@ alone, before anything is charged, and computes its guarantee.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from skdpsurv.dp.privacy_cost import (
     sequential_cost,
     stated_price,
 )
+from skdpsurv.dp.proofs import is_asserted, name_of, status_of, unproved
 from skdpsurv.dp.references import OWN_RECORD, WORDS, reference
 from skdpsurv.dp.selection import RunCount
 
@@ -65,8 +67,17 @@ class Measurement(ABC):
     proof: str
     #: Other conditions of the theorem.
     assumptions: tuple[str, ...] = ()
-    #: As in a guarantee.
-    status: str = "proved"
+    #: The best status that it can have.
+    claim: ClassVar[str] = "proved"
+
+    def rests_on(self) -> Iterable[type]:
+        """Return all classes that the theorem is about: of queries, laws and losses, too."""
+        return [type(self)]
+
+    @property
+    def status(self) -> str:
+        """As in a guarantee: that of what it rests on, and no better than its claim."""
+        return weakest_status([self.claim, status_of(self.rests_on())])
 
     @property
     def cost(self) -> Cost:
@@ -135,6 +146,9 @@ class NoisySum(Measurement):
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
         return self.query(known).distances(self.ask(known, one), self.ask(known, other))
+
+    def rests_on(self) -> Iterable[type]:
+        return [type(self), *map(type, self.query_range())]
 
     def scales(self) -> Iterable[float]:
         return [1.0 / epsilon_or_mu(self.price)]
@@ -397,7 +411,15 @@ class Plan:
     def assumptions(self) -> tuple[str, ...]:
         """Conditions of the guarantee."""
         of_leaves = (text for leaf in everything(self.tree) for text in leaf.assumptions)
-        return tuple(dict.fromkeys([*self.assumed, OWN_RECORD, *of_leaves]))
+        kinds = filter(is_asserted, self.unproved)
+        asserted = (WORDS["assumptions"]["asserted"].format(name=name_of(kind)) for kind in kinds)
+        return tuple(dict.fromkeys([*self.assumed, OWN_RECORD, *of_leaves, *asserted]))
+
+    @property
+    def unproved(self) -> list[type]:
+        """Classes that a claim rests on, and no registered theorem is about."""
+        every = (leaf for leaf in everything(self.tree) if leaf.claim != "none")
+        return [] if math.isinf(self.epsilon) else unproved(k for e in every for k in e.rests_on())
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the public values that the guarantee states."""

@@ -176,7 +176,7 @@ class Exactly(Mechanism):
     name = "the measures without noise"
     price = math.inf
     proof = ""
-    status = "none"
+    claim = "none"
 
     def run(self, known: Known, records: Blocks[EvaluationRecords], source: Any) -> dict[str, Any]:
         """Return the measures, for the released groups."""

@@ -80,6 +80,12 @@ def steps_of(calibration: Calibrated) -> int:
     return calibration.n_steps if isinstance(calibration, DescentCalibration) else 0
 
 
+def theorem_classes(likelihood: Likelihood, calibration: Calibrated) -> list[type]:
+    """Return the classes that the theorem of a perturbation is about: loss, noise, and its laws."""
+    laws = (getattr(calibration, name, None) for name in ("linear", "output", "each"))
+    return [type(likelihood), type(calibration), *(type(law) for law in laws if law is not None)]
+
+
 @dataclass(frozen=True)
 class Unperturbed:
     """No noise and no privacy: the penalised fit with a ridge ``kappa`` > 0, for reference."""

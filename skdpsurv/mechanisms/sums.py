@@ -297,6 +297,9 @@ class Choices(Mechanism):
     def cost(self) -> Cost:
         return sequential_cost([cost_of(self.each)] * len(self.queries))
 
+    def rests_on(self) -> list[type]:
+        return [type(self), *map(type, self.queries)]
+
     def scales(self) -> list[float]:
         return [1.0 / self.price]
 

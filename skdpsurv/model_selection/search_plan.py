@@ -126,8 +126,13 @@ class TrainedCandidates(plans.Mechanism):
         for fit in self.fits:
             _check_price(fit, self.price)
 
+    def rests_on(self) -> list[type]:
+        """Return what the plans of all fits rest on."""
+        leaves = (leaf for fit in self.fits for leaf in plans.everything(fit.plan.tree))
+        return [kind for leaf in leaves for kind in leaf.rests_on()]
+
     @property
-    def status(self) -> str:  # type: ignore[override]
+    def status(self) -> str:
         """The weakest of all fits."""
         return weakest_status([fit.guarantee.status for fit in self.fits])
 

@@ -132,7 +132,7 @@ class PublishedPerturbation(Minimisers):
 class PublishedDraw(PosteriorDraw):
     """pSGLD as the paper prints it, in its basis: not private, not even in the limit."""
 
-    status = "none"
+    claim = "none"
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -24,6 +24,7 @@ from skdpsurv.dp.privacy_cost import (
     sequential_cost,
     split_gaussian,
 )
+from skdpsurv.dp.proofs import PROOFS, name_of
 from skdpsurv.dp.references import OWN_RECORD
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.mechanisms.sums import Sum
@@ -48,6 +49,9 @@ class Count(NoisySum):
 
     def after(self, known, noisy):
         return {self.name: int(noisy), "seen": sorted(known)}
+
+
+PROOFS[name_of(Count)] = "noise.md#laplace-on-a-lattice"
 
 
 def count(price, name="count"):
@@ -136,7 +140,7 @@ class TestPlans:
     def test_the_weakest_status_is_that_of_the_whole(self, of):
         weak = count(1.0)
         if of == "measurement":
-            weak.__dict__["status"] = "asymptotic"
+            weak.__dict__["claim"] = "asymptotic"
         plan = Plan(weak, 1.0, status="asymptotic" if of == "plan" else "proved")
         of_fit = "asymptotic" if of == "fit" else "proved"
         assert plan.guarantee(of_fit).status == "asymptotic"
@@ -169,7 +173,7 @@ class TestTotals:
     def test_what_may_be_chosen_decides_on_status_and_assumptions(self):
         good = count(0.5)
         bad = replace(good, assumptions=("nobody looks",))
-        object.__setattr__(bad, "status", "none")
+        object.__setattr__(bad, "claim", "none")
         for possible in ((good, bad), (bad, good)):
             found = Plan(Total(0.5, lambda known: good, possible), 0.5).guarantee("proved")
             assert found.status == "none"

@@ -20,6 +20,7 @@ from skdpsurv.dp import plan, random_source
 from skdpsurv.dp.checks import boolean
 from skdpsurv.dp.plan import Mechanism, Plan
 from skdpsurv.dp.privacy_cost import disjoint_cost
+from skdpsurv.dp.proofs import PROOFS, name_of
 from skdpsurv.model_selection.strategies import Repeat
 from tests.support.estimators import search_of
 
@@ -41,6 +42,9 @@ class Response(Mechanism):
     def run(self, known, X, source):
         wrong = source.generator.random() < 1 / (1 + np.exp(self.price))
         return {"answer": float(bool((X == 1).any()) != wrong)}
+
+
+PROOFS[name_of(Response)] = "noise.md#laplace-on-a-lattice"
 
 
 class Answer(PrivateEstimator):

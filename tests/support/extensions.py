@@ -1,9 +1,19 @@
-"""The examples of docs/extending, as modules."""
+"""The examples of docs/extending, as modules, with the pages of proofs that they are about."""
 
 import importlib.util
 import sys
 from pathlib import Path
 
+from skdpsurv.dp.proofs import PROOFS
+
+#: What the package's own tests prove of the examples' classes.
+PROVED = {
+    "poisson.CappedPoisson": "linear.md#constants",
+    "histogram.Counts": "noise.md#laplace-on-a-lattice",
+    "exponential.EventsAndTime": "noise.md#laplace-on-a-lattice",
+    "product_laplace.ProductLaplace": "noise.md#laws-of-noise",
+}
+PROOFS.update(PROVED)
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "examples" / "extending"
 
 

@@ -18,6 +18,7 @@ class Counts(NoisySum):
 
     edges: np.ndarray
 
+    asserted = True  # no registered theorem is about this class
     name, theorem, asked = "noisy counts of bins", PROOF, HISTOGRAM  # a record is in one bin
     assumptions = ("the edges were not read off these records",)
 

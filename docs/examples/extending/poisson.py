@@ -14,6 +14,7 @@ class CappedPoisson:
 
     largest_slope: float
     largest_count: int
+    asserted = True  # of its slopes and curvatures, which no registered theorem is about
 
     @property
     def largest_curvature(self):

@@ -312,6 +312,14 @@ class HazardPoint(Mechanism):
         """The fit's price."""
         return self.fit.price
 
+    def rests_on(self) -> list[type]:
+        """Return this class, and those of losses, links, calibrations and noise."""
+        found: list[type] = [type(self)]
+        for likelihood, calibration in self.fit.ends:
+            found += perturbation.theorem_classes(likelihood, calibration)
+            found.append(type(likelihood.link))
+        return found
+
     def scales(self) -> list[float]:
         """Return public numbers that must be in the representable range."""
         spans = [self.fit.model.data_norm]

@@ -200,7 +200,7 @@ class PosteriorDraw(Mechanism):
     basis: FloatArray = field(init=False)
 
     #: True in the limit of a chain.
-    status = "asymptotic"
+    claim = "asymptotic"
     proof = reference("docs/proofs/posterior_sampling", "nguyen-hui")
 
     def __post_init__(self) -> None:
@@ -215,6 +215,10 @@ class PosteriorDraw(Mechanism):
     def cost(self) -> Cost:
         """Epsilon, which a draw of the limit itself would cost."""
         return cost_of(self.epsilon)
+
+    def rests_on(self) -> list[type]:
+        """Return this class, and that of the link."""
+        return [type(self), type(LINKS[self.model.link])]
 
     @property
     def name(self) -> str:  # type: ignore[override]
