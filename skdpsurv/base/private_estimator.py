@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -31,7 +31,7 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, unknown_parameter
 from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.looking import looking
-from skdpsurv.dp.plan import Plan, checked_plan
+from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.dp.references import phrase
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
@@ -40,6 +40,8 @@ from skdpsurv.release.release import Release, Released, parameters_of
 __all__ = ["PrivateEstimator"]
 
 
+#: Ridges and noise scales that double precision can work with.
+REPRESENTABLE_RANGE = (1e-12, 1e12)
 #: Parameters that decide whether double precision can work with a plan.
 DECIDING = (
     "epsilon", "delta", "alpha", "data_norm", "partition", "max_cumulative_hazard", "pilot_share",
@@ -268,15 +270,26 @@ class PrivateEstimator(Released, released=False):
         self, shape: Any, *, people: bool = False
     ) -> tuple[Plan, PrivacyGuarantee]:
         """Return plan and guarantee, which is about people who may have had several records."""
-        if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
-            plan = self._plan(shape)
-        else:
-            deciding = [name for name in DECIDING if hasattr(self, name)]
-            plan = checked_plan(lambda: self._plan(shape), deciding)
+        # Without privacy, bounds that nobody needs may be infinite.
+        make = self._plan if math.isinf(self.epsilon) else self._representable_plan
+        plan = make(shape)
         guarantee = plan.guarantee(self._status(shape), people=people)
         if guarantee.delta and math.isfinite(guarantee.epsilon):
             require_delta(guarantee.epsilon, guarantee.delta)
         return plan, guarantee
+
+    def _representable_plan(self, shape: Any) -> Plan:
+        """Return the plan, or refuse numbers that double precision cannot work with."""
+        low, high = REPRESENTABLE_RANGE
+        with suppress(ArithmeticError):
+            plan = self._plan(shape)
+            if all(low <= scale <= high for scale in plan.scales()):
+                return plan
+        deciding = [name for name in DECIDING if hasattr(self, name)]
+        raise ValueError(
+            f"{', '.join(deciding)} must be such that ridge and noise lie between {low:g} and "
+            f"{high:g}; they are too extreme for double precision."
+        )
 
     def _publish_values(self, shape: Any, *published: Any) -> Any:
         """Publish guarantee, values, columns of y and receipt."""

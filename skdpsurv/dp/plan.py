@@ -158,10 +158,6 @@ class Mechanism(Measurement):
     """A measurement with its own theorem: a perturbed minimiser, a descent, a chain, a choice."""
 
 
-#: Ridges and noise scales that double precision can work with.
-REPRESENTABLE_RANGE = (1e-12, 1e12)
-
-
 class Several:
     """Base of nodes that are made of nodes."""
 
@@ -452,22 +448,3 @@ class Plan:
         """Return released and known values by name, but for those with a leading underscore."""
         known = {**self.known, **self.tree.run(self.known, records, source)}
         return {name: value for name, value in known.items() if not name.startswith("_")}
-
-
-def checked_plan(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
-    """Return the plan from ``make``, or refuse numbers that double precision cannot work with.
-
-    ``names`` are the parameters that decide, for the message.
-    """
-    low, high = REPRESENTABLE_RANGE
-    try:
-        plan = make()
-        fits = all(low <= scale <= high for scale in plan.scales())
-    except ArithmeticError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            f"{', '.join(names)} must be such that ridge and noise lie between {low:g} and "
-            f"{high:g}; they are too extreme for double precision."
-        )
-    return plan

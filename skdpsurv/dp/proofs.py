@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 import tomllib
 from collections.abc import Iterable
-from importlib import resources
+from pathlib import Path
 
-_THEOREMS = tomllib.loads((resources.files("skdpsurv.dp") / "proofs.toml").read_text("utf-8"))
+_THEOREMS = tomllib.loads(Path(__file__).with_name("proofs.toml").read_text("utf-8"))
 #: The theorem about each class, as a page of docs/proofs and a heading.
 PROOFS = {f"skdpsurv.{name}": theorem for theorem, names in _THEOREMS.items() for name in names}
 
@@ -39,7 +39,7 @@ def is_asserted(kind: type) -> bool:
 
 
 def status_of(kinds: Iterable[type]) -> str:
-    """Return "proved", "asserted" or "none" for all that a theorem rests on."""
+    """Say "proved", "asserted" or "none" for all that a theorem rests on."""
     lacking = unproved(kinds)
     if not lacking:
         return "proved"
