@@ -171,7 +171,7 @@ def certifiable_ridge(tolerance: Callable[[float], float], least: float, ratio: 
 #: Records of the smallest sample that a starting point is found on; each next one is 4 times it.
 PILOT_RECORDS = 1200
 #: Without privacy, standard errors that the last step may leave.
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-8
 #: Least ridge of the pilot: a rare column may be constant or separated in a thinned sample.
 PILOT_RIDGE = 1.0
 #: Least ridge of a private fit in units of tau: with less, records could keep a solver busy for
