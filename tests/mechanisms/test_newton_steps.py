@@ -68,6 +68,15 @@ def test_wide_problems_take_a_hessian_of_all_records_where_it_is_the_last(passes
     assert len(passes) <= 12
 
 
+@pytest.mark.parametrize(("n_levels", "order"), [(250, 1), (350, 2)])
+def test_a_sample_of_few_records_for_each_coefficient_hands_no_hessian_on(passes, n_levels, order):
+    rng, n = np.random.default_rng(0), 15_000
+    X = (rng.integers(n_levels, size=(n, 1)) == np.arange(n_levels)).astype(float)
+    y = (X @ rng.normal(size=n_levels) > 0.0).astype(int)
+    DPLogisticRegression(1.0, classes=[0, 1], random_state=0).fit(X, y)
+    assert next(found for size, found in passes if size == 5000) == order
+
+
 class TestOptimaAtInfinity:
     """A column whose records all have the same label, beside one that is regular."""
 
