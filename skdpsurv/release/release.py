@@ -296,7 +296,6 @@ def _read_only(name: str, value: ArrayLike) -> FloatArray:
     return array
 
 
-@functools.cache
 def parameters_of(kind: type) -> tuple[str, ...]:
     """Return the names of the parameters of a class's constructor, and of those it inherits."""
     kinds = [one for one in kind.__mro__ if issubclass(one, Released) and "__init__" in vars(one)]
