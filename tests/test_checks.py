@@ -174,9 +174,12 @@ def test_rows_are_clipped_piece_by_piece(monkeypatch):
 
 @pytest.mark.parametrize("least", [-1.0, 0.0, 0.5])
 @pytest.mark.parametrize("n", [0, 1, 20_001])
-def test_gram(n, least):
+@pytest.mark.parametrize("unused", [0.1, 0.9])
+def test_gram(n, least, unused):
+    """Rows without a weight are left out where they are many."""
     rng = np.random.default_rng(2)
     rows, weights = rng.normal(size=(n, 4)), np.maximum(rng.normal(size=n), least)
+    weights[rng.random(n) < unused] = 0.0
     wanted = np.einsum("i,ij,ik->jk", weights, rows, rows)
     np.testing.assert_allclose(gram(rows, weights), wanted, rtol=1e-11, atol=1e-11)
 

@@ -175,12 +175,14 @@ def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
     total = np.zeros((n_columns, n_columns))
     # Products of many columns are fast with many rows.
     for piece in row_pieces(n_rows, min(n_columns, GRAM_COLUMNS)):
-        used = weights[piece] != 0.0
-        part, weight = rows[piece][used], weights[piece][used, None]
+        part, weight = rows[piece], weights[piece, None]
+        if 2 * np.count_nonzero(weight) < weight.size:
+            used = np.flatnonzero(weight)
+            part, weight = part[used], weight[used]
         if weight.min(initial=0.0) < 0.0:
             total += (part * weight).T @ part
         else:
-            part *= np.sqrt(weight)
+            part = part * np.sqrt(weight)
             total += part.T @ part  # NumPy sees that this is symmetric, and computes one half
     return total
 

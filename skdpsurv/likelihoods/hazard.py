@@ -85,10 +85,10 @@ def hazard_block(
     short = survived.astype(np.uint16) if survived.max(initial=0) < 2**16 else survived
     order = np.argsort(short, kind="stable")
 
-    rows = np.empty(X.shape)
-    for piece in row_pieces(*X.shape):
-        chosen = X[order[piece]]
-        rows[piece] = chosen if change is None else change(chosen)
+    rows = X.take(order, axis=0).astype(np.float64, copy=False)
+    if change is not None:
+        for piece in row_pieces(*X.shape):
+            rows[piece] = change(rows[piece])
     return HazardBlock(rows, survived[order], event[order])
 
 
@@ -174,7 +174,7 @@ class DiscreteHazard(BlockLikelihood):
         inner = np.where(capped, thresholds, b)
         for chunk in kernel.chunks(block.survived):
             phi = self.link.survival(a[: chunk.width] + inner[chunk.part, None]).value
-            phi[:, chunk.shortest :] *= chunk.tail
+            chunk.clear(phi)
             values[chunk.part] = np.sum(phi, axis=1)
         if self.cap is not None:
             values += self.cap * np.where(capped, b - inner, 0.0)
@@ -193,10 +193,12 @@ class DiscreteHazard(BlockLikelihood):
         A, X = self.basis, block.X
         a, b = self._predictor(coef, block)
         counts = counted(block.weight, weights)
-        w = np.ones_like(b) if counts is None else counts
+        w = np.broadcast_to(1.0, b.shape) if counts is None else counts
         sums = kernel.Sums(self.link, A, a, b, w, block.survived, order)
         capped, thresholds = self._capped(a, b, block.survived)
         small = kernel.is_small(self.link, a, b)
+        if self.link.series is not None:
+            small &= block.survived > kernel.TERM_COST * self.link.series.slope.size
         long = ~(small | capped)
         if self.link.tiled:
             cap = np.inf if self.cap is None else self.cap
@@ -214,12 +216,13 @@ class DiscreteHazard(BlockLikelihood):
         gradient = np.concatenate([sums.interval_slope @ A, weighted_sum(sums.slope, X)])
         if order < 2:
             return Derivatives(gradient, None)
-        hessian_aa += A.T @ (sums.interval_curvature[:, None] * A)
-        hessian_ab = sums.cross.T @ X
-        hessian_bb = gram(X, sums.curvature)
-        return Derivatives(
-            gradient, np.block([[hessian_aa, hessian_ab], [hessian_ab.T, hessian_bb]])
-        )
+        n_basis = A.shape[1]
+        hessian = np.empty((gradient.size, gradient.size))
+        hessian[:n_basis, :n_basis] = hessian_aa + A.T @ (sums.interval_curvature[:, None] * A)
+        hessian[:n_basis, n_basis:] = cross = sums.cross.T @ X
+        hessian[n_basis:, :n_basis] = cross.T
+        hessian[n_basis:, n_basis:] = gram(X, sums.curvature)
+        return Derivatives(gradient, hessian)
 
     def linearized(
         self, coef: FloatArray, block: HazardBlock, tolerance: float = FULL
@@ -254,9 +257,9 @@ class DiscreteHazard(BlockLikelihood):
         self, a: FloatArray, b: FloatArray, survived: IntArray
     ) -> tuple[BoolArray, FloatArray]:
         """Return which records are beyond their threshold b*, and the thresholds."""
-        thresholds = np.full(b.size, np.inf)
         if self.cap is None:
-            return np.zeros(b.size, dtype=bool), thresholds
+            return np.zeros(b.size, dtype=bool), np.array(np.inf)
+        thresholds = np.full(b.size, np.inf)
         near = np.flatnonzero(b > kernel.least_thresholds(a, survived, self.cap))
         present, where = np.unique(survived[near], return_inverse=True)
         highest = b[near].max(initial=-np.inf)
@@ -292,15 +295,16 @@ class DiscreteHazard(BlockLikelihood):
         if rows.size == 0:
             return
         last = sums.survived[rows]  # the interval of the event, counted from 0; ascending
-        _, slope, curvature = self.link.event(sums.a[last] + sums.b[rows])
-        weighted = sums.weights[rows, None] * np.column_stack([slope, curvature])
-        present, by_interval = kernel.sums_by_level(weighted, last)
-        sums.slope[rows] += weighted[:, 0]
-        sums.interval_slope[present] += by_interval[:, 0]
-        if sums.order >= 2:
-            sums.curvature[rows] += weighted[:, 1]
-            sums.cross[rows] += weighted[:, 1:] * self.basis[last]
-            sums.interval_curvature[present] += by_interval[:, 1]
+        slope, curvature = self.link.event_slopes(sums.a[last] + sums.b[rows], sums.order)
+        slope *= sums.weights[rows]
+        sums.slope[rows] += slope
+        present, by_interval = kernel.sums_by_level(slope, last)
+        sums.interval_slope[present] += by_interval
+        if curvature is not None:
+            curvature *= sums.weights[rows]
+            sums.moments[rows] += curvature[:, None] * sums.columns[last]
+            _, by_interval = kernel.sums_by_level(curvature, last)
+            sums.interval_curvature[present] += by_interval
 
 
 def loss_at_zero(link: Link, n_intervals: int, cap: float | None) -> float:

@@ -5,7 +5,7 @@ Slopes are computed record by interval, a cacheful at a time, or without a loop 
 cumulative sums of :math:`d_{js}` alone, and sums over the records at risk those of
 :math:`w_i T_j(b_i)` by exit.
 
-- Small hazards: :math:`T_j(b) = e^{jb}`, by the polynomials of
+- Small hazards of many intervals: :math:`T_j(b) = e^{jb}`, by the polynomials of
   :class:`~skdpsurv.likelihoods.links.Series`. Slopes are exact to rounding, curvatures to 1e-6.
 - Probit: predictors are cut into tiles of length 1/2, :math:`T_j` are the Lagrange polynomials of
   Chebyshev's nodes in a tile. Tiles are used where predictors are at most 0 and slopes at the upper
@@ -26,7 +26,7 @@ import numpy as np
 
 from skdpsurv.dp.checks import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
-from skdpsurv.likelihoods.base import SUM_ROWS
+from skdpsurv.likelihoods.base import SUM_ROWS, weighted_sum
 from skdpsurv.likelihoods.links import Link
 
 
@@ -43,8 +43,11 @@ class Sums:
     order: int
 
     def __post_init__(self) -> None:
-        n, (q, n_basis) = self.b.size, self.basis.shape
-        self.slope, self.curvature, self.cross = np.zeros(n), np.zeros(n), np.zeros((n, n_basis))
+        n, q = self.b.size, self.a.size
+        self.columns = np.column_stack([self.basis, np.ones(q)])
+        self.slope = np.zeros(n)
+        self.moments = np.zeros((n if self.order >= 2 else 1, self.columns.shape[1]))
+        self.cross, self.curvature = self.moments[:, :-1], self.moments[:, -1]
         self.interval_slope, self.interval_curvature = np.zeros(q), np.zeros(q)
 
 
@@ -59,28 +62,37 @@ def sums_by_level(values: FloatArray, levels: IntArray) -> tuple[IntArray, Float
     return present, np.add.reduceat(pieces, first, axis=0)
 
 
+#: Records that are worked on together, at most.
+CHUNK_ROWS = 8 * SUM_ROWS
+
+
 class Chunk(NamedTuple):
     """Records that are worked on together, out of arrays sorted by intervals survived.
 
-    ``width`` and ``shortest`` are the most and the fewest intervals that one of them survived.
-    ``tail`` is 1 where a record survived an interval beyond ``shortest``, and 0 elsewhere.
+    ``survived`` are theirs, ascending, and ``width`` the most of them.
     """
 
     part: slice
     width: int
-    shortest: int
-    tail: FloatArray
+    survived: IntArray
+
+    def clear(self, *tables: FloatArray | None) -> None:
+        """Set what is after a record's exit to 0, in tables of records by intervals."""
+        last = (self.survived[1:] != self.survived[:-1]).nonzero()[0]
+        exits = [*self.survived[last].tolist(), self.width]
+        for end, exit_, next_exit in zip(last.tolist(), exits, exits[1:], strict=False):
+            for table in tables:
+                if table is not None:
+                    table[: end + 1, exit_:next_exit] = 0.0
 
 
 def chunks(survived: IntArray) -> Iterator[Chunk]:
     """Cut records, ascending in ``survived``, into chunks that fit a cache; k = 0 has no part."""
     start, n = int(np.searchsorted(survived, 1)), survived.size
     while start < n:
-        stop = min(n, start + min(SUM_ROWS, max(1, CHUNK_ELEMENTS // int(survived[start]))))
+        stop = min(n, start + min(CHUNK_ROWS, max(1, CHUNK_ELEMENTS // int(survived[start]))))
         stop = min(stop, start + max(1, CHUNK_ELEMENTS // int(survived[stop - 1])))
-        shortest, width = int(survived[start]), int(survived[stop - 1])
-        tail = np.arange(shortest, width) < survived[start:stop, None]
-        yield Chunk(slice(start, stop), width, shortest, tail.astype(np.float64))
+        yield Chunk(slice(start, stop), int(survived[stop - 1]), survived[start:stop])
         start = stop
 
 
@@ -89,31 +101,23 @@ def slopes(
 ) -> tuple[FloatArray, FloatArray | None]:
     r"""Return :math:`\varphi'(a_s + b_i)`, and at order 2 :math:`\varphi''`; 0 after the exit."""
     slope, curvature = link.survival_outer(a[: chunk.width], b[chunk.part], order)
-    if chunk.tail.size:
-        slope[:, chunk.shortest :] *= chunk.tail
-        if curvature is not None:
-            curvature[:, chunk.shortest :] *= chunk.tail
+    chunk.clear(slope, curvature)
     return slope, curvature
 
 
 def add_survived(sums: Sums, rows: IntArray | slice) -> None:
     """Add the intervals survived by the records ``rows``, ascending in ``survived``."""
-    ones = np.ones(sums.a.size)
-    columns = np.column_stack([sums.basis, ones])
-    b, weight = sums.b[rows], sums.weights[rows]
-    slope_sums, moments = np.zeros(b.size), np.zeros((b.size, columns.shape[1]))
+    ones, b, weights = np.ones(sums.a.size), sums.b[rows], sums.weights[rows]
     for chunk in chunks(sums.survived[rows]):
         part, width = chunk.part, chunk.width
+        own = part if isinstance(rows, slice) else rows[part]  # a slice is that of all rows
+        weight = np.ascontiguousarray(weights[part])
         slope, curvature = slopes(sums.link, sums.a, b, chunk, sums.order)
-        np.dot(slope, ones[:width], out=slope_sums[part])
-        sums.interval_slope[:width] += weight[part] @ slope
+        sums.slope[own] += weight * (slope @ ones[:width])
+        sums.interval_slope[:width] += weighted_sum(weight, slope)
         if curvature is not None:
-            np.dot(curvature, columns[:width], out=moments[part])
-            sums.interval_curvature[:width] += weight[part] @ curvature
-    sums.slope[rows] += weight * slope_sums
-    moments *= weight[:, None]
-    sums.cross[rows] += moments[:, :-1]
-    sums.curvature[rows] += moments[:, -1]
+            sums.moments[own] += weight[:, None] * (curvature @ sums.columns[:width])
+            sums.interval_curvature[:width] += weight @ curvature
 
 
 # ---- Small hazards: powers.
@@ -145,15 +149,16 @@ def powers(exponent: FloatArray, n_terms: int) -> FloatArray:
     return raised
 
 
-#: Series do not pay in blocks with fewer records.
-LEAST_RECORDS = 64
+#: Series do not pay in blocks with fewer records, nor for records with fewer intervals than so
+#: many times its terms.
+LEAST_RECORDS, TERM_COST = 64, 2
 
 
 def is_small(link: Link, a: FloatArray, b: FloatArray) -> BoolArray:
     """Return which records have hazards within the link's series in every interval."""
     if link.series is None or b.size < LEAST_RECORDS:
         return np.zeros(b.size, dtype=bool)
-    return np.asarray(b + a.max() <= link.series.log_limit)
+    return np.asarray(b <= link.series.log_limit - a.max())
 
 
 def add_small(sums: Sums, rows: IntArray | slice) -> None:
@@ -188,7 +193,7 @@ def _add_split(
     curvatures_to, n_curvature = np.empty((0, width + 1, 0)), 0
     if curvature_terms is not None:
         n_curvature = curvature_terms.shape[1]
-        columns = np.vstack([sums.basis[:width].T, np.ones(width)])
+        columns = sums.columns[:width].T
         curvatures_to = _terms_last(cumulative(columns[:, None] * curvature_terms.T))
 
     mass = np.zeros((width + 1, n_terms))  # sums of weighted T_j by k
@@ -209,8 +214,7 @@ def _add_split(
     sums.interval_slope[:width] += over_at_risk(slope_terms.T, mass.T)
     if curvature_terms is not None:
         moments *= weight
-        sums.cross[rows] += moments[:-1].T
-        sums.curvature[rows] += moments[-1]
+        sums.moments[rows] += moments.T
         sums.interval_curvature[:width] += over_at_risk(curvature_terms.T, mass.T[:n_curvature])
 
 

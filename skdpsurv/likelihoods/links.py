@@ -140,6 +140,11 @@ class Link:
             np.where(below, 0.0, curve.curvature),
         )
 
+    def event_slopes(self, eta: FloatArray, order: int) -> tuple[FloatArray, FloatArray | None]:
+        r"""Return :math:`\psi'` and, at order 2, :math:`\psi''`."""
+        _, slope, curvature = self.event(eta)
+        return slope, curvature if order >= 2 else None
+
     def bounded_at(self, hazard: float) -> Link:
         """Return the link whose event slope is bounded by its value at a public hazard."""
         return self
@@ -195,6 +200,10 @@ class Logit(Link):
         odds = slope + 1.0
         slope /= odds
         return slope, np.divide(slope, odds, out=odds) if order >= 2 else None
+
+    def event_slopes(self, eta: FloatArray, order: int) -> tuple[FloatArray, FloatArray | None]:
+        slope, curvature = self.survival_outer(np.zeros(1), -eta, order)
+        return -slope[:, 0], None if curvature is None else curvature[:, 0]
 
     def slope_inverse(self, slope: FloatArray) -> FloatArray:
         return np.asarray(special.logit(slope))

@@ -170,8 +170,10 @@ def certifiable_ridge(tolerance: Callable[[float], float], least: float, ratio: 
 
 #: Records of the smallest sample that a starting point is found on; each next one is 4 times it.
 PILOT_RECORDS = 1200
+#: Records for each coefficient, below which a sample's Hessian is no start for other samples.
+RECORDS_OF_A_COLUMN = 4
 #: Without privacy, standard errors that the last step may leave.
-NEGLIGIBLE = 1e-9
+NEGLIGIBLE = 1e-8
 #: Least ridge of the pilot: a rare column may be constant or separated in a thinned sample.
 PILOT_RIDGE = 1.0
 #: Least ridge of a private fit in units of tau: with less, records could keep a solver busy for
@@ -312,6 +314,8 @@ def _pilot(
     sample = objective.thinned(step)
     while fewer:
         some = sample.thinned(fewer) if fewer > 1 else sample
+        if fewer == 1 and RECORDS_OF_A_COLUMN * shift.size > PILOT_RECORDS:
+            hessian = None  # the smallest sample's says too little
         shift, _, hessian = newton(some, shift, goal, hessian)
         hessian = hessian * (4 if fewer > 1 else step)
         fewer //= 4

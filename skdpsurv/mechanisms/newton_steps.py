@@ -28,6 +28,9 @@ NEWTON_STEPS = 60
 FAST, FEW_RECORDS = 0.1, 3600
 #: With more columns, where a Hessian takes long, slower progress is enough for gradients alone.
 WIDE = 32
+#: A wide problem's Hessian is computed within a standard error of the optimum, if gradients alone
+#: would take more steps than so many, and one for so many columns.
+LEAST_LEFT, COLUMNS_OF_A_STEP = 4.0, 20.0
 #: A step is made longer where its end has this part of the first slope left; and the longest step.
 STEEP, LONGEST = 0.3, 16.0
 
@@ -106,7 +109,11 @@ def newton(
         error = math.inf if stretched else ratio * math.sqrt(-slope)
         if -slope <= goal.decrement or error <= goal.error:
             return Found(shift + direction, True, hessian)
-        step = _line_search(function, shift, direction, slope, 1 if ratio <= fast else 2)
+        order = 1 if ratio <= fast else 2
+        if order == 1 and -slope < 1.0 and shift.size > WIDE:
+            left = math.log(goal.tolerance / norm) / math.log(ratio)
+            order += left > LEAST_LEFT + shift.size / COLUMNS_OF_A_STEP
+        step = _line_search(function, shift, direction, slope, order)
         after, new = step.derivatives
         hessian = _secant(hessian, step.shift - shift, after - gradient) if new is None else new
         if np.max(np.abs(step.shift)) > box:

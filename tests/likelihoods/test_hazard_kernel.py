@@ -5,7 +5,7 @@ import pytest
 
 from skdpsurv.likelihoods import hazard_kernel
 from skdpsurv.likelihoods.base import SUM_ROWS
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.hazard_kernel import (
     LEAST_RECORDS,
     Sums,
@@ -115,6 +115,18 @@ class TestSums:
         add_small(parts, np.arange(1, N, 2))
         check((parts, whole), 1e-13)
 
+    def test_few_intervals_take_the_long_way(self, monkeypatch, link):
+        """It is as fast there: records of more intervals than twice the terms take the series."""
+        taken = []
+        monkeypatch.setattr(hazard_kernel, "add_small", lambda sums, rows: taken.append(rows))
+        basis, _, b, survived, _ = problem(-12.0)
+        block = HazardBlock(b[:, None], survived, np.zeros(N, dtype=bool))
+        likelihood = DiscreteHazard(basis[:, :1], 1, link=link)
+        likelihood.derivatives(np.array([-30.0, 1.0]), block, order=1)
+        rows = np.flatnonzero(survived > 2 * link.series.slope.size)
+        assert 0 < rows.size < N
+        np.testing.assert_array_equal(taken, [rows])
+
     @pytest.mark.parametrize("elements", [1, 50, 14 * 300])
     def test_the_size_of_a_cacheful_changes_nothing(self, monkeypatch, link, elements):
         """Down to a record at a time, and with breaks inside of an interval."""
@@ -127,11 +139,12 @@ class TestSums:
         n = 50_001
         survived = np.full(n, 3)
         a, basis = np.array([-2.0, -3.0, -4.0]), np.full((3, 1), 0.4)
-        sums = Sums(link, basis, a, np.zeros(n), np.ones(n), survived, 2)
-        add_small(sums, np.arange(n))
         slope = link.survival(a).slope
         ulps = SUM_ROWS + 100
-        assert (np.abs(sums.interval_slope / (n * slope) - 1) <= ulps * 2.0**-53).all()
+        for add in (add_small, add_survived):
+            sums = Sums(link, basis, a, np.zeros(n), np.ones(n), survived, 2)
+            add(sums, np.arange(n))
+            assert (np.abs(sums.interval_slope / (n * slope) - 1) <= ulps * 2.0**-53).all()
 
 
 @pytest.mark.parametrize(
@@ -149,6 +162,7 @@ def test_likelihood_is_the_same_without_the_series(monkeypatch, link, level, ord
     block = hazard_block(X, rng.integers(1, Q + 1, size=N), rng.random(N) < 0.3)
     weights = rng.uniform(0, 2, size=N) if weighted else None
     coef = np.array([level / 0.4, 1.0, 4.0, -3.0])
+    monkeypatch.setattr(hazard_kernel, "TERM_COST", 0)
     small = is_small(link, basis @ coef[:2], block.X @ coef[2:])
     if link.name == "logit" and level == -5.0:
         assert 0.2 < small.mean() < 0.98

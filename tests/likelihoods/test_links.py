@@ -80,6 +80,17 @@ def test_outer_agrees_with_survival(any_link, scale):
     assert nothing is None
 
 
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_slopes_of_events_are_those_of_their_curve(any_link, scale):
+    expected = any_link.event(scale * ETA)
+    slope, curvature = any_link.event_slopes(scale * ETA, 2)
+    np.testing.assert_allclose(slope, expected.slope, rtol=1e-14, atol=1e-300)
+    np.testing.assert_allclose(curvature, expected.curvature, rtol=1e-13, atol=1e-300)
+    alone, nothing = any_link.event_slopes(scale * ETA, 1)
+    np.testing.assert_array_equal(alone, slope)
+    assert nothing is None
+
+
 @pytest.mark.parametrize("scale", [1.0, 100.0, 5000.0])
 def test_nothing_overflows(any_link, scale):
     for curve in (any_link.survival(scale * ETA), any_link.event(scale * ETA)):

@@ -201,8 +201,9 @@ LEVELS = {"usual": (-3.0, 1.0), "high": (0.5, 3.0), "far": (-30.0, 60.0), "absur
 @pytest.mark.parametrize("kind", ["mixed", "equal", "long"])
 @pytest.mark.parametrize("cap", [0.8, 4.0])
 @pytest.mark.parametrize("name", sorted(LINKS))
-def test_gradients_of_hazards(name, cap, kind, level):
+def test_gradients_of_hazards(monkeypatch, name, cap, kind, level):
     """Of 70 records, enough for the powers to be used; beyond and below the threshold."""
+    monkeypatch.setattr("skdpsurv.likelihoods.hazard_kernel.TERM_COST", 0)
     likelihood = hazards(name, cap, kind == "long")
     block = records(70, 5, kind)
     level_at, spread = LEVELS[level]
