@@ -75,8 +75,8 @@ class PrivacyAccountant:
         ones are taken from it. The file system must have working locks, and the file stays beside
         its lock, ``path + ".lock"``.
     rehearsal : bool, default=False
-        Count unproved fits (seeded, asymptotic, without guarantee) at their nominal epsilon, in a
-        sum of their own with the same limits. Otherwise they cost infinity.
+        Count unproved fits (seeded, asymptotic, asserted, without guarantee) at their nominal
+        epsilon, in a sum of their own with the same limits. Otherwise they cost infinity.
     charge_refusals : bool, default=False
         Charge a fit that is refused for the contents of its records as if it had run: for services
         that fit on behalf of others, who could learn from refusals. Nothing uncharged looks at
