@@ -126,6 +126,7 @@ class PreparedFit:
                 return
             if self._arguments is None:
                 raise RuntimeError("this fit has run, or was planned without records.")
+            self._check_target()
             ledger = self._estimator.accountant
             if ledger is not None and ledger.charge_refusals:
                 self.charge()
@@ -151,6 +152,7 @@ class PreparedFit:
         """
         with self._once("charge") as now:
             if now:
+                self._check_target()
                 self.warn()
                 ledger, name = self._estimator.accountant, type(self._estimator).__name__
                 if ledger is not None:
@@ -197,6 +199,12 @@ class PreparedFit:
         """The records, as measurements see them. Private: for audits."""
         self.read()
         return self._records
+
+    def _check_target(self) -> None:
+        """Refuse what is wrong with public facts of y."""
+        X, y, _ = self._arguments or (None, None, None)
+        if not isinstance(X, Blocks) and "read" not in self._done:
+            self._estimator._check_target(self._shape, y)
 
     def _about_people(self) -> PrivacyGuarantee:
         """Return the guarantee if each record that is used is of another person."""

@@ -12,7 +12,14 @@ from typing import Any, ClassVar, NamedTuple, Self
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.person import one_record_each, one_record_each_of
-from skdpsurv.data.shape import in_memory, public_shape
+from skdpsurv.data.shape import (
+    decided_by_one,
+    in_memory,
+    length,
+    public_shape,
+    refuse_no_target,
+    require_one_each,
+)
 from skdpsurv.data.sources import as_source
 from skdpsurv.data.target import paired
 from skdpsurv.dp import guarantee as guarantees
@@ -21,7 +28,7 @@ from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, 
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.input_errors import suppressed_float_errors, unknown_parameter
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, unknown_parameter
 from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.looking import looking
 from skdpsurv.dp.plan import Plan, checked_plan
@@ -201,6 +208,16 @@ class PrivateEstimator(Released, released=False):
             "where the records are: it cannot be pickled."
         )
 
+    #: Whether ``fit`` needs a y with an entry for each record.
+    _needs_target: ClassVar[bool] = False
+
+    def _check_target(self, shape: Any, y: Any) -> None:
+        """Refuse a target that is missing, or of another length: both are public."""
+        if self._needs_target:
+            refuse_no_target(y)
+            if (number := call_or_none(length, y)) is not None:
+                require_one_each(number, shape.n_records)
+
     #: Names of further arguments of ``fit`` that have an entry for each record.
     _one_of_each: ClassVar[tuple[str, ...]] = ()
 
@@ -218,8 +235,13 @@ class PrivateEstimator(Released, released=False):
         return source, None, dict.fromkeys(options)
 
     def _looks(self, X: Any, y: Any, person: Any, options: Mapping[str, Any]) -> bool:
-        """Say whether records must be looked at before the plan: persons and blocks are counted."""
-        return person is not None or not in_memory(X, y, *options.values())
+        """Say whether records must be looked at before the plan.
+
+        Persons and blocks are counted. One record may decide the shape of a list, and whether an
+        array is complex.
+        """
+        given = (X, y, *options.values())
+        return person is not None or not in_memory(*given) or any(map(decided_by_one, given))
 
     def _looking(self) -> AbstractContextManager[None]:
         """Ask the ledger before records are looked at; it may charge what fails.

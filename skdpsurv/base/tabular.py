@@ -241,6 +241,8 @@ class UnprotectedScore:
 class LinearEstimator(TabularEstimator):
     """Base of private models of a linear predictor, of rows whose norm has a public bound."""
 
+    _needs_target: ClassVar[bool] = True
+
     _rules: ClassVar[dict[str, Check]] = {"data_norm": optional(positive())}
 
     data_norm: float | None

@@ -159,6 +159,11 @@ def in_memory(*values: Any) -> bool:
     return not any(map(is_lazy, values))
 
 
+def decided_by_one(values: Any) -> bool:
+    """Say whether a single record may decide shape or type: of a list, and of a complex array."""
+    return isinstance(values, list) or getattr(containers.dtype_of(values), "kind", "") == "c"
+
+
 def require_in_memory(*values: Any) -> None:
     """Refuse lazy rows, which scikit-learn would silently load into this process."""
     if not in_memory(*values):

@@ -17,9 +17,10 @@ import threading
 import uuid
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from skdpsurv.dp.budget import (
@@ -39,8 +40,9 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 STUDY = "Study "
 #: The mechanism of a refusal that is charged.
 REFUSED = "none: refused"
-#: How many charges this thread has made.
-N_CHARGES: ContextVar[int] = ContextVar("n_charges", default=0)
+NONE: Mapping[tuple[str, str], int] = MappingProxyType({})
+#: How many charges this thread has made, by ledger and data set.
+N_CHARGES: ContextVar[Mapping[tuple[str, str], int]] = ContextVar("n_charges", default=NONE)
 
 
 class Receipt(NamedTuple):
@@ -136,7 +138,10 @@ class Ledger(ABC):
     def pay(self, *requests: Entry) -> Receipt:
         """Charge, and count it: a look at records in this thread is paid for."""
         receipt = self.charge(*requests)
-        N_CHARGES.set(N_CHARGES.get() + 1)
+        counts = N_CHARGES.get()
+        for place in {(self.identity, request.dataset) for request in requests}:
+            counts = {**counts, place: counts.get(place, 0) + 1}
+        N_CHARGES.set(counts)
         return receipt
 
     def check(self, *requests: Entry) -> None:

@@ -22,7 +22,7 @@ def looking(
 ) -> Iterator[None]:
     """Ask a ledger before records are looked at; if that fails, charge it where it wants that.
 
-    Whatever fails inside may be an answer about records, unless something was charged before it.
+    Whatever fails inside may be an answer about records, unless this ledger was charged before it.
 
     Parameters
     ----------
@@ -41,16 +41,21 @@ def looking(
     if ledger is None:
         yield
         return
-    price, before = _dearest(ledger, prices), N_CHARGES.get()
+    price, before = _dearest(ledger, prices), _n_charges(ledger)
     try:
         yield
         return
     except BaseException as error:
         failed = error
-    if ledger.charge_refusals and N_CHARGES.get() == before:
+    if ledger.charge_refusals and _n_charges(ledger) == before:
         charge = name if callable(name) else partial(ledger.charge, estimator=name)
         charge(price)
     raise failed
+
+
+def _n_charges(ledger: PrivacyAccountant) -> int:
+    """Return how many charges of this thread a ledger has for its data set."""
+    return N_CHARGES.get().get((ledger._ledger.identity, ledger.dataset), 0)
 
 
 def _dearest(ledger: PrivacyAccountant, prices: Prices) -> PrivacyGuarantee:

@@ -201,6 +201,8 @@ class Evaluation(PrivateEstimator, released=False):
     random_state: int | None = None
     accountant: PrivacyAccountant | None = None
 
+    _needs_target: ClassVar[bool] = True
+
     _rules: ClassVar[dict[str, Check]] = {
         "model": checks.custom(_check_model),
         "max_time": horizon(checks.positive()),

@@ -20,7 +20,7 @@ from skdpsurv.base.pipelines import (
 )
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.base.private_estimator import Published, Weakness
-from skdpsurv.data.shape import in_memory, unstated_norm
+from skdpsurv.data.shape import decided_by_one, in_memory, unstated_norm
 from skdpsurv.dp import checks
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.input_errors import call_without_data
@@ -285,7 +285,8 @@ class PrivateSearchCV(BestModel, released=False):
                 "X and y must be in memory: PrivateSearchCV takes no Dask collections or chunks."
             )
         self._settled = self._setting()
-        return person is not None or any(candidate.void for candidate in self._settled[0])
+        one = person is not None or any(map(decided_by_one, (X, y, *options.values())))
+        return one or any(candidate.void for candidate in self._settled[0])
 
     def _shape(self, X: Any, y: Any, **fit_params: Any) -> SearchShape:
         """Return candidates, parts, and planned fits, which are public."""

@@ -283,6 +283,8 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
     data_norm: float | str
     alpha: float
 
+    _needs_target: ClassVar[bool] = True
+
     _rules: ClassVar[dict[str, checks.Check]] = {
         "max_time": checks.horizon(checks.positive()),
         "n_intervals": checks.integer(at_most=MOST_INTERVALS),
