@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.base.private_estimator import PrivateEstimator
 
-__all__ = ["PrivateEstimator"]
+__all__ = ["PreparedFit", "PrivateEstimator"]
