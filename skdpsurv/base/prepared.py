@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import threading
 import warnings
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from sklearn import config_context
 
@@ -18,11 +19,6 @@ from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from skdpsurv.base.private_estimator import PrivateEstimator
 
 #: Arguments of ``fit``: X, y, and others by name.
 Arguments = tuple[Any, Any, dict[str, Any]]
@@ -67,15 +63,14 @@ class PreparedFit:
 
     def __init__(
         self,
-        estimator: PrivateEstimator,
+        estimator: Any,
         arguments: Arguments | None,
         shape: Any,
         plan: Plan,
         guarantee: PrivacyGuarantee,
         messages: Sequence[str],
     ) -> None:
-        public = {"plan": plan, "guarantee": guarantee, "warnings": tuple(messages)}
-        vars(self).update(public)
+        vars(self).update(plan=plan, guarantee=guarantee, warnings=tuple(messages))
         self._estimator, self._shape, self._arguments = estimator, shape, arguments
         self._records: Any = None
         self._receipt: Receipt | None = None
@@ -216,9 +211,10 @@ class PreparedFit:
         return PreparedFit(self._estimator, arguments, self._shape, *public)
 
 
-def looking_for(estimator: PrivateEstimator) -> AbstractContextManager[None]:
+def looking_for(estimator: Any) -> AbstractContextManager[None]:
     """Return a context in which to read the records of a fit, after asking its ledger."""
-    return estimator._looking()
+    context: AbstractContextManager[None] = estimator._looking()
+    return context
 
 
 def _outside() -> int:

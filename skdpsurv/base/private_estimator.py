@@ -135,10 +135,10 @@ class PrivateEstimator(Released, released=False):
         BudgetExceededError
             If the ledger has no room where records must be looked at.
         """
-        self._require_options(options)
+        X, y = self._given(X, y, options)
         own = self._copied()
         own._check_parameters()
-        y, ledger = paired(y), own.accountant
+        ledger = own.accountant
         looks = own._looks(X, y, person, options)
         with own._looking() if looks else nullcontext():
             fit = own._prepared(X, y, person, options)
@@ -165,10 +165,11 @@ class PrivateEstimator(Released, released=False):
                 setattr(own, name, copy.copy(value))
         return own
 
-    def _require_options(self, options: Mapping[str, Any]) -> None:
-        """Refuse arguments that ``fit`` does not have."""
+    def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return X and y in one form each, and refuse arguments that ``fit`` does not have."""
         for name in set(options) - set(self._one_of_each):
             raise TypeError(unknown_parameter(type(self), "prepare", name, self._one_of_each))
+        return X, paired(y)
 
     def _prepared(
         self, X: Any, y: Any, person: Any, options: dict[str, Any], *, inner: bool = False

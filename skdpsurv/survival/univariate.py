@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
@@ -14,8 +15,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base import PrivateEstimator
-from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data import target as targets
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, in_memory, public_shape, require_in_memory, size
@@ -108,14 +107,9 @@ class UnivariateFitter(released_curve.CurveFrames):
         self._show(shown)
         return self
 
-    def prepare(
-        self, X: Any = None, y: Any = None, *, person: Any = None, **options: Any
-    ) -> PreparedFit:
-        if y is None and options.get("durations") is None:
-            X = targets.single_column(X)
-        return super().prepare(X, y, person=person, **options)
-
-    prepare.__doc__ = PrivateEstimator.prepare.__doc__
+    def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
+        alone = y is None and options.get("durations") is None
+        return super()._given(targets.single_column(X) if alone else X, y, options)
 
     @available_if(released_curve.has_likelihood)
     def score(

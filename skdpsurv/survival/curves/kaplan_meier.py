@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -12,8 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.base import PrivateEstimator
-from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.data.shape import Shape
@@ -123,14 +121,10 @@ class LifeTableFitter(UnivariateFitter, released=False):
         self._show(shown)
         return self
 
-    def prepare(
-        self, X: Any = None, y: Any = None, *, person: Any = None, **options: Any
-    ) -> PreparedFit:
+    def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
         if (options.get("group") is None) != (self.groups is None):
             raise ValueError(table.NO_GROUP)
-        return super().prepare(X, y, person=person, **options)
-
-    prepare.__doc__ = PrivateEstimator.prepare.__doc__
+        return super()._given(X, y, options)
 
     def _causes(self) -> table.Causes:
         return table.Causes.of(vars(self))
