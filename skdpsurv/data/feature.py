@@ -95,6 +95,18 @@ class Feature:
         unit = f" {self.unit}" if 0 < len(self.unit) <= 12 else ""
         return "" if self.per == 1.0 and not unit else f"+{self.per:.4g}{unit}"
 
+    @property
+    def raw_bounds(self) -> tuple[float, float] | None:
+        """The bounds within which it moves with a column of numbers, if it is of such a one."""
+        step = self.expression
+        while step.kind in ("fill", "scale"):
+            step = step.of[0]
+        raw = step.kind == "clip" and step.of[0].kind == "column"
+        if not raw or self.column is None or self.level is not None:
+            return None
+        low, high = step.numbers
+        return float(low), float(high)
+
 
 def raw_features(names: Sequence[str]) -> list[Feature]:
     """Return columns as they are."""
@@ -198,12 +210,4 @@ def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
 
 def _bounded(features: Sequence[Feature]) -> list[tuple[Feature, float, float]]:
     """Return the features that are numbers of one column, with its public bounds."""
-    found = []
-    for feature in features:
-        step = feature.expression
-        while step.kind in ("fill", "scale"):
-            step = step.of[0]
-        raw = step.kind == "clip" and step.of[0].kind == "column"
-        if raw and feature.column is not None and feature.level is None:
-            found.append((feature, float(step.numbers[0]), float(step.numbers[1])))
-    return found
+    return [(feature, *ends) for feature in features if (ends := feature.raw_bounds)]

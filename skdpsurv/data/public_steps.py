@@ -24,7 +24,8 @@ from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.data.bounds import PublicBoundsScaler
 from skdpsurv.data.cells import as_table, numbers, quietly
-from skdpsurv.data.column_kinds import ColumnKind, Number
+from skdpsurv.data.column_kind import ColumnKind
+from skdpsurv.data.column_kinds import Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
 from skdpsurv.data.shape import require_names
@@ -414,10 +415,7 @@ def _numbers(X: Any) -> FloatArray:
 
 def valid_row(step: Any, names: Sequence[str]) -> list[Any]:
     """Return a placeholder row that a public transformer takes."""
-    return [
-        0.0 if kind is None or isinstance(kind, Number) else kind.cell(kind.ends[0])
-        for kind in raw_kinds(step, names)
-    ]
+    return [0.0 if kind is None else kind.example for kind in raw_kinds(step, names)]
 
 
 def raw_kinds(step: Any, names: Sequence[str]) -> list[ColumnKind | None]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kinds import Boolean, Category, ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.descriptive import DPTableOne
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.evaluation.evaluation import Evaluation
@@ -64,8 +64,8 @@ class StudySetting(Protocol):
 def column_labels(protocol: StudySetting, name: str) -> list[Any]:
     """Return the public labels of a column of categories or of truth values."""
     (kind,) = (one for one in protocol.kinds if one.column == name)
-    require(isinstance(kind, Category | Boolean), f"{name} must be categories, or a boolean")
-    labels: list[Any] = list(kind.labels) if isinstance(kind, Category) else [False, True]
+    require(kind.labels, f"{name} must be categories, or a boolean")
+    labels = list(kind.labels)
     if kind.missing == "error":
         return labels
     labels = [*map(str, labels), MISSING]
