@@ -42,6 +42,8 @@ class ColumnKind:
     #: without one is told the ``drop`` of its transformer instead.
     key: ClassVar[str]
     option: ClassVar[str] = ""
+    #: What the key may hold, in JSON: contracts of all kinds are tried with it.
+    such_as: ClassVar[Any]
     #: Subclasses implement these methods.
     _specified: ClassVar[Any]
     _values: ClassVar[Any]

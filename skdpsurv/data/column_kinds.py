@@ -37,6 +37,7 @@ class Number(Bounded):
     high: float
 
     key: ClassVar[str] = "bounds"
+    such_as: ClassVar[Any] = [0, 100]
     option: ClassVar[str] = "unit"
     cell: ClassVar[Any] = float
     _values: ClassVar[Any] = staticmethod(numbers)
@@ -84,6 +85,7 @@ class Date(Bounded):
     unit: str = field(default="days", kw_only=True)
 
     key: ClassVar[str] = "dates"
+    such_as: ClassVar[Any] = ["2001-01-01", "2010-12-31"]
     option: ClassVar[str] = "format"
     even: ClassVar[bool] = True
     reads_text: ClassVar[bool] = True
@@ -139,6 +141,7 @@ class Boolean(ColumnKind):
     labels: tuple[Any, ...] = field(default=(False, True), kw_only=True)
 
     key: ClassVar[str] = "boolean"
+    such_as: ClassVar[Any] = True
     condition: ClassVar[bool] = True
     cell: ClassVar[Any] = bool
     must_hold: ClassVar[str] = "booleans"
@@ -172,6 +175,7 @@ class Category(ColumnKind):
     """One of a few public labels; ``reference`` has no indicator."""
 
     key: ClassVar[str] = "categories"
+    such_as: ClassVar[Any] = ["never", "past", "now"]
     must_hold: ClassVar[str] = "its public categories"
     hint: ClassVar[str] = "case and spaces count"
     fillable: ClassVar[bool] = False
