@@ -50,7 +50,6 @@ class ColumnKind:
     _encoded: ClassVar[Any]
     _features: ClassVar[Any]
     _specification: ClassVar[Any]
-    cell: ClassVar[Any]
     words: ClassVar[Any]
     #: Whether values lie between public bounds, and the bounds of the values that are read.
     bounded: ClassVar[bool] = False
@@ -63,12 +62,9 @@ class ColumnKind:
     reads_text: ClassVar[bool] = False
     #: Whether its two labels say that something holds or not: tables show the second alone.
     condition: ClassVar[bool] = False
-    #: For messages: the required contents, a common mistake, and remedies for missing cells.
+    #: For messages: the required contents, and a common mistake.
     must_hold: ClassVar[str]
     hint: ClassVar[str] = ""
-    remedies: ClassVar[str] = (
-        "missing='midpoint' is the middle of its bounds, missing='category' makes a feature of it"
-    )
 
     def read(self, cells: Any) -> Any:
         """Read cells into an array, or refuse them naming the column and the rule alone."""
@@ -78,7 +74,9 @@ class ColumnKind:
         if np.isinf(values).any():
             raise self._refusal("must not contain infinity (inf), found in")
         if self.missing == "error" and np.isnan(values).any():
-            raise self._refusal("must not contain NaN or None, found in", self.remedies)
+            remedy = "missing='midpoint' is the middle of its bounds, " * self.fillable
+            remedy += "missing='category' makes a feature of it"
+            raise self._refusal("must not contain NaN or None, found in", remedy)
         return values
 
     def _refusal(self, rule: str, remedy: str = "") -> ValueError:
@@ -129,13 +127,18 @@ class ColumnKind:
         low, high = self.ends
         return self.cell(low + place * (high - low))
 
+    def cell(self, value: Any) -> Any:
+        """Return the cell that is read as a value."""
+        return self.labels[int(value)]
+
     def cells(self, values: FloatArray) -> Any:
         """Return cells that are read as such values."""
         return pd.Series(list(map(self.cell, values.tolist())))
 
-    def beyond(self, values: Any) -> bool:
-        """Return whether anything that was read lies beyond the bounds."""
-        return False
+    def beyond(self, values: FloatArray) -> bool:
+        """Return whether a value lies beyond the bounds."""
+        low, high = self.ends
+        return self.bounded and bool(np.any((values < low) | (values > high)))
 
 
 @dataclass(frozen=True)
@@ -166,11 +169,6 @@ class Bounded(ColumnKind):
         made = self._filled(Expression("scale", (Expression("clip", (raw,), ends),), scale), 0.0)
         own = self.column, None, 1.0 / scale[1], self.unit, self.per or scale[1] / 5.0
         return [Feature(self.column, made, -1.0, 1.0, *own)]
-
-    def beyond(self, values: FloatArray) -> bool:
-        """Return whether a value lies beyond the bounds."""
-        low, high = self.ends
-        return bool(np.any((values < low) | (values > high)))
 
 
 def require(holds: bool, column: str, rule: str, error: type[Exception] = ValueError) -> None:

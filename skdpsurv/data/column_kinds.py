@@ -17,8 +17,6 @@ from skdpsurv.data.column_kind import Bounded, ColumnKind, is_number, items, req
 from skdpsurv.data.feature import Expression, Feature
 from skdpsurv.dp.types import FloatArray
 
-#: Below, the inverse of a width overflows.
-_SMALLEST_HALF_WIDTH = sys.float_info.min
 #: Formats of dates as text, beside ISO 8601; '%Y-%d-%m' looks like that.
 _FORMATS = {
     f"{first}{one}{second}{other}{third}"
@@ -50,7 +48,7 @@ class Number(Bounded):
         require(all(map(is_number, ends)), column, "have numbers as bounds", TypeError)
         floats = quietly(lambda: [float(end) for end in ends]) if len(ends) == 2 else None
         low, high = floats or (np.nan, np.nan)
-        apart = high / 2 - low / 2 >= _SMALLEST_HALF_WIDTH
+        apart = high / 2 - low / 2 >= sys.float_info.min  # below, the inverse overflows
         rule = "have two finite bounds, the lower one first, and not too near each other"
         require(apart and bool(np.isfinite([low, high]).all()), column, rule)
         rule = f"have text as unit, got {type(unit).__name__}"
@@ -143,7 +141,6 @@ class Boolean(ColumnKind):
     key: ClassVar[str] = "boolean"
     such_as: ClassVar[Any] = True
     condition: ClassVar[bool] = True
-    cell: ClassVar[Any] = bool
     must_hold: ClassVar[str] = "booleans"
     hint: ClassVar[str] = "the numbers 1 and 0 are such; text is none, and makes a category"
 
@@ -179,7 +176,6 @@ class Category(ColumnKind):
     must_hold: ClassVar[str] = "its public categories"
     hint: ClassVar[str] = "case and spaces count"
     fillable: ClassVar[bool] = False
-    remedies: ClassVar[str] = "missing='category' makes a feature of it"
 
     @classmethod
     def _specified(cls, column: str, missing: str, categories: Any, drop: str | None) -> Self:
@@ -212,10 +208,6 @@ class Category(ColumnKind):
     def reads_text(self) -> bool:  # type: ignore[override]
         """Whether labels are text."""
         return isinstance(self.labels[0], str)
-
-    def cell(self, value: Any) -> Any:
-        """Return the label at a position."""
-        return self.labels[int(value)]
 
     def words(self) -> str:
         """Return a description in plain words."""

@@ -105,9 +105,8 @@ def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
         return {"boolean": True}
     if isinstance(specification, tuple):
         return {"bounds": specification}
-    *others, last = map(repr, KINDS)
-    rule = "be (low, high), a list of labels, bool, or a mapping that holds "
-    rule += f"{', '.join(others)} or {last}, got {type(specification).__name__}"
+    rule = "be (low, high), a list of labels, bool, or a mapping that holds one of "
+    rule += f"{_listed(KINDS)}, got {type(specification).__name__}"
     require(isinstance(specification, list), column, rule, TypeError)
     rule = "not be a list of two numbers, which may be bounds or categories: write (low, high), or "
     rule += "{'categories': [one, other]}; the type bool for 0 and 1"

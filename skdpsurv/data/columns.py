@@ -392,9 +392,10 @@ SKEWED = 0.25
 
 def skewed_columns(kinds: Iterable[ColumnKind | None]) -> list[str]:
     """Return a warning if the typical value of a number is far from the middle of its bounds."""
-    numbers = (one for one in kinds if one and one.bounded and not one.reads_text)
     return [
         phrase("skewed", column=one.column, typical=one.typical, low=low, high=high)
-        for one, (low, high) in ((one, one.ends) for one in numbers)
+        for one in kinds
+        if one and one.bounded and not one.reads_text
+        for low, high in [one.ends]
         if abs(one.example - (low / 2 + high / 2)) > SKEWED * (high - low)
     ][:1]

@@ -207,8 +207,8 @@ class DPTableOne(TabularEstimator):
 
     def _groups(self) -> list[Any]:
         """Return the labels of the groups; none without groups."""
-        own = [kind for kind in self.columns._kinds() if kind.column == self.by]
-        return counts.group_labels(own[0]) if own else []
+        own = (kind for kind in self.columns._kinds() if kind.column == self.by)
+        return [label for kind in own for label in counts.group_labels(kind)]
 
     def _price(self) -> Price:
         n_columns = len(self._described_kinds())

@@ -77,9 +77,8 @@ def labels_of(protocol: StudySetting, name: str, frame: pd.DataFrame) -> NDArray
     """Return the label of each record in a column, after refusing cells that have none."""
     (kind,) = (one for one in protocol.kinds if one.column == name)
     labels = column_labels(protocol, name)
-    positions = kind.read(frame[name])
-    last = len(labels) - 1
-    return np.array(labels)[np.where(np.isnan(positions), last, positions).astype(np.intp)]
+    positions = np.nan_to_num(kind.read(frame[name]), nan=-1.0)  # the last one
+    return np.array(labels)[positions.astype(np.intp)]
 
 
 def covariates(options: Options, protocol: StudySetting) -> list[str]:
