@@ -156,9 +156,7 @@ def table_of(
     message = f"schema and release must describe {few(extra)}: --drop leaves them out."
     require(not extra, message, "description")
     texts = {n: labels for n, labels in more.items() if labels is not None and n not in features}
-    for kind in getattr(described, "_kinds", tuple)():
-        if kind.reads_text:
-            texts[kind.column] = kind.labels
+    texts |= {k.column: k.labels for k in getattr(described, "_kinds", tuple)() if k.reads_text}
     columns = tuple(name for name in names if name in used)
     return Table(path, columns, texts, list(more), getattr(described, "missing_values", ()))
 

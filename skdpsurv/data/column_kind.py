@@ -49,7 +49,6 @@ class ColumnKind:
     _values: ClassVar[Any]
     _encoded: ClassVar[Any]
     _features: ClassVar[Any]
-    _specification: ClassVar[Any]
     words: ClassVar[Any]
     #: Whether values lie between public bounds, and the bounds of the values that are read.
     bounded: ClassVar[bool] = False
@@ -58,8 +57,6 @@ class ColumnKind:
     fillable: ClassVar[bool] = True
     #: Whether values of a study are spread evenly between the bounds, as dates of entry are.
     even: ClassVar[bool] = False
-    #: Whether cells of a file are text.
-    reads_text: ClassVar[bool] = False
     #: Whether its two labels say that something holds or not: tables show the second alone.
     condition: ClassVar[bool] = False
     #: For messages: the required contents, and a common mistake.
@@ -104,10 +101,18 @@ class ColumnKind:
             return expression
         return Expression("fill", (expression,), (midpoint,))
 
+    def _specification(self) -> dict[str, Any]:
+        return {self.key: list(self.labels or self.ends)}
+
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
         stated = {"missing": self.missing, "typical": self.typical, "per": self.per}
         return self._specification() | {k: v for k, v in stated.items() if v is not None}
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether cells of a file are text."""
+        return isinstance(self.example, str)
 
     @property
     def example(self) -> Any:

@@ -23,16 +23,13 @@ _FORMATS = {
     for first, second, third in permutations(("%d", "%m", "%Y"))
     for one, other in product("./ -", repeat=2)
 } - {"%Y-%d-%m"}
-#: Plain text, whatever its class: str() of a member of an enumeration is its name.
-_text = str.__str__
 
 
 @dataclass(frozen=True)
 class Number(Bounded):
-    """A number with public bounds ``low`` and ``high``."""
+    """A number with public bounds."""
 
-    low: float
-    high: float
+    ends: tuple[float, float]  # type: ignore[misc]
 
     key: ClassVar[str] = "bounds"
     such_as: ClassVar[Any] = [0, 100]
@@ -53,23 +50,15 @@ class Number(Bounded):
         require(apart and bool(np.isfinite([low, high]).all()), column, rule)
         rule = f"have text as unit, got {type(unit).__name__}"
         require(isinstance(unit, str), column, rule, TypeError)
-        return cls(column, missing, low, high, unit=_text(unit))
-
-    @property
-    def ends(self) -> tuple[float, float]:  # type: ignore[override]
-        """The bounds."""
-        return self.low, self.high
+        # Plain text, whatever its class: str() of a member of an enumeration is its name.
+        return cls(column, missing, (low, high), unit=str.__str__(unit))
 
     def _specification(self) -> dict[str, Any]:
-        return {"bounds": [self.low, self.high], "unit": self.unit}
-
-    def cells(self, values: FloatArray) -> FloatArray:
-        """Return cells that are read as such values."""
-        return values
+        return super()._specification() | {"unit": self.unit}
 
     def words(self) -> str:
         """Return a description in plain words."""
-        ends = f"{self.low:.12g} to {self.high:.12g}{self.unit and ' '}{self.unit}"
+        ends = f"{self.ends[0]:.12g} to {self.ends[1]:.12g}{self.unit and ' '}{self.unit}"
         return f"a number from {ends}, beyond which it counts as the bound"
 
 
@@ -86,7 +75,6 @@ class Date(Bounded):
     such_as: ClassVar[Any] = ["2001-01-01", "2010-12-31"]
     option: ClassVar[str] = "format"
     even: ClassVar[bool] = True
-    reads_text: ClassVar[bool] = True
     must_hold: ClassVar[str] = "dates"
     hint: ClassVar[str] = "as '2001-12-31' or of the stated format, without a time zone"
 
@@ -95,8 +83,8 @@ class Date(Bounded):
         ends = [_date(column, end) for end in items(column, "dates", dates)]
         require(len(ends) == 2 and ends[0] < ends[1], column, "have two dates, the earlier first")
         rule = "have a format of %d, %m and %Y, each once, joined by . / - or space; no '%Y-%d-%m'"
-        require(isinstance(form, str) and _text(form) in ("", *_FORMATS), column, rule)
-        return cls(column, missing, ends[0], ends[1], _text(form))
+        require(isinstance(form, str) and str.__str__(form) in ("", *_FORMATS), column, rule)
+        return cls(column, missing, ends[0], ends[1], str.__str__(form))
 
     @property
     def ends(self) -> tuple[float, float]:  # type: ignore[override]
@@ -184,7 +172,7 @@ class Category(ColumnKind):
         integers = all(isinstance(label, Integral) and is_number(label) for label in labels)
         rule = "have labels as categories, at least one, all text or all integers"
         require(bool(labels) and (texts or integers), column, rule)
-        plain: tuple[Any, ...] = tuple(map(_text if texts else int, labels))
+        plain: tuple[Any, ...] = tuple(map(str.__str__ if texts else int, labels))
         require(len(set(plain)) == len(plain), column, "not have a category twice")
         dropped = drop == "first" or (drop == "if_binary" and len(plain) == 2)
         return cls(column, missing, labels=plain, reference=plain[0] if dropped else None)
@@ -200,14 +188,6 @@ class Category(ColumnKind):
     def _features(self, raw: Expression) -> list[Feature]:
         kept = (label for label in self.labels if label != self.reference)
         return [self._indicator(Expression("is", (raw,), (label,)), label) for label in kept]
-
-    def _specification(self) -> dict[str, Any]:
-        return {"categories": list(self.labels)}
-
-    @property
-    def reads_text(self) -> bool:  # type: ignore[override]
-        """Whether labels are text."""
-        return isinstance(self.labels[0], str)
 
     def words(self) -> str:
         """Return a description in plain words."""

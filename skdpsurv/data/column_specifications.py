@@ -67,8 +67,7 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     rule = f"hold exactly one of {_listed(KINDS)}, got {_listed(keys) or 'none'}"
     require(len(keys) == 1, column, rule)
     kind: type[ColumnKind] = KINDS[keys[0]]
-    step = "per" * kind.bounded
-    allowed = tuple(filter(None, (kind.key, kind.option, step, "missing", "typical")))
+    allowed = [*filter(None, (kind.key, kind.option, "per" * kind.bounded, "missing", "typical"))]
     for key in stated:
         got = repr(key) if isinstance(key, str) else type(key).__name__
         rule = f"hold no other key than {_listed(allowed)}, got {got}"

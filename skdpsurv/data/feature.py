@@ -96,16 +96,13 @@ class Feature:
         return "" if self.per == 1.0 and not unit else f"+{self.per:.4g}{unit}"
 
     @property
-    def raw_bounds(self) -> tuple[float, float] | None:
+    def raw_bounds(self) -> tuple[Any, ...] | None:
         """The bounds within which it moves with a column of numbers, if it is of such a one."""
         step = self.expression
         while step.kind in ("fill", "scale"):
             step = step.of[0]
         raw = step.kind == "clip" and step.of[0].kind == "column"
-        if not raw or self.column is None or self.level is not None:
-            return None
-        low, high = step.numbers
-        return float(low), float(high)
+        return step.numbers if raw else None
 
 
 def raw_features(names: Sequence[str]) -> list[Feature]:
@@ -208,6 +205,6 @@ def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
     ][:1]
 
 
-def _bounded(features: Sequence[Feature]) -> list[tuple[Feature, float, float]]:
+def _bounded(features: Sequence[Feature]) -> list[Any]:
     """Return the features that are numbers of one column, with its public bounds."""
     return [(feature, *ends) for feature in features if (ends := feature.raw_bounds)]

@@ -432,7 +432,7 @@ def raw_kinds(step: Any, names: Sequence[str]) -> list[ColumnKind | None]:
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
         found |= {kind.column: kind for kind in kinds_of(step, names)}
     elif is_dropped(step):  # nothing depends on it
-        found |= {name: Number(name, "error", 0.0, 0.0) for name in names}
+        found |= {name: Number(name, "error", (0.0, 0.0)) for name in names}
     return [found.get(name) for name in names]
 
 
@@ -440,5 +440,5 @@ def kinds_of(step: PublicColumns | PublicBoundsScaler, names: Sequence[str]) -> 
     """Return the kinds of columns that a step with public bounds reads."""
     if isinstance(step, PublicColumns):
         return step._kinds()
-    ends = (end.tolist() for end in step._ends(names, len(names)))
-    return [Number(name, step.missing, *both) for name, *both in zip(names, *ends, strict=True)]
+    ends = zip(*(end.tolist() for end in step._ends(names, len(names))), strict=True)
+    return [Number(name, step.missing, both) for name, both in zip(names, ends, strict=True)]

@@ -151,14 +151,15 @@ def columns_within(
     shapes, shares, found = cycle((normal, lognormal)), cycle(SHARES), []
     for kind in described._kinds():
         weights, n_labels, (low, high) = stated.get(kind.column), len(kind.labels), kind.ends
+        values: Map = uniform
         if kind.condition:
             share = next(shares)
             share = weights[1] / sum(weights) if weights else share
             (low, high), n_labels, values = (0.0, 1.0), 0, partial(bernoulli, share)
         elif n_labels:  # the k-th has a probability in proportion to 1 / k
             values = partial(steps, weights or 1.0 / np.arange(1, n_labels + 1))
-        else:
-            values = uniform if kind.even else next(shapes)
+        elif not kind.even:
+            values = next(shapes)
         cells = kind.cells if n_labels else partial(_within, kind, low, high)
         found.append(Column(values, n_labels, cells, kind.missing != "error"))
     return found

@@ -92,8 +92,7 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
         ends = sorted(filter(None, (features[j].raw_bounds for j in places)))
         if len(ends) < len(places) or any(a[1] > b[0] for a, b in pairwise(ends)):
             raise ValueError(
-                f"Coefficients per unit need one feature of each column, and {several} has several "
-                "that do not move one after the other."
+                f"Coefficients per unit need one feature of each column; {several} has several."
             )
         for j in places:
             labels[j] = several, "{:.12g} to {:.12g}".format(*features[j].raw_bounds or ())

@@ -66,10 +66,9 @@ def column_labels(protocol: StudySetting, name: str) -> list[Any]:
     (kind,) = (one for one in protocol.kinds if one.column == name)
     require(kind.labels, f"{name} must be categories, or a boolean")
     labels = list(kind.labels)
-    if kind.missing == "error":
-        return labels
-    labels = [*map(str, labels), MISSING]
-    require(labels.count(MISSING) == 1, f"{name} must not have a category {MISSING!r}")
+    if kind.missing != "error":
+        labels = [*map(str, labels), MISSING]
+    require(labels.count(MISSING) < 2, f"{name} must not have a category {MISSING!r}")
     return labels
 
 
@@ -77,8 +76,8 @@ def labels_of(protocol: StudySetting, name: str, frame: pd.DataFrame) -> NDArray
     """Return the label of each record in a column, after refusing cells that have none."""
     (kind,) = (one for one in protocol.kinds if one.column == name)
     labels = column_labels(protocol, name)
-    positions = np.nan_to_num(kind.read(frame[name]), nan=-1.0)  # the last one
-    return np.array(labels)[positions.astype(np.intp)]
+    # A missing cell is in the last group.
+    return np.array(labels)[np.nan_to_num(kind.read(frame[name]), nan=-1.0).astype(np.intp)]
 
 
 def covariates(options: Options, protocol: StudySetting) -> list[str]:

@@ -285,7 +285,7 @@ def test_slopes_that_do_not_follow_one_another_have_no_units(monkeypatch):
     monkeypatch.setattr(Knee, "_parts", lambda self: ((self.low, self.high),) * 2)
     columns = columns_of(Knee.key)
     model = survival(columns, rows(columns._kinds()[0]))
-    with pytest.raises(ValueError, match="one feature of each column, and x has several"):
+    with pytest.raises(ValueError, match="one feature of each column; x has several"):
         units(model.release_)
 
 
