@@ -33,6 +33,7 @@ class Expression:
         clip     low, high                 the nearest number in [low, high]
         scale    centre, half_width        (of - centre) / half_width, clipped to [-1, 1]
         fill     number                    that number where ``of`` is missing
+        log                                the natural logarithm
         missing                            1 where ``of`` is missing, else 0
         is       label                     1 where ``of`` is that label, else 0; 0 where missing
         above    threshold                 1 where ``of`` is larger than that number, else 0

@@ -1,4 +1,4 @@
-"""Every kind of column works wherever columns do: those of ``KINDS``, and one of somebody's own.
+"""Every kind of column works wherever columns do: those of ``KINDS``, and two of somebody's own.
 
 A new kind is a class and a line of ``KINDS``. All that is asked of it here is asked by its methods.
 """
@@ -81,10 +81,44 @@ class Knee(Bounded):
         return found
 
 
-@pytest.fixture(params=[*KINDS, Knee.key])
+@dataclass(frozen=True)
+class Log(Bounded):
+    """A positive number that acts by its logarithm: it has no slope per unit."""
+
+    ends: tuple[float, float]
+
+    key, must_hold, such_as = "log", "numbers", [0.1, 50.0]
+    cell, words, _values = float, str, staticmethod(numbers)
+
+    @classmethod
+    def _specified(cls, column, missing, stated, option):
+        ends = items(column, cls.key, stated)
+        rises = len(ends) == 2 and all(map(is_number, ends)) and 0.0 < ends[0] < ends[1]
+        require(rises, column, "have two positive bounds, the lower one first")
+        return cls(column, missing, tuple(map(float, ends)))
+
+    def _scale_of_logs(self):
+        low, high = np.log(self.ends).tolist()
+        return (low + high) / 2, (high - low) / 2
+
+    def _encoded(self, values, missing):
+        centre, half_width = self._scale_of_logs()
+        scaled = (np.log(np.clip(values, *self.ends)) - centre) / half_width
+        return [np.where(missing, 0.0, np.clip(scaled, -1.0, 1.0))]
+
+    def _features(self, raw):
+        log = Expression("log", (Expression("clip", (raw,), self.ends),))
+        made = self._filled(Expression("scale", (log,), self._scale_of_logs()), 0.0)
+        return [Feature(self.column, made, -1.0, 1.0, self.column)]
+
+
+OWN = {kind.key: kind for kind in (Knee, Log)}
+
+
+@pytest.fixture(params=[*KINDS, *OWN])
 def key(request, monkeypatch):
-    if request.param == Knee.key:
-        monkeypatch.setitem(KINDS, Knee.key, Knee)
+    if request.param in OWN:
+        monkeypatch.setitem(KINDS, request.param, OWN[request.param])
     return request.param
 
 
@@ -200,7 +234,7 @@ def unpublished():
 
 
 def test_the_published_schema_has_it(key):
-    assert unpublished() == ({key} if key == Knee.key else set())
+    assert unpublished() == ({key} if key in OWN else set())
 
 
 # ---- Features.
@@ -224,7 +258,7 @@ def test_its_features_are_their_formulas_within_their_range(key):
         assert list(columns.get_feature_names_out()) == [one.name for one in features]
         records = X.astype(object).where(X.notna(), None).to_dict("records")
         table = [[evaluated(one.expression, record) for one in features] for record in records]
-        np.testing.assert_allclose(Z, table, rtol=0.0, atol=1e-15)
+        np.testing.assert_allclose(Z, table, rtol=0.0, atol=4e-15)
         for j, feature in enumerate(features):
             assert feature.low <= Z[:, j].min() < Z[:, j].max() <= feature.high
     far = pd.DataFrame({"x": [kind_of(key).cell_at(1e9)], "other": [0.5]}, dtype=object)
@@ -270,7 +304,12 @@ def test_a_release_predicts_alone_and_is_explained(model):
 
 
 def test_coefficients_have_units(key, model):
-    table, features = units(model.release_), model.release_.features
+    features = model.release_.features
+    if any(one.per_unit is None for one in features):
+        with pytest.raises(ValueError, match=r"multiple of one column.* these are none: 'x'"):
+            units(model.release_)
+        return
+    table = units(model.release_)
     slopes = np.array([one.per_unit for one in features])
     np.testing.assert_allclose(table["coef"], model.coef_ * slopes, rtol=1e-12)
     assert table.index.is_unique
