@@ -19,7 +19,7 @@ from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages
 from benchmarks.studies.table_one_data import FOUND_ON, TABLES, People, people
 from skdpsurv import DPTableOne
-from skdpsurv.data.column_kinds import Bounded
+from skdpsurv.data.column_kind import ColumnKind
 
 #: Draws of noise, and of people.
 DRAWS = 1000
@@ -112,9 +112,9 @@ def truths(given: People, exact: pd.DataFrame, first: Any) -> dict[tuple[Any, ..
     return found
 
 
-def numbers_of(given: People) -> dict[str, Bounded]:
+def numbers_of(given: People) -> dict[str, ColumnKind]:
     """Return the descriptions of numbers."""
-    return {one.column: one for one in given.columns._kinds() if isinstance(one, Bounded)}
+    return {one.column: one for one in given.columns._kinds() if one.bounded}
 
 
 def _of(statistic: str, values: pd.Series, first: pd.Series) -> float:

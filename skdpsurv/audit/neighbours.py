@@ -17,7 +17,6 @@ from sklearn.base import is_classifier
 
 from skdpsurv.base.linear import PrivateLinearModel
 from skdpsurv.classification.private_classifier import PrivateClassifier
-from skdpsurv.data.column_kinds import Boolean, Category, ColumnKind, Date
 from skdpsurv.descriptive import DPTableOne
 from skdpsurv.dp.checks import positive_int, seed
 from skdpsurv.dp.types import FloatArray
@@ -337,19 +336,18 @@ def _raw(estimator: Any, sizes: _Sizes) -> _Family:
     n, kinds, kept = sizes.n_others, estimator.columns._kinds(), estimator.by_is_public
 
     def row(place: float, missing: bool = False) -> Record:
-        cells = [_cell(kind, place, missing) for kind in kinds]
-        if kept:  # the group, which is public, is the first one
-            cells = [
-                _cell(kind, 0.0, False) if kind.column == estimator.by else cell
-                for kind, cell in zip(kinds, cells, strict=True)
-            ]
+        cells = []
+        for kind in kinds:
+            group = kept and kind.column == estimator.by  # which is public: the first one
+            hidden = missing and not group and kind.missing != "error"
+            cells.append(None if hidden else kind.cell_at(0.0 if group else place))
         return (cells,)
 
     bottom, top, middle = row(0.0), row(1.0), row(0.5)
     changes = {
         "all columns at either end": (bottom, top),
         "all columns in the middle or at an end": (middle, top),
-        "all columns far beyond or at an end": (row(math.inf), bottom),
+        "all columns far beyond or at an end": (row(FAR), bottom),
         "all columns missing or at an end": (row(0.5, True), top),
     }
     crowds = {
@@ -363,20 +361,6 @@ def _raw(estimator: Any, sizes: _Sizes) -> _Family:
         return frame, None
 
     return _Family(changes, lambda _: crowds, data)
-
-
-def _cell(kind: ColumnKind, place: float, missing: bool) -> Any:
-    """Return a raw cell at a place from the first end of a column, 0, to the other, 1."""
-    if missing and kind.missing != "error":
-        return None
-    if isinstance(kind, Category):
-        return kind.labels[round(min(place, 1.0) * (len(kind.labels) - 1))]
-    if isinstance(kind, Boolean):
-        return place > 0.5
-    low, high = kind.ends
-    if isinstance(kind, Date) or math.isfinite(place):
-        return kind.cell(low + min(place, 1.0) * (high - low))
-    return FAR * max(abs(high), 1.0)
 
 
 #: Function of the estimator and of sizes that makes the pairs of each family.

@@ -139,7 +139,6 @@ def table_of(
     drop, ignored : collection of str
         Columns to leave out: those to drop must exist. None ignores all others.
     """
-    from skdpsurv.data.column_kinds import Category, Date
     from skdpsurv.data.target import refuse_starts
 
     names = column_names(path, form)
@@ -157,11 +156,7 @@ def table_of(
     message = f"schema and release must describe {few(extra)}: --drop leaves them out."
     require(not extra, message, "description")
     texts = {n: labels for n, labels in more.items() if labels is not None and n not in features}
-    for kind in getattr(described, "_kinds", tuple)():
-        if isinstance(kind, Date):
-            texts[kind.column] = ()
-        elif isinstance(kind, Category) and isinstance(kind.labels[0], str):
-            texts[kind.column] = tuple(map(str, kind.labels))
+    texts |= {k.column: k.labels for k in getattr(described, "_kinds", tuple)() if k.reads_text}
     columns = tuple(name for name in names if name in used)
     return Table(path, columns, texts, list(more), getattr(described, "missing_values", ()))
 

@@ -83,7 +83,6 @@ def table(
     set_ : list of str
         Another parameter of DPTableOne, as NAME=VALUE: --set grid=20. May be given several times.
     """
-    from skdpsurv.data.column_kinds import Bounded
     from skdpsurv.descriptive import DPTableOne
 
     columns = public_columns(described.schema, form.missing_value)
@@ -93,7 +92,7 @@ def table(
         reserve(out)
     estimator: Any = make(DPTableOne, stated, set_, OPTIONS)
     estimator._check_parameters()
-    numbers = [k.column for k in estimator._described_kinds() if isinstance(k, Bounded)]
+    numbers = [k.column for k in estimator._described_kinds() if k.bounded]
     nonnormal = split_names(described.nonnormal, numbers)
     unknown = [name for name in nonnormal if name not in numbers]
     require(not unknown, f"--nonnormal must name numbers of the schema, not {', '.join(unknown)}.")

@@ -16,7 +16,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from skdpsurv.data.cells import raw_columns
-from skdpsurv.data.column_kinds import ColumnKind, Number, column_kinds
+from skdpsurv.data.column_kind import ColumnKind
+from skdpsurv.data.column_specifications import column_kinds
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.dp.checks import instance, is_lazy, list_of
@@ -392,8 +393,9 @@ SKEWED = 0.25
 def skewed_columns(kinds: Iterable[ColumnKind | None]) -> list[str]:
     """Return a warning if the typical value of a number is far from the middle of its bounds."""
     return [
-        phrase("skewed", column=one.column, typical=one.typical, low=one.low, high=one.high)
+        phrase("skewed", column=one.column, typical=one.typical, low=low, high=high)
         for one in kinds
-        if isinstance(one, Number)
-        and abs(one.example - (one.low / 2 + one.high / 2)) > SKEWED * (one.high - one.low)
+        if one and one.bounded and not one.reads_text
+        for low, high in [one.ends]
+        if abs(one.example - (low / 2 + high / 2)) > SKEWED * (high - low)
     ][:1]

@@ -33,6 +33,7 @@ class Expression:
         clip     low, high                 the nearest number in [low, high]
         scale    centre, half_width        (of - centre) / half_width, clipped to [-1, 1]
         fill     number                    that number where ``of`` is missing
+        log                                the natural logarithm
         missing                            1 where ``of`` is missing, else 0
         is       label                     1 where ``of`` is that label, else 0; 0 where missing
         above    threshold                 1 where ``of`` is larger than that number, else 0
@@ -94,6 +95,15 @@ class Feature:
         """The step in words, such as "+10 years"; "" for one unit without a name."""
         unit = f" {self.unit}" if 0 < len(self.unit) <= 12 else ""
         return "" if self.per == 1.0 and not unit else f"+{self.per:.4g}{unit}"
+
+    @property
+    def raw_bounds(self) -> tuple[Any, ...] | None:
+        """The bounds within which it moves with a column of numbers, if it is of such a one."""
+        step = self.expression
+        while step.kind in ("fill", "scale"):
+            step = step.of[0]
+        raw = step.kind == "clip" and step.of[0].kind == "column"
+        return step.numbers if raw else None
 
 
 def raw_features(names: Sequence[str]) -> list[Feature]:
@@ -196,14 +206,6 @@ def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
     ][:1]
 
 
-def _bounded(features: Sequence[Feature]) -> list[tuple[Feature, float, float]]:
+def _bounded(features: Sequence[Feature]) -> list[Any]:
     """Return the features that are numbers of one column, with its public bounds."""
-    found = []
-    for feature in features:
-        step = feature.expression
-        while step.kind in ("fill", "scale"):
-            step = step.of[0]
-        raw = step.kind == "clip" and step.of[0].kind == "column"
-        if raw and feature.column is not None and feature.level is None:
-            found.append((feature, float(step.numbers[0]), float(step.numbers[1])))
-    return found
+    return [(feature, *ends) for feature in features if (ends := feature.raw_bounds)]

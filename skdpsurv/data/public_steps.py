@@ -24,7 +24,8 @@ from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.data.bounds import PublicBoundsScaler
 from skdpsurv.data.cells import as_table, numbers, quietly
-from skdpsurv.data.column_kinds import ColumnKind, Number
+from skdpsurv.data.column_kind import ColumnKind
+from skdpsurv.data.column_kinds import Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
 from skdpsurv.data.shape import require_names
@@ -414,10 +415,7 @@ def _numbers(X: Any) -> FloatArray:
 
 def valid_row(step: Any, names: Sequence[str]) -> list[Any]:
     """Return a placeholder row that a public transformer takes."""
-    return [
-        0.0 if kind is None or isinstance(kind, Number) else kind.cell(kind.ends[0])
-        for kind in raw_kinds(step, names)
-    ]
+    return [0.0 if kind is None else kind.example for kind in raw_kinds(step, names)]
 
 
 def raw_kinds(step: Any, names: Sequence[str]) -> list[ColumnKind | None]:
@@ -434,7 +432,7 @@ def raw_kinds(step: Any, names: Sequence[str]) -> list[ColumnKind | None]:
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
         found |= {kind.column: kind for kind in kinds_of(step, names)}
     elif is_dropped(step):  # nothing depends on it
-        found |= {name: Number(name, "error", 0.0, 0.0) for name in names}
+        found |= {name: Number(name, "error", (0.0, 0.0)) for name in names}
     return [found.get(name) for name in names]
 
 
@@ -442,5 +440,5 @@ def kinds_of(step: PublicColumns | PublicBoundsScaler, names: Sequence[str]) -> 
     """Return the kinds of columns that a step with public bounds reads."""
     if isinstance(step, PublicColumns):
         return step._kinds()
-    ends = (end.tolist() for end in step._ends(names, len(names)))
-    return [Number(name, step.missing, *both) for name, *both in zip(names, *ends, strict=True)]
+    ends = zip(*(end.tolist() for end in step._ends(names, len(names))), strict=True)
+    return [Number(name, step.missing, both) for name, both in zip(names, ends, strict=True)]

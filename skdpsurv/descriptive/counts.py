@@ -26,14 +26,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.column_kinds import Boolean, Bounded, Category, ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.dp.plan import Distances, Known, Mechanism, NoisySum
 from skdpsurv.dp.privacy_cost import Price, split_gaussian
 from skdpsurv.dp.references import reference
@@ -81,13 +80,6 @@ class Cells:
         assert self.points is not None
         return (self.points - self.points[0]) / (self.points[-1] - self.points[0])
 
-    @cached_property
-    def labels(self) -> list[Any]:
-        """Labels of a category or a boolean; none for numbers."""
-        if isinstance(self.kind, Category):
-            return list(self.kind.labels)
-        return [False, True] if isinstance(self.kind, Boolean) else []
-
     @property
     def unit(self) -> int:
         """Units that a record adds up to."""
@@ -101,7 +93,7 @@ class Cells:
     @property
     def n_present(self) -> int:
         """Number of cells of values that are not missing."""
-        return len(self.labels) if self.points is None else self.points.size
+        return len(self.kind.labels) if self.points is None else self.points.size
 
     @property
     def number(self) -> int:
@@ -145,8 +137,7 @@ class Cells:
 
 def group_labels(kind: ColumnKind) -> list[Any]:
     """Return the labels of the groups that a category or a boolean makes."""
-    labels = Cells(kind, None).labels
-    return [*labels, NO_GROUP] if kind.missing != "error" else labels
+    return [*kind.labels, *[NO_GROUP] * (kind.missing != "error")]
 
 
 def price_of(epsilon: float, delta: float, n_columns: int) -> Price:
@@ -167,7 +158,7 @@ def n_points_for(n_records: int, n_groups: int, deviation: float) -> int:
     return int(np.clip(round(number), FEWEST_POINTS, MOST_POINTS))
 
 
-def points_of(kind: Bounded, stated: Any) -> FloatArray:
+def points_of(kind: ColumnKind, stated: Any) -> FloatArray:
     """Return the points of a number or a date, by their number or as they are stated."""
     if not isinstance(stated, Integral):
         return np.asarray(stated, dtype=np.float64)
@@ -181,7 +172,7 @@ def points_of(kind: Bounded, stated: Any) -> FloatArray:
     return np.asarray(np.maximum.accumulate(points))
 
 
-def _middle(kind: Bounded) -> float:
+def _middle(kind: ColumnKind) -> float:
     """Return the place of the typical value, from 0 to 1; 0.5 if there is none within bounds."""
     if kind.typical is None:
         return 0.5

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 
-from skdpsurv.data.column_kinds import Boolean, Date
 from skdpsurv.descriptive.counts import Cells
 from skdpsurv.descriptive.summary import OVERALL
 
@@ -53,7 +52,7 @@ class Printed:
             [self._difference(column, other) for other in self.others],
         )
         if cells.points is None:
-            shown = [True] if isinstance(kind, Boolean) else cells.labels
+            shown = kind.labels[kind.condition :]
             # A difference of two labels is that of the share of the second.
             place = 1 if len(shown) == 2 else 0
             for number, label in enumerate(shown):
@@ -63,7 +62,7 @@ class Printed:
                 yield (f"{column}, n (%)", str(label)), [*before, *texts, *after]
             return
         way = self._quartiles if nonnormal else self._mean
-        unit = f" {kind.unit}" if kind.unit and not isinstance(kind, Date) else ""
+        unit = f" {kind.unit}" if kind.unit and not kind.reads_text else ""
         said = "median [Q1,Q3]" if nonnormal else "mean (SD)"
         texts = [way(cells, part) for part in self.parts]
         yield (f"{column}{unit}, {said}", ""), [*ends[0], *texts, *ends[1]]
@@ -84,7 +83,7 @@ class Printed:
         mean, spread = (self._of(cells.kind.column, "", s, part) for s in ("mean", "sd"))
         if _hidden(mean, _width(cells)):
             return UNKNOWN
-        write, in_days = _writer(cells, mean), isinstance(cells.kind, Date)
+        write, in_days = _writer(cells, mean), cells.kind.reads_text
         deviation = _deviation(spread, 0 if in_days else decimals(mean)) + " days" * in_days
         return f"{write(mean['estimate'])} ({deviation}){self._interval(mean, write)}"
 
@@ -139,7 +138,7 @@ def decimals(row: pd.Series) -> int:
 
 def _writer(cells: Cells, row: pd.Series) -> Callable[[float], str]:
     """Return the writer of a column's values: dates, or numbers with their decimals."""
-    if isinstance(cells.kind, Date):
+    if cells.kind.reads_text:
         return lambda days: str(cells.kind.cell(round(days)))
     return f"{{:.{decimals(row)}f}}".format
 

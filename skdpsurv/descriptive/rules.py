@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.data.column_kinds import Bounded, Category, ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.descriptive import counts
 from skdpsurv.descriptive.summary import OVERALL
@@ -32,7 +32,7 @@ def check_points(grid: Mapping[str, Any], kinds: Mapping[str, ColumnKind]) -> No
     """Refuse points of columns that are no numbers, or that do not rise from bound to bound."""
     for name, stated in grid.items():
         kind = kinds.get(name)
-        if not isinstance(kind, Bounded):
+        if kind is None or not kind.bounded:
             raise ValueError(f"grid must hold numbers or dates of columns, got {name!r}.")
         points, (low, high) = counts.points_of(kind, stated), kind.ends
         rises = 2 <= points.size <= counts.LARGEST_GRID and (points[0], points[-1]) == (low, high)
@@ -54,7 +54,7 @@ def check_sizes(groups: Sequence[Any], kinds: Sequence[ColumnKind]) -> None:
             f"{counts.NO_GROUP!r}."
         )
     for kind in kinds:
-        if isinstance(kind, Category) and len(kind.labels) > counts.MOST_LABELS:
+        if len(kind.labels) > counts.MOST_LABELS:
             raise ValueError(
                 f"columns must have at most {counts.MOST_LABELS} categories each, and "
                 f"{kind.column!r} has {len(kind.labels):,}."

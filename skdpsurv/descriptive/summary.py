@@ -111,7 +111,7 @@ def _of_part(
     if cells.has_missing:
         yield ("", "missing"), intervals.count(solved, of(-1), level)
     whole = of(slice(cells.n_present))
-    for place, label in enumerate(cells.labels):
+    for place, label in enumerate(cells.kind.labels):
         yield (str(label), "count"), intervals.count(solved, of(place), level)
         yield (str(label), "share"), intervals.share(solved, of(place), whole, level)
     if cells.points is not None:

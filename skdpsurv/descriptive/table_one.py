@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.column_kinds import Boolean, Bounded, Category, ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.public_steps import raw_values
 from skdpsurv.data.shape import Shape, require_in_memory
@@ -191,7 +191,7 @@ class DPTableOne(TabularEstimator):
     def _check_together(self) -> None:
         super()._check_together()
         kinds = {kind.column: kind for kind in self.columns._kinds()}
-        if self.by is not None and not isinstance(kinds.get(self.by), Category | Boolean):
+        if self.by is not None and not (self.by in kinds and kinds[self.by].labels):
             raise ValueError(f"by must be a category or a boolean of columns, got {self.by!r}.")
         if len(kinds) == (self.by is not None):
             raise ValueError("columns must describe a column beside that of by.")
@@ -207,8 +207,8 @@ class DPTableOne(TabularEstimator):
 
     def _groups(self) -> list[Any]:
         """Return the labels of the groups; none without groups."""
-        own = [kind for kind in self.columns._kinds() if kind.column == self.by]
-        return counts.group_labels(own[0]) if own else []
+        own = (kind for kind in self.columns._kinds() if kind.column == self.by)
+        return [label for kind in own for label in counts.group_labels(kind)]
 
     def _price(self) -> Price:
         n_columns = len(self._described_kinds())
@@ -231,7 +231,7 @@ class DPTableOne(TabularEstimator):
         grid = {
             kind.column: counts.points_of(kind, stated.get(kind.column, every)).tolist()
             for kind in kinds
-            if isinstance(kind, Bounded)
+            if kind.bounded
         }
         check_points(grid, {kind.column: kind for kind in kinds})
         return grid
@@ -242,7 +242,7 @@ class DPTableOne(TabularEstimator):
 
     def _cells(self, points: Mapping[str, Sequence[float]]) -> tuple[Cells, ...]:
         return tuple(
-            Cells(kind, np.asarray(points[kind.column]) if isinstance(kind, Bounded) else None)
+            Cells(kind, np.asarray(points[kind.column]) if kind.bounded else None)
             for kind in self._described_kinds()
         )
 
@@ -298,7 +298,7 @@ class DPTableOne(TabularEstimator):
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "grid")
         stated: Any = release.parameters["grid"]
-        numbers = {k.column for k in self._described_kinds() if isinstance(k, Bounded)}
+        numbers = {k.column for k in self._described_kinds() if k.bounded}
         if not isinstance(stated, Mapping) or set(stated) != numbers:
             raise ValueError("grid of the release must hold points for each number and date.")
         groups, cells = self._groups(), self._cells(stated)

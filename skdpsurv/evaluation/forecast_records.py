@@ -39,7 +39,7 @@ from scipy import special
 from scipy.optimize import brentq
 
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kinds import Boolean, Category, ColumnKind, Number
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.dp import checks
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
@@ -129,11 +129,7 @@ def plain_columns(n_columns: int) -> list[Column]:
 
 def label_counts(kinds: Sequence[ColumnKind]) -> dict[Any, int]:
     """Return how many labels columns have, by name; a condition has two."""
-    return {
-        kind.column: len(kind.labels) if isinstance(kind, Category) else 2
-        for kind in kinds
-        if isinstance(kind, Category | Boolean)
-    }
+    return {kind.column: len(kind.labels) for kind in kinds if kind.labels}
 
 
 def check_shares(shares: Mapping[str, Any], counts: Mapping[Any, int]) -> None:
@@ -154,33 +150,24 @@ def columns_within(
     check_shares(stated, label_counts(described._kinds()))
     shapes, shares, found = cycle((normal, lognormal)), cycle(SHARES), []
     for kind in described._kinds():
-        n_labels = len(kind.labels) if isinstance(kind, Category) else 0
+        weights, n_labels, (low, high) = stated.get(kind.column), len(kind.labels), kind.ends
         values: Map = uniform
-        if isinstance(kind, Number):
-            values = next(shapes)
-        elif isinstance(kind, Boolean):
-            values = partial(bernoulli, next(shares))
+        if kind.condition:
+            share = next(shares)
+            share = weights[1] / sum(weights) if weights else share
+            (low, high), n_labels, values = (0.0, 1.0), 0, partial(bernoulli, share)
         elif n_labels:  # the k-th has a probability in proportion to 1 / k
-            values = partial(steps, 1.0 / np.arange(1, n_labels + 1))
-        if weights := stated.get(kind.column):
-            values = partial(steps, weights)
-            if isinstance(kind, Boolean):
-                values = partial(bernoulli, weights[1] / sum(weights))
-        found.append(Column(values, n_labels, partial(_cells, kind), kind.missing != "error"))
+            values = partial(steps, weights or 1.0 / np.arange(1, n_labels + 1))
+        elif not kind.even:
+            values = next(shapes)
+        cells = kind.cells if n_labels else partial(_within, kind, low, high)
+        found.append(Column(values, n_labels, cells, kind.missing != "error"))
     return found
 
 
-def _cells(kind: Any, values: FloatArray) -> Any:
-    """Return raw cells of a kind for values of a column."""
-    if isinstance(kind, Number):
-        # Halves first, since high - low may overflow.
-        return (kind.low / 2 + kind.high / 2) + values * (kind.high / 2 - kind.low / 2)
-    if isinstance(kind, Boolean):
-        return values > 0.0
-    if isinstance(kind, Category):
-        return np.array(kind.labels, dtype=object)[values.astype(int)]
-    days = (values + 1.0) / 2.0 * (kind.last - kind.first).days
-    return np.datetime64(kind.first) + np.rint(days).astype("timedelta64[D]")
+def _within(kind: ColumnKind, low: float, high: float, values: FloatArray) -> Any:
+    """Return cells of a kind for values in [-1, 1]: halves first, since high - low may overflow."""
+    return kind.cells((low / 2 + high / 2) + values * (high / 2 - low / 2))
 
 
 class Table:

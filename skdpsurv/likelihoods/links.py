@@ -13,6 +13,7 @@ curvature of :math:`\varphi` as a concave function G of its slope, :math:`\varph
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -68,8 +69,8 @@ def steepness(hazard: Curve) -> float:
 
 
 @dataclass(frozen=True)
-class Link:
-    r"""Base of the three links.
+class Link(ABC):
+    r"""Base of links.
 
     Parameters
     ----------
@@ -84,6 +85,8 @@ class Link:
     event_threshold: float = -np.inf
 
     name = ""
+    #: the hazard as a release's formula writes it, for a predictor in place of {}
+    formula = ""
     #: sup of psi'' over the line
     event_curvature = 0.0
     #: True if the survival slope of one interval stays below 1, so that "no cap" means H = q
@@ -99,13 +102,13 @@ class Link:
     #: another one for larger hazards, to some 1e-8
     rough_series: ClassVar[Series | None] = None
 
+    @abstractmethod
     def predictor(self, hazard: float) -> float:
         """Return g(hazard)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def survival(self, eta: FloatArray) -> Curve:
         r"""Return :math:`\varphi, \varphi', \varphi''`."""
-        raise NotImplementedError
 
     def survival_outer(
         self, a: FloatArray, b: FloatArray, order: int
@@ -114,18 +117,17 @@ class Link:
         _, slope, curvature = self.survival(a + b[:, None])
         return slope, curvature if order >= 2 else None
 
+    @abstractmethod
     def _natural_event(self, eta: FloatArray) -> Curve:
-        # All links but cloglog are symmetric about 0.
-        value, slope, curvature = self.survival(-eta)
-        return Curve(value, -slope, curvature)
+        r"""Return :math:`\psi, \psi', \psi''` without a bound on the slope."""
 
+    @abstractmethod
     def slope_inverse(self, slope: FloatArray) -> FloatArray:
         r"""Return the linear predictor at which :math:`\varphi'` equals ``slope``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def curvature_of_slope(self, slope: float) -> float:
         """Return the largest G(y) over 0 <= y <= slope."""
-        raise NotImplementedError
 
     def event(self, eta: FloatArray) -> Curve:
         r"""Return :math:`\psi, \psi', \psi''`, linear at slope -V below the threshold."""
@@ -150,6 +152,14 @@ class Link:
         return self
 
 
+class Symmetric(Link):
+    r"""A link symmetric about 0: :math:`\psi(\eta) = \varphi(-\eta)`."""
+
+    def _natural_event(self, eta: FloatArray) -> Curve:
+        value, slope, curvature = self.survival(-eta)
+        return Curve(value, -slope, curvature)
+
+
 def _logit_series(limit: float, degree: int) -> Series:
     r"""Return :math:`u/(1 + u)` and :math:`u/(1 + u)^2` on [0, limit] as u times interpolants.
 
@@ -170,13 +180,14 @@ def _logit_series(limit: float, degree: int) -> Series:
 
 
 @dataclass(frozen=True)
-class Logit(Link):
+class Logit(Symmetric):
     r"""Proportional odds: :math:`\varphi = \log(1 + e^\eta)`, :math:`\psi(\eta) = \varphi(-\eta)`.
 
     Slopes lie in (0, 1) and :math:`G(y) = y(1 - y) \le 1/4`.
     """
 
     name = "logit"
+    formula = "expit({})"
     strip = np.pi
     event_curvature = 0.25
     bounded_slope = True
@@ -222,6 +233,7 @@ class CLogLog(Link):
     """
 
     name = "cloglog"
+    formula = "1 - exp(-exp({}))"
     event_curvature = 0.4128
     series = Series(np.exp(ETA_LIMIT), *2 * (np.array([np.exp(ETA_LIMIT)]),))
 
@@ -250,7 +262,7 @@ class CLogLog(Link):
 
 
 @dataclass(frozen=True)
-class Probit(Link):
+class Probit(Symmetric):
     r"""Normal threshold: :math:`\varphi = -\log\Phi(-\eta)`, :math:`\psi(\eta) = \varphi(-\eta)`.
 
     The slope is the inverse Mills ratio :math:`\lambda(\eta) = \phi(\eta)/\Phi(-\eta)`, unbounded,
@@ -259,6 +271,7 @@ class Probit(Link):
     """
 
     name = "probit"
+    formula = "normal_cdf({})"
     event_curvature = 1.0
     tiled = True
     roundings = 4.0

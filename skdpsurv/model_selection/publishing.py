@@ -98,8 +98,8 @@ def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> boo
     """Return True if fitted steps transform invented rows as their present parameters say."""
     whole = one_after_another(steps)
     row = public_steps.valid_row(whole, known_names(names, n_columns))
-    # Zeros stand for any number: try others, too.
-    other = [j + 0.37 if type(x) is float and x == 0.0 else x for j, x in enumerate(row)]
+    # These stand for any number: try others, too.
+    other = [j + 0.37 if type(x) is float else x for j, x in enumerate(row)]
     for cells in (row, other):
         rows = as_table([cells], known_names(names, n_columns))
         found: Any = rows if names is not None else rows.to_numpy()

@@ -23,7 +23,7 @@ from scipy import special, stats
 
 from skdpsurv.classification.logistic_regression import ENOUGH
 from skdpsurv.data.cells import stated_classes
-from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import require_same_units
 from skdpsurv.dp.types import FloatArray

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
-from skdpsurv.data.column_kinds import Category
 from skdpsurv.data.feature import Expression, Feature, require_same_units, same_features
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors.evidence import Evidence
@@ -30,7 +29,7 @@ class Terms(NamedTuple):
     def of(cls, features: Sequence[Feature], columns: Any) -> Terms:
         """Return the terms of features that a transformer makes: PublicColumns has references."""
         whole = hasattr(columns, "_kinds")
-        kinds = [kind for kind in columns._kinds() if isinstance(kind, Category)] if whole else []
+        kinds = columns._kinds() if whole else []
         references = {kind.column: kind.reference for kind in kinds if kind.reference is not None}
         return cls(features, references, whole)
 

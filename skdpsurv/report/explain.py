@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data import PublicBoundsScaler, PublicColumns, public_steps
-from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.feature import Feature, known_names, raw_features
 from skdpsurv.descriptive import DPTableOne
 from skdpsurv.release.script import formula_of
@@ -23,7 +24,8 @@ from skdpsurv.report.text import TEMPLATES, WORDS, how_many, listed
 def units(release: Any) -> pd.DataFrame:
     """Return coefficients per unit of the raw columns, and of categories against the reference.
 
-    They hold within the public bounds: beyond, columns are clipped. Beside products of columns
+    They hold within the public bounds: beyond, columns are clipped. A column whose slope changes
+    has a level for each range of one slope. Beside products of columns
     (interactions, powers), the coefficient of a column holds where all others are in the middle of
     their bounds, or at their reference. That of a product is per unit of each factor.
 
@@ -85,11 +87,15 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
         )
     labels = [(column_of(feature), level_of(feature)) for feature in features]
     measured = Counter(column for column, level in labels if level is None)
-    if several := sorted(column for column, n in measured.items() if n > 1):
-        raise ValueError(
-            f"Coefficients per unit need one feature of each column, and {', '.join(several)} has "
-            "several."
-        )
+    for several in sorted(column for column, n in measured.items() if n > 1):
+        places = [j for j, label in enumerate(labels) if label == (several, None)]
+        ends = sorted(filter(None, (features[j].raw_bounds for j in places)))
+        if len(ends) < len(places) or any(a[1] > b[0] for a, b in pairwise(ends)):
+            raise ValueError(
+                f"Coefficients per unit need one feature of each column; {several} has several."
+            )
+        for j in places:
+            labels[j] = several, "{:.12g} to {:.12g}".format(*features[j].raw_bounds or ())
     rows: list[tuple[Any, ...]] = [(c, "" if level is None else level) for c, level in labels]
     names = ["column", "level"]
     if len(table) > 1:

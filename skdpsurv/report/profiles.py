@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.data.column_kinds import Bounded, ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import raw_kinds
 from skdpsurv.plotting.style import cut
@@ -40,7 +40,7 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
     labels, shown = ["typical" if typical else "in the middle"], distinct(names)
     if column is not None:
         kind, own = kinds[column], kinds[column].example
-        origin = " (middle of the bounds)" if isinstance(kind, Bounded) else ""
+        origin = " (middle of the bounds)" if kind.bounded else ""
         origin = origin if kind.typical is None else " (typical)"
         labels = [
             f"{shown[column]}: {value(cell)}{origin if cell == own else ''}"
@@ -58,9 +58,7 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
 
 def _others(kind: ColumnKind) -> list[Any]:
     """Return other values to compare with that of the example."""
-    spec = kind.described()
-    listed = [spec[key] for key in ("bounds", "dates", "categories") if key in spec]
-    return [cell for cell in (*listed, (False, True))[0] if cell != kind.example][:MOST_TRIED]
+    return kind.others()[:MOST_TRIED]
 
 
 def _rows(model: Any, rows: pd.DataFrame) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from skdpsurv.data.column_kinds import Bounded, ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.shape import INTERVALS_NEED, USUAL_SHARE
 from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
 from skdpsurv.dp.references import WORDS, phrase
@@ -118,7 +118,7 @@ def advice(
 def _far_midpoints(kinds: Sequence[ColumnKind]) -> Iterator[str]:
     """Yield of which columns the midpoint, by which missing cells are filled, is not typical."""
     for kind in kinds:
-        if isinstance(kind, Bounded) and kind.missing == "midpoint" and kind.typical is not None:
+        if kind.bounded and kind.missing == "midpoint" and kind.typical is not None:
             low, high = kind.ends
             middle, typical = low / 2 + high / 2, float(kind.read([kind.typical])[0])
             if abs(typical - middle) > FAR * (high - low):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kinds import Boolean, Category, ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.descriptive import DPTableOne
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.evaluation.evaluation import Evaluation
@@ -64,12 +64,11 @@ class StudySetting(Protocol):
 def column_labels(protocol: StudySetting, name: str) -> list[Any]:
     """Return the public labels of a column of categories or of truth values."""
     (kind,) = (one for one in protocol.kinds if one.column == name)
-    require(isinstance(kind, Category | Boolean), f"{name} must be categories, or a boolean")
-    labels: list[Any] = list(kind.labels) if isinstance(kind, Category) else [False, True]
-    if kind.missing == "error":
-        return labels
-    labels = [*map(str, labels), MISSING]
-    require(labels.count(MISSING) == 1, f"{name} must not have a category {MISSING!r}")
+    require(kind.labels, f"{name} must be categories, or a boolean")
+    labels = list(kind.labels)
+    if kind.missing != "error":
+        labels = [*map(str, labels), MISSING]
+    require(labels.count(MISSING) < 2, f"{name} must not have a category {MISSING!r}")
     return labels
 
 
@@ -77,9 +76,8 @@ def labels_of(protocol: StudySetting, name: str, frame: pd.DataFrame) -> NDArray
     """Return the label of each record in a column, after refusing cells that have none."""
     (kind,) = (one for one in protocol.kinds if one.column == name)
     labels = column_labels(protocol, name)
-    positions = kind.read(frame[name])
-    last = len(labels) - 1
-    return np.array(labels)[np.where(np.isnan(positions), last, positions).astype(np.intp)]
+    # A missing cell is in the last group.
+    return np.array(labels)[np.nan_to_num(kind.read(frame[name]), nan=-1.0).astype(np.intp)]
 
 
 def covariates(options: Options, protocol: StudySetting) -> list[str]:

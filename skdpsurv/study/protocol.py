@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.target import checked_events, checked_times, split_target
 from skdpsurv.dp.budget import dataset_name, text
 from skdpsurv.dp.checks import instance, integer, number_in, optional, positive

@@ -25,6 +25,7 @@ MEANINGS = {
     "fill": lambda value, number: float(value),
     "days": lambda value, first: (pd.Timestamp(value) - pd.Timestamp(first)) / pd.Timedelta(days=1),
     "clip": lambda value, low, high: min(max(value, low), high),
+    "log": math.log,
     "scale": lambda value, centre, half: min(max((value - centre) / half, -1.0), 1.0),
 }
 
@@ -39,7 +40,7 @@ def evaluated(expression, row):
     if kind == "missing":
         return float(absent)
     if absent:
-        return {"is": 0.0, "fill": numbers[0]}.get(kind, math.nan)
+        return {"is": 0.0, "fill": numbers and numbers[0]}.get(kind, math.nan)
     return MEANINGS[kind](value, *numbers)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.data.column_kinds import column_kinds
+from skdpsurv.data.column_specifications import column_kinds
 from skdpsurv.descriptive.counts import (
     UNIT,
     Cells,

@@ -38,7 +38,7 @@ PUBLIC = {
     ("evaluation/forecast_result", "cells"): "a forecast, which reads no record",
     ("survival/comparisons", "groups"): "groups of two fitted curves",
     ("survival/curves/kaplan_meier", "labels"): "labels that are stated",
-    ("data/column_kinds", "table"): "a specification",
+    ("data/column_specifications", "table"): "a specification",
     ("data/public_steps", "value"): "a transformer",
 }
 #: Attributes that no Series has, and that are read where the type is known.

@@ -11,13 +11,14 @@ import pytest
 from skdpsurv import PublicColumns
 from skdpsurv.base import tabular
 from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.likelihoods import links
 from skdpsurv.survival.hazards import base
 from tests.support.combinations import thinned
 from tests.support.estimators import hazard
 from tests.support.refusing import refused
 from tests.support.weibull import strictly, target
 
-LINKS = ("logit", "cloglog", "probit")
+LINKS = tuple(links.LINKS)
 METHODS = ("obj_pert", "out_pert")
 
 

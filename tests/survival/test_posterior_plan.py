@@ -17,6 +17,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.shape import Shape
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.dp import random_source
+from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import calibrate
 from skdpsurv.published.hazards import PublishedDraw
@@ -147,8 +148,7 @@ def awkward(data):
 
 
 @pytest.mark.parametrize(
-    ("case", "link"),
-    thinned(awkward(make_discrete_time_survival(60, 2)), ["logit", "cloglog", "probit"]),
+    ("case", "link"), thinned(awkward(make_discrete_time_survival(60, 2)), LINKS)
 )
 def test_every_data_set_gets_a_fit(data, case, link):
     """What depends on data must not raise or warn: it would tell about the records."""
@@ -193,7 +193,7 @@ class TestSetting:
         assert plain.ceiling == ridged.ceiling
         assert plain.rate == ridged.rate == pytest.approx(rate)
 
-    @pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
+    @pytest.mark.parametrize("link", LINKS)
     def test_records_and_likelihood_of_the_target(self, monkeypatch, data, link):
         """Uncapped, rows clipped to data_norm and divided by it, the orthogonal basis."""
         seen = []

@@ -150,7 +150,7 @@ def test_everybody_leaves_once_and_slopes_are_derivatives():
 
 
 class TestFit:
-    @pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
+    @pytest.mark.parametrize("link", LINKS)
     def test_slopes_of_outcome_probabilities(self, link):
         X, interval, event = people(500)
         layout = cells(link=link, level=-2.5 if link == "probit" else -3.0)

@@ -45,8 +45,6 @@ from skdpsurv.survival.step_function import StepFunction
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-#: Inverse links, as a release's formula writes them.
-HAZARDS = {"logit": "expit({})", "cloglog": "1 - exp(-exp({}))", "probit": "normal_cdf({})"}
 #: A finer grid would fill the memory, and be finer than any study's clock.
 MOST_INTERVALS = 1_000_000
 #: A coefficient with a larger error, of half the range of a column, may be any.
@@ -427,7 +425,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
             "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if n_knots > 2 else "",
             "bend(t, k) = max(t - k, 0)" if line else "",
             f"baseline(t) = {spline}{line}",
-            f"hazard(s) = {HAZARDS[stated['link']].format(predictor)}",
+            f"hazard(s) = {self._link.formula.format(predictor)}",
             f"end(s) = {end} * (s / {q})",
             f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
         ]

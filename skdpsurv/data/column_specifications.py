@@ -1,0 +1,113 @@
+"""Specifications of public columns, in all their forms, and the kinds that they state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.data.cells import quietly
+from skdpsurv.data.column_kind import ColumnKind, is_number, require
+from skdpsurv.data.column_kinds import KINDS
+from skdpsurv.dp.checks import choice, one_of, optional
+
+MISSING = ("error", "midpoint", "category")
+
+
+def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
+    """Return the kinds of columns that parameters of ``PublicColumns`` state."""
+    one_of("missing", missing, MISSING)
+    optional(choice("first", "if_binary"))("drop", drop)
+    kinds = [_kind(*named, missing, drop) for named in _named(columns)]
+    makers: dict[str, str] = {}
+    for kind in kinds:
+        for name in (feature.name for feature in kind.features()):
+            other = f"columns[{makers.get(name)!r}]"
+            rule = f"make features of names of their own: {name!r} is also made by {other}"
+            require(name not in makers, kind.column, rule)
+            makers[name] = kind.column
+    if not makers:
+        raise ValueError("columns must make at least one feature; drop=None keeps all categories.")
+    return kinds
+
+
+def _named(columns: Any) -> list[tuple[str, Any]]:
+    """Return names and specifications, which may also be a list of tables with names."""
+    if isinstance(columns, list | tuple):
+        if not all(isinstance(table, Mapping) and "name" in table for table in columns):
+            raise TypeError("columns must hold mappings with a 'name', where it is a list.")
+        pairs = [(table["name"], {k: table[k] for k in table if k != "name"}) for table in columns]
+    elif isinstance(columns, Mapping):
+        pairs = list(columns.items())
+    else:
+        raise TypeError(
+            "columns must be a mapping of names of columns to what they are, got "
+            f"{type(columns).__name__}."
+        )
+    if not pairs:
+        raise ValueError("columns must describe at least one column.")
+    names = [name for name, _ in pairs]
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("columns must have text as names.")
+    for name in names:
+        require(names.count(name) == 1, name, "be described once")
+    return pairs
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(map(repr, words))
+
+
+def _kind(column: str, specification: Any, missing: str, drop: str | None) -> ColumnKind:
+    column = str.__str__(column)
+    stated = _expanded(column, specification)
+    keys = [key for key in KINDS if key in stated]
+    rule = f"hold exactly one of {_listed(KINDS)}, got {_listed(keys) or 'none'}"
+    require(len(keys) == 1, column, rule)
+    kind: type[ColumnKind] = KINDS[keys[0]]
+    allowed = [*filter(None, (kind.key, kind.option, "per" * kind.bounded, "missing", "typical"))]
+    for key in stated:
+        got = repr(key) if isinstance(key, str) else type(key).__name__
+        rule = f"hold no other key than {_listed(allowed)}, got {got}"
+        require(isinstance(key, str) and key in allowed, column, rule)
+    words = [word for word in MISSING if kind.fillable or word != "midpoint"]
+    missing = stated.get("missing", missing if missing in words else "error")
+    rule = f"have missing as one of {_listed(words)}"
+    rule += "" if kind.fillable else ": categories have no middle"
+    require(isinstance(missing, str) and missing in words, column, rule)
+    option = stated.get(kind.option, "") if kind.option else drop
+    found: ColumnKind = kind._specified(column, str.__str__(missing), stated[kind.key], option)
+    if "per" in stated:
+        fits = is_number(per := stated["per"]) and 0.0 < per <= found.ends[1] - found.ends[0]
+        require(fits, column, "have as per a positive number, at most the width of its bounds")
+        found = replace(found, per=float(per))
+    return _with_typical(found, stated["typical"]) if "typical" in stated else found
+
+
+def _with_typical(kind: ColumnKind, value: Any) -> ColumnKind:
+    """Return a kind with a typical value, which the column must be able to hold."""
+    cells = np.fromiter([value], dtype=object, count=1)
+    flag = isinstance(value, bool | np.bool_)
+    read = quietly(replace(kind, missing="error").read, cells)
+    fits = read is not None and flag == isinstance(kind.example, bool) and not kind.beyond(read)
+    require(fits, kind.column, "have a typical value that is within its bounds or categories")
+    return replace(kind, typical=kind.cell(read[0]))
+
+
+def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
+    """Return a specification as a mapping, whatever shorthand it is."""
+    if isinstance(specification, Mapping):
+        return specification
+    if specification is bool:
+        return {"boolean": True}
+    if isinstance(specification, tuple):
+        return {"bounds": specification}
+    rule = "be (low, high), a list of labels, bool, or a mapping that holds one of "
+    rule += f"{_listed(KINDS)}, got {type(specification).__name__}"
+    require(isinstance(specification, list), column, rule, TypeError)
+    rule = "not be a list of two numbers, which may be bounds or categories: write (low, high), or "
+    rule += "{'categories': [one, other]}; the type bool for 0 and 1"
+    require(len(specification) != 2 or not all(map(is_number, specification)), column, rule)
+    return {"categories": specification}
