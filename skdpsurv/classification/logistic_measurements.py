@@ -269,21 +269,18 @@ class FittedGroups(perturbation.Minimisers):
 
     @property
     def cost(self) -> privacy_cost.Cost:
-        """Cost of all models together."""
         return privacy_cost.sequential_cost(fit.cost for fit in self.fits)
 
     @property
     def proof(self) -> str:  # type: ignore[override]
-        """Its proof."""
         return GAUSSIAN if any(fit.gaussian for fit in self.fits) else self.pure
 
     def rests_on(self) -> list[type]:
-        """Return this class, and those of the loss, of calibrations and of noise."""
-        loss, every = Logistic(1, 1.0), [how for fit in self.fits for how in fit.calibrations]
-        return [type(self), *(k for how in every for k in perturbation.theorem_classes(loss, how))]
+        every = chain.from_iterable(fit.calibrations for fit in self.fits)
+        parts = (perturbation.theorem_classes(Logistic(1, 1.0), how) for how in every)
+        return [type(self), *chain.from_iterable(parts)]
 
     def scales(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
         groups = [(group.norm, group.factor) for fit in self.fits for group in fit.groups]
         noises = [(c.kappa, c.noise_scale or 1.0) for fit in self.fits for c in fit.calibrations]
         return list(chain.from_iterable(groups + noises))

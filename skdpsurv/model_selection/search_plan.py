@@ -127,7 +127,7 @@ class TrainedCandidates(plans.Mechanism):
             _check_price(fit, self.price)
 
     def rests_on(self) -> list[type]:
-        """Return what the plans of all fits rest on."""
+        """Return all that the plans of fits rest on."""
         leaves = (leaf for fit in self.fits for leaf in plans.everything(fit.plan.tree))
         return [kind for leaf in leaves for kind in leaf.rests_on()]
 
