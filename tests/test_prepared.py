@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import os
 import pickle
 import threading
 import warnings
@@ -112,6 +113,31 @@ def test_it_holds_records_until_it_runs_and_leaves_no_process(make, data):
     pickle.dumps(model)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_copy_in_another_process_draws_nothing():
+    own = ledger()
+    prepared = curve(accountant=own).prepare(None, Y)
+    prepared.charge()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads, which tests have
+        child = os.fork()
+    if child == 0:  # no test framework goes on here
+        try:
+            prepared.run()
+        except RuntimeError:
+            os._exit(7)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    prepared.run()
+
+
+def test_a_receipt_is_one():
+    prepared = curve().prepare(None, Y)
+    with pytest.raises(TypeError, match="receipt"):
+        prepared.run("entry 1")
+    assert "planned" in repr(prepared)
+
+
 @each
 def test_each_step_is_made_once_whoever_asks(make, data):
     own = ledger()
@@ -185,6 +211,7 @@ def test_where_records_must_be_looked_at_a_ledger_that_charges_refusals_is_charg
         "people": (logistic(), (X, LABELS), {"person": WHOSE}),
         "classes": (logistic(classes=None), (X, LABELS), {}),
         "a list": (logistic(), (listed, LABELS), {}),
+        "a tuple": (logistic(), (tuple(map(tuple, listed)), LABELS), {}),
         "complex": (logistic(), (X.astype(complex), LABELS), {}),
     }
     for name, (model, data, options) in looks.items():
@@ -262,3 +289,27 @@ def test_the_estimator_may_change_meanwhile():
     prepared = model.prepare(X, LABELS)
     model.set_params(epsilon=7.0, classes=[2, 3])
     assert prepared.run().guarantee_.epsilon == 0.5
+
+
+def test_columns_that_are_not_in_memory_are_not_computed_in_a_tuple():
+    dask = pytest.importorskip("dask.array")
+
+    def told(block):
+        raise ValueError("record 17 is 6.98")
+
+    lazy = dask.from_array(np.ones(N), chunks=100).map_blocks(told, dtype=float, meta=np.empty(0))
+    for charges in (False, True):
+        own = ledger(charge_refusals=charges)
+        model = hazard(accountant=own)
+        with pytest.raises((ValueError, TypeError)) as raised:
+            model.prepare(X, (np.ones(N, dtype=bool), lazy)).run()
+        assert "6.98" not in str(raised.value)
+        assert own.spent() == float(charges)
+    with pytest.raises(ValueError, match="must not look"):
+        own.plan([(hazard(), X, (np.ones(N, dtype=bool), lazy))])
+
+
+def test_masks_of_a_pair_are_refused():
+    masked = np.ma.array(np.ones(N), mask=np.arange(N) == 3)
+    with pytest.raises(ValueError, match="mask"):
+        hazard().fit(X, (np.ones(N, dtype=bool), masked))

@@ -114,8 +114,11 @@ class PrivateLinearModel(UnprotectedScore, RegressorMixin, LinearEstimator, ABC)
 
     def _plan(self, shape: Shape) -> Plan:
         # Rows and the constant, each within data_norm.
-        n, norm = shape.n_records, math.sqrt(2.0) * self._norm
-        likelihood = LinearLikelihood(self._loss(), shape.n_features + 1, norm)
+        n, norm, loss = shape.n_records, math.sqrt(2.0) * self._norm, self._loss()
+        least, most = getattr(loss, "outcome_range", (-math.inf, math.inf))
+        if not least <= min(self._outcome_range()) <= max(self._outcome_range()) <= most:
+            raise ValueError("_outcome_range must lie within the outcomes of the loss.")
+        likelihood = LinearLikelihood(loss, shape.n_features + 1, norm)
         epsilon, alpha, d = float(self.epsilon), float(self.alpha), likelihood.n_params
         if math.isinf(self.epsilon):
             how: Calibrated = perturbation.Unperturbed(max(n * alpha, LEAST_PENALTY))

@@ -143,7 +143,6 @@ def charges_of(
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
         groups = options.pop("groups", None)
         require_free(ledger, groups is not None)
-        n_folds = check_cv(estimator.cv).get_n_splits(X, y, groups)
         grid: Any = (
             ParameterGrid(estimator.param_grid)
             if isinstance(estimator, GridSearchCV)
@@ -152,6 +151,8 @@ def charges_of(
         )
         fits = (clone(estimator.estimator).set_params(**params) for params in grid)
         each = [one for fit in fits for one in charges_of(fit, X, y, options, ledger=ledger)]
+        # After that, as some count records.
+        n_folds = call_without_data(check_cv(estimator.cv).get_n_splits, X, y, groups)
         last = [max(each, key=lambda charge: charge.epsilon)] * bool(estimator.refit)
         return [charge for charge in each for _ in range(n_folds)] + last
     prefix, step = private_step(estimator)  # or TypeError

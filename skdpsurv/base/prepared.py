@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import warnings
@@ -14,6 +15,7 @@ from sklearn import config_context
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import target_names
+from skdpsurv.dp.checks import instance, optional
 from skdpsurv.dp.guarantee import PrivacyGuarantee, PrivacyLeakWarning
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import Receipt
@@ -78,7 +80,7 @@ class PreparedFit:
         self._receipt: Receipt | None = None
         self._begun: set[str] = set()
         self._done: set[str] = set()
-        self._lock = threading.RLock()
+        self._lock, self._process = threading.RLock(), os.getpid()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if not name.startswith("_"):
@@ -96,6 +98,8 @@ class PreparedFit:
     @contextmanager
     def _once(self, step: str) -> Iterator[bool]:
         """Say whether a step is to be made now; RuntimeError if it failed before."""
+        if os.getpid() != self._process:
+            raise RuntimeError("a prepared fit runs in the process that prepared it, and no other.")
         with self._lock:
             if step in self._done:
                 yield False
@@ -157,7 +161,7 @@ class PreparedFit:
             return self._receipt
 
     def run(self, receipt: Receipt | None = None) -> Any:
-        """Draw, and return what is released; nothing fails by the records any more.
+        """Draw, and return what is released; nothing fails by the records that were read.
 
         Parameters
         ----------
@@ -169,6 +173,7 @@ class PreparedFit:
         estimator
             A fitted copy of the one that prepared. Or what a private function returns.
         """
+        optional(instance(Receipt))("receipt", receipt)
         self.read()
         receipt = self.charge() or receipt
         with self._once("run") as now:

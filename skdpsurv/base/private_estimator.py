@@ -33,6 +33,7 @@ from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.looking import looking
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import rho_for
+from skdpsurv.dp.proofs import is_proved, status_of
 from skdpsurv.dp.references import phrase
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release, Released, parameters_of
@@ -93,7 +94,9 @@ class PrivateEstimator(Released, released=False):
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         """Return why a fit with a finite epsilon is not proved; shape is None before counting."""
-        return [] if self.random_state is None else [Weakness("seeded", phrase("seeded"))]
+        found = [] if self.random_state is None else [Weakness("seeded", phrase("seeded"))]
+        law = [self._noise_law]
+        return found if all(map(is_proved, law)) else [*found, Weakness(status_of(law), "")]
 
     def _status(self, shape: Any) -> str:
         """Return the status of a fit whose mechanism is proved."""
@@ -134,11 +137,10 @@ class PrivateEstimator(Released, released=False):
         """
         own = self._copied()
         own._check_parameters()
-        X, y = own._given(X, y, options)
-        ledger = own.accountant
-        looks = own._looks(X, y, person, options)
+        own._check_options(options)
+        ledger, looks = own.accountant, own._looks(X, y, person, options)
         with own._looking() if looks else nullcontext():
-            fit = own._prepared(X, y, person, options)
+            fit = own._prepared(*own._given(X, y, options), person, options)
             if looks and ledger is not None and ledger.charge_refusals:
                 fit.charge()
         return fit
@@ -162,10 +164,13 @@ class PrivateEstimator(Released, released=False):
                 setattr(own, name, copy.copy(value))
         return own
 
-    def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Return X and y in one form each, and refuse arguments that ``fit`` does not have."""
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        """Refuse arguments that ``fit`` does not have."""
         for name in set(options) - set(self._one_of_each):
             raise TypeError(unknown_parameter(type(self), "prepare", name, self._one_of_each))
+
+    def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
+        """Return X and y in one form each."""
         return X, paired(y)
 
     def _prepared(

@@ -160,8 +160,20 @@ def in_memory(*values: Any) -> bool:
 
 
 def decided_by_one(values: Any) -> bool:
-    """Say whether a single record may decide shape or type: of a list, and of a complex array."""
-    return isinstance(values, list) or getattr(containers.dtype_of(values), "kind", "") == "c"
+    """Say whether one record may decide shape or type: of a list, a tuple, and a complex array."""
+    if is_pair(values):
+        return any(map(decided_by_one, values))
+    kind = getattr(containers.dtype_of(values), "kind", "")
+    return isinstance(values, list | tuple) or kind == "c"
+
+
+def is_pair(values: Any) -> bool:
+    """Say whether this is a tuple of two columns in memory, by their classes."""
+    return (
+        issubclass(type(values), tuple)
+        and len(values) == 2
+        and all(isinstance(one, np.ndarray) or containers.is_series(one) for one in values)
+    )
 
 
 def require_in_memory(*values: Any) -> None:

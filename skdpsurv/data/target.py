@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.shape import ROWS, length, require_one_each, size
+from skdpsurv.data.shape import ROWS, is_pair, length, require_one_each, size
 from skdpsurv.dp import containers
 from skdpsurv.dp.input_errors import MISSING, NUMBERS, REAL, all_of, call_or_none, refuse_masked
 from skdpsurv.dp.types import BoolArray, FloatArray
@@ -117,10 +117,11 @@ def _all_observed(
 
 def paired(y: Any) -> Any:
     """Return two arrays in a tuple as a frame: events and times, unless names say otherwise."""
-    # The class is asked: no record is looked at yet.
-    two = issubclass(type(y), tuple) and len(y) == 2
-    if not two or any(len(containers.shape_of(one) or ()) != 1 for one in y):
+    # The classes are asked: no record is looked at yet.
+    if not is_pair(y) or any(len(containers.shape_of(one) or ()) != 1 for one in y):
         return y
+    for one in y:
+        refuse_masked(one, "y")
     require_one_each(*(len(one) for one in y))
     names = [containers.name_of(one) for one in y]
     if None in names or names[0] == names[1]:

@@ -17,10 +17,10 @@ import threading
 import uuid
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 from skdpsurv.dp.budget import (
@@ -40,9 +40,19 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 STUDY = "Study "
 #: The mechanism of a refusal that is charged.
 REFUSED = "none: refused"
-NONE: Mapping[tuple[str, str], int] = MappingProxyType({})
-#: How many charges this thread has made, by ledger and data set.
-N_CHARGES: ContextVar[Mapping[tuple[str, str], int]] = ContextVar("n_charges", default=NONE)
+
+
+@dataclass
+class Look:
+    """A look at records that a charge of at least its price pays for."""
+
+    ledger: str
+    price: Entry
+    paid: bool = False
+
+
+#: The looks of this thread that have not ended.
+LOOKS: ContextVar[tuple[Look, ...]] = ContextVar("looks", default=())
 
 
 class Receipt(NamedTuple):
@@ -136,12 +146,12 @@ class Ledger(ABC):
         """Check and record in one step: all of them, or nothing."""
 
     def pay(self, *requests: Entry) -> Receipt:
-        """Charge, and count it: a look at records in this thread is paid for."""
+        """Charge; a look at records in this thread is paid for by as much as it costs."""
         receipt = self.charge(*requests)
-        counts = N_CHARGES.get()
-        for place in {(self.identity, request.dataset) for request in requests}:
-            counts = {**counts, place: counts.get(place, 0) + 1}
-        N_CHARGES.set(counts)
+        for look in LOOKS.get():
+            same = [one for one in requests if one.dataset == look.price.dataset]
+            enough = any(one.epsilon >= look.price.epsilon for one in same)
+            look.paid |= enough and look.ledger == self.identity
         return receipt
 
     def check(self, *requests: Entry) -> None:

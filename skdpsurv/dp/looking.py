@@ -9,7 +9,7 @@ from functools import partial
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.ledger import N_CHARGES
+from skdpsurv.dp.ledger import LOOKS, Look
 
 Prices = Sequence[PrivacyGuarantee]
 
@@ -22,7 +22,8 @@ def looking(
 ) -> Iterator[None]:
     """Ask a ledger before records are looked at; if that fails, charge it where it wants that.
 
-    Whatever fails inside may be an answer about records, unless this ledger was charged before it.
+    Whatever fails inside may be an answer about records, unless this ledger was charged as much
+    before it.
 
     Parameters
     ----------
@@ -41,21 +42,20 @@ def looking(
     if ledger is None:
         yield
         return
-    price, before = _dearest(ledger, prices), _n_charges(ledger)
+    price = _dearest(ledger, prices)
+    look = Look(ledger._ledger.identity, ledger._entry([price], None))
+    opened = LOOKS.set((*LOOKS.get(), look))
     try:
         yield
         return
     except BaseException as error:
         failed = error
-    if ledger.charge_refusals and _n_charges(ledger) == before:
+    finally:
+        LOOKS.reset(opened)
+    if ledger.charge_refusals and not look.paid:
         charge = name if callable(name) else partial(ledger.charge, estimator=name)
         charge(price)
     raise failed
-
-
-def _n_charges(ledger: PrivacyAccountant) -> int:
-    """Return how many charges of this thread a ledger has for its data set."""
-    return N_CHARGES.get().get((ledger._ledger.identity, ledger.dataset), 0)
 
 
 def _dearest(ledger: PrivacyAccountant, prices: Prices) -> PrivacyGuarantee:

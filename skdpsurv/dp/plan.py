@@ -335,7 +335,9 @@ def everything(node: Node) -> Iterator[Measurement]:
 
 
 def _weakest(measurements: Iterable[Measurement]) -> str:
-    return weakest_status(["proved", *(one.status for one in measurements)])
+    # Whatever a class says of itself, it must be registered.
+    both = (s for one in measurements for s in (one.status, status_of([type(one)])))
+    return weakest_status(["proved", *both])
 
 
 @dataclass(frozen=True, eq=False)
@@ -414,8 +416,8 @@ class Plan:
     @property
     def unproved(self) -> list[type]:
         """Classes that a claim rests on, and no registered theorem is about."""
-        every = (leaf for leaf in everything(self.tree) if leaf.claim != "none")
-        return [] if math.isinf(self.epsilon) else unproved(k for e in every for k in e.rests_on())
+        every = [] if math.isinf(self.epsilon) else everything(self.tree)
+        return unproved(k for e in every if e.claim != "none" for k in (type(e), *e.rests_on()))
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the public values that the guarantee states."""
@@ -426,10 +428,7 @@ class Plan:
         return [span for leaf in self.leaves for span in leaf.scales()]
 
     def guarantee(self, status: str, *, people: bool = False) -> PrivacyGuarantee:
-        """Return the guarantee; its status is the weakest of all.
-
-        Where each of the ``people`` has one record that is used, it is about them.
-        """
+        """Return the guarantee, of the weakest status; about people if each has one record."""
         about = [WORDS["assumptions"]["person"]] if people else []
         return PrivacyGuarantee(
             epsilon=self.epsilon,
@@ -447,4 +446,4 @@ class Plan:
     def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return released and known values by name, but for those with a leading underscore."""
         known = {**self.known, **self.tree.run(self.known, records, source)}
-        return {name: value for name, value in known.items() if not name.startswith("_")}
+        return {name: value for name, value in known.items() if name[:1] != "_"}

@@ -161,6 +161,8 @@ class LogisticLoss:
 
     largest_slope: float = 1.0
     largest_curvature = 0.25
+    #: Outcomes that slope and curvature are about.
+    outcome_range = (-1.0, 1.0)
     slope_rounding = ELEMENTARY
     loss_at_zero = math.log(2.0)
 

@@ -21,7 +21,6 @@ from skdpsurv.base.pipelines import (
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.base.private_estimator import Published, Weakness
 from skdpsurv.data.shape import decided_by_one, in_memory, unstated_norm
-from skdpsurv.data.target import paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.input_errors import call_without_data
@@ -268,10 +267,9 @@ class PrivateSearchCV(BestModel, released=False):
         """
         return self._fit(X, y, **fit_params)
 
-    def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    def _check_options(self, options: Mapping[str, Any]) -> None:
         if any(name.endswith("__person") for name in options):
             raise ValueError("person must be given to the search itself, by this name.")
-        return X, paired(y)
 
     @property
     def _one_of_each(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -50,6 +50,16 @@ class TestOfGivenCells:
                 expected = max(held[0], least), min(held[-1], most)
                 assert ends == pytest.approx(expected, abs=0.004)
 
+    @pytest.mark.parametrize(("pile", "held"), [(-1, (3.0, 4.0)), (0, (0.0, 1.0))])
+    def test_a_quantile_of_a_pile_at_an_end_is_between_it_and_the_next_point(self, pile, held):
+        counts = np.zeros((1, 6))
+        counts[0, :-1][pile] = 1000.0
+        solved, points = Solved(counts, 0.0, Sizes.known(np.array([1000]))), np.arange(5.0)
+        for p in (0.25, 0.5, 0.75):
+            found = quantile(solved, points, np.ones(1), p, Level(0.95, False))
+            assert found.people == found.population == held
+            assert held[0] < found.estimate < held[1]
+
     def test_of_the_mean_of_six_people_without_noise(self):
         """A sixth of the square of a gap is taken off: values are evenly spread."""
         solved = Solved(np.array([[0.0, 3.0, 0.0, 3.0, 0.0, 0.0]]), 0.0, Sizes.known(np.array([6])))

@@ -172,6 +172,19 @@ class TestTable:
         accountant.verify()
         assert accountant.spent() == 0.5
 
+    def test_a_charge_is_found_by_its_guarantee(self, make):
+        """Its receipt is the one that it had, among others and of this data set alone."""
+        accountant = make(5.0)
+        costs = [cost(0.5, source=f"run {k}") for k in range(3)]
+        receipts = [accountant.charge(one) for one in costs]
+        assert [accountant._receipt_of(one) for one in costs] == receipts
+        assert accountant._receipt_of(cost(0.5)) is None
+        other = accountant.for_dataset("other")
+        assert other._receipt_of(costs[0]) is None
+        again = other.charge(costs[0])
+        assert other._receipt_of(costs[0]) == again
+        assert accountant._receipt_of(costs[0]) == receipts[0]
+
 
 class TestThreads:
     def test_never_overspend(self, make):

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 
 import skdpsurv
 from skdpsurv import (
@@ -194,3 +196,96 @@ def test_the_index_of_a_frame_is_left_alone():
     y = pd.Series([1, 2], index=["columns", "b"])
     assert containers.unlabelled(y).index.tolist() == [0, 1]
     assert y.index.tolist() == ["columns", "b"]
+
+
+# ---- Each container, and what it is told to be.
+
+CELLS = {"event": [1, 0, 1], "time": [2.0, 0.5, 4.0]}
+FRAME = pd.DataFrame(CELLS)
+PAIRS = np.array(list(zip(*CELLS.values(), strict=True)), dtype=[("event", "i8"), ("time", "f8")])
+
+
+def arrow(cells):
+    return pytest.importorskip("pyarrow").table(cells)
+
+
+@pytest.mark.parametrize("of", [arrow, pl.DataFrame, pd.DataFrame, Frame])
+def test_tables_of_every_library(of):
+    table, pandas = of(CELLS), of in (pd.DataFrame, Frame)
+    assert (containers.is_arrow(table), containers.is_frame(table)) == (of is arrow, True)
+    assert not containers.is_series(table)
+    assert not containers.is_dask_array(table)
+    assert containers.labels_of(table) == ["event", "time"]
+    assert containers.labels_of(containers.select(table, ["time"])) == ["time"]
+    assert containers.column_types(table) == (
+        ["int64", "double"] if of is arrow else ["int64", "float64"]
+    )
+    assert containers.shape_of(table) == (3, 2)
+    assert containers.dtype_of(table) is containers.name_of(table) is None
+    assert containers.fields_of(table) == ()
+    assert containers.sparse_rows(table) is table
+    assert (containers.unlabelled(table) is table) != pandas
+    column = table["time"]
+    assert (containers.is_arrow(column), containers.is_frame(column)) == (of is arrow, False)
+    assert containers.is_series(column)
+    assert containers.labels_of(column) is None
+    found = containers.listed(column)
+    assert found == CELLS["time"]
+    assert {type(cell) for cell in found} == {float}
+    assert containers.name_of(column) == (None if of is arrow else "time")
+
+
+@pytest.mark.parametrize(
+    ("values", "shape", "dtype"),
+    [
+        (FRAME.to_numpy(), (3, 2), "float64"),
+        (PAIRS, (3,), PAIRS.dtype),
+        (sparse.coo_matrix(FRAME), (3, 2), "float64"),
+        (sparse.coo_array(FRAME), (3, 2), "float64"),
+        (FRAME["time"], (3,), "float64"),
+        (FRAME["event"].array, (3,), "int64"),
+        (pl.Series(CELLS["time"]), (3,), pl.Float64),
+        ([1.0, 2.0], None, None),
+    ],
+)
+def test_what_is_no_table(values, shape, dtype):
+    assert containers.shape_of(values) == shape
+    assert containers.dtype_of(values) == dtype
+    assert containers.fields_of(values) == (("event", "time") if values is PAIRS else ())
+    assert containers.labels_of(values) is None
+    assert not containers.is_frame(values)
+    assert not containers.is_arrow(values)
+    assert containers.is_series(values) == isinstance(values, pd.Series | pl.Series)
+    rows = containers.sparse_rows(values)
+    is_sparse = isinstance(values, containers.SPARSE)
+    assert (rows.format == "csr") if is_sparse else rows is values
+
+
+def test_what_is_no_numpy_array():
+    """A container that only NumPy can read has a shape, and one of Dask is known."""
+
+    class Read:
+        def __array__(self, dtype=None, copy=None):
+            return np.zeros((4, 2))
+
+    assert containers.shape_of(Read()) == (4, 2)
+    assert containers.dtype_of(Read()) is None
+    da = pytest.importorskip("dask.array")
+    assert containers.is_dask_array(da.ones(3))
+    assert not containers.is_dask_array(np.ones(3))
+
+
+def test_classes_of_libraries_that_are_not_imported():
+    assert containers.loaded("no_such_library", "Table") == ()
+    assert containers.loaded("pandas", "Series", "NoSuchClass") == (pd.Series,)
+
+
+def test_a_query_is_refused():
+    with pytest.raises(TypeError, match=r"X must hold records: .* X\.collect\(\)"):
+        containers.unlabelled(pl.LazyFrame(CELLS))
+    containers.refuse_query(pl.DataFrame(CELLS), "X")
+
+
+def test_cells_are_not_copied():
+    for values in (FRAME[["time"]], FRAME["time"]):
+        assert np.shares_memory(containers.unlabelled(values).to_numpy(), values.to_numpy())

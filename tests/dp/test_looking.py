@@ -25,16 +25,34 @@ def test_whatever_fails_is_charged_once_where_the_ledger_says_so(charges, error)
     assert charged(accountant) == [["inner", 1.0, 0.0]] * charges
 
 
-def test_what_was_charged_inside_has_paid():
-    accountant = PrivacyAccountant(3.0, charge_refusals=True)
+@pytest.mark.parametrize("other", ["less", "another ledger", "another data set"])
+def test_what_does_not_pay_for_a_look(other):
+    accountant = PrivacyAccountant(5.0, charge_refusals=True)
+    another = {
+        "less": accountant,
+        "another ledger": PrivacyAccountant(5.0),
+        "another data set": accountant.for_dataset("b"),
+    }[other]
 
     def fit():
-        accountant.charge(PrivacyGuarantee(0.5), estimator="a fit")
+        another.charge(PrivacyGuarantee(0.9 if other == "less" else 1.0), estimator="a fit")
         raise ValueError("after")
 
     with pytest.raises(ValueError, match="after"), looking(accountant, [PURE], "a look"):
         fit()
-    assert charged(accountant) == [["a fit", 0.5, 0.0]]
+    assert charged(accountant)[-1] == ["a look", 1.0, 0.0]
+
+
+def test_what_was_charged_inside_has_paid():
+    accountant = PrivacyAccountant(5.0, charge_refusals=True)
+
+    def fit():
+        accountant.charge(PrivacyGuarantee(1.0), estimator="a fit")
+        raise ValueError("after")
+
+    with pytest.raises(ValueError, match="after"), looking(accountant, [PURE], "a look"):
+        fit()
+    assert charged(accountant) == [["a fit", 1.0, 0.0]]
     with pytest.raises(ValueError, match="before"), looking(accountant, [PURE], "a look"):
         raise ValueError("before")
     assert len(charged(accountant)) == 2

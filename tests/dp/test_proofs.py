@@ -18,6 +18,7 @@ from skdpsurv.dp.plan import Measurement, NoisySum, Plan
 from skdpsurv.dp.proofs import PROOFS, is_proved, name_of, status_of
 from skdpsurv.likelihoods.links import LINKS, CLogLog, Link
 from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram, Integers
+from skdpsurv.mechanisms.vector_noise import SphericalLaplace
 from tests.docs.test_claims import ROWS, anchors, imported, path_of
 from tests.support.extensions import PROVED, extension
 
@@ -65,8 +66,6 @@ def test_a_claim_of_its_theorem_names_each_registered_class_or_its_module():
 WITHOUT = {
     "skdpsurv.descriptive.counts.ExactTableCounts",
     "skdpsurv.evaluation.evaluation.Exactly",
-    "skdpsurv.model_selection.search_plan.LastFit",
-    "skdpsurv.model_selection.search_plan.TrainedCandidates",
     "skdpsurv.published.hazards.PublishedDraw",
     "skdpsurv.survival.curves.table.ExactEventCounts",
     "skdpsurv.survival.hazards.model.MaximumLikelihood",
@@ -171,6 +170,30 @@ class TestParts:
         Own.asked = Wider()
         assert plan.unproved == [Own, Wider]
         assert plan.guarantee("proved").status == "none"
+
+    def test_no_class_can_speak_for_itself(self):
+        class Own(NoisySum):
+            name, asked, price = "own", HISTOGRAM, 1.0
+            status = "proved"
+
+            def rests_on(self):
+                return [Histogram]
+
+            ask = after = None
+
+        plan = Plan(Own(price=1.0), 1.0)
+        assert plan.guarantee("proved").status == "none"
+        assert plan.unproved == [Own]
+
+    def test_what_calibrates_noise(self):
+        class Less:
+            @classmethod
+            def calibrated_to(cls, dimension, sensitivity, epsilon):
+                return SphericalLaplace.calibrated_to(dimension, sensitivity, 1e4 * epsilon)
+
+        own = type("LessNoise", (DPLogisticRegression,), {"_noise_law": Less})
+        fit = own(classes=[0, 1], data_norm=1.0).prepare(X, np.arange(N) % 2)
+        assert fit.guarantee.status == "none"
 
     def test_a_law_of_noise(self):
         law = extension("product_laplace").ProductLaplace

@@ -191,6 +191,16 @@ def test_the_ridge_keeps_its_digits_however_far_away_the_centre_is():
     np.testing.assert_allclose(change, 1e6 * shift, rtol=1e-5, atol=1e-14)
 
 
+def test_the_mean_curvature_is_that_of_records_at_their_largest():
+    """As logistic losses are at 0; ridges that are small and large beside them."""
+    X = np.random.default_rng(0).normal(size=(50, 4))
+    block = LinearBlock(X / np.linalg.norm(X, axis=1, keepdims=True), np.ones(50))
+    for kappa in (0.01, 1e3):
+        problem = Objective(Logistic(4), InMemory([block]), kappa, np.zeros(4), np.zeros(4))
+        hessian = problem.derivatives(np.zeros(4)).hessian
+        assert problem.mean_curvature == pytest.approx(np.trace(hessian) / 4, rel=1e-12)
+
+
 def test_minimum_is_certified_and_is_that_of_scipy(objective):
     coef = minimize(objective, certified(1e-9))
     assert gradient_norm(objective, coef) <= 1e-9

@@ -12,6 +12,7 @@ from skdpsurv.datasets import load_flchain, make_discrete_time_survival
 from skdpsurv.likelihoods.base import Derivatives
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms import newton as solver
 from skdpsurv.mechanisms import newton_steps
 from skdpsurv.mechanisms.newton import Objective, maximum_likelihood
 from skdpsurv.mechanisms.newton_steps import Goal, newton
@@ -55,6 +56,17 @@ def test_the_life_table_is_as_good_a_start_however_wrong_the_prior_event_rate(pa
         numbers.append(len(passes))
     assert max(numbers) <= 8
     assert max(numbers) - min(numbers) <= 1
+
+
+def test_without_privacy_the_point_after_a_last_step_is_not_looked_at(monkeypatch, passes):
+    rng, numbers = np.random.default_rng(0), []
+    block = LinearBlock(rng.normal(size=(300, 3)), np.sign(rng.normal(size=300)))
+    for error in (solver.NEGLIGIBLE, 0.0):
+        monkeypatch.setattr(solver, "NEGLIGIBLE", error)
+        passes.clear()
+        maximum_likelihood(Logistic(3), InMemory([block]), np.zeros(3))
+        numbers.append(len(passes))
+    assert numbers[0] < numbers[1]
 
 
 @pytest.mark.parametrize(("n", "p"), [(3000, 100), (20_000, 200)])
@@ -101,6 +113,29 @@ class TestOptimaAtInfinity:
         monkeypatch.setattr(newton_steps, "LONGEST", 1.0)
         maximum_likelihood(Logistic(3), InMemory([separated]), np.zeros(3))
         assert len(passes) > 20
+
+    def test_a_longer_step_ends_with_its_hessian(self):
+        """However often it was made longer: on the way there gradients are enough."""
+
+        class Falling:
+            """e^-x + c x, which ends to fall later for a smaller c."""
+
+            def __init__(self, c):
+                self.c, self.orders = c, []
+
+            def derivatives(self, shift, order=2):
+                self.orders.append(order)
+                hessian = np.diag(np.exp(-shift))
+                return Derivatives(self.c - np.exp(-shift), hessian if order == 2 else None)
+
+        start = np.array([0.1])
+        for c, length in ((0.5, 1.0), (0.05, 4.0), (0.001, 16.0), (0.0, 16.0)):
+            function, slope = Falling(c), c - math.exp(-0.1)
+            step = newton_steps._line_search(function, start, np.ones(1), slope, 2)
+            assert (step.shift, step.length) == (0.1 + length, length)
+            np.testing.assert_allclose(step.derivatives.hessian, np.exp(-0.1 - length))
+            assert function.orders[-1] == 2
+            assert function.orders.count(2) == 1 + (length > 1.0)
 
 
 class Sum:

@@ -121,10 +121,10 @@ class LifeTableFitter(UnivariateFitter, released=False):
         self._show(shown)
         return self
 
-    def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
+    def _check_options(self, options: Mapping[str, Any]) -> None:
+        super()._check_options(options)
         if (options.get("group") is None) != (self.groups is None):
             raise ValueError(table.NO_GROUP)
-        return super()._given(X, y, options)
 
     def _causes(self) -> table.Causes:
         return table.Causes.of(vars(self))
