@@ -198,7 +198,7 @@ def _coverage(rows: pd.DataFrame, pages: Pages) -> None:
         table,
         f"Of nominal 95 % intervals these hold the truth in the mean: {said}. The least of any "
         f"single number is {lowest:.1f} % ({kind}, {WHOM[whom]}). Those of quartiles "
-        "suppose that values are spread between points: they may miss values in coarse steps.",
+        "cover more: they suppose the worst about places between points.",
         f"Per cent of {DRAWS:,} draws, mean and least over all columns, groups and data sets. With "
         "exactly 95 %, the least of hundreds is near 93. For the population, people are drawn "
         "with replacement from the data set. An SMD that noise hides has no interval, and counts "
