@@ -33,7 +33,7 @@ from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.looking import looking
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import rho_for
-from skdpsurv.dp.proofs import is_proved, status_of
+from skdpsurv.dp.proofs import status_of
 from skdpsurv.dp.references import phrase
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release, Released, parameters_of
@@ -95,8 +95,7 @@ class PrivateEstimator(Released, released=False):
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         """Return why a fit with a finite epsilon is not proved; shape is None before counting."""
         found = [] if self.random_state is None else [Weakness("seeded", phrase("seeded"))]
-        law = [self._noise_law]
-        return found if all(map(is_proved, law)) else [*found, Weakness(status_of(law), "")]
+        return [*found, Weakness(status_of([self._noise_law]), "")]
 
     def _status(self, shape: Any) -> str:
         """Return the status of a fit whose mechanism is proved."""

@@ -407,8 +407,8 @@ class PrivateSearchCV(BestModel, released=False):
         return candidates, loss, self._budget.strategy(self.strategy, len(candidates))
 
     def _input_warnings(self, shape: SearchShape, X: Any, y: Any = None, **given: Any) -> list[str]:
-        steps = unprotected_steps(self.estimator) or not isinstance(self.estimator, Pipeline)
-        known = [] if steps else unstated_norm()  # public steps state bounds
+        has_bounds = isinstance(self.estimator, Pipeline) and not unprotected_steps(self.estimator)
+        known = unstated_norm() if has_bounds else []  # public steps state them
         return [text for text in shape.first.warnings if text not in known]
 
     def _weaknesses(self, shape: SearchShape | None) -> list[Weakness]:
