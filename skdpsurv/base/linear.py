@@ -46,9 +46,9 @@ class LinearMinimiser(perturbation.Minimisers):
     proof = reference("docs/proofs/linear", "chaudhuri")
 
     def rests_on(self) -> list[type]:
-        """Return this class, and those of the loss, of its calibration and of noise."""
+        """Return the classes of the loss, of its calibration and of noise."""
         parts = perturbation.theorem_classes(self.likelihood, self.calibration)
-        return [type(self), *parts, type(self.likelihood.loss)]
+        return [*parts, type(self.likelihood.loss)]
 
     def scales(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""

@@ -278,7 +278,7 @@ class FittedGroups(perturbation.Minimisers):
     def rests_on(self) -> list[type]:
         every = chain.from_iterable(fit.calibrations for fit in self.fits)
         parts = (perturbation.theorem_classes(Logistic(1, 1.0), how) for how in every)
-        return [type(self), *chain.from_iterable(parts)]
+        return [*chain.from_iterable(parts)]
 
     def scales(self) -> list[float]:
         groups = [(group.norm, group.factor) for fit in self.fits for group in fit.groups]

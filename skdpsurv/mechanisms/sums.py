@@ -298,7 +298,7 @@ class Choices(Mechanism):
         return sequential_cost([cost_of(self.each)] * len(self.queries))
 
     def rests_on(self) -> list[type]:
-        return [type(self), *map(type, self.queries)]
+        return [*map(type, self.queries)]
 
     def scales(self) -> list[float]:
         return [1.0 / self.price]

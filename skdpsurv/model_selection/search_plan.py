@@ -129,7 +129,7 @@ class TrainedCandidates(plans.Mechanism):
     def rests_on(self) -> list[type]:
         """Return all that the plans of fits rest on."""
         leaves = (leaf for fit in self.fits for leaf in plans.everything(fit.plan.tree))
-        return [kind for leaf in leaves for kind in leaf.rests_on()]
+        return [kind for leaf in leaves for kind in (type(leaf), *leaf.rests_on())]
 
     @property
     def status(self) -> str:

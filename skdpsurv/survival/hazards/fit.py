@@ -313,8 +313,8 @@ class HazardPoint(Mechanism):
         return self.fit.price
 
     def rests_on(self) -> list[type]:
-        """Return this class, and those of losses, links, calibrations and noise."""
-        found: list[type] = [type(self)]
+        """Return the classes of losses, links, calibrations and noise."""
+        found: list[type] = []
         for likelihood, calibration in self.fit.ends:
             found += perturbation.theorem_classes(likelihood, calibration)
             found.append(type(likelihood.link))

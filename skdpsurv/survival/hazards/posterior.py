@@ -217,8 +217,8 @@ class PosteriorDraw(Mechanism):
         return cost_of(self.epsilon)
 
     def rests_on(self) -> list[type]:
-        """Return this class, and that of the link."""
-        return [type(self), type(LINKS[self.model.link])]
+        """Return the class of the link."""
+        return [type(LINKS[self.model.link])]
 
     @property
     def name(self) -> str:  # type: ignore[override]
