@@ -1,7 +1,7 @@
 """worst_neighbours: pairs of data sets that are hard on an estimator's guarantee.
 
-Each pair changes one record among several kinds of other records. :data:`PAIRS` maps families of
-estimators to functions that make them.
+Each pair changes one record among several kinds of other records. :data:`PAIRS` maps what
+estimators take of records to functions that make them.
 """
 
 from __future__ import annotations
@@ -15,15 +15,11 @@ import numpy as np
 import pandas as pd
 from sklearn.base import is_classifier
 
-from skdpsurv.base.linear import PrivateLinearModel
 from skdpsurv.classification.private_classifier import PrivateClassifier
-from skdpsurv.descriptive import DPTableOne
 from skdpsurv.dp.checks import positive_int, seed
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid import HybridMEstimator
-from skdpsurv.published import PerturbedHistogramMEstimator
-from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
-from skdpsurv.survival.hazards.base import DiscreteTimeModel
+from skdpsurv.release.card import Card
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 #: Size of values far beyond a bound, which clipping must catch.
@@ -149,7 +145,7 @@ def worst_neighbours(
     positive_int("n_features", n_features)
     seed("random_state", random_state)
     model = estimator
-    while not (families := [make for kind, make in PAIRS.items() if isinstance(model, kind)]):
+    while (make := PAIRS.get(getattr(model, "_card", Card()).takes)) is None:
         if not (hasattr(model, "estimator") and hasattr(model, "epsilon")):
             raise TypeError(
                 "estimator must be a private estimator of this package, or a search over one, got "
@@ -157,7 +153,7 @@ def worst_neighbours(
             )
         model = model.estimator
     sizes = _Sizes(int(n) - 1, int(n_features), int(random_state or 0))
-    return families[0](model, sizes).pairs(sizes.n_others)
+    return make(model, sizes).pairs(sizes.n_others)
 
 
 def _rows(rows: Sequence[FloatArray], outcomes: Sequence[Any], dtype: Any = None) -> Any:
@@ -363,14 +359,14 @@ def _raw(estimator: Any, sizes: _Sizes) -> _Family:
     return _Family(changes, lambda _: crowds, data)
 
 
-#: Function of the estimator and of sizes that makes the pairs of each family.
-PAIRS: dict[type, Callable[[Any, _Sizes], _Family]] = {
-    DiscreteTimeModel: _survival,
-    WeibullCurve: _durations,
-    LifeTableFitter: _durations,
-    DPTableOne: _raw,
-    PrivateClassifier: _linear,
-    PrivateLinearModel: _linear,
-    HybridMEstimator: _cells,
-    PerturbedHistogramMEstimator: _cells,
+#: Function of the estimator and of sizes that makes the pairs, by what its ``fit`` takes.
+PAIRS: dict[tuple[str, ...], Callable[[Any, _Sizes], _Family]] = {
+    ("rows", "times"): _survival,
+    ("times",): _durations,
+    ("times", "group"): _durations,
+    ("causes", "group"): _durations,
+    ("rows",): _raw,
+    ("rows", "classes"): _linear,
+    ("rows", "outcomes"): _linear,
+    ("cells",): _cells,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -210,12 +210,9 @@ class PrivateEstimator(Released, released=False):
             "where the records are: it cannot be pickled."
         )
 
-    #: Whether ``fit`` needs a y with an entry for each record.
-    _needs_target: ClassVar[bool] = False
-
     def _check_target(self, shape: Any, y: Any) -> None:
         """Refuse a target that is missing, or of another length: both are public."""
-        if self._needs_target:
+        if self._card.needs_target:
             refuse_no_target(y)
             if (number := call_or_none(length, y)) is not None:
                 require_one_each(number, shape.n_records)
@@ -316,9 +313,6 @@ class PrivateEstimator(Released, released=False):
         if published.receipt is not None:
             self.release_ = replace(release, receipt=published.receipt)
         return self
-
-    #: Words of ``method`` with parameters, and what makes the object that holds these.
-    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
     #: Noise of perturbed minimisers.
     _noise_law: ClassVar[type[NoiseDistribution]] = SphericalLaplace

@@ -238,10 +238,8 @@ class UnprotectedScore:
         raise NotImplementedError
 
 
-class LinearEstimator(TabularEstimator):
+class LinearEstimator(TabularEstimator, takes=("rows", "outcomes")):
     """Base of private models of a linear predictor, of rows whose norm has a public bound."""
-
-    _needs_target: ClassVar[bool] = True
 
     _rules: ClassVar[dict[str, Check]] = {"data_norm": optional(positive())}
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -75,7 +74,22 @@ class Perturbation(Parameters):
     }
 
 
-class DPLogisticRegression(LogisticModel):
+class DPLogisticRegression(
+    LogisticModel,
+    word="logistic",
+    analysis="classifier",
+    methods={word: partial(Perturbation, word) for word in ("auto", *NAMES)},
+    # Released intercepts are multiples of the constant column.
+    beyond_constructor=("intercept_scaling",),
+    adds_up={
+        "same": ("classes", "fit_intercept"),
+        "common": ("the intercept", "intercept"),
+        "n_common": lambda release: int(bool(release.parameters["fit_intercept"])),
+        "rows": (1,),
+        "unshrunk": {"max_residual": 1.0, "recalibration_slope": 1.0},
+        "hint": f", and n_records times epsilon of {ENOUGH:g} or more",
+    },
+):
     r"""Logistic regression that protects every record of the training data.
 
     The release (coefficients, intercept, slope of log odds) is epsilon-differentially private under
@@ -219,12 +233,6 @@ class DPLogisticRegression(LogisticModel):
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
     }
-
-    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {
-        word: partial(Perturbation, word) for word in ("auto", *NAMES)
-    }
-    #: Released intercepts are multiples of the constant column.
-    _beyond_constructor = ("intercept_scaling",)
 
     def __init__(
         self,

@@ -101,7 +101,9 @@ class LabelledShape(Shape):
         return n_outputs(self.classes)
 
 
-class PrivateClassifier(UnprotectedScore, ClassifierMixin, LinearEstimator):
+class PrivateClassifier(
+    UnprotectedScore, ClassifierMixin, LinearEstimator, takes=("rows", "classes")
+):
     """Base of the private classifiers: a subclass says how scores are fitted and combined."""
 
     _rules: ClassVar[dict[str, Check]] = {
@@ -338,7 +340,9 @@ def checked_caps(caps: Any, shape: tuple[int, ...]) -> FloatArray:
     return found
 
 
-class LogisticModel(Summarised, PrivateClassifier):
+class LogisticModel(
+    Summarised, PrivateClassifier, such_as={"classes": [0, 1]}, measure="auc", ratio="odds"
+):
     """Base of private logistic regressions: a subclass says by which plan they are fitted."""
 
     def _set_fitted(self, release: Release) -> None:

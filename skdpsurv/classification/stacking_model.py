@@ -42,7 +42,9 @@ class StackShape(private_classifier.LabelledShape):
     weights: tuple[float, ...]
 
 
-class StackingModel(private_classifier.PrivateClassifier):
+class StackingModel(
+    private_classifier.PrivateClassifier, beyond_constructor=("feature_groups_", "weights_")
+):
     """Base of private stacks: a subclass has parameters, and says by which constants."""
 
     partition: str | FeaturePartition
@@ -58,7 +60,6 @@ class StackingModel(private_classifier.PrivateClassifier):
         "intercept_scaling": positive(),
         "prior": is_prior,
     }
-    _beyond_constructor = ("feature_groups_", "weights_")
 
     @property
     def _partition(self) -> FeaturePartition | None:
@@ -184,7 +185,7 @@ class StackingModel(private_classifier.PrivateClassifier):
         """Return the same of a release."""
         if self._partition is None:
             return self._groups(release.n_features)
-        stated, weights = map(release.parameters.get, self._beyond_constructor)
+        stated, weights = map(release.parameters.get, self._card.beyond_constructor)
         name = "feature_groups_ of the release"
         groups = stack_plan.stated_groups(stated, release.n_features, None, name)
         return groups, stack_plan.checked_weights(weights, len(groups))

@@ -100,19 +100,12 @@ class Model:
     classes: list[str] = NONE
 
 
-def estimator_class(kind: Kind) -> type[PrivateEstimator]:
+def estimator_class(kind: str) -> type[PrivateEstimator]:
     """Return the estimator of a kind of model."""
-    import skdpsurv.survival as models
-    from skdpsurv.classification import DPLogisticRegression
+    from skdpsurv.release import Release
 
-    classes: dict[Kind, type[PrivateEstimator]] = {
-        Kind.survival: models.DPDiscreteTimeSurvival,
-        Kind.weibull: models.DPWeibullFitter,
-        Kind.km: models.DPKaplanMeierFitter,
-        Kind.competing: models.DPAalenJohansenFitter,
-        Kind.logistic: DPLogisticRegression,
-    }
-    return classes[kind]
+    found: type[PrivateEstimator] = Release.kinds.named("word")[kind]
+    return found
 
 
 @command
@@ -340,9 +333,9 @@ def make(
         found[name] = parse(text)
     if any("__" in name for name in found):
         word = found.get("method", "auto")
-        words = " or ".join(kind._methods)
-        require(word in kind._methods, f"--set method__... must go with --set method={words}.")
-        found["method"] = kind._methods[word]()
+        words = " or ".join(kind._card.methods)
+        require(word in kind._card.methods, f"--set method__... must go with --set method={words}.")
+        found["method"] = kind._card.methods[word]()
     with refusals("parameter"):
         return kind(**stated).set_params(**found)
 

@@ -16,8 +16,6 @@ from skdpsurv.cli.output import reserve, rich_table, show, working
 
 #: Models that can be attacked.
 Attacked = StrEnum("Attacked", ["survival", "weibull", "km", "logistic", "table"])
-#: What Table 1 describes then.
-COLUMNS = {"group": ["a", "b"], "number": (0, 1), "flag": bool}
 #: Upper limit on the probability that a true claim is refuted.
 FALSE_ALARM = 1e-4
 
@@ -85,6 +83,7 @@ def plan(
         require(drawn, "--figure must end in .png, .pdf or .svg.")
         reserve(figure)
     stated = {"inference_share": intervals, "delta": delta}
+    require(kind is not Kind.competing, "KIND must be survival, weibull, km or logistic here.")
     forecast = forecast_accuracy(
         _estimator(kind, {name: value for name, value in stated.items() if value}, set_),
         records,
@@ -148,14 +147,8 @@ def audit(
         measurement_audit,
         worst_neighbours,
     )
-    from skdpsurv.data import PublicColumns
-    from skdpsurv.descriptive import DPTableOne
 
-    if kind is Attacked.table:
-        table = {"epsilon": epsilon, "columns": PublicColumns(COLUMNS), "by": "group"}
-        estimator: Any = make(DPTableOne, table, set_, {})
-    else:
-        estimator = _estimator(Kind(kind), {"epsilon": epsilon}, set_)
+    estimator = _estimator(kind, {"epsilon": epsilon}, set_)
     estimator._check_parameters()
     tried = list(islice(worst_neighbours(estimator), pairs))
     require(tried, "--pairs must be at least 1.")
@@ -191,8 +184,7 @@ def audit(
     require(passed, f"epsilon = {epsilon:g} does not hold.", "refuted")
 
 
-def _estimator(kind: Kind, stated: dict[str, Any], settings: list[str]) -> Any:
+def _estimator(kind: str, stated: dict[str, Any], settings: list[str]) -> Any:
     """Return an estimator for simulated records."""
-    require(kind is not Kind.competing, "KIND must be survival, weibull, km or logistic here.")
-    needed = {"classes": [0, 1]} if kind is Kind.logistic else {"max_time": 1.0}
-    return make(estimator_class(kind), {**stated, **needed}, settings, {})
+    made = estimator_class(kind)
+    return make(made, {**stated, **made._card.such_as}, settings, {})

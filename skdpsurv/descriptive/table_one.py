@@ -37,7 +37,17 @@ MUCH = 0.15
 ASSUMED = tuple(WORDS["assumptions"]["table_one"])
 
 
-class DPTableOne(TabularEstimator):
+class DPTableOne(
+    TabularEstimator,
+    word="table",
+    analysis="table",
+    adds_up="columns",
+    takes=("rows",),
+    such_as={
+        "columns": PublicColumns({"group": ["a", "b"], "number": (0, 1), "flag": bool}),
+        "by": "group",
+    },
+):
     r"""Table 1 of a study: descriptive statistics of all columns by group, which protect everyone.
 
     Noisy counts of each column by group are released. Shares, means, standard deviations,

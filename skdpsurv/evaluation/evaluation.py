@@ -186,7 +186,7 @@ class Exactly(Mechanism):
 
 
 @dataclass(eq=False, repr=False)
-class Evaluation(PrivateEstimator, released=False):
+class Evaluation(PrivateEstimator, released=False, takes=("model",)):
     """An evaluation as a fit, which returns a :class:`SurvivalEvaluation`."""
 
     model: Any
@@ -200,8 +200,6 @@ class Evaluation(PrivateEstimator, released=False):
     time_edges: Any = None
     random_state: int | None = None
     accountant: PrivacyAccountant | None = None
-
-    _needs_target: ClassVar[bool] = True
 
     _rules: ClassVar[dict[str, Check]] = {
         "model": checks.custom(_check_model),

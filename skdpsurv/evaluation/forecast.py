@@ -13,8 +13,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.base import clone
 
-from skdpsurv.classification import DPLogisticRegression
-from skdpsurv.classification.private_classifier import LabelledShape, LogisticModel
+from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.blocks import first
 from skdpsurv.data.cells import stated_classes
@@ -25,9 +24,8 @@ from skdpsurv.evaluation.forecast_records import BASELINES, columns_within, plai
 from skdpsurv.evaluation.forecast_result import AccuracyForecast, summarised
 from skdpsurv.evaluation.forecast_studies import Setting, curve_run, regression_run
 from skdpsurv.mechanisms.perturbation import Minimisers
-from skdpsurv.survival import DPDiscreteTimeSurvival, DPKaplanMeierFitter, DPWeibullFitter
-from skdpsurv.survival.hazards.base import SurvivalRegression
-from skdpsurv.survival.weibull.fitter import WeibullCurve
+from skdpsurv.release import Release
+from skdpsurv.release.card import Card
 
 #: Defaults of a simulation.
 DEFAULT_COLUMNS, DEFAULT_CONCORDANCE = 8, 0.7
@@ -38,20 +36,6 @@ RECORDS = checks.integer(
     why="Accuracy depends almost only on n * epsilon: for more records, ask for 1,000,000 and "
     "epsilon * n / 1,000,000.",
 )
-#: Estimators by their words.
-NAMED = {
-    "survival": DPDiscreteTimeSurvival(max_time=1.0),
-    "logistic": DPLogisticRegression(classes=[0, 1]),
-    "km": DPKaplanMeierFitter(max_time=1.0),
-    "weibull": DPWeibullFitter(max_time=1.0),
-}
-#: Measure that advice is about, by estimator.
-HEADLINES: dict[type, str] = {
-    SurvivalRegression: "c_index",
-    LogisticModel: "auc",
-    DPKaplanMeierFitter: "largest_error",
-    WeibullCurve: "largest_error",
-}
 #: A delta is suggested only if the noise falls to this share or less.
 LARGEST_SHARE = 0.9
 
@@ -211,13 +195,14 @@ def forecast_accuracy(
 
 def _checked(estimator: Any) -> tuple[Any, str]:
     """Return a copy of the estimator without its ledger, and the measure that advice is about."""
+    named = {w: one for w, one in Release.kinds.named("word").items() if one._card.measure}
     if isinstance(estimator, str):
-        checks.choice(*NAMED)("estimator", estimator)
-        estimator = NAMED[estimator]
-    headline = next((name for kind, name in HEADLINES.items() if isinstance(estimator, kind)), None)
-    if headline is None:
+        checks.choice(*named)("estimator", estimator)
+        estimator = named[estimator](**named[estimator]._card.such_as)
+    headline = getattr(type(estimator), "_card", Card()).measure
+    if not headline:
         raise TypeError(
-            f"estimator must be one of {', '.join(map(repr, NAMED))}, or such an estimator, not "
+            f"estimator must be one of {', '.join(map(repr, named))}, or such an estimator, not "
             f"fitted, got {type(estimator).__name__}."
         )
     model = clone(estimator).set_params(accountant=None)

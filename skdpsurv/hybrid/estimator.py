@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -36,7 +36,12 @@ class HybridShape(Shape):
     equal: Any
 
 
-class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
+class HybridMEstimator(
+    meta_estimator.PrivateMetaEstimator,
+    takes=("cells",),
+    methods={"subset": SubsetSelection},
+    beyond_release="the public records and the estimator inside",
+):
     r"""Any estimator, fitted to openly consented records that are weighted by private ones.
 
     The release consists of weights of public records, and of a fit with these weights. It is
@@ -148,8 +153,6 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
     True
     """
 
-    _beyond_release = "the public records and the estimator inside"
-
     _one_of_each = ("public",)
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
@@ -159,7 +162,6 @@ class HybridMEstimator(meta_estimator.PrivateMetaEstimator):
         "weights": choice(*WEIGHTS),
         "categorical_features": unchecked,
     }
-    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"subset": SubsetSelection}
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from skdpsurv.inference.inference import half_width
 from skdpsurv.plotting.coefficient_plot import draw_intervals, dress_effects, effect_scale
 from skdpsurv.plotting.style import colour, new_axes
 from skdpsurv.pooling.estimates import Heterogeneity, pooled_estimate
-from skdpsurv.pooling.kinds import ESTIMATED, LOGS, Regression
+from skdpsurv.pooling.kinds import LOGS, Regression, estimated
 from skdpsurv.pooling.studies import checked
 from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
@@ -40,7 +40,7 @@ class Coefficients(NamedTuple):
     @classmethod
     def of(cls, studies: Sequence[Release]) -> Coefficients:
         """Return the coefficients of releases that can be pooled."""
-        kind = ESTIMATED[studies[0].estimator]
+        kind = estimated()[studies[0].estimator]
         kind.check(studies)
         estimates = kind.estimates(studies)
         if not isinstance(kind, Regression):
@@ -118,7 +118,7 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
     >>> table["df"].tolist()
     [2, 2]
     """
-    return Coefficients.of(sorted(checked(releases, ESTIMATED), key=sha256)).table()
+    return Coefficients.of(sorted(checked(releases, estimated()), key=sha256)).table()
 
 
 def plot_forest(
@@ -186,7 +186,7 @@ def plot_forest(
     """
     choice("fixed", "random")("effects", effects)
     mapped = isinstance(releases, Mapping)
-    given = checked(list(releases.values()) if mapped else releases, ESTIMATED)
+    given = checked(list(releases.values()) if mapped else releases, estimated())
     names = map(str, releases) if mapped else (f"release {k + 1}" for k in range(len(given)))
     found = Coefficients.of(given)
     if covariate is None and len(found.names) == 1:

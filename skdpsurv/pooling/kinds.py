@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from skdpsurv.classification.logistic_regression import ENOUGH
 from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
@@ -47,14 +46,13 @@ class Regression:
     """Parameters of a regression: a baseline or an intercept, then one for each feature.
 
     ``same`` are public parameters that decide what coefficients mean. ``common`` names the baseline
-    or intercept in messages, and ``key`` in a release, with ``n_common`` entries. ``rows`` is the
+    or intercept, in messages and in a release, with ``n_common`` entries. ``rows`` is the
     shape of coefficients before the features. ``unshrunk`` holds further values of a release of
     unshrunk coefficients. ``hint`` says what standard errors need beside a share of epsilon.
     """
 
     same: tuple[str, ...]
-    common: str
-    key: str
+    common: tuple[str, str]
     n_common: Callable[[Release], int]
     rows: tuple[int, ...] = ()
     unshrunk: Mapping[str, float] = field(default_factory=dict)
@@ -94,7 +92,7 @@ class Regression:
 
     def names(self, release: Release) -> list[str]:
         """Return names of the parameters for messages."""
-        common = [self.common] * self.n_common(release)
+        common = [self.common[0]] * self.n_common(release)
         return common + [feature.name for feature in release.features]
 
     def values(self, studies: Sequence[Release], mean: Inference) -> dict[str, Any]:
@@ -112,7 +110,7 @@ class Regression:
         )
         released: dict[str, Any] = {
             "coef": coef,
-            self.key: theta[:n_common] if n_common else np.zeros(1),
+            self.common[1]: theta[:n_common] if n_common else np.zeros(1),
             **self.unshrunk,
         }
         if np.isfinite(error).all() and (error > 0.0).all():
@@ -122,7 +120,7 @@ class Regression:
     def _fitted(self, release: Release) -> FloatArray:
         """Return the shrunk parameters, which predictions of one release use."""
         n_common = self.n_common(release)
-        common = released_array(release, self.key, (max(n_common, 1),))
+        common = released_array(release, self.common[1], (max(n_common, 1),))
         coef = released_array(release, "coef", (*self.rows, release.n_features))
         return np.append(common[:n_common], coef)
 
@@ -222,31 +220,24 @@ def _columns(release: Release) -> list[ColumnKind]:
     return step._kinds()
 
 
-#: How tables of estimators are added up.
-COUNTED: dict[str, Callable[[Sequence[Release]], dict[str, Any]]] = {
-    "DPKaplanMeierFitter": sum_of_tables,
-    "DPAalenJohansenFitter": sum_of_tables,
-    "DPTableOne": sum_of_columns,
+#: How tables of counts are added up, by the word of their estimators' cards.
+SUMS: dict[Any, Callable[[Sequence[Release]], dict[str, Any]]] = {
+    "tables": sum_of_tables,
+    "columns": sum_of_columns,
 }
-#: Estimators whose parameters are weighted by their precisions.
-ESTIMATED: dict[str, Regression | Distributions] = {
-    "DPDiscreteTimeSurvival": Regression(
-        same=("max_time", "n_intervals", "n_knots", "link"),
-        common="the baseline",
-        key="baseline_coef",
-        n_common=lambda release: int(release.parameters["n_knots"]),
-    ),
-    "DPLogisticRegression": Regression(
-        same=("classes", "fit_intercept"),
-        common="the intercept",
-        key="intercept",
-        n_common=lambda release: int(bool(release.parameters["fit_intercept"])),
-        rows=(1,),
-        unshrunk={"max_residual": 1.0, "recalibration_slope": 1.0},
-        hint=f", and n_records times epsilon of {ENOUGH:g} or more",
-    ),
-    "DPWeibullFitter": Distributions(),
-    "LaplaceWeibullFitter": Distributions(),
-    "PublishedWeibullFitter": Distributions(),
-    "SampleAggregateWeibullFitter": Distributions(),
-}
+
+
+def counted() -> dict[str, Callable[[Sequence[Release]], dict[str, Any]]]:
+    """Return how tables are added up, by the names of estimators."""
+    stated = Release.kinds.stating("adds_up").items()
+    return {name: SUMS[how] for name, how in stated if str(how) in SUMS}
+
+
+def estimated() -> dict[str, Regression | Distributions]:
+    """Return how parameters are weighted by their precisions, by the names of estimators."""
+    stated = Release.kinds.stating("adds_up").items()
+    return {
+        name: Distributions() if isinstance(how, str) else Regression(**how)
+        for name, how in stated
+        if str(how) not in SUMS
+    }

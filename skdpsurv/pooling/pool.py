@@ -15,7 +15,7 @@ from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray
 from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import joint_guarantee, privacy_warnings
-from skdpsurv.pooling.kinds import COUNTED, ESTIMATED
+from skdpsurv.pooling.kinds import counted, estimated
 from skdpsurv.pooling.studies import checked, described
 from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
@@ -114,15 +114,15 @@ def pool_releases(
     """
     choice("fixed", "random")("effects", effects)
     instance(bool)("disjoint", disjoint)
-    given = checked(releases, (*ESTIMATED, *COUNTED))
+    given = checked(releases, Release.kinds.stating("adds_up"))
     studies = sorted(given, key=sha256)  # the order of the caller does not matter
     input_warnings: list[str] = []
-    kind = ESTIMATED.get(studies[0].estimator)
+    kind = estimated().get(studies[0].estimator)
     if kind is None:
         if effects != "fixed":
             raise ValueError("effects must be 'fixed' for curves and Table 1: counts add up.")
         mechanism = "sum of tables of counts from {} releases"
-        values = COUNTED[studies[0].estimator](studies)
+        values = counted()[studies[0].estimator](studies)
     else:
         kind.check(studies)
         estimates = kind.estimates(studies)

@@ -12,6 +12,7 @@ from skdpsurv.data.feature import Expression, Feature, require_same_units, same_
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors.evidence import Evidence
 from skdpsurv.release import Release, check_parameters
+from skdpsurv.release.card import Card
 from skdpsurv.release.published_table import MODELS
 
 
@@ -160,7 +161,7 @@ def _label(label: Any) -> Any:
 class PublishedCoefficients:
     """The estimator of ``Release.from_coefficients``: a table, which predicts nothing."""
 
-    _beyond_release: ClassVar[str] = "records of your own, for which it is the prior,"
+    _card: ClassVar[Card] = Card(beyond_release="records of your own, for which it is the prior,")
     _is_evidence_of: ClassVar[tuple[str, ...]] = MODELS
 
     @classmethod

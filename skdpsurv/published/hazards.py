@@ -17,7 +17,6 @@ limit of pSGLD as printed (:class:`PublishedDraw`) spends twice its epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -150,7 +149,9 @@ class PublishedDraw(PosteriorDraw):
         return replace(chain, published=True)
 
 
-class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
+class PublishedDiscreteTimeSurvival(
+    DiscreteTimeModel, methods={"psgld": partial(PosteriorSampling, "psgld")}
+):
     """Discrete-time survival regression by the algorithms of the paper, to the letter.
 
     Parameters
@@ -197,9 +198,6 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
     inference_share = 0.0
 
     _rules: ClassVar[dict[str, Check]] = {"method": word_or(PosteriorSampling, *PURE, "psgld")}
-    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {
-        "psgld": partial(PosteriorSampling, "psgld")
-    }
 
     def __init__(
         self,

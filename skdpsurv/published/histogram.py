@@ -68,7 +68,9 @@ class GridCounts(NoisySum):
         return {"weights": noisy.astype(np.float64)}
 
 
-class PerturbedHistogramMEstimator(PrivateMetaEstimator):
+class PerturbedHistogramMEstimator(
+    PrivateMetaEstimator, takes=("cells",), beyond_release="the estimator inside"
+):
     """Any estimator, fitted to the centres of a grid's cells with noisy counts as weights.
 
     The release, the counts of all cells, is epsilon-differentially private under replacement of one
@@ -143,8 +145,6 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     >>> bool(model.estimator_.coef_[0, 0] > 1)
     True
     """
-
-    _beyond_release = "the estimator inside"
 
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),

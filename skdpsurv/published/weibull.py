@@ -276,7 +276,7 @@ LAPLACE, SAMPLE_AGGREGATE = (
 )
 
 
-class PublishedWeibullFitter(WeibullCurve):
+class PublishedWeibullFitter(WeibullCurve, adds_up="distributions"):
     """Weibull distribution by the paper's ladder: first the shape, then the scale.
 
     Parameters
@@ -359,7 +359,7 @@ class PublishedWeibullFitter(WeibullCurve):
         return {**stated, "ladder": self.ladder, "n_levels": self._way.n_levels}
 
 
-class LaplaceWeibullFitter(WeibullCurve):
+class LaplaceWeibullFitter(WeibullCurve, adds_up="distributions"):
     """Weibull distribution by Laplace noise on the maximum likelihood estimates: a baseline.
 
     The sensitivity is the whole range of the parameters.
@@ -386,7 +386,7 @@ class LaplaceWeibullFitter(WeibullCurve):
     _way = LAPLACE
 
 
-class SampleAggregateWeibullFitter(WeibullCurve):
+class SampleAggregateWeibullFitter(WeibullCurve, adds_up="distributions"):
     """Weibull distribution by noisy means of the estimates of blocks of records: a baseline.
 
     Each block holds about 500 records. The sensitivity of a mean is the whole range of the

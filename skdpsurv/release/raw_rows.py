@@ -20,10 +20,23 @@ class Kinds(dict[str, Any]):
     """Estimators by their names; None is one that nobody knows."""
 
     def __missing__(self, name: str) -> Any:
-        # A release may be of an estimator that nobody has imported: this room builds on all others,
-        # and each estimator enters itself. No other import runs upwards.
+        return self._all().get(name)
+
+    def _all(self) -> Kinds:
+        """Return the estimators, also those of this package that nobody has imported."""
+        # Each enters itself, and the first room builds on most. No other import runs upwards.
         import_module("skdpsurv.published")
-        return self.get(name)
+        import_module("skdpsurv.descriptive")
+        return self
+
+    def stating(self, field: str) -> dict[str, Any]:
+        """Return one field of all cards that state it, by the names of estimators."""
+        stated = {name: getattr(kind._card, field) for name, kind in self._all().items()}
+        return {name: stated[name] for name in sorted(stated) if stated[name]}
+
+    def named(self, field: str) -> dict[str, Any]:
+        """Return the estimators by their names of one kind: ``word`` or ``analysis``."""
+        return {word: self[name] for name, word in self.stating(field).items()}
 
 
 class ReleasedModel:
@@ -119,7 +132,7 @@ class ReleasedModel:
     @property
     def _model(self) -> Any:
         """Return the estimator, if the release alone is enough to predict."""
-        if needed := self._kind._beyond_release:
+        if needed := self._kind._card.beyond_release:
             raise ValueError(
                 f"a release of a {self.estimator} needs {needed} to predict: use to_estimator."
             )

@@ -25,6 +25,7 @@ from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import layout
+from skdpsurv.release.card import Card
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import ReleasedModel
 
@@ -310,10 +311,8 @@ class Released(BaseEstimator):
     guarantee_: PrivacyGuarantee
     release_: Release
 
-    #: Parameters of releases that the constructor does not take.
-    _beyond_constructor: ClassVar[tuple[str, ...]] = ()
-    #: In words: the input of predictions beside a release.
-    _beyond_release: ClassVar[str] = ""
+    #: What others ask of the class.
+    _card: ClassVar[Card] = Card()
     #: Names of the estimators whose releases this one reads.
     _reads: ClassVar[tuple[str, ...]]
     #: Rules of the constructor's parameters; those of the base classes hold, too.
@@ -331,7 +330,9 @@ class Released(BaseEstimator):
         reads : tuple of str
             Names of other estimators whose releases it reads.
         **options : object
+            Fields of its :class:`~skdpsurv.release.card.Card`, and options of other bases.
         """
+        cls._card = cls._card.of_subclass(options)
         super().__init_subclass__(**options)
         cls._reads = (cls.__name__, *reads)
         for name in vars(cls).keys() & {"__init__", "fit"}:
@@ -414,7 +415,7 @@ class Released(BaseEstimator):
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )
-        names, beyond = cls._ruled(), cls._beyond_constructor
+        names, beyond = cls._ruled(), cls._card.beyond_constructor
         if "columns" in names:
             parameters["columns"] = release.transformer()
         elif release.columns is not None:

@@ -43,14 +43,9 @@ def _kind(model: Any) -> str:
 def _ratio(model: Any) -> dict[str, str]:
     """Return the words about exp(coefficient)."""
     found: dict[str, dict[str, str]] = WORDS["ratios"]
-    match model.release_.estimator:
-        case "DPDiscreteTimeSurvival" | "PublishedDiscreteTimeSurvival":
-            return found[model.release_.parameters["link"]]
-        case "DPLogisticRegression" if not _has_errors(model) and model.max_residual_ != 1.0:
-            return found["capped"]
-        case "DPLogisticRegression" | "PublishedLogisticRegression":
-            return found["odds"]
-    return found["other"]
+    name = model._card.ratio.format(**model.release_.parameters)
+    is_capped = getattr(model, "max_residual_", 1.0) != 1.0 and not _has_errors(model)
+    return found["capped" if name == "odds" and is_capped else name]
 
 
 def coefficients(release: Any, model: Any) -> dict[str, Any] | None:

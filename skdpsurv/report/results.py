@@ -35,7 +35,7 @@ def results(
     found = {"kind": kind, **dict.fromkeys(PARTS)}
     if evaluation is not None:
         found["quality"] = evaluated(evaluation, unit)
-    if kind is None or kind._beyond_release:
+    if kind is None or kind._card.beyond_release:
         return found
     try:
         model = release.to_estimator()

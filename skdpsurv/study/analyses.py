@@ -14,7 +14,7 @@ from skdpsurv.dp.checks import choice, instance, positive
 from skdpsurv.dp.guarantee import frozen, thawed
 from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.dp.privacy_cost import Spend
-from skdpsurv.study.kinds import KINDS, StudySetting, column_labels, covariates, require
+from skdpsurv.study.kinds import KINDS, StudySetting, column_labels, events_of, require
 
 #: Names that are names of files on all systems: Windows has devices of some.
 _NAME = re.compile(r"(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[a-z][a-z0-9_-]{0,39}")
@@ -132,12 +132,14 @@ class Analysis:
                     require(self.options[key] in names, f"{key} must be a described column")
                     column_labels(protocol, self.options[key])
             if "columns" in KINDS[self.kind].options:
-                _check_columns(self.options, protocol, names)
+                _check_columns(self.options, names)
             if self.kind == "evaluation":
                 require(self.of in models, "of must be the name of a regression of this study")
             if self.kind == "competing":
                 labels = protocol.event_is and len(protocol.censored_is) == 1
                 require(labels, "event_is must hold all causes, and censored_is one label")
+            if "cause" in KINDS[self.kind].words:
+                _check_cause(self.options, protocol)
             self.estimator(protocol, Spend(1.0))._check_parameters()
 
     @contextmanager
@@ -152,12 +154,20 @@ class Analysis:
             raise type(error)(f"analysis {self.name!r}: {message}") from None
 
 
-def _check_columns(options: Mapping[str, Any], protocol: StudySetting, names: list[str]) -> None:
+def _check_columns(options: Mapping[str, Any], names: list[str]) -> None:
     listed = options.get("columns", ("",))
     require(isinstance(listed, tuple) and listed, "columns must be a list of described columns")
-    for name in covariates(options, protocol):
+    for name in options.get("columns", ()):
         require(name in names, f"columns must be described, {name!r} is not")
         require(name != options.get("target"), f"columns must not hold target, {name!r}")
+
+
+def _check_cause(options: Mapping[str, Any], protocol: StudySetting) -> None:
+    known = [*map(repr, protocol.event_is)]  # True is no label 1
+    own = {*map(repr, events_of(options, protocol))}
+    clear = own and own <= {*known} if "cause" in options else len(known) < 2
+    rule = "cause must be one of event_is, {}, or a list of those that count together"
+    require(clear, rule.format(", ".join(known) or "none"))
 
 
 def event_labels(name: str, labels: Any) -> tuple[Any, ...]:

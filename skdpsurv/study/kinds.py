@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from collections import ChainMap
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,24 +14,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.descriptive import DPTableOne
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.evaluation.evaluation import Evaluation
-from skdpsurv.survival import (
-    DPAalenJohansenFitter,
-    DPDiscreteTimeSurvival,
-    DPKaplanMeierFitter,
-    DPWeibullFitter,
-)
+from skdpsurv.release import Release
 
-#: Parameters of estimators that follow from the rest of a protocol, or that it may not set.
-_SETTLED = {
-    *("epsilon", "delta", "max_time", "columns", "classes", "causes", "censored", "groups"),
-    *("model", "prior", "random_state", "accountant", "inference_share"),
-}
 #: Group of records without a label, where its column allows that.
 MISSING = "missing"
 #: Options of an analysis, by name.
@@ -80,15 +70,10 @@ def labels_of(protocol: StudySetting, name: str, frame: pd.DataFrame) -> NDArray
     return np.array(labels)[np.nan_to_num(kind.read(frame[name]), nan=-1.0).astype(np.intp)]
 
 
-def covariates(options: Options, protocol: StudySetting) -> list[str]:
+def described(options: Options, protocol: StudySetting) -> PublicColumns:
     """Return the columns of an analysis: those it names, or all but the classes of classifiers."""
     names = [kind.column for kind in protocol.kinds if kind.column not in protocol.targets]
-    return list(options.get("columns", names))
-
-
-def described(options: Options, protocol: StudySetting) -> PublicColumns:
-    """Return the description of the columns of an analysis, in the order of the protocol."""
-    return columns_of(protocol, covariates(options, protocol))
+    return columns_of(protocol, options.get("columns", names))
 
 
 def columns_of(protocol: StudySetting, names: Collection[object]) -> PublicColumns:
@@ -112,128 +97,105 @@ def require(holds: object, rule: str) -> None:
 # ---- Parameters of estimators, and arguments of ``fit``.
 
 
-def _horizon(options: Options, protocol: StudySetting) -> dict[str, Any]:
-    return {"max_time": protocol.max_time}
+#: Parameters of estimators that follow from the rest of a protocol.
+_FOLLOWING = {"max_time", "groups", "causes", "censored", "columns", "classes", "model"}
+#: Those that a protocol may not set, either.
+_SETTLED = {"epsilon", "delta", "prior", "random_state", "accountant", "inference_share"}
 
 
-def _groups(options: Options, protocol: StudySetting) -> dict[str, Any]:
-    by = options.get("by")
-    groups = {} if by is None else {"groups": column_labels(protocol, by)}
-    return {"max_time": protocol.max_time, **groups}
+def _parameter(name: str, options: Options, protocol: StudySetting) -> Any:
+    """Return a parameter that follows from the protocol."""
+    by, target = options.get("by"), options.get("target")
+    match name:
+        case "groups":
+            return None if by is None else column_labels(protocol, by)
+        case "causes":
+            return list(protocol.event_is)
+        case "censored":
+            return protocol.censored_is[0]
+        case "columns":
+            return described(options, protocol)
+        case "classes":
+            require(target, "target must be given: the column of classes")
+            (kind,) = (one for one in protocol.kinds if one.column == target)
+            require(kind.missing == "error", f"{target} must not have missing values, as a target")
+            return column_labels(protocol, str(target))
+        case "model":
+            return protocol.analysis(str(options.get("of"))).estimator(protocol, Spend(1.0))
+    return protocol.max_time
 
 
-def _causes(options: Options, protocol: StudySetting) -> dict[str, Any]:
-    labels = {"causes": list(protocol.event_is), "censored": protocol.censored_is[0]}
-    return {**_groups(options, protocol), **labels}
-
-
-def _columns(options: Options, protocol: StudySetting) -> dict[str, Any]:
-    return {"columns": described(options, protocol)}
-
-
-def _table(options: Options, protocol: StudySetting) -> dict[str, Any]:
-    names = options.get("columns", [kind.column for kind in protocol.kinds])
-    return {"columns": columns_of(protocol, {*names, options.get("by")})}
-
-
-def _regression(options: Options, protocol: StudySetting) -> dict[str, Any]:
-    known = [*map(repr, protocol.event_is)]  # True is no label 1
-    own = {*map(repr, events_of(options, protocol))}
-    clear = own and own <= {*known} if "cause" in options else len(known) < 2
-    either = ", ".join(known) or "none"
-    rule = "cause must be one of event_is, {}, or a list of those that count together"
-    require(clear, rule.format(either))
-    return {**_columns(options, protocol), "max_time": protocol.max_time}
-
-
-def _classes(options: Options, protocol: StudySetting) -> dict[str, Any]:
-    name = options.get("target")
-    require(name, "target must be given: the column of classes")
-    (kind,) = (one for one in protocol.kinds if one.column == name)
-    require(kind.missing == "error", f"{name} must not have missing values, as a target")
-    return {**_columns(options, protocol), "classes": column_labels(protocol, str(name))}
-
-
-def _model(options: Options, protocol: StudySetting) -> dict[str, Any]:
-    evaluated = protocol.analysis(str(options.get("of"))).estimator(protocol, Spend(1.0))
-    return {"model": evaluated, "max_time": protocol.max_time}
-
-
-def _times(options: Options, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
-    by = options.get("by")
-    group = {} if by is None else {"group": labels_of(protocol, by, frame)}
-    return {"y": protocol.target(frame), **group}
-
-
-def _events(options: Options, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
-    return {**_times(options, protocol, frame), "y": frame[[protocol.event, protocol.time]]}
-
-
-def _rows(options: Options, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
-    return {"X": frame[described(options, protocol)._names()]}
-
-
-def _table_rows(options: Options, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
-    return {"X": frame[_table(options, protocol)["columns"]._names()]}
-
-
-def _rows_and_times(
-    options: Options, protocol: StudySetting, frame: pd.DataFrame
+def _taken(
+    what: str, options: Options, protocol: StudySetting, frame: pd.DataFrame
 ) -> dict[str, Any]:
-    y = protocol.target(frame, events_of(options, protocol))
-    return {**_rows(options, protocol, frame), "y": y}
-
-
-def _rows_and_classes(
-    options: Options, protocol: StudySetting, frame: pd.DataFrame
-) -> dict[str, Any]:
-    name = options["target"]
-    labels = pd.Series(labels_of(protocol, name, frame), index=frame.index, name=name)
-    return {**_rows(options, protocol, frame), "y": labels}
-
-
-def _evaluated(options: Options, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
-    return _rows_and_times(protocol.analysis(options["of"]).options, protocol, frame)
+    """Return the arguments of ``fit`` for what an estimator takes."""
+    by, target = options.get("by"), options.get("target")
+    match what:
+        case "rows":
+            return {"X": frame[described(options, protocol)._names()]}
+        case "times":
+            return {"y": protocol.target(frame, events_of(options, protocol))}
+        case "causes":
+            return {"y": frame[[protocol.event, protocol.time]]}
+        case "classes":
+            cells = labels_of(protocol, str(target), frame)
+            return {"y": pd.Series(cells, index=frame.index, name=target)}
+        case "group":
+            return {} if by is None else {"group": labels_of(protocol, by, frame)}
+    return dict(protocol.analysis(options["of"]).arguments(protocol, frame))
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of analysis.
-
-    ``words`` maps its own options to parameters of the estimator, or to "" where ``settings``
-    uses them: that returns further parameters. ``arguments`` returns those of ``fit``.
-    """
+    """A kind of analysis: what its estimator has, and takes, decides what it asks a protocol."""
 
     estimator: type[PrivateEstimator]
-    settings: Callable[[Options, StudySetting], dict[str, Any]]
-    arguments: Callable[[Options, StudySetting, pd.DataFrame], dict[str, Any]]
-    words: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def parameters(self) -> set[str]:
+        """Names of the parameters of the estimator."""
+        return {*inspect.signature(self.estimator).parameters}
+
+    @cached_property
+    def words(self) -> dict[str, str]:
+        """Own options, and the parameter that each sets; "" where it decides of others."""
+        takes, has = self.estimator._card.takes, self.parameters
+        own = {
+            "by": "groups" in has,
+            "columns": "rows" in takes,
+            "intervals": "inference_share" in has,
+            "cause": {"rows", "times"} <= {*takes},
+            "target": "classes" in takes,
+            "of": "model" in takes,
+        }
+        return {word: "inference_share" * (word == "intervals") for word in own if own[word]}
 
     @property
     def options(self) -> set[str]:
         """Names of all options."""
-        return {*self.words, *inspect.signature(self.estimator).parameters} - (
-            _SETTLED - set(self.words)
-        )
+        return {*self.words} | self.parameters - _FOLLOWING - _SETTLED
 
-    @property
-    def takes_delta(self) -> bool:
-        """Whether its noise may be Gaussian."""
-        return "delta" in inspect.signature(self.estimator).parameters
+    def settings(self, options: Options, protocol: StudySetting) -> dict[str, Any]:
+        """Return the parameters that follow from the protocol."""
+        options, names = self._stated(options, protocol), _FOLLOWING & self.parameters
+        return {name: _parameter(name, options, protocol) for name in names}
+
+    def arguments(
+        self, options: Options, protocol: StudySetting, frame: pd.DataFrame
+    ) -> dict[str, Any]:
+        """Return the arguments of ``fit``."""
+        options, takes = self._stated(options, protocol), self.estimator._card.takes
+        each = [_taken(what, options, protocol, frame) for what in takes]
+        return dict(ChainMap(*each))
+
+    def _stated(self, options: Options, protocol: StudySetting) -> Options:
+        """Return the options; a table has all columns by default, and always that of its groups."""
+        if self.estimator._card.takes != ("rows",):
+            return options
+        names = options.get("columns", [kind.column for kind in protocol.kinds])
+        return {**options, "columns": {*names, options.get("by")}}
 
 
-_BY = {"by": ""}
-_COLUMNS = {"columns": "", "intervals": "inference_share"}
-_CAUSE = {**_COLUMNS, "cause": ""}
 #: Kinds of analyses by their words.
-KINDS: dict[str, Kind] = {
-    "table": Kind(DPTableOne, _table, _table_rows, {"columns": ""}),
-    "curves": Kind(DPKaplanMeierFitter, _groups, _times, _BY),
-    "competing": Kind(DPAalenJohansenFitter, _causes, _events, _BY),
-    "regression": Kind(DPDiscreteTimeSurvival, _regression, _rows_and_times, _CAUSE),
-    "weibull": Kind(DPWeibullFitter, _horizon, _times),
-    "classifier": Kind(
-        DPLogisticRegression, _classes, _rows_and_classes, _COLUMNS | {"target": ""}
-    ),
-    "evaluation": Kind(Evaluation, _model, _evaluated, {"of": ""}),
-}
+KINDS = {word: Kind(one) for word, one in Release.kinds.named("analysis").items()}
+KINDS["evaluation"] = Kind(Evaluation)

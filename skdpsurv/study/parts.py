@@ -143,7 +143,9 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
 
     epsilon, delta = protocol.first_epsilon, protocol.delta
     found = divided(epsilon, [one for one in protocol.analyses if not one.of])
-    may_be = [part for part in found.values() if delta and KINDS[part.analysis.kind].takes_delta]
+    may_be = [
+        part for part in found.values() if delta and "delta" in KINDS[part.analysis.kind].parameters
+    ]
     while may_be:
         pure = [part.spend.epsilon for part in found.values() if part not in may_be]
         shares = [part.analysis.share for part in may_be]

@@ -56,6 +56,8 @@ class ReleasedCurve(ABC):
     short_name: ClassVar[str] = ""
     #: The curve of ``confidence_interval_``.
     main: ClassVar[str] = "survival_function"
+    #: Name of the time at which it falls below one half.
+    median: ClassVar[str] = "median"
     #: The curve of ``predict``.
     predicts: ClassVar[str] = "survival_function"
     #: Whether a formula goes on beyond ``max_time``, with a warning, or times there are refused.

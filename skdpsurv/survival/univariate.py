@@ -41,7 +41,7 @@ class Interval(NamedTuple):
     upper: float
 
 
-class UnivariateFitter(released_curve.CurveFrames):
+class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"max_time": 1.0}):
     """Base of private distributions of survival times, with the interface of lifelines' fitters.
 
     A subclass has the parameters ``max_time``, which its release states, and ``alpha``, and those

@@ -45,7 +45,7 @@ def _check_causes(name: str, causes: Any) -> None:
 class IncidenceCurve(LifeTableCurve):
     """Cumulative incidences of the causes in a noisy table."""
 
-    short_name = "AJ"
+    short_name, median = "AJ", "median time to any event"
     main = predicts = "cumulative_density"
     needed = (*LifeTableCurve.needed, "causes", "censored")
 
@@ -62,7 +62,14 @@ class IncidenceCurve(LifeTableCurve):
         return {**super().fitted, **own}
 
 
-class DPAalenJohansenFitter(LifeTableFitter):
+class DPAalenJohansenFitter(
+    LifeTableFitter,
+    word="competing",
+    analysis="competing",
+    adds_up="tables",
+    takes=("causes", "group"),
+    beyond_constructor=("event_of_interest",),
+):
     r"""Cumulative incidences of competing events, which protect every record.
 
     One table is released: noisy numbers of people who had each event, or were censored, in each
@@ -143,8 +150,6 @@ class DPAalenJohansenFitter(LifeTableFitter):
 
     causes_: list[Any]
     event_of_interest_: Any
-    _beyond_constructor = ("event_of_interest",)
-    _median = "median time to any event"
 
     _rules: ClassVar[dict[str, Check]] = {
         "causes": required("the public labels of all events that there could be.", _check_causes),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 N_ROWS = 10
 
 
-class LifeTableFitter(UnivariateFitter, released=False):
+class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")):
     """Base of curves from one noisy event-count table; a subclass sets ``_curve_type``."""
 
     groups_: NDArray[Any] | None
@@ -50,7 +50,6 @@ class LifeTableFitter(UnivariateFitter, released=False):
         "groups": table.check_groups,
     }
     _one_of_each = ("durations", "event_observed", "group")
-    _median = "median"
 
     def __init__(
         self,
@@ -327,11 +326,15 @@ class LifeTableFitter(UnivariateFitter, released=False):
             shown = ", ".join(f"{end:.{decimals}f}" for end in middle[1:])
             who = "" if curve.group_ is None else f"{curve.group_}: "
             level = f"{100 * self._level:g} %"
-            print(f"{who}{self._median} {middle.estimate:.{decimals}f} ({level}: {shown})")
+            print(
+                f"{who}{self._curve_type.median} {middle.estimate:.{decimals}f} ({level}: {shown})"
+            )
             print(curve.summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))
 
 
-class DPKaplanMeierFitter(LifeTableFitter):
+class DPKaplanMeierFitter(
+    LifeTableFitter, word="km", analysis="curves", adds_up="tables", measure="largest_error"
+):
     r"""Kaplan-Meier curves of everybody and of groups, which protect every record.
 
     One table is released: noisy numbers of people of each group who had their event, or were

@@ -65,7 +65,7 @@ def _curve_type(model: Any, return_array: bool = False) -> Any:
     return np.float64 if return_array else object
 
 
-class SurvivalRegression(TabularEstimator, ABC):
+class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measure="c_index"):
     """Base of private regressions with survival curves on a public grid of times.
 
     A subclass sets ``coef_`` and ``unique_times_`` from a release. Its ``_cumulative_hazard(risk)``
@@ -271,7 +271,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         return tags
 
 
-class DiscreteTimeModel(Summarised, SurvivalRegression):
+class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"), ratio="{link}"):
     """Base of private hazard models on a public grid; a subclass makes the plan of their fit."""
 
     method: Any
@@ -280,8 +280,6 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
     link: str
     data_norm: float | str
     alpha: float
-
-    _needs_target: ClassVar[bool] = True
 
     _rules: ClassVar[dict[str, checks.Check]] = {
         "max_time": checks.horizon(checks.positive()),
@@ -297,7 +295,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         """Parameters of posterior sampling, if that is the method."""
         method = self.method
         if isinstance(method, str):
-            return self._methods[method]() if method in self._methods else None
+            return known[method]() if method in (known := self._card.methods) else None
         return method
 
     def _check_together(self) -> None:

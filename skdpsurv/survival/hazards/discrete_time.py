@@ -8,7 +8,7 @@ hazard; ``inference_share`` for standard errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from skdpsurv.base.private_estimator import Weakness
@@ -45,7 +45,17 @@ from skdpsurv.survival.hazards.posterior import (
 from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskPositions, RiskTable
 
 
-class DPDiscreteTimeSurvival(DiscreteTimeModel):
+class DPDiscreteTimeSurvival(
+    DiscreteTimeModel,
+    word="survival",
+    analysis="regression",
+    methods={"psgld": PosteriorSampling},
+    adds_up={
+        "same": ("max_time", "n_intervals", "n_knots", "link"),
+        "common": ("the baseline", "baseline_coef"),
+        "n_common": lambda release: int(release.parameters["n_knots"]),
+    },
+):
     r"""Discrete-time survival regression that protects every record of the training data.
 
     The released coefficients and baseline hazard are epsilon-differentially private under
@@ -220,7 +230,6 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
     }
-    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"psgld": PosteriorSampling}
 
     def __init__(
         self,

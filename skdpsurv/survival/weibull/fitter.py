@@ -97,7 +97,7 @@ class WeibullDistribution(ReleasedCurve):
         return np.column_stack([self.max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
 
 
-class WeibullCurve(UnivariateFitter, released=False):
+class WeibullCurve(UnivariateFitter, released=False, measure="largest_error"):
     """Base of private Weibull distributions; a subclass sets ``_way``, the way to fit."""
 
     _curve_type = WeibullDistribution
@@ -208,7 +208,7 @@ def _stated_counts(release: Release) -> tuple[int, float | None]:
     return n_records, float(n_events) if "n_events" in release.values else None
 
 
-class DPWeibullFitter(WeibullCurve):
+class DPWeibullFitter(WeibullCurve, word="weibull", analysis="weibull", adds_up="distributions"):
     r"""Weibull distribution of survival times that protects every record it is fitted on.
 
     The released shape, scale and number of events are epsilon-differentially private under

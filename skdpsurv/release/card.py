@@ -1,0 +1,63 @@
+"""A card: what an estimator is called, takes of records, and how others use its releases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
+
+from skdpsurv.dp.guarantee import FrozenMapping
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What commands, forecasts, studies, pools, audits and reports ask of a class of estimators.
+
+    Each field is a keyword of the ``class`` statement. A subclass inherits all but the first three.
+
+    Parameters
+    ----------
+    word : str
+        Its name in commands and forecasts.
+    analysis : str
+        Its name among the analyses of a study.
+    adds_up : str, mapping or None
+        How releases of several sites are pooled: "tables" or "columns" of counts, "distributions",
+        or the fields of :class:`skdpsurv.pooling.kinds.Regression`. None: they are not.
+    takes : tuple of str
+        Kinds of data that ``fit`` takes: "rows", and "times", "causes", "group", "classes" or
+        "outcomes" of records; "cells" of a grid; or the data of a "model" to evaluate.
+    such_as : mapping
+        Parameters that it needs to be tried on simulated records.
+    measure : str
+        Measure of a forecast that advice is about.
+    ratio : str
+        Key of the words about exp(coefficient). A parameter of the release may stand in braces.
+    methods : mapping of str to callable
+        Words of ``method`` with parameters, and what makes the object that holds these.
+    beyond_constructor : tuple of str
+        Parameters of releases that the constructor does not take.
+    beyond_release : str
+        In words: the input of predictions beside a release.
+    """
+
+    word: str = ""
+    analysis: str = ""
+    adds_up: Any = None
+    takes: tuple[str, ...] = ()
+    such_as: Mapping[str, Any] = FrozenMapping({})
+    measure: str = ""
+    ratio: str = "other"
+    methods: Mapping[str, Any] = FrozenMapping({})
+    beyond_constructor: tuple[str, ...] = ()
+    beyond_release: str = ""
+
+    def of_subclass(self, options: dict[str, Any]) -> Self:
+        """Return the card of a subclass, and remove its fields from options of the class."""
+        stated = {one.name: options.pop(one.name) for one in fields(self) if one.name in options}
+        return replace(self, **{"word": "", "analysis": "", "adds_up": None, **stated})
+
+    @property
+    def needs_target(self) -> bool:
+        """Whether ``fit`` needs a y with an entry for each record."""
+        return self.takes[-1:] == ("model",) or ("rows" in self.takes and len(self.takes) > 1)
