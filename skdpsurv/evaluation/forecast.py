@@ -8,21 +8,16 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any
 
-import numpy as np
-import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.blocks import first
 from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import checks
 from skdpsurv.dp.references import phrase
-from skdpsurv.evaluation.forecast_records import BASELINES, columns_within, plain_columns
-from skdpsurv.evaluation.forecast_result import AccuracyForecast, summarised
-from skdpsurv.evaluation.forecast_studies import Setting, curve_run, regression_run
+from skdpsurv.evaluation.forecast_result import AccuracyForecast, by_study, summarised
+from skdpsurv.evaluation.forecast_studies import Guess, simulated
 from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.release import Release
 from skdpsurv.release.card import Card
@@ -139,58 +134,38 @@ def forecast_accuracy(
     """
     RECORDS("n_records", n_records)
     checks.optional(checks.integer(at_most=1000))("n_columns", n_columns)
-    checks.number_in(1e-4, 1.0 - 1e-4)("event_rate", event_rate)
-    checks.optional(checks.number_in(0.5, 0.99))("concordance", concordance)
-    checks.number_in(0.0, 1.0)("censoring", censoring)
-    checks.choice(*BASELINES)("baseline", baseline)
     checks.list_of(checks.positive())("epsilons", epsilons)
-    checks.integer()("n_repeats", n_repeats)
     checks.number_in(0.0, 1.0, closed="neither")("level", level)
-    checks.seed("random_state", random_state)
     checks.workers("n_jobs", n_jobs)
     checks.verbosity("verbose", verbose)
     checks.optional(checks.instance(Mapping, "shares of labels by column"))("shares", shares)
+    best = DEFAULT_CONCORDANCE if concordance is None else concordance
+    guess = Guess(event_rate, censoring, baseline, best, n_repeats, random_state)
     if not len(epsilons):
         raise ValueError("epsilons must hold at least one number.")
     model, headline = _checked(estimator)
-    is_curve, names = headline == "largest_error", None
+    is_curve, n_features = headline == "largest_error", 0
     if is_curve:
         stated = {"n_columns": n_columns, "columns": columns, "concordance": concordance}
         if unused := [name for name, value in stated.items() if value is not None]:
             raise ValueError(f"{unused[0]} must be None for a curve, which has no covariates.")
-        simulated = []
     elif columns is None and model.columns is None:
-        simulated = plain_columns(int(n_columns or DEFAULT_COLUMNS))
+        n_columns = n_features = int(n_columns or DEFAULT_COLUMNS)
     else:
         described = _described(model, columns, n_columns)
         model.set_params(columns=described)
-        simulated, names = columns_within(described, shares or {}), described._names()
+        n_columns, n_features = len(described._names()), len(described.get_feature_names_out())
     model._check_parameters()
-    n_features = len(simulated if names is None else described.get_feature_names_out())
-    setting = Setting(
-        n_records=int(n_records),
-        epsilons=(*sorted({float(epsilon) for epsilon in epsilons}), math.inf),
-        survival=(float(event_rate), float(censoring), BASELINES[baseline]),
-        concordance=DEFAULT_CONCORDANCE if concordance is None else float(concordance),
-        level=float(level),
-        columns=simulated,
-        names=names,
-    )
-    seeds = np.random.SeedSequence(random_state).spawn(int(n_repeats))
-    found = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(curve_run if is_curve else regression_run)(model, setting, seed) for seed in seeds
-    )
-    runs = list(first(iter(found), len(seeds), "Simulating studies", verbose))
-    about: dict[str, Any] = {"estimator": type(model).__name__, "n_records": setting.n_records}
+    options: Any = {"n_columns": n_columns or 0, "level": level, "n_jobs": n_jobs}
+    runs = simulated(model, n_records, epsilons, guess, shares or {}, verbose=verbose, **options)
+    about: dict[str, Any] = {"estimator": type(model).__name__, "n_records": int(n_records)}
     about |= {"event_rate": float(event_rate), "n_repeats": len(runs)}
     if headline != "auc":
         about |= {"censoring": float(censoring), "baseline": baseline}
-    others = {"n_columns": len(simulated), "concordance": setting.concordance}
-    about |= {"level": setting.level} if is_curve else others
-    gain = gain_of_delta(model, setting.n_records, n_features, setting.epsilons[:-1])
-    each = {study: pd.DataFrame.from_dict(run, orient="index") for study, run in enumerate(runs)}
-    studies = pd.concat(each, names=["study", "epsilon"])
-    return AccuracyForecast(summarised(runs, headline), headline, about, gain, studies)
+    others = {"n_columns": n_columns, "concordance": float(best)}
+    about |= {"level": float(level)} if is_curve else others
+    gain = gain_of_delta(model, int(n_records), n_features, [*runs[0]][:-1])
+    return AccuracyForecast(summarised(runs, headline), headline, about, gain, by_study(runs))
 
 
 def _checked(estimator: Any) -> tuple[Any, str]:

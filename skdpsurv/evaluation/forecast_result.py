@@ -37,8 +37,14 @@ WIDTHS = {
 }
 
 
+def by_study(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return all measures, by study and epsilon."""
+    each = {study: pd.DataFrame.from_dict(run, orient="index") for study, run in enumerate(runs)}
+    return pd.concat(each, names=["study", "epsilon"])
+
+
 def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
-    """Return means, and ranges of some measures, by epsilon."""
+    """Return means, and ranges of some measures, by epsilon; the headline also as a loss."""
     sign = 1.0 if headline == "largest_error" else -1.0
     rows: dict[float, dict[str, float]] = {}
     without = np.array([run[math.inf][headline] for run in runs])

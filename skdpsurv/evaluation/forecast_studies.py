@@ -1,19 +1,28 @@
-"""Simulated studies of regressions and of curves, fitted with each epsilon and scored."""
+"""Simulated studies: people as guessed, fits with each epsilon, and their measures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.base import clone
 
+from skdpsurv.base.private_estimator import Published
+from skdpsurv.data.blocks import InMemory, first
+from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import survival_target
+from skdpsurv.dp import checks
+from skdpsurv.dp.guarantee import FrozenMapping, frozen
 from skdpsurv.dp.input_errors import suppressed_warnings
+from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.evaluation.forecast_records import Column, HazardTruth, LabelTruth, Pairs, Table
-from skdpsurv.survival.hazards.base import SurvivalRegression
+from skdpsurv.evaluation import forecast_records as records
+from skdpsurv.evaluation.forecast_records import HazardTruth, LabelTruth, Pairs
+from skdpsurv.evaluation.risk_table import EvaluationRecords
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 #: The measure that is summarised by its median over studies, not by its mean.
@@ -34,20 +43,98 @@ Measures = dict[str, float]
 Run = dict[float, Measures]
 
 
+_RULES = {
+    "event_rate": checks.number_in(1e-4, 1.0 - 1e-4),
+    "censoring": checks.number_in(0.0, 1.0),
+    "baseline": checks.choice(*records.BASELINES),
+    "concordance": checks.number_in(0.5, 0.99),
+    "n_repeats": checks.integer(),
+    "shares": checks.instance(Mapping, "shares of labels by column"),
+    "random_state": checks.seed,
+}
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What is guessed of people, and how often studies of them are simulated."""
+
+    event_rate: float = 0.3
+    censoring: float = 0.5
+    baseline: str = "flat"
+    concordance: float = 0.7
+    n_repeats: int = 5
+    random_state: int | None = 0
+    shares: Mapping[str, Any] = FrozenMapping({})
+
+    def __post_init__(self) -> None:
+        checks.check_each(_RULES, self)
+        object.__setattr__(self, "shares", frozen("shares", self.shares))
+
+    @property
+    def _survival(self) -> tuple[float, float, float]:
+        """Share of events, share of censored among the others, and the Weibull shape."""
+        return self.event_rate, self.censoring, records.BASELINES[self.baseline]
+
+
 class Setting(NamedTuple):
     """A study in public numbers. Epsilons rise to infinity, which means no privacy.
 
-    ``survival`` holds the share of events, the share of censored among the others, and the Weibull
-    shape. Curves have no columns. Without ``names`` rows are an array of numbers.
+    Curves have no columns. Without ``names`` rows are an array of numbers.
     """
 
     n_records: int
     epsilons: tuple[float, ...]
-    survival: tuple[float, float, float]
-    concordance: float
+    guess: Guess
     level: float
-    columns: list[Column]
+    columns: list[records.Column]
     names: Sequence[str] | None
+
+
+def simulated(
+    estimator: Any,
+    n_records: int,
+    epsilons: Sequence[float],
+    guess: Guess,
+    shares: Mapping[Any, Any],
+    *,
+    n_columns: int = 0,
+    level: float = 0.95,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[Run]:
+    """Return the measures of each simulated study, at each epsilon and without privacy.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Not fitted, and without a ledger.
+    n_records : int
+    epsilons : sequence of float
+    guess : Guess
+    shares : mapping
+        How records divide into the labels of described columns.
+    n_columns : int, default=0
+        Number of columns of an estimator that does not describe them.
+    level : float, default=0.95
+        Coverage of the intervals of curves.
+    n_jobs, verbose
+        As for :func:`~skdpsurv.forecast_accuracy`.
+
+    Raises
+    ------
+    ValueError
+        If no such people can be.
+    """
+    described, takes = getattr(estimator, "columns", None), estimator._card.takes
+    columns, names = records.plain_columns(n_columns), None
+    if described is not None:
+        columns, names = records.columns_within(described, shares), described._names()
+    each = *sorted({*map(float, epsilons)}), math.inf
+    setting = Setting(int(n_records), each, guess, level, columns, names)
+    seeds = np.random.SeedSequence(guess.random_state).spawn(int(guess.n_repeats))
+    run = delayed(RUNS[takes])
+    found = Parallel(n_jobs, return_as="generator")(run(estimator, setting, s) for s in seeds)
+    return list(first(iter(found), len(seeds), "Simulating studies", verbose))
 
 
 def _fitted(
@@ -63,13 +150,13 @@ def _fitted(
 def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
     """Simulate one study of survival times or labels: ranking, absolute risk, standard errors."""
     rng = np.random.default_rng(seed)
-    table = Table(setting.columns, setting.names, rng)
+    table = records.Table(setting.columns, setting.names, rng)
     fresh, effects = table.rows(N_FRESH, rng)
     unit = float(effects.std()) or 1.0
     z, pairs = effects / unit, Pairs.among(N_FRESH)
-    survives = isinstance(estimator, SurvivalRegression)
+    survives = "times" in estimator._card.takes
     kind, n_settings = (HazardTruth, 3) if survives else (LabelTruth, 1)
-    truth = pairs.truth(kind, z, setting.concordance, *setting.survival[:n_settings])
+    truth = pairs.truth(kind, z, setting.guess.concordance, *setting.guess._survival[:n_settings])
     firsts = truth.firsts(z, pairs)
     X, effects = table.rows(setting.n_records, rng)
     outcome = truth.draw(effects / unit, rng)
@@ -141,7 +228,7 @@ def _widths(errors: FloatArray, exact: FloatArray) -> Measures:
 def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
     """Simulate one study without covariates; errors are absolute, and means over groups."""
     rng = np.random.default_rng(seed)
-    truth = HazardTruth.of(np.zeros(1), 0.0, *setting.survival)
+    truth = HazardTruth.of(np.zeros(1), 0.0, *setting.guess._survival)
     event, time = truth.draw(np.zeros(setting.n_records), rng)
     horizon = float(estimator.max_time)
     shares = np.arange(1, N_CURVE_TIMES + 1) / N_CURVE_TIMES
@@ -178,3 +265,41 @@ def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) ->
         scores = [score(curve) for curve in curves]
         run[epsilon] = {name: float(np.mean([s[name] for s in scores])) for name in scores[0]}
     return run
+
+
+def evaluation_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
+    """Simulate one study in which the best possible model is evaluated."""
+    rng = np.random.default_rng(seed)
+    z, horizon = rng.normal(size=setting.n_records), float(estimator.max_time)
+    shape, some = Shape(setting.n_records, 0), z[:N_FRESH]
+    pairs = Pairs.among(some.size)
+    truth = pairs.truth(HazardTruth, some, setting.guess.concordance, *setting.guess._survival)
+    event, time = truth.draw(z, rng)
+    run: Run = {}
+    for epsilon in setting.epsilons:
+        evaluation = clone(estimator).set_params(epsilon=epsilon)
+        times = np.append(evaluation._setting(shape).times, horizon) / horizon
+        people = EvaluationRecords(truth.survival(z, times), event, time * horizon)
+        plan, guarantee = evaluation._plan_and_guarantee(shape)
+        known = plan.run(InMemory([people]), random_source(int(rng.integers(2**31))))
+        found = evaluation._publish(shape, Published(guarantee, known, (), None)).c_index
+        run[epsilon] = {"c_index_width": found.upper - found.lower}
+    return run
+
+
+def table_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
+    """Return the width for a label that half of a group have, by the law of the noise."""
+    n, at_one = setting.n_records, estimator._deviation() * estimator.epsilon
+    errors = {e: math.hypot(math.sqrt(0.25 / n), at_one / e / n) for e in setting.epsilons}
+    return {e: {"share_width": min(3.92 * error, 1.0)} for e, error in errors.items()}
+
+
+#: What is simulated, by what an estimator takes.
+RUNS: dict[tuple[str, ...], Callable[[Any, Setting, np.random.SeedSequence], Run]] = {
+    ("rows", "times"): regression_run,
+    ("rows", "classes"): regression_run,
+    ("times",): curve_run,
+    ("times", "group"): curve_run,
+    ("model",): evaluation_run,
+    ("rows",): table_run,
+}

@@ -12,49 +12,43 @@ mean, and by order statistics for a median.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from scipy import special
-from sklearn.base import clone
 
-from skdpsurv.base.private_estimator import Published
-from skdpsurv.data.blocks import InMemory
-from skdpsurv.dp import checks
-from skdpsurv.dp.guarantee import FrozenMapping, frozen
-from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.evaluation import forecast_records as simulated
-from skdpsurv.evaluation.forecast import forecast_accuracy
-from skdpsurv.evaluation.forecast_result import AccuracyForecast
-from skdpsurv.evaluation.forecast_studies import MEDIAN, N_FRESH
-from skdpsurv.evaluation.risk_table import EvaluationRecords
+from skdpsurv.evaluation.forecast import RECORDS
+from skdpsurv.evaluation.forecast_records import check_shares, label_counts
+from skdpsurv.evaluation.forecast_result import by_study, summarised
+from skdpsurv.evaluation.forecast_studies import MEDIAN, Guess, simulated
 from skdpsurv.study.kinds import events_of
 from skdpsurv.study.parts import Part
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.survival import DPKaplanMeierFitter
 
-#: More people than this are not simulated: errors hardly depend on them but by n epsilon.
-MOST = 1_000_000
+#: More people than this are not simulated: errors hardly depend on them but by n epsilon. Fewer are
+#: in an evaluation; of a table there is a formula.
+MOST, OTHERS = 1_000_000, {("model",): 100_000, ("rows",): 2**53}
 #: Multiples of the epsilon of a part at which it is simulated.
 MULTIPLES = (0.5, 1.0, 2.0)
 #: Smallest excess of an error over that without privacy: less is chance.
 LEAST_EXCESS = 0.01
-
-
-_RULES = {
-    "event_rate": checks.number_in(1e-4, 1.0 - 1e-4),
-    "censoring": checks.number_in(0.0, 1.0),
-    "baseline": checks.choice(*simulated.BASELINES),
-    "concordance": checks.number_in(0.5, 0.99),
-    "n_repeats": checks.integer(),
-    "shares": checks.instance(Mapping, "shares of labels by column"),
-    "random_state": checks.seed,
+#: Measures in words, the decisive one first, and up to which each error is no matter for advice;
+#: None for those that are no errors.
+MEASURES: dict[str, tuple[str, float | None]] = {
+    "share_width": ("width of a 95 % interval of a share in a group", 0.1),
+    "c_index_width": ("width of the 95 % interval of the C-index", 0.1),
+    "width_middle": ("width of a 95 % interval half-way", 0.1),
+    "largest_error": ("largest error of a curve", 0.03),
+    MEDIAN: ("relative width of intervals of coefficients", 0.0),
+    "risk_error": ("mean error of a predicted risk", 0.03),
+    "c_index": ("C-index", None),
+    "auc": ("AUC", None),
+    "finite_intervals": ("share of coefficients with an interval", None),
 }
 
 
@@ -85,7 +79,7 @@ class Expected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scenario:
+class Scenario(Guess):
     """What is guessed of the people of a study, and how often studies are simulated.
 
     Parameters
@@ -101,18 +95,6 @@ class Scenario:
         ``event_is``, by the column of events. Elsewhere they are equal.
     """
 
-    event_rate: float = 0.3
-    censoring: float = 0.5
-    baseline: str = "flat"
-    concordance: float = 0.7
-    n_repeats: int = 5
-    random_state: int | None = 0
-    shares: Mapping[str, Any] = FrozenMapping({})
-
-    def __post_init__(self) -> None:
-        checks.check_each(_RULES, self)
-        object.__setattr__(self, "shares", frozen("shares", self.shares))
-
     @property
     def words(self) -> str:
         """What is guessed, and how sure the simulation is, in sentences."""
@@ -123,10 +105,8 @@ class Scenario:
 
     def check(self, protocol: Protocol) -> None:
         """Refuse shares of a column that has no labels, or another number of them."""
-        simulated.check_shares(
-            self.shares,
-            simulated.label_counts(protocol.kinds) | {protocol.event: len(protocol.event_is)},
-        )
+        labels = label_counts(protocol.kinds) | {protocol.event: len(protocol.event_is)}
+        check_shares(self.shares, labels)
 
     def _of_event(self, part: Part, protocol: Protocol) -> Scenario:
         """Return the scenario in which only the events count that an analysis is of."""
@@ -158,35 +138,60 @@ class Scenario:
             If no such people can be.
         """
         with part.analysis.named():
-            return list(_FORECASTS[part.analysis.kind](self._of_event(part, protocol), part))
+            return self._expected(part, protocol)
 
-    def _accuracy(self, part: Part, **more: Any) -> AccuracyForecast:
-        """Return a forecast: at some multiples of the epsilon of the part, and without privacy."""
-        n = min(part.n_people, MOST)
-        epsilon = part.spend.epsilon * part.n_people / n
-        settings = {"n_repeats": self.n_repeats, "random_state": self.random_state, **more}
-        epsilons = [multiple * epsilon for multiple in MULTIPLES]
-        return forecast_accuracy(part.estimator, n, epsilons=epsilons, **settings)
+    def _expected(self, part: Part, protocol: Protocol) -> list[Expected]:
+        estimator, takes = part.estimator, part.estimator._card.takes
+        guess = self._of_event(part, protocol)
+        n_groups = 1
+        if takes == ("rows",):
+            guess, n_groups = replace(guess, n_repeats=1), len(estimator._groups())
+        elif "classes" in takes:
+            guess = replace(self, event_rate=0.5)
+            if len(estimator.classes) != 2:
+                return []
+        elif "group" in takes:
+            n_groups = len(estimator.groups or [None])
+            # Each group has all of epsilon for itself. Of competing events, the curve that is free
+            # of all: each cause has as much noise.
+            names = ("max_time", "n_intervals", "breakpoints")
+            own = {name: getattr(estimator, name) for name in names}
+            estimator = DPKaplanMeierFitter(estimator.epsilon, **own)
+        each = self._groups(part, n_groups)
+        return [one for group in each for one in guess._rows(part, estimator, *group)]
 
-    def _survival(self) -> dict[str, Any]:
-        names = ("event_rate", "censoring", "baseline")
-        return {name: getattr(self, name) for name in names}
+    def _rows(self, part: Part, estimator: Any, words: str, n_people: int) -> Iterator[Expected]:
+        """Yield the measures of an estimator: at some multiples of the epsilon of the part."""
+        n = min(n_people, OTHERS.get(estimator._card.takes, MOST))
+        epsilons = [multiple * part.spend.epsilon * (n_people / n) for multiple in MULTIPLES]
+        columns = getattr(estimator, "columns", None)
+        own = () if columns is None else columns._names()
+        shares = {name: one for name, one in self.shares.items() if name in own}
+        if estimator._card.measure:
+            RECORDS("n_records", n)
+        runs = simulated(estimator, n, epsilons, self, shares)
+        measures = [name for name in MEASURES if name in runs[0][math.inf]]
+        table, studies = summarised(runs, measures[0]), by_study(runs)
+        for name in measures:
+            what, small = MEASURES[name]
+            about = {"is_error": small is not None, "small": small or 0.0}
+            row = _row(table[name], studies[name], name == MEDIAN, what + words, **about)
+            if name != MEDIAN or math.isfinite(row.private):
+                yield row
 
 
-def _row(table: Any, name: str, what: str, *, studies: Any = None, **about: Any) -> Expected:
+def _row(table: Any, studies: Any, is_median: bool, what: str, **about: Any) -> Expected:
     """Return a number by its measure, and how sure it is, given each simulated study."""
-    *privately, without = map(float, table[name])
-    if studies is not None:
-        own = studies[name].unstack("epsilon").iloc[:, MULTIPLES.index(1.0)]
-        ends = _interval(own.to_numpy(), is_median=name == MEDIAN)
-        about |= dict(zip(("low", "high"), ends, strict=True))
-    excess = [max(one / without - 1.0, LEAST_EXCESS) for one in privately] if without else []
-    known = [(m, e) for m, e in zip(MULTIPLES, excess, strict=False) if math.isfinite(e)]
+    half, private, twice, without = map(float, table)
+    own = studies.unstack("epsilon").iloc[:, MULTIPLES.index(1.0)]
+    low, high = _interval(own.to_numpy(), is_median=is_median)
+    privately = zip(MULTIPLES, (half, private, twice), strict=True)
+    excess = [(m, max(one / without - 1.0, LEAST_EXCESS)) for m, one in privately if without]
+    known = [each for each in excess if math.isfinite(each[1])]
     if len(known) > 1:
         (first, larger), (last, smaller) = known[0], known[-1]
         about["power"] = math.log(larger / smaller) / math.log(last / first)
-    half, private, twice = privately
-    return Expected(what, without, private, half=half, twice=twice, **about)
+    return Expected(what, without, private, half=half, twice=twice, low=low, high=high, **about)
 
 
 def _interval(values: FloatArray, is_median: bool) -> tuple[float, float]:
@@ -201,102 +206,3 @@ def _interval(values: FloatArray, is_median: bool) -> tuple[float, float]:
     mean, half = known.mean(), special.stdtrit(n - 1, 0.975) * known.std(ddof=1) / math.sqrt(n)
     # All of these are errors, widths or shares of probabilities.
     return max(float(mean - half), 0.0), min(float(mean + half), 1.0)
-
-
-def _table(scenario: Scenario, part: Part) -> Iterator[Expected]:
-    """Forecast the share of a label that half of a group have, by the law of the noise."""
-    for words, n in scenario._groups(part, len(part.estimator._groups())):
-        sampling, noise = math.sqrt(0.25 / n), part.estimator._deviation() / n
-        errors = [math.hypot(sampling, noise / multiple) for multiple in MULTIPLES]
-        table = pd.DataFrame({"width": np.minimum(3.92 * np.array([*errors, sampling]), 1.0)})
-        what = f"width of a 95 % interval of a share in a group{words}"
-        yield _row(table, "width", what, small=0.1)
-
-
-def _curve(scenario: Scenario, part: Part, words: str = "") -> Iterator[Expected]:
-    found = scenario._accuracy(part, **scenario._survival())
-    for name, what, small in (
-        ("width_middle", "width of a 95 % interval half-way", 0.1),
-        ("largest_error", "largest error of a curve", 0.03),
-    ):
-        yield _row(found.table, name, f"{what}{words}", studies=found.studies, small=small)
-
-
-def _curves(scenario: Scenario, part: Part) -> Iterator[Expected]:
-    """Forecast the smallest and the largest group: each has all of epsilon for itself."""
-    own, names = part.estimator, ("max_time", "n_intervals", "breakpoints")
-    # Of competing events, the curve that is free of all: each cause has as much noise.
-    one = DPKaplanMeierFitter(own.epsilon, **{name: getattr(own, name) for name in names})
-    for words, n_people in scenario._groups(part, len(own.groups or [None])):
-        yield from _curve(scenario, replace(part, estimator=one, n_people=n_people), words)
-
-
-def _regression(scenario: Scenario, part: Part) -> Iterator[Expected]:
-    more = {**scenario._survival(), "concordance": scenario.concordance}
-    return _coefficients(scenario, part, "c_index", "C-index", **more)
-
-
-def _classifier(scenario: Scenario, part: Part) -> Iterator[Expected]:
-    if len(part.estimator.classes) != 2:
-        return iter(())
-    more = {"event_rate": 0.5, "concordance": scenario.concordance}
-    return _coefficients(scenario, part, "auc", "AUC", **more)
-
-
-def _coefficients(
-    scenario: Scenario, part: Part, name: str, word: str, **more: Any
-) -> Iterator[Expected]:
-    own = part.estimator.columns._names()
-    shares = {name: one for name, one in scenario.shares.items() if name in own}
-    found = scenario._accuracy(part, shares=shares, **more)
-    row = partial(_row, found.table, studies=found.studies)
-    if MEDIAN in found.table:
-        width = row(MEDIAN, "relative width of intervals of coefficients")
-        if math.isfinite(width.private):
-            yield width
-    yield row("risk_error", "mean error of a predicted risk", small=0.03)
-    yield row(name, word, is_error=False)
-    if MEDIAN in found.table:
-        yield row("finite_intervals", "share of coefficients with an interval", is_error=False)
-
-
-def _evaluation(scenario: Scenario, part: Part) -> Iterator[Expected]:
-    """Evaluate the best possible model of simulated people."""
-    widths = []
-    n, horizon = min(part.n_people, MOST // 10), float(part.estimator.max_time)
-    scale = part.n_people / n
-    epsilons = [multiple * part.spend.epsilon * scale for multiple in (*MULTIPLES, math.inf)]
-    setting = (scenario.event_rate, scenario.censoring, simulated.BASELINES[scenario.baseline])
-    for sequence in np.random.SeedSequence(scenario.random_state).spawn(scenario.n_repeats):
-        rng = np.random.default_rng(sequence)
-        z = rng.normal(size=n)
-        some = z[:N_FRESH]
-        truth = simulated.Pairs.among(some.size).truth(
-            simulated.HazardTruth, some, scenario.concordance, *setting
-        )
-        event, time = truth.draw(z, rng)
-        for epsilon in epsilons:
-            evaluation = clone(part.estimator).set_params(epsilon=epsilon)
-            shape = replace(part.shape, n_records=n)
-            times = np.append(evaluation._setting(shape).times, horizon) / horizon
-            records = EvaluationRecords(truth.survival(z, times), event, time * horizon)
-            plan, guarantee = evaluation._plan_and_guarantee(shape)
-            known = plan.run(InMemory([records]), random_source(int(rng.integers(2**31))))
-            result = evaluation._publish(shape, Published(guarantee, known, (), None))
-            widths.append(result.c_index.upper - result.c_index.lower)
-    runs, what = [range(scenario.n_repeats), epsilons], "width of the 95 % interval of the C-index"
-    index = pd.MultiIndex.from_product(runs, names=["study", "epsilon"])
-    studies = pd.DataFrame({"width": widths}, index=index)
-    table = {"width": np.reshape(widths, (-1, len(epsilons))).mean(axis=0)}
-    yield _row(table, "width", what, studies=studies, small=0.1)
-
-
-_FORECASTS: Mapping[str, Callable[[Scenario, Part], Iterator[Expected]]] = {
-    "table": _table,
-    "curves": _curves,
-    "competing": _curves,
-    "regression": _regression,
-    "weibull": _curve,
-    "classifier": _classifier,
-    "evaluation": _evaluation,
-}
