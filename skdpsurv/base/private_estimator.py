@@ -212,7 +212,8 @@ class PrivateEstimator(Released, released=False):
 
     def _check_target(self, shape: Any, y: Any) -> None:
         """Refuse a target that is missing, or of another length: both are public."""
-        if self._card.needs_target:
+        takes = self._card.takes
+        if takes == ("model",) or ("rows" in takes and len(takes) > 1):
             refuse_no_target(y)
             if (number := call_or_none(length, y)) is not None:
                 require_one_each(number, shape.n_records)

@@ -161,6 +161,15 @@ def table_of(
     return Table(path, columns, texts, list(more), getattr(described, "missing_values", ()))
 
 
+def other_columns(
+    time: str | None, event: str | None, person: str | None, labels: tuple[Any, ...] = ()
+) -> dict[str, Labels]:
+    """Return the columns that are no covariates, with the labels of events that are text."""
+    texts = labels if labels and isinstance(labels[0], str) else None
+    found = {time: None, person: (), event: texts}
+    return {name: found[name] for name in found if name is not None}
+
+
 def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     """Return the columns that options name; refuse options that contradict each other."""
     time, event, person = columns.time, columns.event, columns.person
@@ -170,11 +179,8 @@ def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     together = bool(seen) == bool(censored) and not (seen and event is None)
     message = "--event-is and --censored-is must differ, and must be given together, with --event."
     require(together and not seen & censored, message)
-    found: dict[Any, Labels] = {time: None}
-    if person is not None:
-        found[person] = ()
+    found = other_columns(time, event, person, (*columns.event_is, *columns.censored_is))
     if event is not None:  # names may contradict the options
-        found[event] = (*columns.event_is, *columns.censored_is) or None
         names: dict[str, Any] = {"time": time, "event": event, "person": person}
         import pandas as pd
 

@@ -7,13 +7,21 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from skdpsurv.cli.columns import Labels, public_columns, survival_columns, survival_target, table_of
+from skdpsurv.cli.columns import (
+    Labels,
+    other_columns,
+    public_columns,
+    survival_columns,
+    survival_target,
+    table_of,
+)
 from skdpsurv.cli.failures import WORDS, refusals, require
 from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
@@ -138,6 +146,8 @@ def fit(
         Another parameter of the estimator, as NAME=VALUE, by its name in Python: --set n_knots=5.
         May be given several times.
     """
+    from skdpsurv.dp.references import phrase
+
     stated = _parameters_of(kind, columns, model, spending, form)
     if not spending.dry_run:
         reserve(out)
@@ -146,49 +156,48 @@ def fit(
     estimator._check_parameters()
     described = stated.get("columns")
     features = described._names() if described is not None else []
-    if kind is Kind.competing:  # the estimator reads the labels itself
+    if "causes" in estimator._card.takes:  # the estimator reads the labels itself
         columns = replace(columns, censored_is=NONE)
-    target = _target(kind, columns, model, stated)
+    target = _target(estimator._card.takes, columns, model, stated)
     both = sorted(set(features) & set(target))
     require(not both, f"the schema must not describe {', '.join(both)}.", "description")
     ignored = None if described is None else ()
     table = table_of(data, form, features, described, target, model.drop, ignored)
 
-    def arguments(frame: Any) -> dict[str, Any]:
-        y = survival_target(frame, columns) if model.target is None else frame[model.target]
-        named = {"X": features or None, "person": columns.person, "group": model.group}
-        return {"y": y, **{n: frame[c] for n, c in named.items() if c is not None}}
+    arguments = partial(taken, features, columns, model.target, model.group)
+    found = spend(estimator, table, arguments, spending, form, out, as_json, strict=model.strict)
+    for words in getattr(found, "_horizon_words", list)():
+        if phrase("horizon_unit") in words:  # also beside results for machines
+            typer.echo(f"skdpsurv: warning: {words}", err=True)
+    show_fit(found, {}, result_lines(found.release_), as_json, out)
 
-    def results(fitted: Any) -> tuple[dict[str, Any], Iterable[Any]]:
-        from skdpsurv.dp.references import phrase
 
-        for words in getattr(fitted, "_horizon_words", list)():
-            if phrase("horizon_unit") in words:  # also beside results for machines
-                typer.echo(f"skdpsurv: warning: {words}", err=True)
-        return {}, result_lines(fitted.release_)
-
-    spend(
-        *(estimator, table, arguments, results, spending, form, out),
-        strict=model.strict,
-        hint=WORDS["about_records"],
-        as_json=as_json,
-    )
+def taken(
+    features: Sequence[str],
+    columns: SurvivalColumns,
+    target: str | None,
+    group: str | None,
+    frame: Any,
+) -> dict[str, Any]:
+    """Return the arguments of ``fit``: columns of a file by what is taken of them."""
+    named = {"X": features or None, "y": target, "person": columns.person, "group": group}
+    found = {name: frame[column] for name, column in named.items() if column is not None}
+    return found if columns.time is None else {**found, "y": survival_target(frame, columns)}
 
 
 def spend(
     estimator: Any,
     table: Table,
     arguments: Callable[[Any], Mapping[str, Any]],
-    results: Callable[[Any], tuple[dict[str, Any], Iterable[Any]]],
     spending: Spending,
     form: FileFormat,
     out: Path,
-    *,
-    strict: bool,
-    hint: str,
     as_json: bool,
-) -> None:
-    """Ask the ledger, read a file, fit, write the release and print results; or rehearse that.
+    *,
+    strict: bool = False,
+    hint: str = WORDS["about_records"],
+) -> Any:
+    """Ask the ledger, read a file, fit, and write what is released; or rehearse that, and exit.
 
     Parameters
     ----------
@@ -197,14 +206,16 @@ def spend(
     table : Table
     arguments : callable
         Makes the arguments of ``fit`` of the rows.
-    results : callable
-        Returns what to print of a fit, for machines and for people.
-    spending, form, out
-    strict : bool
+    spending, form, out, as_json
+    strict : bool, default=False
         Refuse values beyond the bounds of ``columns``.
     hint : str
         Ending of an error about the records.
-    as_json : bool
+
+    Returns
+    -------
+    object
+        What the fit returns.
     """
     from skdpsurv.base.prepared import looking_for
 
@@ -221,22 +232,31 @@ def spend(
             given = arguments(frame)
             if spending.dry_run:
                 _rehearse(estimator, given, as_json)
-                return
-            if strict:
+            elif strict:
                 from skdpsurv.data.public_steps import columns_beyond
 
                 names = estimator.columns._names()
                 beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
                 message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
                 require(not beyond, message, "data")
-            with working("Fitting", as_json):
-                estimator.fit(**given)
-    save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
-    content, (first, *lines) = _summary(estimator, estimator.guarantee_)
-    found, shown = results(estimator)
-    ending = [*lines, f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
+            with working("Running", as_json):
+                found: Any = None if spending.dry_run else estimator.prepare(**given).run()
+    if spending.dry_run:
+        raise typer.Exit
+    released = getattr(found, "release_", None)
+    text = json.dumps(found.to_dict(), indent=2) if released is None else released.to_json(indent=2)
+    save_or_print(f"{text}\n", out)
+    return found
+
+
+def show_fit(
+    fitted: Any, found: dict[str, Any], lines: Iterable[Any], as_json: bool, out: Path
+) -> None:
+    """Print a fit whose release is written: its summary, around results for machines or people."""
+    content, (first, *rest) = _summary(fitted, fitted.guarantee_)
+    ending = [*rest, f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
     content = {"release": str(out.resolve()), **content, **found}
-    show(content, chain([first], shown, ending), as_json, out)
+    show(content, chain([first], lines, ending), as_json, out)
 
 
 @command
@@ -266,7 +286,6 @@ def evaluate(
     drop : list of str
         Column of DATA to leave out. May be given several times.
     """
-    from skdpsurv.base.prepared import looking_for
     from skdpsurv.evaluation.evaluation import Evaluation
 
     target = survival_columns(columns)
@@ -279,23 +298,12 @@ def evaluate(
         if not hasattr(model, "predict_survival_function"):
             raise TypeError(f"a {published.estimator} does not predict survival of people.")
         horizon = published.parameters.get("max_time") if max_time is None else max_time
-        given: dict[str, Any] = {"random_state": spending.seed, "accountant": open_ledger(spending)}
+        given: dict[str, Any] = {"random_state": spending.seed}
         evaluation = Evaluation(model, spending.epsilon, max_time=horizon, **given)
     evaluation._check_parameters()
     table = table_of_release(published, data, form, target, drop)
-    with looking_for(evaluation):
-        with working("Reading", as_json):
-            frame = read_table(table, form)
-        with refusals("data", after=WORDS["about_records"], private=True):
-            rows, y = frame[list(published.feature_names_in or ())], survival_target(frame, columns)
-            person = None if columns.person is None else frame[columns.person]
-            arguments = {"X": rows, "y": y, "person": person}
-            if spending.dry_run:
-                _rehearse(evaluation, arguments, as_json)
-                return
-            with working("Evaluating", as_json):
-                found: Any = evaluation.prepare(**arguments).run()
-    save_or_print(json.dumps(found.to_dict(), indent=2) + "\n", out)
+    arguments = partial(taken, list(published.feature_names_in or ()), columns, None, None)
+    found = spend(evaluation, table, arguments, spending, form, out, as_json)
     ledger = evaluation.accountant
     content = {"evaluation": str(out.resolve()), **found.to_dict(), "ledger": ledger_state(ledger)}
     lines = [repr(found), f"Evaluation: {out}", f"Ledger: {ledger_line(ledger)}"]
@@ -394,7 +402,7 @@ def _parameters_of(
         given[name] = _labels(flag(name), given[name]) if given[name] else None
     known = {p: given[name] for name, p in OPTIONS.items() if p in parameters}
     stated = {name: value for name, value in known.items() if value is not None}
-    if kind is Kind.competing:
+    if "causes" in estimator_class(kind)._card.takes:
         named = columns.event is not None and not columns.event_is
         message = "--event must name the column of --causes, and --censored-is one other label."
         require(named and len(columns.censored_is) <= 1, message)
@@ -405,18 +413,16 @@ def _parameters_of(
 
 
 def _target(
-    kind: Kind, columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
+    takes: Sequence[str], columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
 ) -> dict[str, Labels]:
     """Return the columns that are no covariates, with their labels if they are text."""
-    found: dict[Any, Labels] = {}
-    if kind is Kind.logistic:
-        found[model.target] = _texts(stated["classes"])
-        if columns.person is not None:
-            found[columns.person] = ()
+    if "classes" in takes:
+        found = other_columns(None, None, columns.person)
+        found[str(model.target)] = _texts(stated["classes"])
     else:
-        found |= survival_columns(columns)
-    if kind is Kind.competing:
-        found[columns.event] = _texts([*stated["causes"], stated["censored"]])
+        found = survival_columns(columns)
+    if "causes" in takes:
+        found[str(columns.event)] = _texts([*stated["causes"], stated["censored"]])
     if model.group is not None:
         found[model.group] = _texts(stated["groups"])
     return found

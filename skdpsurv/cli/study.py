@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from skdpsurv.cli.columns import Labels, table_of
+from skdpsurv.cli.columns import other_columns, table_of
 from skdpsurv.cli.failures import CommandError, refusals, require
 from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, opened
@@ -257,12 +257,8 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> Table:
     message = "--missing-value is for fit: for a study it stands in its schema, and is signed."
     require(not form.missing_value, message)
     columns = protocol.columns
-    others: dict[str, Labels] = {protocol.time: None}
-    if protocol.person is not None:
-        others[protocol.person] = ()
-    if protocol.event is not None:
-        labels = (*protocol.event_is, *protocol.censored_is)
-        others[protocol.event] = labels if labels and isinstance(labels[0], str) else None
+    labels = (*protocol.event_is, *protocol.censored_is)
+    others = other_columns(protocol.time, protocol.event, protocol.person, labels)
     return table_of(data, form, columns._names(), columns, others, (), None)
 
 

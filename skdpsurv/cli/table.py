@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.columns import public_columns, split_names, table_of
+from skdpsurv.cli.columns import other_columns, public_columns, split_names, table_of
 from skdpsurv.cli.failures import WORDS, require
-from skdpsurv.cli.fitting import make, spend
-from skdpsurv.cli.options import NONE, FileFormat, Spending, command
+from skdpsurv.cli.fitting import make, show_fit, spend, taken
+from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
 from skdpsurv.cli.output import reserve, table_lines
 
 Intervals = StrEnum("Intervals", ["people", "population", "none"])
@@ -98,21 +98,13 @@ def table(
     require(not unknown, f"--nonnormal must name numbers of the schema, not {', '.join(unknown)}.")
     names, person = columns._names(), described.person
     require(person not in names, f"the schema must not describe {person}.", "description")
-    others = {} if person is None else {person: ()}
+    others = other_columns(None, None, person)
     read = table_of(data, form, names, columns, others, described.drop)
 
-    def arguments(frame: Any) -> dict[str, Any]:
-        return {"X": frame[names], **({} if person is None else {"person": frame[person]})}
-
-    def results(fitted: Any) -> tuple[dict[str, Any], Iterable[Any]]:
-        rows = fitted.table_.reset_index().to_json(orient="records")
-        intervals = None if described.intervals is Intervals.none else str(described.intervals)
-        lines = table_lines(fitted, intervals=intervals, nonnormal=nonnormal)
-        return {"table": json.loads(rows)}, lines
-
-    spend(
-        *(estimator, read, arguments, results, spending, form, out),
-        strict=described.strict,
-        hint=WORDS["about_cells"],
-        as_json=as_json,
-    )
+    arguments = partial(taken, names, SurvivalColumns(person=person), None, None)
+    options: Any = {"strict": described.strict, "hint": WORDS["about_cells"]}
+    found = spend(estimator, read, arguments, spending, form, out, as_json, **options)
+    rows = found.table_.reset_index().to_json(orient="records")
+    intervals = None if described.intervals is Intervals.none else str(described.intervals)
+    lines = table_lines(found, intervals=intervals, nonnormal=nonnormal)
+    show_fit(found, {"table": json.loads(rows)}, lines, as_json, out)

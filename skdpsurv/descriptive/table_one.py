@@ -40,7 +40,6 @@ ASSUMED = tuple(WORDS["assumptions"]["table_one"])
 class DPTableOne(
     TabularEstimator,
     word="table",
-    analysis="table",
     adds_up="columns",
     takes=("rows",),
     such_as={

@@ -210,14 +210,9 @@ def gain_of_delta(
         return ""
     # Rounded down to one digit, as a fit warns of more than 1/n².
     delta = float(Context(prec=1, rounding=ROUND_DOWN).divide(Decimal(1), Decimal(n_records**2)))
-    shape = Shape(n_records, n_features)
-    if hasattr(estimator, "classes"):
-        classes = stated_classes(estimator.classes)
-        if classes is None:
-            return ""
-        shape = LabelledShape(n_records, n_features, classes)
+    shape = planned_shape(estimator, n_records, n_features)
     shares = []
-    for epsilon in filter(math.isfinite, epsilons):
+    for epsilon in filter(math.isfinite, epsilons if shape is not None else ()):
         without, with_delta = (_noise(estimator, shape, epsilon, each) for each in (0.0, delta))
         if with_delta <= LARGEST_SHARE * without < math.inf:
             at = "" if len(epsilons) == 1 else f" (epsilon {epsilon:g})"
@@ -225,6 +220,14 @@ def gain_of_delta(
     if not shares:
         return ""
     return phrase("gain_of_delta", delta=delta, shares=", ".join(shares))
+
+
+def planned_shape(estimator: Any, n_records: int, n_features: int) -> Any:
+    """Return the public shape of records that nobody has yet; None if their classes are unknown."""
+    if not hasattr(estimator, "classes"):
+        return Shape(n_records, n_features)
+    classes = stated_classes(estimator.classes)
+    return None if classes is None else LabelledShape(n_records, n_features, classes)
 
 
 def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> float:

@@ -20,7 +20,7 @@ class Card:
     word : str
         Its name in commands and forecasts.
     analysis : str
-        Its name among the analyses of a study.
+        Its name among the analyses of a study; ``word`` by default.
     adds_up : str, mapping or None
         How releases of several sites are pooled: "tables" or "columns" of counts, "distributions",
         or the fields of :class:`skdpsurv.pooling.kinds.Regression`. None: they are not.
@@ -55,9 +55,6 @@ class Card:
     def of_subclass(self, options: dict[str, Any]) -> Self:
         """Return the card of a subclass, and remove its fields from options of the class."""
         stated = {one.name: options.pop(one.name) for one in fields(self) if one.name in options}
-        return replace(self, **{"word": "", "analysis": "", "adds_up": None, **stated})
-
-    @property
-    def needs_target(self) -> bool:
-        """Whether ``fit`` needs a y with an entry for each record."""
-        return self.takes[-1:] == ("model",) or ("rows" in self.takes and len(self.takes) > 1)
+        return replace(
+            self, **{"word": "", "analysis": stated.get("word", ""), "adds_up": None, **stated}
+        )

@@ -313,28 +313,21 @@ class Released(BaseEstimator):
 
     #: What others ask of the class.
     _card: ClassVar[Card] = Card()
-    #: Names of the estimators whose releases this one reads.
-    _reads: ClassVar[tuple[str, ...]]
     #: Rules of the constructor's parameters; those of the base classes hold, too.
     _rules: ClassVar[dict[str, Check]]
 
-    def __init_subclass__(
-        cls, *, released: bool = True, reads: tuple[str, ...] = (), **options: Any
-    ) -> None:
+    def __init_subclass__(cls, *, released: bool = True, **options: Any) -> None:
         """Make a class of estimators.
 
         Parameters
         ----------
         released : bool, default=True
             Whether releases name it: not a base, nor a search, whose model they name.
-        reads : tuple of str
-            Names of other estimators whose releases it reads.
         **options : object
             Fields of its :class:`~skdpsurv.release.card.Card`, and options of other bases.
         """
         cls._card = cls._card.of_subclass(options)
         super().__init_subclass__(**options)
-        cls._reads = (cls.__name__, *reads)
         for name in vars(cls).keys() & {"__init__", "fit"}:
             setattr(cls, name, with_suggestions(vars(cls)[name]))
         if released and cls.__init__ is not object.__init__:
@@ -411,7 +404,7 @@ class Released(BaseEstimator):
                 f"release must be a Release, got {type(release).__name__}: Release.load(path) "
                 "reads one from a file."
             )
-        if release.estimator not in cls._reads:
+        if release.estimator != cls.__name__:
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )

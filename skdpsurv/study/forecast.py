@@ -171,7 +171,7 @@ class Scenario(Guess):
             RECORDS("n_records", n)
         runs = simulated(estimator, n, epsilons, self, shares)
         measures = [name for name in MEASURES if name in runs[0][math.inf]]
-        table, studies = summarised(runs, measures[0]), by_study(runs)
+        table, studies = summarised(runs, measures[-1]), by_study(runs)
         for name in measures:
             what, small = MEASURES[name]
             about = {"is_error": small is not None, "small": small or 0.0}

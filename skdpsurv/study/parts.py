@@ -17,12 +17,11 @@ from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from skdpsurv.classification.private_classifier import LabelledShape
-from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.plan import Disjoint, Plan, Sequential
+from skdpsurv.evaluation.forecast import planned_shape
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.kinds import KINDS
 from skdpsurv.study.protocol import Protocol
@@ -85,7 +84,9 @@ class Part:
             else:
                 spend = cost.Spend(price)
             estimator = analysis.estimator(protocol, spend)
-            shape = _shape(estimator, n_people)
+            columns = getattr(estimator, "columns", None)
+            n_features = 0 if columns is None else len(columns.get_feature_names_out())
+            shape = planned_shape(estimator, n_people, n_features)
             plan, guarantee = estimator._plan_and_guarantee(
                 shape, people=protocol.person is not None
             )
@@ -97,17 +98,6 @@ class Part:
     def node(self) -> Sequential:
         """Its measurements, which cost no more than its price."""
         return Sequential((self.plan.tree,), total=self.price)
-
-
-def _shape(estimator: Any, n_people: int) -> Shape:
-    """Return the public shape of the records of an estimator."""
-    columns = getattr(estimator, "columns", None)
-    n_features = 0 if columns is None else len(columns.get_feature_names_out())
-    if hasattr(estimator, "classes"):
-        classes = stated_classes(estimator.classes)
-        assert classes is not None  # a protocol states them
-        return LabelledShape(n_people, n_features, classes)
-    return Shape(n_people, n_features)
 
 
 def _rounded_down(epsilon: float) -> float:

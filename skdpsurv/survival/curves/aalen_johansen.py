@@ -65,7 +65,6 @@ class IncidenceCurve(LifeTableCurve):
 class DPAalenJohansenFitter(
     LifeTableFitter,
     word="competing",
-    analysis="competing",
     adds_up="tables",
     takes=("causes", "group"),
     beyond_constructor=("event_of_interest",),

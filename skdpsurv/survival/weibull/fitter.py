@@ -208,7 +208,7 @@ def _stated_counts(release: Release) -> tuple[int, float | None]:
     return n_records, float(n_events) if "n_events" in release.values else None
 
 
-class DPWeibullFitter(WeibullCurve, word="weibull", analysis="weibull", adds_up="distributions"):
+class DPWeibullFitter(WeibullCurve, word="weibull", adds_up="distributions"):
     r"""Weibull distribution of survival times that protects every record it is fitted on.
 
     The released shape, scale and number of events are epsilon-differentially private under
