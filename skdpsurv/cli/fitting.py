@@ -239,7 +239,8 @@ def spend(
                 beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
                 message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
                 require(not beyond, message, "data")
-            with working("Running", as_json):
+            doing = "Fitting" if hasattr(estimator, "fit") else "Evaluating"
+            with working(doing, as_json):
                 found: Any = None if spending.dry_run else estimator.prepare(**given).run()
     if spending.dry_run:
         raise typer.Exit
