@@ -85,7 +85,7 @@ class StudyPlan:
         """Number of people who are held out: public."""
         return sizes(self.protocol, self.n_people)[EVALUATION]
 
-    def people_of(self, analysis: Analysis) -> tuple[str, int]:
+    def _people_of(self, analysis: Analysis) -> tuple[str, int]:
         """Return whose records an analysis uses, and their number."""
         people = whose(self.protocol, analysis)
         return people, sizes(self.protocol, self.n_people)[people]
