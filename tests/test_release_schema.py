@@ -21,6 +21,8 @@ OF_NODES = {
     plans.Disjoint: ({}, []),
     plans.RandomlyMany: ({"eta": {"type": "number"}, "gamma": {"type": "number"}}, []),
 }
+#: Kinds of columns that layout 2 had not, by their keys.
+COLUMNS = {}
 WORDS = {
     "plan": "Everything that was drawn for the guarantee. Null: not stated.",
     "fit_plan": "The same for fit_guarantee.",
@@ -94,6 +96,9 @@ def schema():
         "fit_plan": described("fit_plan", **plan),
         "noise": described("noise", type="object", additionalProperties=by_name),
     }
+    column = whole["$defs"]["column"]
+    column["properties"] |= COLUMNS
+    column["oneOf"] += [{"required": [key]} for key in COLUMNS]
     whole["required"] += sorted(layout.FIELDS[version] - set(whole["required"]))
     whole["$defs"] |= {
         "node": {"anyOf": [required(measurement, optional), *composed]},
