@@ -30,7 +30,7 @@ def numbers(release, *, simulated=False):
     if hasattr(model, "confidence_interval"):
         resampled = {"n_resamples": 40} if hasattr(model, "percentile_interval") else {}
         found["interval"] = model.confidence_interval(**resampled)
-    if hasattr(model, "summary") and (simulated or not hasattr(model, "lambda_")):
+    if hasattr(type(model), "summary") and (simulated or not hasattr(model, "lambda_")):
         found["summary"] = model.summary
     if hasattr(model, "table_"):
         found["table"] = model.table_
