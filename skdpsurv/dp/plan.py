@@ -71,10 +71,10 @@ class Several:
     ) -> dict[str, Any]:
         """Return released values by name, and append to the log what was drawn."""
         found: dict[str, Any] = {}
-        drawn: list[Drawn] = []
+        drawn: Log = None if log is None else []
         for node, own in self.parts(known, records, source):
             found |= _run(node, {**known, **found}, own, source, drawn)
-        if log is not None:
+        if log is not None and drawn is not None:
             log.append(self.composed(drawn))
         return found
 
