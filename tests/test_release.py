@@ -54,7 +54,7 @@ def test_json_round_trip_to_the_last_bit(changes):
 def test_json_is_strict_and_plain():
     text = make(guarantee=PrivacyGuarantee(np.inf, status="none")).to_json()
     data = json.loads(text, parse_constant=pytest.fail)  # no NaN or Infinity, which are not JSON
-    assert data["schema_version"] == 2
+    assert data["schema_version"] == 3
     assert data["guarantee"]["epsilon"] == "inf"
 
 
@@ -121,8 +121,8 @@ class TestRefusedText:
             Release.from_json(text)
 
     def test_versions_and_fields(self):
-        for version in (0, 3, "1", None, True, 1.0):
-            self.refuse("schema_version must be 1 or 2", schema_version=version)
+        for version in (0, 4, "1", None, True, 1.0):
+            self.refuse("schema_version must be 1 or 2 or 3", schema_version=version)
         for name in ("estimator", "guarantee", "parameters", "values", "n_features_in"):
             self.refuse(name, **{name: ...})
         for name in ("coef", "training_rows", "Values"):

@@ -274,7 +274,7 @@ def test_files_that_are_no_releases(tmp_path):
 
 def schema():
     jsonschema = pytest.importorskip("jsonschema")
-    text = (ROOT / "docs/schemas/release-2.json").read_text()
+    text = (ROOT / "docs/schemas/release-3.json").read_text()
     return jsonschema.Draft202012Validator(json.loads(text))
 
 
@@ -315,7 +315,7 @@ def test_files_of_version_1_still_load():
     for name, kept in json.loads((ROOT / "tests/releases_v1.json").read_text()).items():
         setting = next(setting for setting in PRIVATE if str(setting) == name)
         release, data = Release.from_json(json.dumps(kept["release"])), setting.data()
-        assert (release.schema_version, release.columns) == (2, None)
+        assert (release.schema_version, release.columns) == (3, None)
         public = data.options.get("public")
         arguments = {} if public is None else {"X": data.X[public], "y": data.y[public]}
         model = release.to_estimator(**arguments)

@@ -57,7 +57,7 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
         ]
         return np.hstack(found)
 
-    deviation = math.sqrt(float(release.values["count_variance"]))
+    deviation = math.sqrt(float(release.noise["counts"]["variance"]))
 
     def noisy(counts: np.ndarray) -> pd.DataFrame:
         """Return the table of counts with other noise.

@@ -59,6 +59,10 @@ class LinearMinimiser(perturbation.Minimisers):
         """Return ridge and noise."""
         return {"kappa": self.calibration.kappa, "noise_scale": self.calibration.noise_scale}
 
+    def calibrated(self, known: Known | None) -> list[Any]:
+        """Return constants and calibration."""
+        return [(self.likelihood.constants, self.calibration)]
+
     def problems(self, known: Known, records: Blocks[LinearBlock]) -> list[Problem]:
         """Return the one minimisation."""
         center = np.zeros(self.likelihood.n_params)

@@ -184,9 +184,10 @@ class PreparedFit:
         names = target_names(target_of(X, y))
         source = random_source(self._estimator.random_state)
         with suppressed_float_errors():
-            values = self.plan.run(records, source)
+            drawn: list[dict[str, Any]] = []
+            values = self.plan.run(records, source, drawn)
             return self._estimator._publish_values(
-                self._shape, self.guarantee, values, names, receipt
+                self._shape, self.guarantee, values, names, receipt, drawn[0]
             )
 
     def warn(self) -> None:

@@ -35,6 +35,7 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.dp.proofs import status_of
 from skdpsurv.dp.references import phrase
+from skdpsurv.dp.stated_noise import noise_of
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release, Released, parameters_of
 
@@ -51,12 +52,14 @@ DECIDING = (
 
 
 class Published(NamedTuple):
-    """The released values of a fit by name, with its guarantee, columns of y and receipt."""
+    """The released values of a fit by name, with its guarantee, columns of y, receipt and noise."""
 
     guarantee: PrivacyGuarantee
     values: Mapping[str, Any]
     target: tuple[str, ...]
     receipt: Receipt | None
+    #: What the plan drew, as releases state it.
+    plan: Mapping[str, Any] | None = None
 
 
 class Weakness(NamedTuple):
@@ -294,7 +297,7 @@ class PrivateEstimator(Released, released=False):
         )
 
     def _publish_values(self, shape: Any, *published: Any) -> Any:
-        """Publish guarantee, values, columns of y and receipt."""
+        """Publish guarantee, values, columns of y, receipt and what was drawn."""
         return self._publish(shape, Published(*published))
 
     def _publish(self, shape: Any, published: Published) -> Any:
@@ -309,6 +312,8 @@ class PrivateEstimator(Released, released=False):
             feature_names_in=None if names is None else tuple(names),
             columns=columns,
             target_names=published.target,
+            plan=published.plan,
+            noise=noise_of(published.plan),
         )
         self._set_release(release)
         if published.receipt is not None:

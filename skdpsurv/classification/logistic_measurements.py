@@ -280,6 +280,13 @@ class FittedGroups(perturbation.Minimisers):
         parts = (perturbation.theorem_classes(Logistic(1, 1.0), how) for how in every)
         return [*chain.from_iterable(parts)]
 
+    def calibrated(self, known: Known | None) -> list[Any]:
+        return [
+            (Logistic(group.n_params, group.bound, fit.max_residual).constants, how)
+            for fit in self.fits
+            for group, how in zip(fit.groups, fit.calibrations, strict=True)
+        ]
+
     def scales(self) -> list[float]:
         groups = [(group.norm, group.factor) for fit in self.fits for group in fit.groups]
         noises = [(c.kappa, c.noise_scale or 1.0) for fit in self.fits for c in fit.calibrations]

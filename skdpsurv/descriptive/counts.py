@@ -191,6 +191,7 @@ class TableCounts(NoisySum):
 
     name = "noisy counts of every column by group"
     theorem = reference("docs/proofs/table_one", "dwork")
+    gives = "counts"
 
     def query(self, known: Known) -> Histograms:
         """Return the query: a record is in each table once."""
@@ -208,10 +209,9 @@ class TableCounts(NoisySum):
         return found
 
     def after(self, known: Known, noisy: Sequence[IntArray]) -> Mapping[str, Any]:
-        """Return all tables side by side, in records; and the variance of the noise in a cell."""
+        """Return all tables side by side, in records."""
         both = zip(self.columns, noisy, strict=True)
-        counts = np.hstack([np.asarray(one) / cells.unit for cells, one in both])
-        return {"counts": counts, "count_variance": self.query(known).deviation(self.price) ** 2}
+        return {"counts": np.hstack([np.asarray(one) / cells.unit for cells, one in both])}
 
 
 class ExactTableCounts(TableCounts):
@@ -224,6 +224,7 @@ class GroupSizes(Mechanism):
     """Exact sizes of groups, where neighbours have the same ones."""
 
     name = "sizes of groups, which are public"
+    law = "none"
     proof = reference("docs/proofs/table_one")
     price = 0.0
     assumptions = ("the group of each record is public: neighbours differ in no record's group",)

@@ -28,8 +28,15 @@ from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import WORDS, phrase
+from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.mechanisms.sums import Histograms
-from skdpsurv.release import Release, check_parameters, released_array, stated_records
+from skdpsurv.release import (
+    Release,
+    check_parameters,
+    released_array,
+    released_noise,
+    stated_records,
+)
 from skdpsurv.release.raw_rows import headline
 
 #: Half-width of shares of a group above which a fit is warned of.
@@ -313,19 +320,17 @@ class DPTableOne(
         groups, cells = self._groups(), self._cells(stated)
         shape = max(len(groups), 1), sum(one.number for one in cells)
         n_records = stated_records(release, counts.MOST_RECORDS)
-        variance = float(released_array(release, "count_variance", ()))
+        law, variance = released_noise(release, "counts", counts.LARGEST_VARIANCE)
         found = released_array(release, "counts", shape)
         sizes = released_array(release, "group_sizes", shape[:1]) if self.by_is_public else None
-        wrong = not 0.0 <= variance <= counts.LARGEST_VARIANCE
-        wrong |= math.prod(shape) > counts.LARGEST_TABLE
+        wrong = math.prod(shape) > counts.LARGEST_TABLE
         wrong |= bool(np.abs(found).max() > counts.LARGEST_COUNT)
         if sizes is not None:
             wrong |= bool(np.any(sizes != np.rint(np.maximum(sizes, 0.0))))
             wrong |= sizes.sum() != n_records
         if wrong:
             raise ValueError("values of the release must hold counts that are counts.")
-        made = release.made_by
-        laplace = made.delta == 0.0 and "pooled" not in made.public_inputs
+        laplace = law == LAPLACE
         self._summary = Summary.of(cells, found, variance, n_records, groups, sizes, laplace)
         self.groups_, self.n_records_ = groups, n_records
 

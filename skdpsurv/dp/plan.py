@@ -1,161 +1,45 @@
-"""Measurements of private records, and plans: trees of measurements made for a budget.
-
-A *noisy sum* adds up over blocks of records. It states its query, and the runner adds the noise of
-that query at its price. A *mechanism* has a theorem and noise of its own. Either may depend on
-earlier releases (``known``). Neighbours: replace-one.
+"""Plans: trees of measurements of private records, made for a budget.
 
 Nodes say how measurements compose: in sequence; within a total that is divided in view of earlier
 results; on disjoint people; the best of a random number of runs. A plan is made from public numbers
-alone, before anything is charged, and computes its guarantee.
+alone, before anything is charged, and computes its guarantee. Neighbours: replace-one.
 """
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
 from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee, weakest_status
+from skdpsurv.dp.measurement import GAUSSIAN, Known, Measurement, Mechanism, NoisySum, one_drawn
 from skdpsurv.dp.noise import RandomSource, uniform_below
 from skdpsurv.dp.privacy_cost import (
-    Concentrated,
     Cost,
     Price,
     cost_of,
     disjoint_cost,
-    epsilon_or_mu,
     random_runs_cost,
     sequential_cost,
     stated_price,
 )
 from skdpsurv.dp.proofs import is_asserted, name_of, status_of, unproved
-from skdpsurv.dp.references import OWN_RECORD, WORDS, reference
+from skdpsurv.dp.references import OWN_RECORD, WORDS
 from skdpsurv.dp.selection import RunCount
+from skdpsurv.dp.stated_noise import Distances, stated_cost
 
-#: Proof of all Gaussian noise.
-GAUSSIAN = reference("docs/proofs/gaussian", "bun-steinke", "canonne")
-#: Earlier releases and public values, by name.
-Known = Mapping[str, Any]
-#: Comparisons of neighbours: name, distance found, distance allowed.
-Distances = list[tuple[str, float, float]]
+__all__ = [
+    "GAUSSIAN", "Disjoint", "Distances", "Known", "Measurement", "Mechanism", "Node", "NoisySum",
+    "Plan", "RandomlyMany", "Sequential", "Several", "Total",
+]  # fmt: skip
 
-
-class Query(Protocol):
-    """A question to the records, and the release of its answer."""
-
-    def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
-        """Return the exact answer with noise that hides one record at the price."""
-
-    def deviation(self, price: Price) -> float:
-        """Return the standard deviation of the noise on each number, in units of the answer."""
-
-    def distances(self, one: Any, other: Any) -> Distances:
-        """Return distances of the exact answers of neighbours, found and allowed."""
-
-
-class Measurement(ABC):
-    """One release from the records, with a ``name`` in words, and a ``price`` or a ``cost``."""
-
-    name: str
-    price: Price
-    #: Reference to the proof.
-    proof: str
-    #: Other conditions of the theorem.
-    assumptions: tuple[str, ...] = ()
-    #: The best status that it can have.
-    claim: ClassVar[str] = "proved"
-
-    def rests_on(self) -> Iterable[type]:
-        """Return other classes that the theorem is about: of queries, laws and losses."""
-        return []
-
-    @property
-    def status(self) -> str:
-        """As in a guarantee: that of what it rests on, and no better than its claim."""
-        return weakest_status([self.claim, status_of([type(self), *self.rests_on()])])
-
-    @property
-    def cost(self) -> Cost:
-        """Cost of the measurement: the price, unless overridden."""
-        return cost_of(self.price)
-
-    def scales(self) -> Iterable[float]:
-        """Return public numbers that must lie in the representable range."""
-        return ()
-
-    def stated(self) -> Mapping[str, Any]:
-        """Return public numbers for the guarantee, by name."""
-        return {}
-
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
-        """Return distances of neighbours in the quantities of the theorem, for audits."""
-        return []
-
-    def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Return estimators that it fits, with plans of their own, and their arguments."""
-        return []
-
-    @abstractmethod
-    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        """Return released values by name; those with a leading underscore are not published."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class NoisySum(Measurement):
-    """Counts, sums, means, moments: integers that add up over blocks of records.
-
-    A subclass has a query, ``asked``, or overrides :meth:`query` where that depends on ``known``.
-    """
-
-    price: Price
-
-    #: The query, if it is always the same.
-    asked: ClassVar[Query]
-    #: Proof for Laplace noise.
-    theorem: ClassVar[str] = ""
-
-    @property
-    def proof(self) -> str:  # type: ignore[override]
-        """Reference to the proof."""
-        return GAUSSIAN if isinstance(self.price, Concentrated) else self.theorem
-
-    def query(self, known: Known) -> Query:
-        """Return the query, given earlier releases."""
-        return self.asked
-
-    def query_range(self) -> Sequence[Query]:
-        """Return the extreme queries possible, before anything is released."""
-        return [self.query({})]
-
-    @abstractmethod
-    def ask(self, known: Known, records: Any) -> Any:
-        """Return the exact answer: a sum over blocks, private."""
-
-    @abstractmethod
-    def after(self, known: Known, noisy: Any) -> Mapping[str, Any]:
-        """Return results by name from the noisy answer; it never sees records."""
-
-    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        noisy = self.query(known).release(self.ask(known, records), self.price, source)
-        return self.after(known, noisy)
-
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
-        return self.query(known).distances(self.ask(known, one), self.ask(known, other))
-
-    def rests_on(self) -> Iterable[type]:
-        return map(type, self.query_range())
-
-    def scales(self) -> Iterable[float]:
-        return [1.0 / epsilon_or_mu(self.price)]
-
-
-class Mechanism(Measurement):
-    """A measurement with its own theorem: a perturbed minimiser, a descent, a chain, a choice."""
+#: What was drawn at a node, as JSON holds it; and a list that it is appended to.
+Drawn = dict[str, Any]
+Log = list[Drawn] | None
 
 
 class Several:
@@ -171,6 +55,29 @@ class Several:
         """Return the public numbers of all nodes."""
         return {name: value for node in self.nodes for name, value in node.stated().items()}
 
+    #: Name of this way to compose.
+    word: ClassVar[str]
+
+    def composed(self, drawn: Sequence[Drawn]) -> Drawn:
+        """Return what the nodes drew, composed as here."""
+        return {"node": self.word, "nodes": list(drawn)}
+
+    def parts(self, known: Known, records: Any, source: RandomSource) -> Iterable[Part]:
+        """Return the nodes to run, each with its records."""
+        raise NotImplementedError
+
+    def run(
+        self, known: Known, records: Any, source: RandomSource, log: Log = None
+    ) -> dict[str, Any]:
+        """Return released values by name, and append to the log what was drawn."""
+        found: dict[str, Any] = {}
+        drawn: Log = None if log is None else []
+        for node, own in self.parts(known, records, source):
+            found |= _run(node, {**known, **found}, own, source, drawn)
+        if log is not None and drawn is not None:
+            log.append(self.composed(drawn))
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Sequential(Several):
@@ -183,6 +90,8 @@ class Sequential(Several):
     nodes: tuple[Node, ...]
     total: Price | None = None
     name: str = ""
+
+    word = "sequence"
 
     def __post_init__(self) -> None:
         if self.total is not None:
@@ -200,11 +109,12 @@ class Sequential(Several):
             return super().stated()
         return super().stated() | stated_price(self.name, self.total)
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for node in self.nodes:
-            found |= node.run({**known, **found}, records, source)
-        return found
+    def composed(self, drawn: Sequence[Drawn]) -> Drawn:
+        total = {} if self.total is None else {"total": stated_cost(self.cost)}
+        return super().composed(drawn) | total
+
+    def parts(self, known: Known, records: Any, source: RandomSource) -> Iterable[Part]:
+        return [(node, records) for node in self.nodes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,6 +127,8 @@ class Total(Several):
     total: Price
     choose: Callable[[Known], Node]
     possible: tuple[Node, ...]
+
+    word = "choice"
 
     def __post_init__(self) -> None:
         for node in self.possible:
@@ -232,8 +144,11 @@ class Total(Several):
         """The first possible choice."""
         return self.possible[:1]
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        return self.chosen(known).run(known, records, source)
+    def composed(self, drawn: Sequence[Drawn]) -> Drawn:
+        return super().composed(drawn) | {"total": stated_cost(self.cost)}
+
+    def parts(self, known: Known, records: Any, source: RandomSource) -> Iterable[Part]:
+        return [(self.chosen(known), records)]
 
     def chosen(self, known: Known) -> Node:
         """Return the node for earlier releases, or refuse one that costs or assumes too much."""
@@ -256,16 +171,15 @@ class Disjoint(Several):
     nodes: tuple[Node, ...]
     deal: Callable[[Any, RandomSource], Iterable[Any]]
 
+    word = "disjoint"
+
     @property
     def cost(self) -> Cost:
         """The largest cost: a replaced record is in one of the sets."""
         return disjoint_cost(node.cost for node in self.nodes)
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for node, own in zip(self.nodes, self.deal(records, source), strict=True):
-            found |= node.run({**known, **found}, own, source)
-        return found
+    def parts(self, known: Known, records: Any, source: RandomSource) -> Iterable[Part]:
+        return zip(self.nodes, self.deal(records, source), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,6 +196,8 @@ class RandomlyMany(Several):
     count: RunCount
     score: str
 
+    word = "random number of runs"
+
     @property
     def cost(self) -> Cost:
         """Cost of the best run, whatever their number."""
@@ -292,9 +208,16 @@ class RandomlyMany(Several):
         """The node that each run executes."""
         return (self.run_each,)
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
+    def composed(self, drawn: Sequence[Drawn]) -> Drawn:
+        return super().composed(drawn) | {"eta": self.count.eta, "gamma": self.count.gamma}
+
+    def run(
+        self, known: Known, records: Any, source: RandomSource, log: Log = None
+    ) -> dict[str, Any]:
         n_runs = self.count.draw(source)
         drawn = [uniform_below(self.n_candidates, source) for _ in range(n_runs)]
+        if log is not None:  # as it was planned: the number of runs is secret, and so are others
+            log.append(all_drawn(self))
         return self.best(self.run_each.run({**known, "_drawn": drawn}, records, source), drawn)
 
     def best(self, found: Mapping[str, Any], drawn: Sequence[int]) -> dict[str, Any]:
@@ -306,6 +229,26 @@ class RandomlyMany(Several):
 
 
 Node = Measurement | Sequential | Total | Disjoint | RandomlyMany
+
+
+#: A node, and its records.
+Part = tuple[Node, Any]
+
+
+def _run(node: Node, known: Known, records: Any, source: RandomSource, log: Log) -> Any:
+    """Run a node, and note what it draws."""
+    if not isinstance(node, Measurement):
+        return node.run(known, records, source, log)
+    if log is not None:
+        log.append(one_drawn(node, known))
+    return node.run(known, records, source)
+
+
+def all_drawn(node: Node) -> Drawn:
+    """Return what a node draws, as far as it is known before anything is released."""
+    if isinstance(node, Measurement):
+        return one_drawn(node, None)
+    return node.composed([all_drawn(one) for one in node.nodes])
 
 
 def _require(cost: Cost, total: Price) -> None:
@@ -443,7 +386,10 @@ class Plan:
             source="; ".join(dict.fromkeys(leaf.proof for leaf in self.leaves if leaf.proof)),
         )
 
-    def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Return released and known values by name, but for those with a leading underscore."""
-        known = {**self.known, **self.tree.run(self.known, records, source)}
+    def run(self, records: Any, source: RandomSource, log: Log = None) -> dict[str, Any]:
+        """Return released and known values by name, but for those with a leading underscore.
+
+        What was drawn is appended to the log.
+        """
+        known = {**self.known, **_run(self.tree, self.known, records, source, log)}
         return {name: value for name, value in known.items() if name[:1] != "_"}

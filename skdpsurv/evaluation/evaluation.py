@@ -177,6 +177,7 @@ class Exactly(Mechanism):
     price = math.inf
     proof = ""
     claim = "none"
+    law = "none"
 
     def run(self, known: Known, records: Blocks[EvaluationRecords], source: Any) -> dict[str, Any]:
         """Return the measures, for the released groups."""

@@ -32,7 +32,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -298,6 +298,7 @@ class PointCounts(NearestCounts):
     """Counts of private records nearest to each distinct public one."""
 
     name = "noisy counts of private records nearest to each public one"
+    gives: ClassVar[str | None] = "weights"
 
     @cached_property
     def points(self) -> tuple[hybrid_records.PointMap, FloatArray, IntArray]:
@@ -313,6 +314,8 @@ class PointCounts(NearestCounts):
 
 class Order(PointCounts):
     """The order in which public records join nested sets, by noisy counts."""
+
+    gives = None
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the order."""

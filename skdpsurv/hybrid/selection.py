@@ -87,7 +87,7 @@ class SubsetChoice(Choices):
     @property
     def queries(self) -> list[Sums]:
         """Each loss of a record is between 0 and 1."""
-        return [Sums(self.n_fits, LOSS.sensitivity)]
+        return [Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)]
 
     def losses(self, known: Known, records: Blocks[PrivateRecords]) -> list[list[int]]:
         """Return the exact sum of losses of each fit."""
@@ -107,11 +107,12 @@ class LossCurve(NoisySum):
     assumptions: tuple[str, ...] = ()
 
     name = "noisy losses, and the choice that follows"
+    gives = "curve"
     theorem = PROOF
 
     def query(self, known: Known) -> Sums:
         """Each loss of a record is between 0 and 1."""
-        return Sums(self.n_fits, LOSS.sensitivity)
+        return Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)
 
     def ask(self, known: Known, records: Blocks[PrivateRecords]) -> list[int]:
         """Return the exact sum of losses of each fit."""

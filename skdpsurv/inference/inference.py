@@ -224,7 +224,8 @@ class Summarised:
         public: Any = fit.public_inputs
         longest = math.hypot(*(max(-one.low, one.high) for one in features)) * (1.0 - 1e-9)
         clips = public.get("epsilon_center") or public.get("mu_center")
-        clips = clips or longest > public.get("data_norm", math.inf)
+        norm = public.get("data_norm")
+        clips = clips or (isinstance(norm, int | float) and longest > norm)
         words = [WORDS["intervals"]["long_rows"]] if clips and not math.isinf(fit.epsilon) else []
         return words + getattr(self, "_horizon_words", list)()
 

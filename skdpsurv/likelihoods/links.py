@@ -306,12 +306,13 @@ class Probit(Symmetric):
         return low
 
     def curvature_of_slope(self, slope: float) -> float:
-        # G is increasing, as the inverse Mills ratio is convex (Sampford 1953). The inverse is
-        # rounded down, which rounds G up.
+        # G is increasing, as the inverse Mills ratio is convex (Sampford 1953). A relative error r
+        # of the ratio moves its inverse by r / gap, and G by a part r / gap^2.
         if slope > 1e3:  # 1 - 1/slope^2 and more: the difference below has lost its digits
             return 1.0
-        eta = float(self.slope_inverse(np.array([slope]))[0])
-        return min(slope * (slope - eta), 1.0)
+        gap = slope - float(self.slope_inverse(np.array([slope]))[0])
+        room = 4.0 * self.roundings * np.finfo(float).eps * (1.0 + gap**-2)
+        return min(slope * gap * (1.0 + room), 1.0)
 
     def bounded_at(self, hazard: float) -> Link:
         eta = self.predictor(hazard)

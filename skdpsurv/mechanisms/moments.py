@@ -31,8 +31,9 @@ from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.noise import RandomSource, to_lattice
 from skdpsurv.dp.plan import Distances
 from skdpsurv.dp.privacy_cost import MARGIN, Price, epsilon_or_mu
+from skdpsurv.dp.stated_noise import Noise
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, calibrated_noise
+from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, calibrated_noise, vector_noise
 
 #: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
 #: keeps more of a noisy mean, and did better on simulated data (docs/benchmarks/discrete_time).
@@ -60,6 +61,9 @@ class MeanOfRows:
 
     def deviation(self, price: Price) -> float:
         return self.distribution(price).deviation
+
+    def noise_at(self, price: Price) -> Noise:
+        return vector_noise(self.distribution(price), self.sensitivity)
 
     def mean(self, blocks: Blocks[FloatArray]) -> FloatArray:
         """Return the exact mean of private, finite rows, clipped here."""
@@ -128,6 +132,10 @@ class SecondMoments:
     def deviation(self, price: Price) -> float:
         r"""Return the standard deviation of the noise on :math:`u^\top M u` for a unit vector u."""
         return self.distribution(price).deviation
+
+    def noise_at(self, price: Price) -> Noise:
+        """Return the noise on the stretched upper triangle."""
+        return vector_noise(self.distribution(price), self.sensitivity)
 
     def total(self, blocks: Blocks[Any], rows: Callable[[Any], Iterable[FloatArray]]) -> FloatArray:
         """Return the exact moments of ``rows(block)``, rounded, in pieces of at most 2^20 rows."""

@@ -25,11 +25,12 @@ from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Distances, Known, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Price, epsilon_or_mu
+from skdpsurv.dp.stated_noise import NONE
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.base import Likelihood, Move, PrivacyConstants, moves
 from skdpsurv.mechanisms import descent, objective
 from skdpsurv.mechanisms import output as output_perturbation
-from skdpsurv.mechanisms.descent import Descent, DescentCalibration
+from skdpsurv.mechanisms.descent import Descent, DescentCalibration, NoisyGradients
 from skdpsurv.mechanisms.newton import (
     ZERO,
     Center,
@@ -45,6 +46,7 @@ from skdpsurv.mechanisms.vector_noise import (
     add_noise,
     draw_noise,
     nearest_doubles,
+    stated_law,
 )
 
 
@@ -84,6 +86,34 @@ def theorem_classes(likelihood: Likelihood, calibration: Calibrated) -> list[typ
     """Return the classes that the theorem of a perturbation is about: loss, noise, and its laws."""
     laws = (getattr(calibration, name, None) for name in ("linear", "output", "each"))
     return [type(likelihood), type(calibration), *(type(law) for law in laws if law is not None)]
+
+
+def stated_fits(fits: Sequence[tuple[PrivacyConstants, Calibrated]]) -> dict[str, Any]:
+    """Return the law of perturbed fits, and the constants and the noise of each."""
+    return {"law": _law(fits[0][1]), "fits": [_stated(*fit) for fit in fits]}
+
+
+def _law(how: Calibrated) -> str:
+    if isinstance(how, NoisyGradients):
+        return "noisy gradients"
+    if how.linear is not None:
+        return NAMES["obj_pert"]
+    return NONE if how.output is None else NAMES["out_pert"]
+
+
+def _stated(constants: PrivacyConstants, how: Calibrated) -> dict[str, Any]:
+    own: tuple[tuple[str, NoiseDistribution | None], ...]
+    own = ("objective", how.linear), ("output", how.output)
+    if isinstance(how, NoisyGradients):
+        own = (("gradient", how.each),)
+    return {
+        "sensitivity": constants.gradient_sensitivity,
+        "hessian_trace": constants.hessian_trace,
+        "hessian_rank": constants.hessian_rank,
+        "kappa": how.kappa,
+        **({"n_steps": how.n_steps} if isinstance(how, NoisyGradients) else {}),
+        **{f"{name}_noise": stated_law(one) for name, one in own if one is not None},
+    }
 
 
 @dataclass(frozen=True)
@@ -189,6 +219,13 @@ class Minimisers(Mechanism):
     n_jobs: int | None = None
     #: Size of the noise, to compare methods for the same minimisers; inf: not known.
     noise: float = math.inf
+
+    @abstractmethod
+    def calibrated(self, known: Known | None) -> Sequence[tuple[PrivacyConstants, Calibrated]]:
+        """Return constants and calibration of each minimisation, or of the extreme ones."""
+
+    def drawn(self, known: Known | None) -> Mapping[str, Any]:
+        return stated_fits(self.calibrated(known))
 
     @abstractmethod
     def problems(self, known: Known, records: Any) -> list[Problem]:

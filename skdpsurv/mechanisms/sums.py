@@ -43,6 +43,7 @@ from skdpsurv.dp.privacy_cost import (
 )
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.selection import permute_and_flip
+from skdpsurv.dp.stated_noise import GAUSSIAN, LAPLACE, NONE, Noise
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: The proof of all queries of integers.
@@ -53,6 +54,8 @@ class Integers(ABC):
     """A query whose answer is integers."""
 
     proof = PROOF
+    #: Released numbers are multiples of this power of two.
+    exponent: int = 0
 
     @property
     @abstractmethod
@@ -67,6 +70,19 @@ class Integers(ABC):
     def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
         """Return integers with noise on each, for one price together."""
         return _released(self, exact, price, source)
+
+    def noise_at(self, price: Price) -> Noise:
+        """Return the noise on each integer, as it is drawn."""
+        lattice = math.ldexp(1.0, self.exponent)
+        variance = (self.deviation(price) * lattice) ** 2
+        if isinstance(price, Concentrated):
+            scale = least_deviation(self.squared_distance, price.mu)
+            moved = self.squared_distance, "squared L2"
+            return Noise(GAUSSIAN, scale, *moved, lattice, variance)
+        law, scale = NONE, 0.0
+        if not math.isinf(price):
+            law, scale = LAPLACE, least_scale(self.sensitivity, price)
+        return Noise(law, scale, self.sensitivity, "L1", lattice, variance)
 
     def deviation(self, price: Price) -> float:
         """Return the standard deviation of the noise on each number; discrete noise has less."""
@@ -160,6 +176,14 @@ class Histograms(Integers):
         each, both = self.each(price), zip(self._queries(), exact, strict=True)
         return [query.release(one, each, source) for query, one in both]
 
+    def noise_at(self, price: Price) -> Noise:
+        """Return the noise on each histogram; numbers are released in its unit."""
+        each = [query.noise_at(self.each(price)) for query in self._queries()]
+        scales, moves = (tuple(getattr(n, name) for n in each) for name in ("scale", "sensitivity"))
+        lattice = tuple(1.0 / unit for unit in self.units)
+        variance = self.deviation(price) ** 2
+        return Noise(each[0].law, scales, moves, each[0].norm, lattice, variance)
+
     def deviation(self, price: Price) -> float:
         """Return the standard deviation of the noise on each number, in its unit."""
         return HISTOGRAM.deviation(self.each(price))
@@ -213,6 +237,7 @@ class Sums(Integers):
 
     number: int
     each: int
+    exponent: int = 0
 
     @property
     def sensitivity(self) -> int:
@@ -263,11 +288,12 @@ def least_deviation(squared_distance: int, mu: float) -> float:
 
 
 def _released(query: Integers, exact: Any, price: Price, source: RandomSource) -> Any:
-    if isinstance(price, Concentrated):
-        return lattice_gaussian(exact, least_deviation(query.squared_distance, price.mu), source)
-    if math.isinf(price):
+    noise = query.noise_at(price)
+    if noise.law == NONE:
         return exact
-    return lattice_laplace(exact, least_scale(query.sensitivity, price), source)
+    draw = lattice_gaussian if noise.law == GAUSSIAN else lattice_laplace
+    assert isinstance(noise.scale, float)
+    return draw(exact, noise.scale, source)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -275,6 +301,8 @@ class Choices(Mechanism):
     """Choices of which each has an equal part of a price, an epsilon."""
 
     price: float
+
+    law = "permute-and-flip"
 
     @property
     @abstractmethod
@@ -302,6 +330,9 @@ class Choices(Mechanism):
 
     def scales(self) -> list[float]:
         return [1.0 / self.price]
+
+    def drawn(self, known: Known | None) -> Mapping[str, Any]:
+        return {"law": self.law, "sensitivity": [query.each for query in self.queries]}
 
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
         both = zip(self.queries, self.losses(known, records), strict=True)

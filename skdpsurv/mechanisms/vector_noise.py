@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from skdpsurv.dp.exact_vectors import (
 from skdpsurv.dp.noise import RandomSource, lattice_step, round_to_lattice
 from skdpsurv.dp.privacy_cost import Concentrated, Price
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
+from skdpsurv.dp.stated_noise import GAUSSIAN, LAPLACE, NONE, Noise
 from skdpsurv.dp.types import FloatArray
 
 #: A sum is rounded to this fraction of its noise's scale.
@@ -184,6 +185,22 @@ def arithmetic(distribution: type[NoiseDistribution]) -> str:
     """Return the assumption about numbers that the proof of a fit with such noise rests on."""
     exact = distribution in (SphericalLaplace, SphericalGaussian)
     return DOUBLES if exact else REAL_ARITHMETIC
+
+
+def stated_law(distribution: NoiseDistribution) -> dict[str, Any]:
+    """Return a distribution as releases state it; the lattice is that of sums with it."""
+    kinds: dict[type, str] = {SphericalLaplace: LAPLACE, SphericalGaussian: GAUSSIAN}
+    kind, scale = type(distribution), distribution.scale
+    law = f"spherical {kinds[kind]}" if kind in kinds else kind.__name__
+    lattice = lattice_step(scale * LATTICE_FRACTION) if scale > 0.0 else 0.0
+    return {"law": law, "dimension": distribution.dimension, "scale": scale, "lattice": lattice}
+
+
+def vector_noise(distribution: NoiseDistribution, sensitivity: float) -> Noise:
+    """Return the noise on a vector."""
+    own, variance = stated_law(distribution), distribution.deviation**2
+    law = own["law"] if own["scale"] else NONE
+    return Noise(law, own["scale"], sensitivity, "L2", own["lattice"], variance)
 
 
 #: Noise that was drawn: in many digits where no seed was given and the distribution is spherical.

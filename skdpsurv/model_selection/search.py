@@ -365,6 +365,7 @@ class PrivateSearchCV(BestModel, released=False):
         # The model states the cost of its choice, too.
         step.guarantee_ = guarantee
         own: dict[str, Any] = {"guarantee": guarantee, "fit_guarantee": step.release_.guarantee}
+        own |= {"plan": published.plan, "fit_plan": step.release_.plan}
         step.release_ = replace(step.release_, **own, receipt=published.receipt)
         step.accountant = self.accountant
         if shape.candidates[best].reads_classes:

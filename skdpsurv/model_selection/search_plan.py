@@ -120,6 +120,7 @@ class TrainedCandidates(plans.Mechanism):
     workers: Workers
 
     name = "fits of candidates"
+    law = "that of each fit"
     proof = ""  # of the choice
 
     def __post_init__(self) -> None:
@@ -186,6 +187,7 @@ class LeastLoss(plans.Mechanism):
     workers: Workers
 
     name = "a choice by permute-and-flip"
+    law = "permute-and-flip"
     proof = reference("docs/proofs/private_search", "chaudhuri")
 
     def scales(self) -> list[float]:

@@ -14,6 +14,7 @@ noise of variance :math:`v = \sum_i v_i` in each cell.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,12 +26,12 @@ from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import require_same_units
+from skdpsurv.dp.stated_noise import SUM
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
 from skdpsurv.pooling.studies import n_records, require_same
 from skdpsurv.priors import Evidence
-from skdpsurv.release import Release, released_array
-from skdpsurv.survival.curves.table import COUNT_VARIANCE, table_variance
+from skdpsurv.release import Release, released_array, released_noise
 from skdpsurv.survival.weibull.fitter import LOG_COVARIANCE
 
 #: Pooled parameters of a distribution.
@@ -183,8 +184,7 @@ def sum_of_tables(studies: Sequence[Release]) -> dict[str, Any]:
     require_same(studies, [n for n in optional if any(n in s.parameters for s in studies)])
     shape = np.asarray(studies[0].values.get("counts")).shape
     counts = [released_array(study, "counts", shape) for study in studies]
-    variance = float(sum(map(table_variance, studies)))
-    return {"counts": np.sum(counts, axis=0), COUNT_VARIANCE: variance}
+    return {"counts": np.sum(counts, axis=0)}
 
 
 def sum_of_columns(studies: Sequence[Release]) -> dict[str, Any]:
@@ -203,11 +203,7 @@ def sum_of_columns(studies: Sequence[Release]) -> dict[str, Any]:
             "values: fit with columns=release.transformer() of one of them."
         )
     require_same_units("releases", *(study.features for study in studies))
-    names = [
-        "counts",
-        COUNT_VARIANCE,
-        *(["group_sizes"] if "group_sizes" in studies[0].values else []),
-    ]
+    names = [name for name in ("counts", "group_sizes") if name in studies[0].values]
     shapes = {name: np.asarray(studies[0].values.get(name)).shape for name in names}
     found = {n: [released_array(study, n, shapes[n]) for study in studies] for n in names}
     return {name: np.sum(arrays, axis=0) for name, arrays in found.items()}
@@ -218,6 +214,12 @@ def _columns(release: Release) -> list[ColumnKind]:
     if not isinstance(step, PublicColumns):
         raise ValueError("releases must describe their columns.")
     return step._kinds()
+
+
+def sum_of_noise(studies: Sequence[Release]) -> dict[str, Any]:
+    """Return law and variance of the sum of tables."""
+    each = [released_noise(study, "counts", math.inf)[1] for study in studies]
+    return {"counts": {"law": SUM, "variance": float(sum(each))}}
 
 
 #: How tables of counts are added up, by the word of their estimators' cards.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray
 from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import joint_guarantee, privacy_warnings
-from skdpsurv.pooling.kinds import counted, estimated
+from skdpsurv.pooling.kinds import counted, estimated, sum_of_noise
 from skdpsurv.pooling.studies import checked, described
 from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
@@ -117,12 +118,13 @@ def pool_releases(
     given = checked(releases, Release.kinds.stating("adds_up"))
     studies = sorted(given, key=sha256)  # the order of the caller does not matter
     input_warnings: list[str] = []
+    noise: dict[str, Any] = {}
     kind = estimated().get(studies[0].estimator)
     if kind is None:
         if effects != "fixed":
             raise ValueError("effects must be 'fixed' for curves and Table 1: counts add up.")
         mechanism = "sum of tables of counts from {} releases"
-        values = counted()[studies[0].estimator](studies)
+        values, noise = counted()[studies[0].estimator](studies), sum_of_noise(studies)
     else:
         kind.check(studies)
         estimates = kind.estimates(studies)
@@ -132,7 +134,10 @@ def pool_releases(
         mechanism = f"pooled by inverse variance from {{}} releases ({effects} effects)"
         values = kind.values(studies, pooled_estimate(estimates, effects))
     guarantee = joint_guarantee(studies, mechanism, effects, disjoint)
-    pooled = Release(studies[0].estimator, guarantee, values=values, **described(studies))
+    plans = [study.plan for study in studies]
+    stated = {"node": "disjoint" if disjoint else "sequence", "nodes": plans}
+    own: Any = {"noise": noise, "plan": stated if all(plans) else None, **described(studies)}
+    pooled = Release(studies[0].estimator, guarantee, values=values, **own)
     pooled.to_estimator()  # or ValueError for values that no fit releases
     for text in privacy_warnings(studies, disjoint):
         warnings.warn(text, PrivacyLeakWarning, stacklevel=2)

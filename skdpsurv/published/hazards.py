@@ -113,6 +113,12 @@ class PublishedPerturbation(Minimisers):
             "noise_scale": self.calibration.noise_scale,
         }
 
+    def calibrated(self, known: Known | None) -> list[Any]:
+        """Return the paper's constants, and the calibration."""
+        own = published_sensitivity(self.likelihood.basis)
+        constants = replace(self.likelihood.constants, gradient_sensitivity=own)
+        return [(constants, self.calibration)]
+
     def problems(self, known: Known, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the one minimisation."""
         norm, likelihood = self.model.data_norm, self.likelihood

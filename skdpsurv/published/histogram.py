@@ -58,6 +58,7 @@ class GridCounts(NoisySum):
     theorem = reference("docs/proofs/hybrid", "lei", "dwork")
     assumptions = ("bounds and outcome were not read off these records",)
     asked = HISTOGRAM  # each record is in one cell
+    gives = "weights"
 
     def ask(self, known: Known, records: Blocks[IntArray]) -> IntArray:
         """Return exact counts."""

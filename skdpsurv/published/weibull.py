@@ -32,7 +32,7 @@ Raskhodnikova and Smith 2007 for the blocks).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -209,6 +209,11 @@ class NoisyEstimates(Mechanism):
     def query(self) -> Sum:
         """The query of each sum, of which one record moves one term."""
         return Sum.of_reals(0.0, self.public.max_shape, -30)
+
+    def drawn(self, known: Known | None) -> dict[str, Any]:
+        """Return the noise on each sum."""
+        each = [self.query.noise_at(price) for price in self.prices]
+        return {**asdict(each[0]), "scale": [one.scale for one in each]}
 
     def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, float]:
         """Return noisy means of shape and log scale."""

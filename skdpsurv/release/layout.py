@@ -15,15 +15,17 @@ import numpy as np
 from skdpsurv.dp.files import sync_folder
 from skdpsurv.dp.guarantee import PrivacyGuarantee, frozen, thawed
 from skdpsurv.dp.ledger import Receipt
+from skdpsurv.release.older_layouts import upgraded
 
-#: Version of the layout that is written. Docs: docs/schemas/release-2.json.
-SCHEMA_VERSION = 2
+#: Version of the layout that is written. Docs: docs/schemas/release-3.json.
+SCHEMA_VERSION = 3
 
 #: Required fields of each version, and optional ones.
 _FIRST = {"estimator", "guarantee", "parameters", "values", "n_features_in"}
 _ADDED = {"feature_names_in", "fit_guarantee"}
-FIELDS = {1: _FIRST, 2: _FIRST | _ADDED | {"columns", "target_names", "made_with"}}
-OPTIONAL = {1: _ADDED, 2: {"receipt", "study"}}
+_SECOND = _FIRST | _ADDED | {"columns", "target_names", "made_with"}
+FIELDS = {1: _FIRST, 2: _SECOND, 3: _SECOND | {"plan", "fit_plan", "noise"}}
+OPTIONAL = {1: _ADDED, 2: {"receipt", "study"}, 3: {"receipt", "study"}}
 WRONG_TYPE = "the JSON of a Release holds a field of the wrong type."
 
 
@@ -35,7 +37,8 @@ def written(release: Any, indent: int | None) -> str:
         content[name] = None if content[name] is None else content[name].to_dict()
     content["parameters"] = dict(release.parameters)
     content["values"] = {name: np.asarray(v).tolist() for name, v in release.values.items()}
-    content["columns"] = thawed(release.columns)
+    for name in ("columns", "plan", "fit_plan", "noise"):
+        content[name] = thawed(content[name])
     if release.study is not None:
         content["study"] = thawed(release.study)
     if release.receipt is not None:
@@ -67,13 +70,10 @@ def read(text: str) -> dict[str, Any]:
             data["fit_guarantee"] = PrivacyGuarantee.from_dict({**earlier, **content})
         if data.get("receipt") is not None:
             data["receipt"] = Receipt.checked(**data["receipt"])
+        return upgraded(data, version)
     except (TypeError, AttributeError):
-        data = None
-    if data is None:
-        raise ValueError(WRONG_TYPE)
-    if version == 1:  # which said nothing of columns, nor of what made it
-        data |= {"columns": None, "target_names": (), "made_with": "skdpsurv 0.1"}
-    return upgraded(data)
+        pass
+    raise ValueError(WRONG_TYPE)
 
 
 def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -95,6 +95,16 @@ def checked_study(study: Any) -> Any:
     if not all(isinstance(one, str | int | None) for each in lists for one in each):
         raise TypeError("study of a release must be a mapping to texts, or to lists of labels.")
     return frozen("study", study)
+
+
+def checked_plan(plan: Any) -> Any:
+    """Return what was drawn, frozen, or refuse what is no mapping."""
+    if not isinstance(plan, Mapping | None):
+        raise TypeError("plan of a release must be a mapping.")
+    try:
+        return frozen("plan", plan)
+    except RecursionError:
+        raise ValueError("plan of a release must not be so deep.") from None
 
 
 def save(
@@ -147,59 +157,3 @@ def _put_in_place(draft: Path, target: Path) -> None:
     except OSError:
         target.unlink()
         raise
-
-
-Public = Mapping[str, Any]
-Changed = tuple[str, dict[str, Any]]
-
-_WEIBULL = {"laplace": "LaplaceWeibullFitter", "sample_aggregate": "SampleAggregateWeibullFitter"}
-
-
-def upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a release with today's names; values and guarantee stay."""
-    change = _CHANGES.get(data["estimator"]) if isinstance(data["estimator"], str) else None
-    if change is None or not isinstance(data["parameters"], dict):
-        return data
-    guarantee = data.get("fit_guarantee") or data["guarantee"]
-    estimator, parameters = change(dict(data["parameters"]), guarantee.public_inputs)
-    return {**data, "estimator": estimator, "parameters": parameters}
-
-
-def _weibull(parameters: dict[str, Any], public: Public) -> Changed:
-    """Give each method a class of its own."""
-    names = ("method", "calibration", "n_rungs")
-    if not parameters.keys() >= set(names):
-        return "DPWeibullFitter", parameters
-    method, calibration, n_levels = map(parameters.pop, names)
-    if method in _WEIBULL:
-        return _WEIBULL[method], parameters
-    if calibration in ("exact", "published"):
-        return "PublishedWeibullFitter", {**parameters, "ladder": calibration, "n_levels": n_levels}
-    return "DPWeibullFitter", parameters
-
-
-def _logistic(parameters: dict[str, Any], public: Public) -> Changed:
-    """Give the papers' constants a class of their own."""
-    if parameters.pop("calibration", "tight") != "published":
-        return "DPLogisticRegression", parameters
-    parameters.pop("method", None)
-    return "PublishedLogisticRegression", parameters
-
-
-def _stack(parameters: dict[str, Any], public: Public) -> Changed:
-    """Give the papers' constants a class of their own, and state the weights."""
-    published = parameters.pop("calibration", "tight") == "published"
-    estimator = "PublishedStackingClassifier" if published else "PrivateStackingClassifier"
-    if "feature_groups" not in parameters:
-        return estimator, parameters
-    groups, _ = parameters.pop("feature_groups"), parameters.pop("importances", None)
-    if parameters.get("partition") == "samples":
-        return estimator, parameters
-    return estimator, {**parameters, "feature_groups_": groups, "weights_": public.get("weights")}
-
-
-_CHANGES = {
-    "DPLogisticRegression": _logistic,
-    "DPWeibullFitter": _weibull,
-    "PrivateStackingClassifier": _stack,
-}

@@ -23,6 +23,7 @@ from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, frozen
 from skdpsurv.dp.input_errors import suppressed_float_errors, with_suggestions
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
+from skdpsurv.dp.stated_noise import checked_noise
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import layout
 from skdpsurv.release.card import Card
@@ -58,7 +59,7 @@ class Release(ReleasedModel):
     fit_guarantee : PrivacyGuarantee or None, default=None
         Guarantee of the fit that made the values, if ``guarantee`` covers more: a search that the
         fit was a part of. It describes the fit that was chosen; ``guarantee`` has the total cost.
-    schema_version : int, default=2
+    schema_version : int, default=3
         Version of the JSON layout.
     columns : mapping or None, default=None
         The public transformer that makes features of raw columns, as JSON has it. None: rows must
@@ -72,6 +73,13 @@ class Release(ReleasedModel):
     study : mapping or None, default=None
         Of an analysis in a study: its title, data set and protocol, the analysis and its
         evaluations, and columns, labels and unit of the outcome; texts, or lists of labels.
+    plan : mapping or None, default=None
+        Everything that was drawn for the guarantee: query, law, scale and price of each
+        measurement, and how they compose. None: not stated.
+    fit_plan : mapping or None, default=None
+        The same for ``fit_guarantee``.
+    noise : mapping of str to mapping, default={}
+        ``law`` and ``variance`` of the noise on the numbers of a released value, by its name.
 
     Examples
     --------
@@ -97,6 +105,9 @@ class Release(ReleasedModel):
     made_with: str = f"skdpsurv {__version__}"
     receipt: Receipt | None = None
     study: Mapping[str, Any] | None = None
+    plan: Mapping[str, Any] | None = None
+    fit_plan: Mapping[str, Any] | None = None
+    noise: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         names, number = self.feature_names_in, self.n_features_in
@@ -116,6 +127,9 @@ class Release(ReleasedModel):
             target_names=tuple(self.target_names),
             receipt=None if self.receipt is None else Receipt.checked(*self.receipt),
             study=None if self.study is None else layout.checked_study(self.study),
+            plan=layout.checked_plan(self.plan),
+            fit_plan=layout.checked_plan(self.fit_plan),
+            noise=checked_noise(self.noise),
         )
         if self.columns is not None:
             self._check_columns()

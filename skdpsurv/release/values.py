@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,15 @@ def released_array(release: Release, name: str, shape: tuple[int, ...]) -> Float
     if array.shape != shape or not np.isfinite(array).all():
         raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
     return array
+
+
+def released_noise(release: Release, name: str, most: float) -> tuple[str, float]:
+    """Return law and variance of the noise on a released value; ValueError if not stated."""
+    stated: Any = release.noise.get(name, {"law": "", "variance": math.inf})
+    law, variance = stated["law"], float(stated["variance"])
+    if not variance <= most:
+        raise ValueError(f"noise of the release must hold the variance of {name!r}.")
+    return law, variance
 
 
 def stated_records(release: Release, most: int) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -145,7 +146,7 @@ class Charges:
             prices.append(replace(prices[0], delta=delta, rho=rho_for(epsilon, delta)))
         if self.first is not None and ledger is not None and not ledger.charge_refusals:
             ledger = None
-        return looking(ledger, prices, lambda price: self._charge([], price, 0))
+        return looking(ledger, prices, lambda price: self._charge({}, price, 0))
 
     def check_room(self, plan: StudyPlan) -> None:
         """Raise BudgetExceededError unless the whole study was charged, or has room."""
@@ -156,7 +157,8 @@ class Charges:
         """Charge the whole study, once, for a deal of this name."""
         guarantee, first = plan.guarantee(), self.first
         if first is None:
-            self._charge(list(plan.parts), guarantee, plan.n_people, deal)
+            planned = {name: part.guarantee for name, part in plan.parts.items()}
+            self._charge(planned, guarantee, plan.n_people, deal)
         elif first["guarantee"] != self._stated(guarantee, first["nonce"]).to_dict():
             raise ValueError("this study was charged for another plan than today's.")
 
@@ -171,7 +173,8 @@ class Charges:
         if not self.pays(plan, name):
             return None
         try:
-            return self._charge([name], plan.parts[name].guarantee, plan.n_people)
+            guarantee = plan.parts[name].guarantee
+            return self._charge({name: guarantee}, guarantee, plan.n_people)
         except BudgetExceededError:  # others have spent what the ledger had
             return None
 
@@ -195,7 +198,11 @@ class Charges:
         return None if stated is None else Receipt.checked(**stated)
 
     def _charge(
-        self, names: list[str], guarantee: PrivacyGuarantee, n_people: int, deal: str | None = None
+        self,
+        planned: Mapping[str, PrivacyGuarantee],
+        guarantee: PrivacyGuarantee,
+        n_people: int,
+        deal: str | None = None,
     ) -> str:
         """Note the intent, charge, and note the charge; return the nonce."""
         nonce, ledger, before, receipt = secrets.token_hex(16), self.accountant, None, None
@@ -203,7 +210,9 @@ class Charges:
         if ledger is not None:
             ledger.check(stated)
             before = ledger._ledger.receipts()[-1]._asdict()
-        intent: dict[str, Any] = {"nonce": nonce, "analyses": names, "guarantee": stated.to_dict()}
+        intent: dict[str, Any] = {"nonce": nonce, "analyses": list(planned)}
+        intent |= {"guarantee": stated.to_dict()}
+        intent["planned"] = {name: one.to_dict() for name, one in planned.items()}
         intent |= {"n_people": n_people, "deal": deal, "ledger": before, "when": now()}
         self.journal.add("intent", **intent)
         if ledger is not None:

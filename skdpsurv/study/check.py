@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from os import PathLike
+from typing import Any
 
 from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.ledger import Receipt, digest
-from skdpsurv.dp.privacy_cost import remaining_budget
+from skdpsurv.dp.privacy_cost import Spend, remaining_budget
 from skdpsurv.dp.references import __version__
+from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.charges import entry_name, stated_guarantee
 from skdpsurv.study.folder import Folder, sha256_of_file
 from skdpsurv.study.journal import Journal, Line
-from skdpsurv.study.plan import Part, StudyPlan
+from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
 
 
@@ -21,7 +24,8 @@ def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> 
     """Return what does not belong together in the folder of a study; nothing if all does.
 
     The journal has to fit the protocol, and the ledger the journal: each charge is there, states
-    what the plan of the protocol costs, and no other entry of the ledger is of this study. Each
+    what the plan of the protocol costs (of a study by another version: what its analyses cost by
+    the journal), and no other entry of the ledger is of this study. Each
     release has to be the file that was marked, and to state its analysis, guarantee and charge. The
     report has to be the one that was noted last. Whoever can write to the folder can write releases
     and journal anew so that they fit: this finds mistakes, and is no signature.
@@ -46,7 +50,8 @@ def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> 
     if not journal.lines:
         return ["the journal is empty"]
     faults = [*_faults(place, protocol, journal, accountant)]
-    if faults and (made := journal.lines[0].get("made_with")) != (own := f"skdpsurv {__version__}"):
+    if faults and not journal.is_of_today:
+        made, own = journal.lines[0].get("made_with"), f"skdpsurv {__version__}"
         faults.append(f"the study was made with {made}, of which {own} may plan otherwise")
     return faults
 
@@ -63,18 +68,22 @@ def _faults(
     if not journal.charged:
         yield "nothing was charged or released"
     if charged:
-        plan = StudyPlan.of(protocol, charged[0]["n_people"])
+        if journal.is_of_today or not all(intent.get("planned") for intent in charged):
+            plan = StudyPlan.of(protocol, charged[0]["n_people"])
         for intent in charged:
-            yield from _charge(plan, intent, intent is charged[0])
+            yield from _charge(protocol, plan, intent, intent is charged[0])
         again = [intent["guarantee"]["epsilon"] for intent in charged[1:]]
         if remaining_budget(protocol.reserve, *again) < 0.0:
             yield "more was charged again than the reserve of the protocol"
     known = set()
     for analysis in protocol.analyses:
         mark = journal.released(analysis.name)
-        if plan is not None and mark is not None:
+        if charged and mark is not None:
             known.add(place.file_of(analysis.name))
-            yield from _release(place, plan.parts[analysis.name], journal, mark)
+            planned = dict((journal.intent(mark["nonce"]) or {}).get("planned", {}))
+            if plan is not None:
+                planned = _planned(plan)
+            yield from _release(place, analysis, planned.get(analysis.name), journal, mark)
     for path in sorted(set(place.releases.iterdir()) - known):
         yield f"{path.name} is no release that the journal marks"
     for name, sha256 in journal.published.items():
@@ -138,21 +147,35 @@ def _ledger(
             yield f"entry {number} of the ledger is of this protocol, and not in this journal"
 
 
-def _charge(plan: StudyPlan, intent: Line, first: bool) -> Iterator[str]:
-    """Find a charge for something else than the plan costs."""
-    names = intent["analyses"]
-    known = [name for name in names[:1] if name in plan.parts]
-    if first:
-        known, expected = list(plan.parts), plan.guarantee()
-    elif known:
-        expected = plan.parts[known[0]].guarantee
-    stated = stated_guarantee(expected, plan.protocol, intent["nonce"]) if known else None
-    if stated is None or names != known or intent["guarantee"] != stated.to_dict():
+def _planned(plan: StudyPlan) -> dict[str, Any]:
+    """Return the guarantees of the analyses, as a journal states them."""
+    return {name: part.guarantee.to_dict() for name, part in plan.parts.items()}
+
+
+def _charge(protocol: Protocol, plan: StudyPlan | None, intent: Line, first: bool) -> Iterator[str]:
+    """Find a charge for something else than the plan costs; None: than the journal states."""
+    names, stated = intent["analyses"], intent["guarantee"]
+    planned = intent.get("planned", {}) if plan is None else _planned(plan)
+    every = [one.name for one in protocol.analyses]
+    fits = names == (every if first else [name for name in names[:1] if name in every])
+    fits = fits and {*names} <= {*planned}
+    if fits and (plan is not None or not first):
+        whole = PrivacyGuarantee.from_dict(planned[names[0]])
+        whole = plan.guarantee() if plan is not None and first else whole
+        fits = stated == stated_guarantee(whole, protocol, intent["nonce"]).to_dict()
+        fits = fits and intent.get("planned", planned).items() <= planned.items()
+    elif fits:
+        costs = {f"epsilon_{name}": planned[name]["epsilon"] for name in names}
+        own = {"protocol_sha256": protocol.sha256, "nonce": intent["nonce"], **costs}
+        fits = own.items() <= stated["public_inputs"].items()
+    if not fits:
         yield f"the charge for {', '.join(names)} is not what the plan of the protocol costs"
 
 
-def _release(place: Folder, part: Part, journal: Journal, mark: Line) -> Iterator[str]:
-    name = part.analysis.name
+def _release(
+    place: Folder, analysis: Analysis, planned: Any, journal: Journal, mark: Line
+) -> Iterator[str]:
+    name, protocol = analysis.name, place.read_protocol()
     path = place.file_of(name)
     if not path.exists():
         yield f"{path.name} is missing"
@@ -160,7 +183,7 @@ def _release(place: Folder, part: Part, journal: Journal, mark: Line) -> Iterato
     if place.sha256_of(name) != mark["sha256"]:
         yield f"{path.name} is not the file that was marked"
     try:
-        found, receipt = place.load(part.analysis)
+        found, receipt = place.load(analysis)
     except (ValueError, TypeError, KeyError):
         yield f"{path.name} cannot be read"
         return
@@ -168,10 +191,11 @@ def _release(place: Folder, part: Part, journal: Journal, mark: Line) -> Iterato
     stated = None if receipt is None else receipt._asdict()
     if charge is None or charge["receipt"] != stated:
         yield f"{path.name} does not have the receipt of the charge"
-    if getattr(found, "estimator", "Evaluation") != type(part.estimator).__name__:
+    estimator = type(analysis.estimator(protocol, Spend(1.0))).__name__
+    if getattr(found, "estimator", "Evaluation") != estimator:
         yield f"{path.name} was made by another estimator than the plan's"
-    if found.guarantee.to_dict() != part.guarantee.to_dict():
+    if found.guarantee.to_dict() != planned:
         yield f"{path.name} states another guarantee than the plan's"
     study = json.loads(path.read_text(encoding="utf-8")).get("study")
-    if study != place.read_protocol().stated(part.analysis):
+    if study != protocol.stated(analysis):
         yield f"{path.name} states another study or outcome than the protocol"

@@ -18,11 +18,13 @@ from typing import Any, Self
 
 from skdpsurv.dp.files import identity, locked, sync_folder
 from skdpsurv.dp.ledger import digest
+from skdpsurv.dp.references import __version__
 
-#: Kinds of lines, with the names of their fields.
+#: Kinds of lines, with the names of their fields. ``planned`` has the guarantees of the analyses,
+#: by name; older journals do not state it.
 FIELDS = {
     "study": ("protocol", "file", "made_with"),
-    "intent": ("nonce", "analyses", "guarantee", "n_people", "deal", "ledger", "when"),
+    "intent": ("nonce", "analyses", "guarantee", "n_people", "deal", "ledger", "when", "planned"),
     "charged": ("nonce", "receipt"),
     "started": ("analysis", "nonce"),
     "released": ("analysis", "nonce", "sha256"),
@@ -110,6 +112,11 @@ class Journal:
         os.fsync(self._descriptor)
         self.lines.clear()
 
+    @property
+    def is_of_today(self) -> bool:
+        """Whether the study was begun with this version, which plans as it did."""
+        return bool(self.lines) and self.lines[0].get("made_with") == f"skdpsurv {__version__}"
+
     def of(self, what: str) -> list[Line]:
         """Return the lines of a kind."""
         return [line for line in self.lines if line["what"] == what]
@@ -174,7 +181,9 @@ def _line(text: bytes, before: list[Line]) -> Line | None:
     try:
         line = json.loads(text)
         content = {name: value for name, value in line.items() if name != "link"}
-        fits = line == _linked(before, content) and {*content} == {"what", *FIELDS[line["what"]]}
+        link_fits = line == _linked(before, content)
+        content = {"planned": {}, **content} if line["what"] == "intent" else content
+        fits = link_fits and {*content} == {"what", *FIELDS[line["what"]]}
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
     return line if fits else None

@@ -113,13 +113,19 @@ def sizes(protocol: Protocol, n_people: int) -> dict[str, int]:
     return {EVERYBODY: n_people, TRAINING: n_people - held_out, EVALUATION: held_out}
 
 
+def whose(protocol: Protocol, analysis: Analysis) -> str:
+    """Return whose records an analysis uses."""
+    if analysis.of:
+        return EVALUATION
+    return TRAINING if analysis.name in {one.of for one in protocol.analyses} else EVERYBODY
+
+
 def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
     """Return the parts by name, in the order of the protocol."""
-    n_each, evaluated = sizes(protocol, n_people), {one.of for one in protocol.analyses}
+    n_each = sizes(protocol, n_people)
 
     def planned(analysis: Analysis, price: cost.Price) -> Part:
-        place = TRAINING if analysis.name in evaluated else EVERYBODY
-        place = EVALUATION if analysis.of else place
+        place = whose(protocol, analysis)
         return Part.of(protocol, analysis, price, place, n_each[place])
 
     def divided(epsilon: float, analyses: Sequence[Analysis]) -> dict[str, Part]:

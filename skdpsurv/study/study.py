@@ -112,8 +112,10 @@ class Study:
             one.name: mark for one in protocol.analyses if (mark := journal.released(one.name))
         }
         ledger = ledger_of(protocol, accountant)
+        n_people = charged[0]["n_people"]
+        today = journal.is_of_today  # another version may plan otherwise
         return StudyReport(
-            StudyPlan.of(protocol, charged[0]["n_people"]),
+            StudyPlan.of(protocol, n_people) if today else StudyPlan(protocol, n_people, {}),
             {n: place.load_marked(protocol.analysis(n), mark) for n, mark in marks.items()},
             [PrivacyGuarantee.from_dict(intent["guarantee"]) for intent in charged],
             date=charged[0]["when"][:10],

@@ -37,6 +37,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.dp.checks import fraction, positive_int
+from skdpsurv.dp.stated_noise import GAUSSIAN, LAPLACE
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
 from skdpsurv.survival.curves.life_table import ActuarialEstimate, NoisyTable
@@ -351,6 +352,14 @@ class _Group(NamedTuple):
     masses: FloatArray
     at_risk_of: FloatArray
     events_of: FloatArray
+    law: str = LAPLACE
+
+    def with_noise(self, generator: np.random.Generator) -> FloatArray:
+        """Return likely cells with noise; a sum of noises has at most the excess of Laplace's."""
+        size = N_DRAWS, self.likely.size
+        if self.law == GAUSSIAN:
+            return generator.normal(self.likely, math.sqrt(self.variance), size)
+        return generator.laplace(self.likely, math.sqrt(self.variance / 2.0), size)
 
 
 def _group(model: Any, cause: Any = None) -> _Group:
@@ -365,7 +374,8 @@ def _group_of(table: NoisyTable, fit: ActuarialEstimate, cause: int) -> _Group:
     likely = np.append(fit.counts.ravel(), fit.stayed)
     at_risk_of = np.hstack([*[later] * table.n_outcomes, np.ones((q, 1))])
     events_of = np.eye(q, table.cells.size, cause * q)
-    return _Group(table.cells, table.variance, likely, fit.masses[cause], at_risk_of, events_of)
+    forms = at_risk_of, events_of
+    return _Group(table.cells, table.variance, likely, fit.masses[cause], *forms, table.law)
 
 
 def _refuse_same_people(a: Any, b: Any) -> None:
@@ -434,10 +444,8 @@ def _scores(
 
 def _excess(groups: Sequence[_Group], weight: FloatArray, inverse: FloatArray, step: int) -> float:
     """Return the excess kurtosis (Mardia's) of a statistic by noise, by simulation."""
-    draw, groups = np.random.default_rng(0).laplace, groups[::step]
-    scales = [math.sqrt(one.variance / 2.0) for one in groups]
-    pairs = zip(groups, scales, strict=True)
-    noisy = [draw(one.likely, scale, (N_DRAWS, one.likely.size)) for one, scale in pairs]
+    generator, groups = np.random.default_rng(0), groups[::step]
+    noisy = [one.with_noise(generator) for one in groups]
     free = _scores(groups, weight, [one.likely for one in groups])
     noise = (_scores(groups, weight, noisy) - free[:, None])[::step][:-1]
     fourth = np.einsum("gr,gh,hr->r", noise, inverse, noise) ** 2

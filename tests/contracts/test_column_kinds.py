@@ -29,7 +29,7 @@ from tests.cli.study import Study
 from tests.data.test_described_columns import evaluated
 from tests.support.checks import quietly
 
-SCHEMA = Path(__file__).parents[2] / "docs/schemas/release-2.json"
+SCHEMA = Path(__file__).parents[2] / "docs/schemas/release-3.json"
 #: No kind reads it.
 WRONG = "no cell of any kind"
 PLACES = (0.0, 0.25, 0.5, 0.8, 1.0)

@@ -195,8 +195,7 @@ def broken_bounds(link):
         "V": np.all(-event.slope <= link.event_slope * room),
         "events fall": np.all(event.slope <= 0.0) and np.all(survival.slope >= 0.0),
         "bounded slope": not link.bounded_slope or np.all(survival.slope <= link.event_slope),
-        # Slopes of 300 have lost five digits of their distance to the predictor.
-        "G": np.all(survival.curvature <= curvature * (1.0 + 1e-10) + TINY),
+        "G": np.all(survival.curvature <= curvature * room + TINY),
         "event curvature": np.all(event.curvature <= link.event_curvature * room),
         "convex": np.all(survival.curvature >= 0.0) and np.all(event.curvature >= 0.0),
         "G rises": np.all(np.diff(curvature) >= 0.0),
@@ -222,6 +221,24 @@ def test_curvature_is_a_concave_function_of_the_slope(link):
     curve = link.survival(np.linspace(-8.0, 3.0, 400))
     chord = np.diff(curve.curvature) / np.diff(curve.slope)
     assert np.all(np.diff(chord) <= 1e-6 * np.abs(chord).max())
+
+
+@pytest.mark.parametrize("scale", [1.0, 1.2345, 1.7])
+def test_the_curvature_of_a_probit_slope_is_rounded_up(scale):
+    """G, in 60 digits and without any allowance."""
+    link = LINKS["probit"]
+    for slope in scale * np.array([1e-300, 1e-30, 1e-4, 0.02, 0.4, 1.0, 5.0, 30.0, 340.0, 580.0]):
+        with mpmath.workdps(400 if slope < 1e-99 else 60):
+            y = mpmath.mpf(slope)
+
+            def log_ratio(eta):
+                tail = mpmath.erfc(eta / mpmath.sqrt(2)) / 2
+                return -(eta**2) / 2 - mpmath.log(2 * mpmath.pi) / 2 - mpmath.log(tail)
+
+            start = float(link.slope_inverse(np.array([slope]))[0])
+            eta = mpmath.findroot(lambda x, y=y: log_ratio(x) - mpmath.log(y), start)
+            stated = link.curvature_of_slope(float(slope))
+            assert y * (y - eta) <= stated <= y * (y - eta) * (1 + mpmath.mpf("1e-8"))
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,9 @@ def test_noise_is_for_all_columns_together(price):
     k = 2
     epsilon, gaussian = price, isinstance(price, Concentrated)
     expected = 2 * k / price.mu**2 if gaussian else 2.0 * (2 * k / epsilon) ** 2
-    assert released["count_variance"] == pytest.approx(expected, rel=1e-9)
+    stated = table.drawn({})
+    assert stated["variance"] == pytest.approx(expected, rel=1e-9)
+    assert (stated["gives"], stated["law"]) == ("counts", "gaussian" if gaussian else "laplace")
     noise = released["counts"]
     assert noise.shape == (4, 4 + 1000)
     per_cell = 2.0 if gaussian else 5.0  # variance of a square, in squares of the variance

@@ -375,7 +375,8 @@ def test_releases_stand_alone_and_tables_of_sites_add_up(fitted):
         pooled = pool_releases(releases)
         table = pooled.to_estimator()
         assert table.n_records_ == 1600
-        assert pooled.values["count_variance"] == 2 * releases[0].values["count_variance"]
+        variance = 2 * releases[0].noise["counts"]["variance"]
+        assert pooled.noise["counts"] == {"law": "sum", "variance": variance}
         total = sum(release.values["counts"] for release in releases)
         np.testing.assert_array_equal(pooled.values["counts"], total)
         assert table.table_.estimate["n", "", "n", "Overall"] == pytest.approx(1600)
@@ -384,7 +385,6 @@ def test_releases_stand_alone_and_tables_of_sites_add_up(fitted):
         ({"group_sizes": [-5.0, 305.0, 500.0]}, {}),
         ({"group_sizes": [1.5, 298.5, 500.0]}, {}),
         ({"counts": 1e300 * np.ones_like(crafted.values["counts"])}, {}),
-        ({"count_variance": -1.0}, {}),
         ({}, {"grid": {}}),
         ({}, {"grid": 5}),
     ):

@@ -39,7 +39,8 @@ def places(content, path=()):
         yield path
     if isinstance(content, dict):
         for name in content:
-            yield from places(content[name], (*path, name))
+            inner = None if name == "plan" else content[name]  # nothing is made of it
+            yield from places(inner, (*path, name))
     elif isinstance(content, list) and content:
         for place in {0, len(content) - 1}:
             yield from places(content[place], (*path, place))

@@ -15,7 +15,6 @@ from skdpsurv import (
 )
 from skdpsurv.pooling import heterogeneity, kinds
 from skdpsurv.report import explain, html_report
-from skdpsurv.survival.curves.table import cell_variance, table_variance
 
 
 def records(seed, n=300):
@@ -41,7 +40,7 @@ def test_tables_without_noise_add_up_to_that_of_all(groups):
     assert (pooled.values["counts"] == counts).all()
     curve = pooled.to_estimator()
     # The same table, read without the times themselves.
-    same = replace(whole.release_, values={"counts": counts, "count_variance": 0.0}).to_estimator()
+    same = replace(whole.release_, values={"counts": counts}).to_estimator()
     at = [1.0, 3.0, 9.0]
     np.testing.assert_array_equal(curve.predict(at), same.predict(at))
     np.testing.assert_array_equal(curve.survival_band(at), same.survival_band(at))
@@ -55,8 +54,8 @@ def test_tables_without_noise_add_up_to_that_of_all(groups):
 def test_noise_adds_up():
     north, south = *curves(epsilon=1.0, seeds=(0,)), *curves(epsilon=0.5, seeds=(1,))
     pooled = pool_releases([north, south])
-    variance = cell_variance(1.0) + cell_variance(0.5)
-    assert table_variance(pooled) == pytest.approx(variance)
+    variance = 2.0 * (2.0 / 1.0) ** 2 + 2.0 * (2.0 / 0.5) ** 2
+    assert pooled.noise["counts"] == {"law": "sum", "variance": pytest.approx(variance)}
     fitter = pooled.to_estimator()
     assert fitter._curve.table.variance == pytest.approx(variance)
     assert fitter._curve.table.n_people == 500
@@ -67,15 +66,12 @@ def test_noise_adds_up():
     assert "counts" in explain(pooled)
     assert html_report(pooled)
     pooled = pool_releases([*curves(epsilon=np.inf, seeds=(0,)), south])
-    assert table_variance(pooled) == pytest.approx(cell_variance(0.5))
-    # An epsilon that no fit has is refused.
-    for epsilon in [0.0, 1e-300]:
-        crafted = replace(south, guarantee=replace(south.guarantee, epsilon=epsilon))
-        with pytest.raises(ValueError, match="epsilon of a released table must be a number in"):
-            pool_releases([north, crafted])
+    assert pooled.noise["counts"]["variance"] == pytest.approx(2.0 * (2.0 / 0.5) ** 2)
     for variance in [-1.0, 1e30, [1.0, 2.0]]:
-        with pytest.raises(ValueError, match="values of the release must hold"):
-            replace(north, values={**north.values, "count_variance": variance}).to_estimator()
+        with pytest.raises(ValueError, match=r"noise of (a|the) release must hold"):
+            replace(
+                north, noise={"counts": {"law": "laplace", "variance": variance}}
+            ).to_estimator()
 
 
 def test_order_and_nesting_do_not_matter():
@@ -84,7 +80,7 @@ def test_order_and_nesting_do_not_matter():
     assert whole == pool_releases([c, a, b])
     nested = pool_releases([pool_releases([a, b]), c])
     assert (nested.values["counts"] == whole.values["counts"]).all()
-    assert table_variance(nested) == pytest.approx(table_variance(whole))
+    assert nested.noise["counts"] == pytest.approx(whole.noise["counts"])
 
 
 def test_competing_events():

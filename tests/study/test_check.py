@@ -243,3 +243,23 @@ def test_what_is_run_is_what_was_hashed(tmp_path):
     assert place.check() == []
     release, _ = Folder(place.out).load(place.protocol.analysis("table"))
     assert release.columns["parameters"]["columns"][0]["bounds"] == (30, 95)
+
+
+def test_a_folder_of_a_version_that_planned_otherwise(place, monkeypatch):
+    """Its journal states what each analysis costs: neither check nor report plan anew."""
+
+    def older(lines):
+        lines[0].update(made_with="skdpsurv 0.0")
+
+    with monkeypatch.context() as otherwise:
+        otherwise.setattr("skdpsurv.study.check.StudyPlan.of", pytest.fail)
+        forge(place, older)
+        assert place.check() == []
+        report = Study(place.protocol).report(place.out, place.ledger)
+        assert "120 (everybody)" in report.html
+        forge(place, lambda lines: lines[1]["planned"]["weibull"].update(epsilon=1.0))
+        assert any("is not what the plan" in one for one in place.check())
+        assert any("weibull.json states another guarantee" in one for one in place.check())
+    # Journals that state nothing of it are compared with a plan of today.
+    forge(place, lambda lines: [line.pop("planned", None) for line in lines])
+    assert place.check() == []

@@ -1,6 +1,7 @@
 """What the plans of a Weibull fit recover, and the blocks of sample and aggregate."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,15 +11,15 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.weibull import maximum_likelihood
 from skdpsurv.mechanisms import sums
 from skdpsurv.published import weibull as published_plans
-from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import N_BINS, before_offset
+from skdpsurv.survival.weibull.plan import Tuning
 from tests.support import weibull_plans
 from tests.support.combinations import thinned
 from tests.support.weibull_plans import MAX_SHAPE, MAX_TIME, OMEGA, Ledger, make_fit, simulate
 
 
-def estimate(kind, time, event, epsilon=1e9, seed=0):
-    fit = make_fit(kind, len(time), epsilon)
+def estimate(kind, time, event, epsilon=1e9, seed=0, **tuned):
+    fit = replace(make_fit(kind, len(time), epsilon), tuning=Tuning(**tuned))
     return weibull_plans.estimate(fit, time, event, random_source(seed))
 
 
@@ -77,12 +78,11 @@ class TestWithoutNoise:
     @pytest.mark.parametrize(
         ("sample", "kind"), [*thinned(SAMPLES, ["tight", "exact"]), ("before", "tight")]
     )
-    def test_ladders_balance_log_times(self, monkeypatch, no_noise, sample, kind):
+    def test_ladders_balance_log_times(self, no_noise, sample, kind):
         """To a cell of the grid; a correction, which goes to the likelihood, is not taken."""
-        monkeypatch.setattr(weibull_plan, "CORRECTION_RATE", math.inf)
         time, event = simulate(1500, **{**SAMPLES, "before": {"shape": 0.4}}[sample])
         shape, log_scale = balanced(time, event)
-        found = estimate(kind, time, event)
+        found = estimate(kind, time, event, correction_rate=math.inf)
         assert found.shape == pytest.approx(shape, rel=1e-4)
         assert found.log_scale == pytest.approx(log_scale, abs=3e-4 / shape)
         # As many events before as the shape lets expect, and not as were seen: near the likeliest.

@@ -129,7 +129,7 @@ class TestWhatIsSpent:
         fit = make_fit("tight", n, epsilon, shape_fraction)
         first = sum(fit.first_shares)
         if shape_fraction is None:
-            assert first == weibull_plan.EVENTS_SHARE + weibull_plan.FOLLOW_UP_SHARE
+            assert first == sum(weibull_plan.Tuning()[:2])
         for n_events, rate in itertools.product((1, 30, n), np.geomspace(1e-3, 1e3, 40)):
             shares = fit.later_shares(n_events, rate)
             assert min(*shares, 1.0 - first - sum(shares)) > 0.0
@@ -148,7 +148,7 @@ class TestWhatIsSpent:
                 total = plan.tree.nodes[-1]
                 for choice in total.possible:
                     assert 1 - 2.0**-36 < choice.cost.epsilon / total.cost.epsilon <= 1
-                corrected = 500 * epsilon >= weibull_plan.CORRECTION_EVENTS
+                corrected = 500 * epsilon >= weibull_plan.Tuning().correction_events
                 numbers = [len(choice.nodes) for choice in total.possible]
                 assert numbers == [5 if corrected else 3, 3, 3]
 

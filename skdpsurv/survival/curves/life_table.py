@@ -42,10 +42,23 @@ from scipy import linalg, special
 
 from skdpsurv.data.cells import stated_labels
 from skdpsurv.dp.noise import random_source
+from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.release import Release, check_parameters, released_array, stated_records
+from skdpsurv.release import (
+    Release,
+    check_parameters,
+    released_array,
+    released_noise,
+    stated_records,
+)
 from skdpsurv.survival.curves.one_thread import one_thread
-from skdpsurv.survival.curves.table import Causes, bands_of, check_size, stated_ends, table_variance
+from skdpsurv.survival.curves.table import (
+    LARGEST_VARIANCE,
+    Causes,
+    bands_of,
+    check_size,
+    stated_ends,
+)
 from skdpsurv.survival.released_curve import ReleasedCurve, crossing
 
 #: Prior standard deviations: log rates from the first band to the last, and their level around one
@@ -122,7 +135,8 @@ class NoisyTable:
     """A noisy event-count table of one group.
 
     ``cells`` holds outcomes by band, and those who stay, with noise of a ``variance``; ``n_people``
-    counts all groups; ``elsewhere`` is the noisy count of people in other groups, and its variance.
+    counts all groups; ``elsewhere`` is the noisy count of people in other groups, and its variance;
+    ``law`` is that of the noise in a cell of one group.
     """
 
     cells: FloatArray
@@ -130,6 +144,7 @@ class NoisyTable:
     variance: float
     n_people: int
     elsewhere: tuple[float, float] | None = None
+    law: str = LAPLACE
 
     def __post_init__(self) -> None:
         self.n_bands = (self.cells.size - 1) // self.n_outcomes
@@ -289,17 +304,18 @@ class LifeTableCurve(ReleasedCurve):
         n_groups = 1 if self.groups is None else self.groups.size
         n_outcomes = self.causes.number + 1
         cells = released_array(release, "counts", (n_groups, n_outcomes * self.ends.size + 1))
-        variance = table_variance(release)
+        law, variance = released_noise(release, "counts", LARGEST_VARIANCE)
         exact = variance > 0.0 or (cells.min() >= 0.0 and cells.sum() == n_records)
         if np.abs(cells).max() > 2.0**62 or np.any(cells != np.rint(cells)) or not exact:
             raise ValueError("values of the release must hold counts that are counts.")
         width = np.diff(self.ends, prepend=0.0) / self.ends[-1]
-        tables = [NoisyTable(cells.sum(axis=0), n_outcomes, n_groups * variance, n_records)]
+        whole = cells.sum(axis=0), n_outcomes, n_groups * variance, n_records
+        tables = [NoisyTable(*whole, law=law)]
         if n_groups > 1:
             others = (n_groups - 1) * cells.shape[1] * variance
             for own in cells:
                 elsewhere = cells.sum() - own.sum(), others
-                tables.append(NoisyTable(own, n_outcomes, variance, n_records, elsewhere))
+                tables.append(NoisyTable(own, n_outcomes, variance, n_records, elsewhere, law))
         self._groups = [(table, ActuarialEstimate(table, width)) for table in tables]
         self._show_group(0)
 

@@ -26,7 +26,6 @@ from skdpsurv.dp.plan import Known, NoisySum
 from skdpsurv.dp.references import WORDS, reference
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.release import Release, released_array
 
 #: "auto": bands per root of records times epsilon and per group, and the range.
 BANDS_PER_ROOT, FEWEST_BANDS, MOST_BANDS = 0.8, 4, 200
@@ -34,8 +33,6 @@ BANDS_PER_ROOT, FEWEST_BANDS, MOST_BANDS = 0.8, 4, 200
 LARGEST_TABLE, LARGEST_TABLES = 1000, 20_000_000
 #: Shortest band, relative to the horizon.
 NARROWEST = 1e-9
-#: Name of a released value: the variance of the noise in a cell of tables that were added up.
-COUNT_VARIANCE = "count_variance"
 #: Rule for the epsilon of a table.
 IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
 #: Largest variance of a sum of tables.
@@ -196,6 +193,7 @@ class EventCounts(NoisySum):
     name = "discrete Laplace noise on one event-count table by band of time"
     theorem = reference("docs/proofs/curves", "dwork")
     asked = HISTOGRAM  # each record is in one cell
+    gives = "counts"
 
     @property
     def n_cells(self) -> int:
@@ -226,23 +224,6 @@ class ExactEventCounts(EventCounts):
     """The same without privacy: reference."""
 
     name = "none: an exact event-count table by band of time"
-
-
-def table_variance(release: Release) -> float:
-    """Return the variance of the noise in a cell: from epsilon, or of the sum of several fits."""
-    if COUNT_VARIANCE not in release.values:
-        epsilon = release.made_by.epsilon
-        IS_EPSILON("epsilon of a released table", epsilon)
-        return cell_variance(epsilon)
-    variance = float(released_array(release, COUNT_VARIANCE, ()))
-    if not 0.0 <= variance <= LARGEST_VARIANCE:
-        raise ValueError(f"values of the release must hold a {COUNT_VARIANCE} that is one.")
-    return variance
-
-
-def cell_variance(epsilon: float) -> float:
-    """Return the variance of the noise in a cell."""
-    return 0.0 if math.isinf(epsilon) else HISTOGRAM.deviation(epsilon) ** 2
 
 
 def check_size(stated: Any) -> None:

@@ -9,6 +9,7 @@ hazards is chosen, by what this pilot has released.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -319,6 +320,14 @@ class HazardPoint(Mechanism):
             found += perturbation.theorem_classes(likelihood, calibration)
             found.append(type(likelihood.link))
         return found
+
+    def calibrated(self, known: Known | None) -> list[Any]:
+        """Return constants and calibration after a pilot; None: for its extremes."""
+        ends = self.fit.ends if known is None else [self.fit.after(self.fit.pilot(known))]
+        return [(likelihood.constants, calibration) for likelihood, calibration in ends]
+
+    def drawn(self, known: Known | None) -> Mapping[str, Any]:
+        return perturbation.stated_fits(self.calibrated(known))
 
     def scales(self) -> list[float]:
         """Return public numbers that must be in the representable range."""

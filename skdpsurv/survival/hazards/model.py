@@ -318,6 +318,7 @@ class MaximumLikelihood(Mechanism):
     model: HazardModel
 
     name = "maximum likelihood, no noise"
+    law = "none"
     proof = ""
     price = math.inf
 

@@ -201,6 +201,7 @@ class PosteriorDraw(Mechanism):
 
     #: True in the limit of a chain.
     claim = "asymptotic"
+    law = "sanitised posterior"
     proof = reference("docs/proofs/posterior_sampling", "nguyen-hui")
 
     def __post_init__(self) -> None:

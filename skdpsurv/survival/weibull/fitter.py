@@ -58,7 +58,8 @@ class WeibullDistribution(ReleasedCurve):
         self.rho, self.scale = float(rho), float(scale)
         self.estimates = np.array([self.scale, self.rho])
         self.log_covariance = _log_covariance(release)
-        self.exact = math.isinf(release.guarantee.epsilon)
+        self.exact = math.isinf(release.made_by.epsilon)
+        self.tuning = _tuning(release)
         self.estimate = Estimate(self.rho, math.log(self.scale / self.max_time), n_events)
         self.left_censored = release.made_by.public_inputs.get(plan.LEFT_CENSORED) is True
 
@@ -91,7 +92,7 @@ class WeibullDistribution(ReleasedCurve):
             logs = np.log([self.scale, self.rho]) + away
             return np.asarray(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)))
         public = self.fitter._setting(Shape(self.n_records, 0))
-        public = replace(public, left_censored=self.left_censored)
+        public = replace(public, left_censored=self.left_censored, tuning=self.tuning)
         with np.errstate(all="ignore"):
             draws = plausible_estimates(public, self.estimate, n_resamples)
         return np.column_stack([self.max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
@@ -179,6 +180,7 @@ class WeibullCurve(UnivariateFitter, released=False, measure="largest_error"):
     def _set_fitted(self, release: Release) -> None:
         super()._set_fitted(release)
         stated = {"epsilon": release.made_by.epsilon, **release.parameters}
+        stated.pop("tuning", None)
         # The constructor of a subclass may take others, and nothing may fail here.
         made = (call_or_none(partial(kind, **stated)) for kind in type(self).__mro__)
         self._released.fitter = next(filter(None, made))
@@ -199,6 +201,14 @@ def _log_covariance(release: Release) -> FloatArray | None:
     return found
 
 
+def _tuning(release: Release) -> plan.Tuning:
+    """Return the constants of the fit; a pool has none, and needs none."""
+    number = release.parameters.get("tuning", plan.TUNING)
+    if type(number) is not int or number not in plan.TUNINGS:
+        raise ValueError("tuning of the release must be a number that this package knows.")
+    return plan.TUNINGS[number]
+
+
 def _stated_counts(release: Release) -> tuple[int, float | None]:
     """Return the numbers of records and, if released, of events, for intervals."""
     n_records = stated_records(release, MOST_RECORDS)
@@ -208,7 +218,9 @@ def _stated_counts(release: Release) -> tuple[int, float | None]:
     return n_records, float(n_events) if "n_events" in release.values else None
 
 
-class DPWeibullFitter(WeibullCurve, word="weibull", adds_up="distributions"):
+class DPWeibullFitter(
+    WeibullCurve, word="weibull", adds_up="distributions", beyond_constructor=("tuning",)
+):
     r"""Weibull distribution of survival times that protects every record it is fitted on.
 
     The released shape, scale and number of events are epsilon-differentially private under
@@ -313,3 +325,6 @@ class DPWeibullFitter(WeibullCurve, word="weibull", adds_up="distributions"):
     """
 
     _way = plan.TIGHT
+
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
+        return {**super()._release_parameters(shape), "tuning": plan.TUNING}

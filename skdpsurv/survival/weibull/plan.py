@@ -31,25 +31,42 @@ from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, draw_cell, highest_le
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.survival.weibull import counts
 
-# Tuned on simulated Weibull data of many shapes, scales and censorings, and with the data sets of
-# docs/benchmarks/weibull in view. Shares are of epsilon, in the tight ladder.
-#: Shares of the number of events and of the follow-up time without a shape_fraction.
-EVENTS_SHARE, FOLLOW_UP_SHARE = 0.14, 0.03
-#: With one: their shares of the rest; half of what remains is for the last sum of powers.
-EVENTS_PART, FOLLOW_UP_PART = 0.4, 0.1
-#: Shares of ladder and last sum of powers, relative to the sum of log times: at one event per
-#: horizon of follow-up, and the power and the range of that rate by which they grow.
-LADDER_PART, RATE_POWER, RATE_RANGE = 0.4, 0.8, (0.25, 20.0)
-#: With a correction: shares of the sum of log times, ladder, first sum of powers, and score.
-CORRECTION_SHARES = (0.10, 0.10, 0.03, 0.35)
-#: A correction needs so many events times epsilon, and events per horizon of follow-up.
-CORRECTION_EVENTS, CORRECTION_RATE = 1500.0, 1.0
-#: Largest relative corrections of the shape, down and up.
-LARGEST_CORRECTION = (-0.5, 1.0)
+
+class Tuning(NamedTuple):
+    """Tuned constants of the tight ladder; shares are of epsilon.
+
+    They were tuned on simulated Weibull data of many shapes, scales and censorings, and with the
+    data sets of docs/benchmarks/weibull in view.
+    """
+
+    #: Shares of the number of events and of the follow-up time without a shape_fraction.
+    events_share: float = 0.14
+    follow_up_share: float = 0.03
+    #: With one: their shares of the rest; half of what remains is for the last sum of powers.
+    events_part: float = 0.4
+    follow_up_part: float = 0.1
+    #: Shares of ladder and last sum of powers, relative to the sum of log times: at one event per
+    #: horizon of follow-up, and the power and the range of that rate by which they grow.
+    ladder_part: float = 0.4
+    rate_power: float = 0.8
+    rate_range: tuple[float, float] = (0.25, 20.0)
+    #: With a correction: shares of the sum of log times, ladder, first sum of powers, and score.
+    correction_shares: tuple[float, ...] = (0.10, 0.10, 0.03, 0.35)
+    #: A correction needs so many events times epsilon, and events per horizon of follow-up.
+    correction_events: float = 1500.0
+    correction_rate: float = 1.0
+    #: Largest relative corrections of the shape, down and up.
+    largest_correction: tuple[float, float] = (-0.5, 1.0)
+    #: Shape allowed by a released mean of log event times, relative to the largest.
+    steepest: float = 0.9
+
+
+#: Number of today's constants, which a release states: its intervals simulate fits with them. Those
+#: of earlier numbers stay as they are, so that intervals of earlier releases do.
+TUNING = 1
+TUNINGS = {1: Tuning()}
 #: Origin of log event times, in bins: near their mean, against noise in the number of events.
 CENTER = 3 * counts.N_BINS // 4
-#: Shape allowed by a released mean of log event times, relative to the largest.
-STEEPEST = 0.9
 #: Share of epsilon that pays for rounding of shares and scales.
 ROUNDING_SHARE = 2.0**-40
 #: Largest log scale, in horizons.
@@ -78,6 +95,7 @@ class WeibullSetting:
     max_shape: float
     shape_fraction: float | None = None
     left_censored: bool = True
+    tuning: Tuning = TUNINGS[TUNING]
 
     @property
     def spendable(self) -> float:
@@ -87,17 +105,20 @@ class WeibullSetting:
     def first_shares(self) -> tuple[float, float]:
         """Shares of the number of events and of the follow-up time, in the tight ladder."""
         if self.shape_fraction is None:
-            return EVENTS_SHARE, FOLLOW_UP_SHARE
+            return self.tuning.events_share, self.tuning.follow_up_share
         rest = 1.0 - self.shape_fraction
-        return EVENTS_PART * rest, FOLLOW_UP_PART * rest
+        return self.tuning.events_part * rest, self.tuning.follow_up_part * rest
 
     def later_shares(self, n_events: int, rate: float) -> tuple[float, ...]:
         """Return shares for log times and ladder and, with a correction, first scale and score."""
-        if n_events * self.epsilon >= CORRECTION_EVENTS and rate >= CORRECTION_RATE:
-            shares: tuple[float, ...] = CORRECTION_SHARES
+        tuned = self.tuning
+        if n_events * self.epsilon >= tuned.correction_events and rate >= tuned.correction_rate:
+            shares = tuned.correction_shares
         else:
-            part = LADDER_PART * min(max(rate, RATE_RANGE[0]), RATE_RANGE[1]) ** RATE_POWER
-            log_times_share = (1.0 - EVENTS_SHARE - FOLLOW_UP_SHARE) / (1.0 + 2.0 * part)
+            low, high = tuned.rate_range
+            part = tuned.ladder_part * min(max(rate, low), high) ** tuned.rate_power
+            rest = 1.0 - tuned.events_share - tuned.follow_up_share
+            log_times_share = rest / (1.0 + 2.0 * part)
             shares = log_times_share, part * log_times_share
         if self.shape_fraction is None:
             return shares
@@ -165,6 +186,7 @@ class Events(WeibullSum):
 
     name = "Laplace noise on the number of events"
     asked = COUNT  # each record is one event at most
+    gives = "n_events"
 
     def ask(self, known: Known, records: counts.CountTable) -> int:
         return int(records.events.sum())
@@ -242,7 +264,8 @@ class MeanLogTime(WeibullSum):
         omega = self.public.omega
         mean = ((CENTER + noisy / known["n_events"]) / counts.N_BINS - 1.0) * omega
         least = -omega - counts.before_offset(omega) * self.public.left_censored
-        return {"mean_log_event": min(max(mean, least), -1.0 / (STEEPEST * self.public.max_shape))}
+        steepest = self.public.tuning.steepest * self.public.max_shape
+        return {"mean_log_event": min(max(mean, least), -1.0 / steepest)}
 
 
 class Correction(WeibullSum):
@@ -294,7 +317,7 @@ class Correction(WeibullSum):
         # The expected fall of the score, per event and unit of shape.
         information = exact * shape**-2.0 + counts.log_time_variance(*first)
         step = self.query(known).value(noisy) / (float(known["n_events"]) * information * shape)
-        low, high = LARGEST_CORRECTION
+        low, high = self.public.tuning.largest_correction
         return {"shape": self.public.within_range(shape + shape * min(max(step, low), high))}
 
     def _rate(self, known: Known) -> float:
@@ -314,6 +337,7 @@ class Ladder(Mechanism):
 
     name = "ladder"
     proof = PROOF
+    law = "ladder"
 
     @abstractmethod
     def levels(self, known: Known, records: counts.CountTable) -> LadderLevels:
@@ -363,6 +387,7 @@ class MaximumLikelihood(Mechanism):
     public: WeibullSetting
 
     name = "none: maximum likelihood"
+    law = "none"
     proof = ""
     price = math.inf
 

@@ -1,0 +1,116 @@
+"""What a release states of noise: the query, law, scale, lattice and price of each measurement.
+
+All is public: it follows from the plan, and from what was released before. Numbers are those that
+were used, to the last bit, so that a reader can compute the guarantee from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
+from typing import Any, Protocol
+
+from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.noise import RandomSource
+from skdpsurv.dp.privacy_cost import Concentrated, Cost, Price, epsilon_or_mu
+
+#: Comparisons of neighbours: name, distance found, distance allowed.
+Distances = list[tuple[str, float, float]]
+#: Laws of noise on numbers; other mechanisms name theirs.
+LAPLACE, GAUSSIAN, NONE, SUM = "laplace", "gaussian", "none", "sum"
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The noise on the numbers of an answer.
+
+    Parameters
+    ----------
+    law : str
+        "laplace" or "gaussian": discrete, on integers; the same after "spherical": on a vector;
+        "none"; or the name of another law.
+    scale : float or tuple of float
+        Scale or deviation, as it was drawn; several for histograms with a noise of their own.
+    sensitivity : float or tuple of float
+        Largest move by one record, in the units of the scale and by the ``norm``.
+    norm : {"L1", "L2", "squared L2"}
+    lattice : float or tuple of float
+        Spacing of the released numbers, in their unit.
+    variance : float
+        That of each released number, or slightly more.
+    """
+
+    law: str
+    scale: float | tuple[float, ...]
+    sensitivity: float | tuple[float, ...]
+    norm: str
+    lattice: float | tuple[float, ...]
+    variance: float
+
+
+class Query(Protocol):
+    """A question to the records, and the release of its answer."""
+
+    def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
+        """Return the exact answer with noise that hides one record at the price."""
+
+    def deviation(self, price: Price) -> float:
+        """Return the standard deviation of the noise on each number, in units of the answer."""
+
+    def noise_at(self, price: Price) -> Noise:
+        """Return the noise that the answer gets."""
+
+    def distances(self, one: Any, other: Any) -> Distances:
+        """Return distances of the exact answers of neighbours, found and allowed."""
+
+
+def stated_noise(query: Query, price: Price) -> dict[str, Any]:
+    """Return a query and its noise, as JSON holds them."""
+    names: list[str] = [one.name for one in fields(query)] if is_dataclass(query) else []
+    own = {"kind": type(query).__name__, **{name: getattr(query, name) for name in names}}
+    return plain({"query": own, **asdict(query.noise_at(price))})
+
+
+def stated_cost(cost: Cost) -> dict[str, Any]:
+    """Return prices, one after another or on records that share nobody, as JSON holds them."""
+    each = [_together("sequence", [_price(price) for price in one]) for one in cost.each]
+    return _together("disjoint", each)
+
+
+def noise_of(plan: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
+    """Return law and variance of the noise on each result of a plan, by its name."""
+    if plan is None or "gives" in plan:
+        own = plan or {}
+        return {own["gives"]: {name: own[name] for name in ("law", "variance")}} if own else {}
+    return {k: v for node in plan.get("nodes", ()) for k, v in noise_of(node).items()}
+
+
+def checked_noise(stated: Any) -> Any:
+    """Return laws and variances by name, frozen; ValueError if they are none."""
+    found: Any = frozen("noise", stated)
+    if not isinstance(found, Mapping) or not all(isinstance(e, Mapping) for e in found.values()):
+        raise TypeError("noise of a release must be a mapping of names to mappings.")
+    for name, one in found.items():
+        law, variance = one.get("law"), one.get("variance")
+        is_variance = type(variance) in (int, float) and 0.0 <= variance < 1e300
+        if {*one} != {"law", "variance"} or not isinstance(law, str) or not is_variance:
+            raise ValueError(f"noise of a release must hold law and variance of {name!r}.")
+    return found
+
+
+def plain(stated: Mapping[str, Any]) -> dict[str, Any]:
+    """Return public values as JSON holds them, with "inf" for infinity."""
+    found: dict[str, Any] = thawed(
+        frozen("plan", stated), lambda x: "inf" if isinstance(x, float) and math.isinf(x) else x
+    )
+    return found
+
+
+def _together(how: str, parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return parts[0] if len(parts) == 1 else {how: parts}
+
+
+def _price(price: Any) -> dict[str, Any]:
+    unit = "mu" if isinstance(price, Concentrated) else "epsilon"
+    return plain({unit: float(epsilon_or_mu(price))})

@@ -1,0 +1,103 @@
+"""Files of older layouts load, and their estimates and intervals stay what they were.
+
+``releases_v2.json`` was written by the last version with layout 2, with these numbers.
+"""
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skdpsurv import Release
+from skdpsurv.survival.comparisons import multivariate_logrank_test
+from skdpsurv.survival.weibull import plan
+from tests.support import checks
+
+FILE = Path(__file__).with_name("releases_v2.json")
+
+
+def recorded(name):
+    return json.loads(FILE.read_text())[name]
+
+
+def numbers(release, *, simulated=False):
+    """Return what readers make of a release; of 500 simulated fits, too, if wanted."""
+    model = release.to_estimator()
+    found = {}
+    if hasattr(model, "confidence_interval"):
+        resampled = {"n_resamples": 40} if hasattr(model, "percentile_interval") else {}
+        found["interval"] = model.confidence_interval(**resampled)
+    if hasattr(type(model), "summary") and (simulated or not hasattr(model, "lambda_")):
+        found["summary"] = model.summary
+    if hasattr(model, "table_"):
+        found["table"] = model.table_
+    if getattr(model, "groups_", None) is not None and hasattr(model, "of_group"):
+        test = multivariate_logrank_test(model)
+        found["logrank"] = np.array([test.test_statistic, test.p_value])
+        found["group"] = model.of_group(model.groups_[-1]).confidence_interval()
+    return {name: plain(values) for name, values in found.items()}
+
+
+def plain(values):
+    """Return all numbers, row by row, with None for those that are not finite."""
+    frame = values.select_dtypes("number") if hasattr(values, "select_dtypes") else values
+    every = np.asarray(frame, dtype=float).ravel()
+    return [float(x) if np.isfinite(x) else None for x in every]
+
+
+@pytest.mark.parametrize(
+    ("name", "law", "variance"),
+    [
+        ("DPKaplanMeierFitter: groups", "laplace", 8.0),
+        ("DPAalenJohansenFitter: no privacy", "none", 0.0),
+        ("DPTableOne: raw columns by ward", "laplace", 72.0),
+        ("DPTableOne: raw columns, Gaussian noise", "gaussian", None),
+        ("pooled curves", "sum", 40.0),
+        ("pooled Table 1", "sum", 64.0),
+    ],
+)
+def test_noise_that_layout_2_did_not_state(name, law, variance):
+    kept = recorded(name)["release"]
+    release = Release.from_json(json.dumps(kept))
+    if variance is None:
+        variance = kept["values"]["count_variance"]
+    assert release.noise == {"counts": {"law": law, "variance": pytest.approx(variance)}}
+    assert (release.plan, release.fit_plan) == (None, None)
+    assert release.schema_version == 3
+    assert {k: np.asarray(v).tolist() for k, v in release.values.items()} == kept["values"]
+
+
+def test_constants_of_a_weibull_fit_are_those_that_its_release_states(monkeypatch):
+    """Constants of later versions do not change intervals of a release, nor do unknown ones."""
+    kept = recorded("Weibull with a correction")
+    release = Release.from_json(json.dumps(kept["release"]))
+    assert release.parameters["tuning"] == 1
+    later = plan.Tuning(events_share=0.3, correction_events=math.inf)
+    monkeypatch.setattr(plan, "TUNINGS", {**plan.TUNINGS, 2: later})
+    monkeypatch.setattr(plan, "TUNING", 2)
+    with checks.quiet():
+        found = numbers(release)["interval"]
+        others = replace(release, parameters={**release.parameters, "tuning": 2})
+        assert numbers(others)["interval"] != found
+    np.testing.assert_allclose(found, kept["numbers"]["interval"], rtol=1e-9)
+    for unknown in (3, "1", None, 1.0, [1]):
+        wrong = replace(release, parameters={**release.parameters, "tuning": unknown})
+        with pytest.raises(ValueError, match="tuning of the release"):
+            wrong.to_estimator()
+
+
+@pytest.mark.parametrize("simulated", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", sorted(json.loads(FILE.read_text())))
+def test_numbers_of_layout_2(name, simulated):
+    kept = recorded(name)
+    with checks.quiet():
+        found = numbers(Release.from_json(json.dumps(kept["release"])), simulated=simulated)
+    assert not simulated or found.keys() == kept["numbers"].keys()
+    for what, values in found.items():
+        other = kept["numbers"][what]
+        np.testing.assert_allclose(
+            np.array(values, float), np.array(other, float), rtol=1e-9, atol=1e-12, err_msg=what
+        )

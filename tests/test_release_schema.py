@@ -1,0 +1,125 @@
+"""The published schema is written from the code: ``python -m tests.test_release_schema``.
+
+Fields that layout 3 shares with layout 2 are described by the schema of that one.
+"""
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+from skdpsurv.dp import plan as plans
+from skdpsurv.dp.stated_noise import Noise
+from skdpsurv.release import layout
+
+SCHEMAS = Path(__file__).parents[1] / "docs/schemas"
+NUMBERS = {"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}]}
+COST, NODE = {"$ref": "#/$defs/cost"}, {"$ref": "#/$defs/node"}
+#: Further fields of compositions, and those that may be missing.
+OF_NODES = {
+    plans.Sequential: ({"total": COST}, ["total"]),
+    plans.Total: ({"total": COST}, []),
+    plans.Disjoint: ({}, []),
+    plans.RandomlyMany: ({"eta": {"type": "number"}, "gamma": {"type": "number"}}, []),
+}
+#: Kinds of columns that layout 2 had not, by their keys.
+COLUMNS = {}
+WORDS = {
+    "plan": "Everything that was drawn for the guarantee. Null: not stated.",
+    "fit_plan": "The same for fit_guarantee.",
+    "noise": "Law and variance of the noise on the numbers of a released value, by its name.",
+    "law": "laplace or gaussian (discrete, on multiples of the lattice), the same after spherical "
+    "(on a vector), none, sum (of several), or the name of a mechanism.",
+    "scale": "Scale, or deviation, as it was drawn, in units of the lattice for integers.",
+    "sensitivity": "Largest move by one record, in units of the scale.",
+    "norm": "Norm of the sensitivity.",
+    "lattice": "Spacing of the released numbers.",
+    "variance": "Of each released number, or slightly more.",
+    "gives": "Name of the result that is the noisy answer.",
+    "fits": "Constants, ridge and noise of each perturbed fit.",
+    "query": "Class of the query, and its public numbers.",
+}
+
+
+def described(name, **schema):
+    return {"description": WORDS[name], **schema}
+
+
+def required(properties, optional=()):
+    names = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": names}
+
+
+def closed(schema):
+    return {**schema, "additionalProperties": False}
+
+
+def one_of(**costs):
+    return [closed(required({name: value})) for name, value in costs.items()]
+
+
+def schema():
+    """Return the schema of today's layout."""
+    whole = json.loads((SCHEMAS / f"release-{layout.SCHEMA_VERSION - 1}.json").read_text())
+    version = layout.SCHEMA_VERSION
+    whole["$id"], whole["title"] = (
+        f"urn:skdpsurv:release:{version}",
+        f"A release of skdpsurv, version {version}",
+    )
+    kinds = dict.fromkeys(("scale", "sensitivity", "lattice"), NUMBERS)
+    noise = {f.name: described(f.name, **kinds.get(f.name, {})) for f in fields(Noise)}
+    noise["law"] |= {"type": "string"}
+    noise["norm"] |= {"enum": ["L1", "L2", "squared L2"]}
+    noise["variance"] |= {"type": "number", "minimum": 0}
+    only = {name: noise[name] for name in ("law", "variance")}
+    by_name = closed(required(only))
+    measurement = {
+        "node": {"const": "measurement"},
+        "name": {"type": "string"},
+        "price": COST,
+        **noise,
+        "query": described("query", **required({"kind": {"type": "string"}})),
+        "gives": described("gives", type="string"),
+        "fits": described("fits", type="array", items={"type": "object"}),
+    }
+    optional = set(measurement) - {"node", "name", "price", "law"}
+    nodes = {"type": "array", "items": NODE}
+    composed = [
+        closed(required({"node": {"const": kind.word}, "nodes": nodes, **own}, less))
+        for kind, (own, less) in OF_NODES.items()
+    ]
+    some, loss = {"type": "array", "items": COST}, {"$ref": "#/$defs/loss"}
+    prices = one_of(epsilon=loss, mu={"type": "number"}, sequence=some, disjoint=some)
+    plan = {"anyOf": [{"type": "null"}, NODE]}
+    whole["properties"] |= {
+        "schema_version": {"const": version},
+        "plan": described("plan", **plan),
+        "fit_plan": described("fit_plan", **plan),
+        "noise": described("noise", type="object", additionalProperties=by_name),
+    }
+    column = whole["$defs"]["column"]
+    column["properties"] |= COLUMNS
+    column["oneOf"] += [{"required": [key]} for key in COLUMNS]
+    whole["required"] += sorted(layout.FIELDS[version] - set(whole["required"]))
+    whole["$defs"] |= {
+        "node": {"anyOf": [required(measurement, optional), *composed]},
+        "cost": {
+            "description": "A price; or prices one after another, or on sets that share nobody.",
+            "anyOf": prices,
+        },
+    }
+    return json.dumps(whole, indent=2) + "\n"
+
+
+FILE = SCHEMAS / f"release-{layout.SCHEMA_VERSION}.json"
+
+
+def test_the_file_is_as_the_code_has_it():
+    assert FILE.read_text() == schema()
+    assert set(OF_NODES) == set(plans.Several.__subclasses__())
+    content = json.loads(schema())
+    assert set(content["required"]) == layout.FIELDS[layout.SCHEMA_VERSION] | {"schema_version"}
+    assert set(content["properties"]) - set(content["required"]) == layout.OPTIONAL[3]
+
+
+if __name__ == "__main__":
+    FILE.write_text(schema())
