@@ -13,7 +13,7 @@ import pytest
 
 from skdpsurv import Release
 from skdpsurv.survival.comparisons import multivariate_logrank_test
-from skdpsurv.survival.weibull import plan
+from skdpsurv.survival.weibull import tuning
 from tests.support import checks
 
 FILE = Path(__file__).with_name("releases_v2.json")
@@ -75,9 +75,9 @@ def test_constants_of_a_weibull_fit_are_those_that_its_release_states(monkeypatc
     kept = recorded("Weibull with a correction")
     release = Release.from_json(json.dumps(kept["release"]))
     assert release.parameters["tuning"] == 1
-    later = plan.Tuning(events_share=0.3, correction_events=math.inf)
-    monkeypatch.setattr(plan, "TUNINGS", {**plan.TUNINGS, 2: later})
-    monkeypatch.setattr(plan, "TUNING", 2)
+    later = tuning.Tuning(events_share=0.3, correction_events=math.inf)
+    monkeypatch.setattr(tuning, "TUNINGS", {**tuning.TUNINGS, 2: later})
+    monkeypatch.setattr(tuning, "TUNING", 2)
     with checks.quiet():
         found = numbers(release)["interval"]
         others = replace(release, parameters={**release.parameters, "tuning": 2})

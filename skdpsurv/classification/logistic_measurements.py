@@ -51,8 +51,7 @@ from skdpsurv.mechanisms.sums import Histogram
 from skdpsurv.priors import Evidence, Prior
 
 PROOF = reference("docs/proofs/logistic", "chaudhuri")
-#: Information of rows about a coefficient, as a share of that of isotropic rows at their bound
-#: (docs/benchmarks/sites).
+#: Information of rows, as a share of isotropic ones at their bound (docs/benchmarks/sites).
 INFORMATION_PART = 0.25
 #: Groups of log odds, narrower towards 0 as their ends are cubes; points that stand for the log
 #: odds of a group; and steps in which weights follow the slope.
@@ -73,10 +72,8 @@ class ColumnGroup:
         Columns of X.
     norm : float
         Public bound on the norm of these columns, in the unit of X.
-    factor : float
-        Their scale.
-    constant : float
-        The constant column; 0 for none.
+    factor, constant : float
+        Their scale, and the constant column; 0 for none.
     """
 
     indices: tuple[int, ...]
@@ -160,15 +157,13 @@ class GroupFit:
 
     Parameters
     ----------
-    n_records : int
-    n_outputs : int
+    n_records, n_outputs : int
         1 for two classes, else their number; each output has an equal share of epsilon.
     data_norm : float
         Bound on whole rows; inf for none.
     max_residual : float
         c of the logistic loss.
-    groups : tuple of ColumnGroup
-    calibrations : tuple
+    groups, calibrations : tuple
     centers : tuple of ndarray of shape (n_outputs, n_params)
         Centres of each group's ridge. Public.
     downweighting_bound : float or None, default=None
@@ -276,9 +271,8 @@ class FittedGroups(perturbation.Minimisers):
         return GAUSSIAN if any(fit.gaussian for fit in self.fits) else self.pure
 
     def rests_on(self) -> list[type]:
-        every = chain.from_iterable(fit.calibrations for fit in self.fits)
-        parts = (perturbation.theorem_classes(Logistic(1, 1.0), how) for how in every)
-        return [*chain.from_iterable(parts)]
+        both = ((Logistic(1, 1.0), how) for fit in self.fits for how in fit.calibrations)
+        return [*chain.from_iterable(perturbation.theorem_classes(*one) for one in both)]
 
     def calibrated(self, known: Known | None) -> list[Any]:
         return [
@@ -299,8 +293,7 @@ class LogisticMinimisers(FittedGroups):
 
     Parameters
     ----------
-    fit : GroupFit
-    name : str
+    fit, name : GroupFit, str
     slope : float
         Public factor of predicted log odds, until records say more.
     prior : Prior or None, default=None

@@ -51,8 +51,8 @@ MOST_GROUPS, LARGEST_GRID, MOST_LABELS, LARGEST_TABLE = 50, 1000, 200, 100_000
 LARGEST_BOUND = 1e150
 #: Doubles hold fractions of counts up to this number of records.
 MOST_RECORDS = 2**50
-#: Largest variance of noise, and largest count.
-LARGEST_VARIANCE, LARGEST_COUNT = 1e24, 2.0**62
+#: Largest count.
+LARGEST_COUNT = 2.0**62
 #: Label of records whose group is missing.
 NO_GROUP = "missing"
 

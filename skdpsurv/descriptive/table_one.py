@@ -30,14 +30,9 @@ from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.mechanisms.sums import Histograms
-from skdpsurv.release import (
-    Release,
-    check_parameters,
-    released_array,
-    released_noise,
-    stated_records,
-)
+from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.raw_rows import headline
+from skdpsurv.release.values import LARGEST_VARIANCE, released_noise
 
 #: Half-width of shares of a group above which a fit is warned of.
 MUCH = 0.15
@@ -267,7 +262,7 @@ class DPTableOne(
         cells, n_groups = self._cells(stated["grid"]), max(len(self._groups()), 1)
         if n_groups * sum(one.number for one in cells) > counts.LARGEST_TABLE:
             raise ValueError(f"grid must make at most {counts.LARGEST_TABLE:,} cells in all.")
-        if self._deviation() ** 2 > counts.LARGEST_VARIANCE:
+        if self._deviation() ** 2 > LARGEST_VARIANCE:
             raise ValueError("epsilon must be larger: noise would be beyond all use.")
         kind = counts.ExactTableCounts if math.isinf(self.epsilon) else counts.TableCounts
         table = kind(price=self._price(), columns=cells, n_groups=n_groups)
@@ -320,7 +315,7 @@ class DPTableOne(
         groups, cells = self._groups(), self._cells(stated)
         shape = max(len(groups), 1), sum(one.number for one in cells)
         n_records = stated_records(release, counts.MOST_RECORDS)
-        law, variance = released_noise(release, "counts", counts.LARGEST_VARIANCE)
+        law, variance = released_noise(release, "counts")
         found = released_array(release, "counts", shape)
         sizes = released_array(release, "group_sizes", shape[:1]) if self.by_is_public else None
         wrong = math.prod(shape) > counts.LARGEST_TABLE

@@ -14,7 +14,6 @@ noise of variance :math:`v = \sum_i v_i` in each cell.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,7 +30,8 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
 from skdpsurv.pooling.studies import n_records, require_same
 from skdpsurv.priors import Evidence
-from skdpsurv.release import Release, released_array, released_noise
+from skdpsurv.release import Release, released_array
+from skdpsurv.release.values import released_noise
 from skdpsurv.survival.weibull.fitter import LOG_COVARIANCE
 
 #: Pooled parameters of a distribution.
@@ -218,7 +218,7 @@ def _columns(release: Release) -> list[ColumnKind]:
 
 def sum_of_noise(studies: Sequence[Release]) -> dict[str, Any]:
     """Return law and variance of the sum of tables."""
-    each = [released_noise(study, "counts", math.inf)[1] for study in studies]
+    each = [released_noise(study, "counts")[1] for study in studies]
     return {"counts": {"law": SUM, "variance": float(sum(each))}}
 
 

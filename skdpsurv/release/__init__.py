@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from skdpsurv.release.release import Release
-from skdpsurv.release.values import check_parameters, released_array, released_noise, stated_records
+from skdpsurv.release.values import check_parameters, released_array, stated_records
 
-__all__ = ["Release", "check_parameters", "released_array", "released_noise", "stated_records"]
+__all__ = ["Release", "check_parameters", "released_array", "stated_records"]

@@ -73,13 +73,10 @@ class Release(ReleasedModel):
     study : mapping or None, default=None
         Of an analysis in a study: its title, data set and protocol, the analysis and its
         evaluations, and columns, labels and unit of the outcome; texts, or lists of labels.
-    plan : mapping or None, default=None
-        Everything that was drawn for the guarantee: query, law, scale and price of each
-        measurement, and how they compose. None: not stated.
-    fit_plan : mapping or None, default=None
-        The same for ``fit_guarantee``.
+    plan, fit_plan : mapping or None, default=None
+        All that was drawn for each guarantee: measurements, and how they compose. None: not stated.
     noise : mapping of str to mapping, default={}
-        ``law`` and ``variance`` of the noise on the numbers of a released value, by its name.
+        ``law`` and ``variance`` of the noise on a released value, by its name.
 
     Examples
     --------

@@ -19,11 +19,15 @@ def released_array(release: Release, name: str, shape: tuple[int, ...]) -> Float
     return array
 
 
-def released_noise(release: Release, name: str, most: float) -> tuple[str, float]:
+#: Largest variance of a sum of tables.
+LARGEST_VARIANCE = 1e24
+
+
+def released_noise(release: Release, name: str) -> tuple[str, float]:
     """Return law and variance of the noise on a released value; ValueError if not stated."""
     stated: Any = release.noise.get(name, {"law": "", "variance": math.inf})
     law, variance = stated["law"], float(stated["variance"])
-    if not variance <= most:
+    if not variance <= LARGEST_VARIANCE:
         raise ValueError(f"noise of the release must hold the variance of {name!r}.")
     return law, variance
 

@@ -15,19 +15,9 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
 from skdpsurv.dp.references import WORDS, phrase, reference
 from skdpsurv.study.advice import Balance, Outlook, advice, gains
-from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.forecast import Scenario
 from skdpsurv.study.page import protocol_page
-from skdpsurv.study.parts import (
-    EVALUATION,
-    EVERYBODY,
-    TRAINING,
-    Part,
-    parts_of,
-    sizes,
-    tree_of,
-    whose,
-)
+from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, Part, parts_of, sizes, tree_of
 from skdpsurv.study.protocol import Protocol
 
 __all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "Part", "Scenario", "StudyPlan"]
@@ -84,11 +74,6 @@ class StudyPlan:
     def n_evaluation(self) -> int:
         """Number of people who are held out: public."""
         return sizes(self.protocol, self.n_people)[EVALUATION]
-
-    def _people_of(self, analysis: Analysis) -> tuple[str, int]:
-        """Return whose records an analysis uses, and their number."""
-        people = whose(self.protocol, analysis)
-        return people, sizes(self.protocol, self.n_people)[people]
 
     @property
     def n_training(self) -> int:

@@ -25,6 +25,7 @@ from skdpsurv.report.numbers import Number, csv_text
 from skdpsurv.report.results import evaluated, figures_of, numbers_of, results
 from skdpsurv.report.text import PAGES, WORDS
 from skdpsurv.study.analyses import Analysis
+from skdpsurv.study.parts import sizes, whose
 from skdpsurv.study.plan import StudyPlan
 
 #: Files beside the page.
@@ -90,6 +91,11 @@ class StudyReport:
             parts = {"quality": evaluated(found, self.plan.protocol.unit)}
         sha256 = (self.sha256 or {}).get(analysis.name, "")
         return Section(analysis, heading, found.guarantee, parts, sha256)
+
+    def _people_of(self, analysis: Analysis) -> tuple[str, int]:
+        """Return whose records an analysis uses, and their number."""
+        people = whose(self.plan.protocol, analysis)
+        return people, sizes(self.plan.protocol, self.plan.n_people)[people]
 
     @property
     def spent(self) -> PrivacyGuarantee:

@@ -43,8 +43,7 @@ from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
 from skdpsurv.survival.curves.life_table import ActuarialEstimate, NoisyTable
 from skdpsurv.survival.univariate import UnivariateFitter
 
-#: Draws of noise for the fourth moment of a statistic.
-N_DRAWS = 4000
+N_DRAWS = 4000  # of noise, for the fourth moment of a statistic
 
 __all__ = [
     "ComparisonResult",
@@ -340,10 +339,9 @@ def _checked(model: Any, kind: type = LifeTableFitter) -> Any:
 
 
 class _Group(NamedTuple):
-    """Released cells of a group, the likely ones behind them, and matrices of sums of cells.
+    """Released cells of a group, likely ones, masses of the event by band, and sums of cells.
 
-    ``masses`` are those of the event, in each band. The matrices, of shape (n_bands, n_cells), give
-    numbers at risk in the middle of each band, and numbers of events.
+    Matrices of shape (n_bands, n_cells) give numbers at risk in mid-band, and of events.
     """
 
     cells: FloatArray
@@ -356,10 +354,9 @@ class _Group(NamedTuple):
 
     def with_noise(self, generator: np.random.Generator) -> FloatArray:
         """Return likely cells with noise; a sum of noises has at most the excess of Laplace's."""
-        size = N_DRAWS, self.likely.size
-        if self.law == GAUSSIAN:
-            return generator.normal(self.likely, math.sqrt(self.variance), size)
-        return generator.laplace(self.likely, math.sqrt(self.variance / 2.0), size)
+        normal, size = self.law == GAUSSIAN, (N_DRAWS, self.likely.size)
+        scale = math.sqrt(self.variance / (1.0 if normal else 2.0))
+        return (generator.normal if normal else generator.laplace)(self.likely, scale, size)
 
 
 def _group(model: Any, cause: Any = None) -> _Group:
@@ -374,8 +371,8 @@ def _group_of(table: NoisyTable, fit: ActuarialEstimate, cause: int) -> _Group:
     likely = np.append(fit.counts.ravel(), fit.stayed)
     at_risk_of = np.hstack([*[later] * table.n_outcomes, np.ones((q, 1))])
     events_of = np.eye(q, table.cells.size, cause * q)
-    forms = at_risk_of, events_of
-    return _Group(table.cells, table.variance, likely, fit.masses[cause], *forms, table.law)
+    known = table.cells, table.variance, likely, fit.masses[cause]
+    return _Group(*known, at_risk_of, events_of, table.law)
 
 
 def _refuse_same_people(a: Any, b: Any) -> None:

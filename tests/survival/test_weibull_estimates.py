@@ -12,7 +12,7 @@ from skdpsurv.likelihoods.weibull import maximum_likelihood
 from skdpsurv.mechanisms import sums
 from skdpsurv.published import weibull as published_plans
 from skdpsurv.survival.weibull.counts import N_BINS, before_offset
-from skdpsurv.survival.weibull.plan import Tuning
+from skdpsurv.survival.weibull.tuning import Tuning
 from tests.support import weibull_plans
 from tests.support.combinations import thinned
 from tests.support.weibull_plans import MAX_SHAPE, MAX_TIME, OMEGA, Ledger, make_fit, simulate

@@ -14,6 +14,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.published import weibull as published_plans
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import BEFORE_BINS, N_BINS, CountTable, ExactLevels
+from skdpsurv.survival.weibull.tuning import Tuning
 from tests.support import weibull_plans
 from tests.support.combinations import thinned
 from tests.support.weibull_plans import MAX_SHAPE, MAX_TIME, OMEGA, Ledger, make_fit, simulate
@@ -129,7 +130,7 @@ class TestWhatIsSpent:
         fit = make_fit("tight", n, epsilon, shape_fraction)
         first = sum(fit.first_shares)
         if shape_fraction is None:
-            assert first == sum(weibull_plan.Tuning()[:2])
+            assert first == sum(Tuning()[:2])
         for n_events, rate in itertools.product((1, 30, n), np.geomspace(1e-3, 1e3, 40)):
             shares = fit.later_shares(n_events, rate)
             assert min(*shares, 1.0 - first - sum(shares)) > 0.0
@@ -148,7 +149,7 @@ class TestWhatIsSpent:
                 total = plan.tree.nodes[-1]
                 for choice in total.possible:
                     assert 1 - 2.0**-36 < choice.cost.epsilon / total.cost.epsilon <= 1
-                corrected = 500 * epsilon >= weibull_plan.Tuning().correction_events
+                corrected = 500 * epsilon >= Tuning().correction_events
                 numbers = [len(choice.nodes) for choice in total.possible]
                 assert numbers == [5 if corrected else 3, 3, 3]
 

@@ -44,21 +44,10 @@ from skdpsurv.data.cells import stated_labels
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.release import (
-    Release,
-    check_parameters,
-    released_array,
-    released_noise,
-    stated_records,
-)
+from skdpsurv.release import Release, check_parameters, released_array, stated_records
+from skdpsurv.release.values import released_noise
 from skdpsurv.survival.curves.one_thread import one_thread
-from skdpsurv.survival.curves.table import (
-    LARGEST_VARIANCE,
-    Causes,
-    bands_of,
-    check_size,
-    stated_ends,
-)
+from skdpsurv.survival.curves.table import Causes, bands_of, check_size, stated_ends
 from skdpsurv.survival.released_curve import ReleasedCurve, crossing
 
 #: Prior standard deviations: log rates from the first band to the last, and their level around one
@@ -304,7 +293,7 @@ class LifeTableCurve(ReleasedCurve):
         n_groups = 1 if self.groups is None else self.groups.size
         n_outcomes = self.causes.number + 1
         cells = released_array(release, "counts", (n_groups, n_outcomes * self.ends.size + 1))
-        law, variance = released_noise(release, "counts", LARGEST_VARIANCE)
+        law, variance = released_noise(release, "counts")
         exact = variance > 0.0 or (cells.min() >= 0.0 and cells.sum() == n_records)
         if np.abs(cells).max() > 2.0**62 or np.any(cells != np.rint(cells)) or not exact:
             raise ValueError("values of the release must hold counts that are counts.")

@@ -35,8 +35,6 @@ LARGEST_TABLE, LARGEST_TABLES = 1000, 20_000_000
 NARROWEST = 1e-9
 #: Rule for the epsilon of a table.
 IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
-#: Largest variance of a sum of tables.
-LARGEST_VARIANCE = 1e24
 #: Most groups.
 MOST_GROUPS = 1000
 NO_GROUP = (

@@ -22,7 +22,7 @@ from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.survival.released_curve import ReleasedCurve
 from skdpsurv.survival.univariate import UnivariateFitter
-from skdpsurv.survival.weibull import plan
+from skdpsurv.survival.weibull import plan, tuning
 from skdpsurv.survival.weibull.counts import Records, log_times
 from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
 
@@ -201,12 +201,12 @@ def _log_covariance(release: Release) -> FloatArray | None:
     return found
 
 
-def _tuning(release: Release) -> plan.Tuning:
+def _tuning(release: Release) -> tuning.Tuning:
     """Return the constants of the fit; a pool has none, and needs none."""
-    number = release.parameters.get("tuning", plan.TUNING)
-    if type(number) is not int or number not in plan.TUNINGS:
+    number = release.parameters.get("tuning", tuning.TUNING)
+    if type(number) is not int or number not in tuning.TUNINGS:
         raise ValueError("tuning of the release must be a number that this package knows.")
-    return plan.TUNINGS[number]
+    return tuning.TUNINGS[number]
 
 
 def _stated_counts(release: Release) -> tuple[int, float | None]:
@@ -327,4 +327,4 @@ class DPWeibullFitter(
     _way = plan.TIGHT
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
-        return {**super()._release_parameters(shape), "tuning": plan.TUNING}
+        return {**super()._release_parameters(shape), "tuning": tuning.TUNING}
