@@ -39,9 +39,9 @@ from skdpsurv.dp.checks import (
     workers,
     zero_or,
 )
-from skdpsurv.likelihoods.base import gram
+from skdpsurv.likelihoods.loss import gram
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.survival.curves.table import check_breakpoints
+from skdpsurv.survival.curves.event_counts import check_breakpoints
 
 HUGE = 10**400
 

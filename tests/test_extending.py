@@ -18,8 +18,8 @@ from skdpsurv import (
 )
 from skdpsurv.audit import audit_epsilon, density_ratio_audit, measurement_audit, worst_neighbours
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms import output
+from skdpsurv.likelihoods.loss import PrivacyConstants
+from skdpsurv.mechanisms import output_perturbation
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 from tests.likelihoods.scalar_losses import check_scalar_loss
 from tests.support import noise_laws
@@ -136,7 +136,7 @@ class Heavy:
 def test_minima_are_hidden_for_epsilon_whatever_the_law():
     constants = PrivacyConstants(2.0, 1.0, 1)
     for n, alpha in ((200, 0.0), (1000, 0.1), (10, 1e9)):
-        calibration = output.calibrate(constants, 1.0, n, 3, alpha, distribution=Heavy)
+        calibration = output_perturbation.calibrate(constants, 1.0, n, 3, alpha, distribution=Heavy)
         apart = (2.0 + 2.0 * calibration.certificate.tolerance) / calibration.kappa
         assert calibration.output.cost(apart) <= 1.0
         assert calibration.output.scale >= LEAST_NOISE * (1.0 - 1e-9)

@@ -24,7 +24,7 @@ from skdpsurv.data.feature import raw_features
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.inference.inference import table
+from skdpsurv.inference.uncertainty import table
 from skdpsurv.plotting import (
     add_at_risk_counts,
     plot_calibration,

@@ -17,9 +17,9 @@ COST, NODE = {"$ref": "#/$defs/cost"}, {"$ref": "#/$defs/node"}
 #: Further fields of compositions, and those that may be missing.
 OF_NODES = {
     plans.Sequential: ({"total": COST}, ["total"]),
-    plans.Total: ({"total": COST}, []),
+    plans.AdaptiveChoice: ({"total": COST}, []),
     plans.Disjoint: ({}, []),
-    plans.RandomlyMany: ({"eta": {"type": "number"}, "gamma": {"type": "number"}}, []),
+    plans.PrivateSelection: ({"eta": {"type": "number"}, "gamma": {"type": "number"}}, []),
 }
 #: Kinds of columns that layout 2 had not, by their keys.
 COLUMNS = {}
@@ -115,7 +115,7 @@ FILE = SCHEMAS / f"release-{layout.SCHEMA_VERSION}.json"
 
 def test_the_file_is_as_the_code_has_it():
     assert FILE.read_text() == schema()
-    assert set(OF_NODES) == set(plans.Several.__subclasses__())
+    assert set(OF_NODES) == set(plans.Composite.__subclasses__())
     content = json.loads(schema())
     assert set(content["required"]) == layout.FIELDS[layout.SCHEMA_VERSION] | {"schema_version"}
     assert set(content["properties"]) - set(content["required"]) == layout.OPTIONAL[3]

@@ -22,8 +22,8 @@ from skdpsurv.survival.comparisons import (
     multivariate_logrank_test,
     pairwise_logrank_test,
 )
+from skdpsurv.survival.curves.event_counts import band_ends, bands_of
 from skdpsurv.survival.curves.life_table import ActuarialEstimate, NoisyTable
-from skdpsurv.survival.curves.table import band_ends, bands_of
 
 
 def simulated(n=2000, ratio=1.5, seed=0, censoring=1.0):

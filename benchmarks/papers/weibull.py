@@ -19,8 +19,8 @@ from skdpsurv.published import (
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
-from skdpsurv.published import weibull as published_plans
-from skdpsurv.survival.weibull.counts import CountTable
+from skdpsurv.published import weibull_fitters as published_plans
+from skdpsurv.survival.weibull.log_time_counts import CountTable
 
 #: The paper's.
 OMEGA = 6.0

@@ -11,15 +11,21 @@ import pandas as pd
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from benchmarks.data import split, survival
-from benchmarks.harness import Case, Experiment, Row, Setting, seed
+from benchmarks.harness import Case, EvaluationSetting, Experiment, Row, seed
 from benchmarks.pages import Pages
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.evaluation.plan import TIMES, evaluation_plan
-from skdpsurv.evaluation.plan import Setting as PublicSetting
+from skdpsurv.evaluation.evaluation_plan import TIMES, evaluation_plan
+from skdpsurv.evaluation.evaluation_plan import EvaluationSetting as PublicSetting
 from skdpsurv.evaluation.predictions import predicted_survival
-from skdpsurv.evaluation.released_values import Measures, Reading, Sums, exact_measures, intervals
+from skdpsurv.evaluation.released_values import (
+    Measures,
+    Reading,
+    ReleasedSums,
+    exact_measures,
+    intervals,
+)
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 
 EPSILON, N_RECORDS = 1.0, 2000
@@ -57,7 +63,7 @@ def times_to(horizon: float) -> np.ndarray:
 
 
 @cache
-def everybody(setting: Setting, name: str, model: str, share: float) -> Everybody:
+def everybody(setting: EvaluationSetting, name: str, model: str, share: float) -> Everybody:
     """Return half of a data set, which the model was not fitted to, or simulated records."""
     if name in SIMULATED:
         return _simulated(setting.of(20_000, 3000), *SIMULATED[name])
@@ -89,7 +95,7 @@ def _simulated(
     )
 
 
-def cases(setting: Setting) -> Iterator[Case]:
+def cases(setting: EvaluationSetting) -> Iterator[Case]:
     for name in setting.of(HORIZONS, ("flchain",)):
         for share in HORIZONS[name]:
             for model in (COX, PRIVATE):
@@ -98,7 +104,7 @@ def cases(setting: Setting) -> Iterator[Case]:
         yield {"data": name, "model": "simulated", "share": 1.0}
 
 
-def measure(setting: Setting, case: Case, repetition: int) -> Row:
+def measure(setting: EvaluationSetting, case: Case, repetition: int) -> Row:
     """Return distances from the values without noise, and whether everybody's are covered."""
     world = everybody(setting, case["data"], case["model"], case["share"])
     rng = np.random.default_rng(repetition)
@@ -107,7 +113,7 @@ def measure(setting: Setting, case: Case, repetition: int) -> Row:
     public = PublicSetting(EPSILON, N_RECORDS, world.horizon, 5, 3)
     noise = random_source(seed(*case.values(), repetition))
     released = evaluation_plan(public).run(InMemory([sample]), noise)
-    reading, sums = Reading.of(public, released), Sums.of(released)
+    reading, sums = Reading.of(public, released), ReleasedSums.of(released)
     found = reading.measures(sums)
     noiseless = exact_measures(sample, reading)
     off = [np.abs(a - b) for a, b in zip(found, noiseless, strict=True)]

@@ -14,7 +14,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 
-import skdpsurv.survival.weibull.intervals as simulation
+import skdpsurv.survival.weibull.plausible as simulation
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages
 from skdpsurv import DPWeibullFitter

@@ -12,15 +12,15 @@ from skdpsurv.audit.subject import at_most, audited, verdict
 from skdpsurv.audit.walk import planned
 from skdpsurv.dp.checks import integer
 from skdpsurv.dp.input_errors import suppressed_float_errors
-from skdpsurv.dp.plan import Plan, Sequential, Total, leaves
+from skdpsurv.dp.plan import AdaptiveChoice, Plan, Sequential, leaves
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.descent import DescentCalibration
 from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, highest_level
 from skdpsurv.mechanisms.newton import Center, Objective, certificate, minimize
 from skdpsurv.mechanisms.perturbation import Minimisers, Problem
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussian
-from skdpsurv.survival.weibull.counts import CountTable
-from skdpsurv.survival.weibull.plan import Ladder
+from skdpsurv.survival.weibull.log_time_counts import CountTable
+from skdpsurv.survival.weibull.weibull_plan import Ladder
 
 #: Not audited here: densities are computed, and nothing is drawn.
 SAMPLERS = "samplers, and that drawn noise follows its stated distribution"
@@ -296,7 +296,7 @@ def _compare_ladders(
 ) -> DensityRatioResult:
     node = plan.tree
     knowns: list[dict[str, float]] = [{}]
-    if isinstance(node, Sequential) and isinstance(total := node.nodes[-1], Total):
+    if isinstance(node, Sequential) and isinstance(total := node.nodes[-1], AdaptiveChoice):
         # The ladder that may be drawn, and released values that may come before it.
         n_events = min(max(int(one.events.sum()), 1), one.n_records)
         follow_up = float(np.exp(one.log_time) @ one.records)

@@ -10,7 +10,15 @@ from skdpsurv.base.pipelines import fit_options, flat_steps, transformed
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.noise import RandomSource, random_source
-from skdpsurv.dp.plan import Disjoint, Known, Measurement, Node, Plan, RandomlyMany, Total
+from skdpsurv.dp.plan import (
+    AdaptiveChoice,
+    Context,
+    Disjoint,
+    Measurement,
+    Node,
+    Plan,
+    PrivateSelection,
+)
 
 #: Seed of the split into disjoint sets: the same for both data sets.
 SPLIT_SEED = 0
@@ -20,21 +28,21 @@ class Visit(NamedTuple):
     """One node of a tree, earlier releases, and both sets of records (lists if Disjoint)."""
 
     node: Measurement | Disjoint
-    known: Known
+    known: Context
     one: Any
     other: Any
 
 
 def visits(
-    node: Node, known: Known, one: Any, other: Any, source: RandomSource, *, last: bool = True
+    node: Node, known: Context, one: Any, other: Any, source: RandomSource, *, last: bool = True
 ) -> Generator[Visit, None, Mapping[str, Any]]:
     """Yield the nodes in order, after releases of the first data set."""
     if isinstance(node, Measurement):
         yield Visit(node, known, one, other)
         return {} if last else node.run(known, one, source)
-    if isinstance(node, Total):
+    if isinstance(node, AdaptiveChoice):
         return (yield from visits(node.chosen(known), known, one, other, source, last=last))
-    if isinstance(node, RandomlyMany):
+    if isinstance(node, PrivateSelection):
         drawn = list(range(node.n_candidates))  # each that may be
         before = {**known, "_drawn": drawn}
         every = yield from visits(node.run_each, before, one, other, source, last=last)

@@ -62,7 +62,7 @@ class Published(NamedTuple):
     plan: Mapping[str, Any] | None = None
 
 
-class Weakness(NamedTuple):
+class Caveat(NamedTuple):
     """The best status that a fit can have, and a warning that says why; "" for none."""
 
     status: str
@@ -95,10 +95,10 @@ class PrivateEstimator(Released, released=False):
     epsilon: float
     random_state: int | None
 
-    def _weaknesses(self, shape: Any) -> list[Weakness]:
+    def _weaknesses(self, shape: Any) -> list[Caveat]:
         """Return why a fit with a finite epsilon is not proved; shape is None before counting."""
-        found = [] if self.random_state is None else [Weakness("seeded", phrase("seeded"))]
-        return [*found, Weakness(status_of([self._noise_law]), "")]
+        found = [] if self.random_state is None else [Caveat("seeded", phrase("seeded"))]
+        return [*found, Caveat(status_of([self._noise_law]), "")]
 
     def _status(self, shape: Any) -> str:
         """Return the status of a fit whose mechanism is proved."""

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base.private_estimator import PrivateEstimator, Weakness
+from skdpsurv.base.private_estimator import Caveat, PrivateEstimator
 from skdpsurv.data import public_steps
 from skdpsurv.data import shape as shapes
 from skdpsurv.data.blocks import Blocks, in_blocks
@@ -103,11 +103,11 @@ class TabularEstimator(PrivateEstimator):
                 found += [] if prior is None else shapes.missing_from_prior(prior.lacking)
         return found
 
-    def _weaknesses(self, shape: Any) -> list[Weakness]:
+    def _weaknesses(self, shape: Any) -> list[Caveat]:
         found, prior = super()._weaknesses(shape), getattr(self, "prior", None)
         if prior is not None and self.accountant is not None:
             known = of_the_same_ledger(prior, self.accountant)
-            found += [Weakness("proved", text) for text in known]
+            found += [Caveat("proved", text) for text in known]
         return found
 
     def _features(self, columns: Any) -> list[Feature]:

@@ -43,11 +43,11 @@ import numpy as np
 from skdpsurv.classification.logistic_measurements import Coefficients, ColumnGroup, GroupFit
 from skdpsurv.dp.privacy_cost import Concentrated, Price, as_laplace, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.linear import Logistic
+from skdpsurv.likelihoods.loss import PrivacyConstants
 from skdpsurv.mechanisms import descent as noisy_descent
 from skdpsurv.mechanisms import joint_calibration as joint
-from skdpsurv.mechanisms import output as output_perturbation
+from skdpsurv.mechanisms import output_perturbation as output_perturbation
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.objective import SOLVER_SHARE
@@ -186,14 +186,14 @@ class GroupSetting:
         bounds: Sequence[float],
         cap: float,
         ridges: Iterable[float] = repeat(0.0),
-    ) -> list[joint.Part]:
+    ) -> list[joint.CalibratedPart]:
         """Return the groups' models, of rows with these bounds."""
         n_params = [group.n_params for group in groups]
         losses = map(Logistic, n_params, bounds, repeat(cap))
         centers = self.model_centers(groups)
         longest = [float(np.linalg.norm(rows, axis=1).max()) for rows in centers]
         constants = [loss.constants for loss in losses]
-        return list(map(joint.Part, constants, n_params, self.weights, ridges, longest))
+        return list(map(joint.CalibratedPart, constants, n_params, self.weights, ridges, longest))
 
     def whole(self, cap: float) -> PrivacyConstants:
         """Return the constants of all groups of one row together."""
@@ -234,7 +234,7 @@ def tight(setting: GroupSetting) -> GroupFit:
     whole = setting.whole(cap)
     sensitivity = joint.joint_sensitivity(parts, whole.gradient_sensitivity)
 
-    def with_ridge(part: joint.Part, group: ColumnGroup) -> joint.Part:
+    def with_ridge(part: joint.CalibratedPart, group: ColumnGroup) -> joint.CalibratedPart:
         # The ridge of a model of rows of norm R whose epsilon_k gives the same noise.
         share = part.weight * part.constants.gradient_sensitivity / sensitivity
         wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
@@ -281,7 +281,7 @@ def descent(setting: GroupSetting) -> GroupFit:
         each, setting.weights, vector_noise.MARGIN * whole.gradient_sensitivity + rounding
     )
 
-    def calibrated(part: joint.Part, group: ColumnGroup, own: float) -> Calibrated:
+    def calibrated(part: joint.CalibratedPart, group: ColumnGroup, own: float) -> Calibrated:
         d, own_mu = part.n_params, own * part.weight * mu / distance
         epsilon = as_laplace(Concentrated(own_mu), d - 1)
         kappa = auto_ridge(n, d, epsilon, cap) * group.bound**2

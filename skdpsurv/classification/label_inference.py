@@ -23,7 +23,7 @@ from scipy import special
 
 from skdpsurv.classification.logistic_measurements import GroupFit
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.plan import Known
+from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price, stated_price
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import CONSTANT, Indirect, ReleasedMoments, RowMoments
@@ -85,11 +85,11 @@ class LabelMoments(RowMoments):
         """Return the price."""
         return stated_price("inference", self.price)
 
-    def seen(self, known: Known, records: Blocks[Any]) -> Blocks[Any]:
+    def seen(self, known: Context, records: Blocks[Any]) -> Blocks[Any]:
         """Return weighed rows; labels are not asked for."""
         return self.fit.problems(records)[0].blocks
 
-    def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return intercept, if there is one, and coefficients on the scale of X, with errors."""
         (group,), (calibration,) = self.fit.groups, self.fit.calibrations
         minimiser, constants = known["_minimiser"], group.n_params - len(group.indices)

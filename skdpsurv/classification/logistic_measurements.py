@@ -41,7 +41,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import privacy_cost
 from skdpsurv.dp.checks import clip_rows, row_pieces, row_weights
-from skdpsurv.dp.plan import GAUSSIAN, Known, NoisySum
+from skdpsurv.dp.plan import GAUSSIAN, Context, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, log_odds, log_odds_slope
@@ -274,7 +274,7 @@ class FittedGroups(perturbation.Minimisers):
         both = ((Logistic(1, 1.0), how) for fit in self.fits for how in fit.calibrations)
         return [*chain.from_iterable(perturbation.theorem_classes(*one) for one in both)]
 
-    def calibrated(self, known: Known | None) -> list[Any]:
+    def calibrated(self, known: Context | None) -> list[Any]:
         return [
             (Logistic(group.n_params, group.bound, fit.max_residual).constants, how)
             for fit in self.fits
@@ -325,11 +325,11 @@ class LogisticMinimisers(FittedGroups):
         prior = {} if self.prior is None else self.prior.promises.public_inputs()
         return {**self.fit.public_inputs(), "public_slope": self.slope, **prior}
 
-    def problems(self, known: Known, records: Blocks[SignedRows]) -> list[Problem]:
+    def problems(self, known: Context, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, output by output."""
         return self.fit.problems(records)
 
-    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return coefficients and intercepts, their evidence, and their public slope."""
         fit, slope, minimisers = self.fit, self.slope, [each.coef for each in found]
         (model,), stated = fit.coefficients(minimisers), {}
@@ -421,18 +421,18 @@ class Margins(NoisySum):
         """Return the price."""
         return privacy_cost.stated_price("recalibration", self.price)
 
-    def query(self, known: Known) -> Histogram:
+    def query(self, known: Context) -> Histogram:
         """Return the counts, for any layout."""
         return Histogram(2 * self.fit.n_outputs)
 
-    def table(self, known: Known) -> MarginTable:
+    def table(self, known: Context) -> MarginTable:
         """Return the layout for released coefficients."""
         fit, model = self.fit, known["_model"]
         longest = np.linalg.norm(model.coef, axis=1) * fit.data_norm + np.abs(model.intercept)
         largest = float(log_odds(longest, fit.max_residual).max())
         return MarginTable(largest, fit.n_outputs, fit.n_records)
 
-    def ask(self, known: Known, records: Blocks[SignedRows]) -> IntArray:
+    def ask(self, known: Context, records: Blocks[SignedRows]) -> IntArray:
         """Return exact counts."""
         fit, model, table = self.fit, known["_model"], self.table(known)
 
@@ -444,7 +444,7 @@ class Margins(NoisySum):
 
         return records.map_reduce(counts)
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the slope; the earlier one is its prior."""
         counts, slope = noisy.astype(np.float64), known["recalibration_slope"]
         return {"recalibration_slope": self.table(known).slope(counts, self.price, slope)}

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
-from skdpsurv.base.private_estimator import Weakness
+from skdpsurv.base.private_estimator import Caveat
 from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore
 from skdpsurv.classification import budgets
 from skdpsurv.classification import logistic_measurements as measured
@@ -27,7 +27,7 @@ from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.references import DOUBLES, WORDS, phrase
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
-from skdpsurv.inference.inference import NAMES
+from skdpsurv.inference.uncertainty import NAMES
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.priors import Promises
 from skdpsurv.release import Release, released_array
@@ -210,12 +210,12 @@ class PrivateClassifier(
             raise ValueError("y must hold a label for each row of X, of the same type as classes.")
         return float(found)
 
-    def _weaknesses(self, shape: LabelledShape) -> list[Weakness]:
+    def _weaknesses(self, shape: LabelledShape) -> list[Caveat]:
         found = super()._weaknesses(shape)
         if self.classes is None:  # a new label shows
-            found.append(Weakness("none", phrase("classes_from_y")))
+            found.append(Caveat("none", phrase("classes_from_y")))
         leaks = [] if self.prior is None else Promises.of(self.prior).leaks()
-        return [*found, *(Weakness("proved", text) for text in leaks)]
+        return [*found, *(Caveat("proved", text) for text in leaks)]
 
     def _check_together(self) -> None:
         if self.prior is not None:

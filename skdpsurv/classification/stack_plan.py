@@ -27,7 +27,7 @@ from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.data.shape import column_index
 from skdpsurv.dp import RandomSource, checks
-from skdpsurv.dp.plan import Disjoint, Distances, Known, Node
+from skdpsurv.dp.plan import Context, Disjoint, Distances, Node
 from skdpsurv.dp.privacy_cost import Cost, disjoint_cost
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
@@ -251,13 +251,13 @@ class ModelsBelow(measured.FittedGroups):
         n_low = sum(fit.n_records for fit in self.fits)
         return {"n_low_level": n_low, **self.fits[0].public_inputs()}
 
-    def problems(self, known: Known, records: Rows | list[Rows]) -> list[Problem]:
+    def problems(self, known: Context, records: Rows | list[Rows]) -> list[Problem]:
         """Return the minimisations of each part, one part after another."""
         parts = records if isinstance(records, list) else [records]
         dealt = zip(self.fits, parts, strict=True)
         return [problem for fit, part in dealt for problem in fit.problems(part)]
 
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+    def distances(self, known: Context, one: Any, other: Any) -> Distances:
         """Return distances of derivatives, and the number of parts that differ, at most one."""
         found = super().distances(known, one, other)
         if not isinstance(one, list):
@@ -265,7 +265,7 @@ class ModelsBelow(measured.FittedGroups):
         moved = sum(not same_records(a, b) for a, b in zip(one, other, strict=True))
         return [*found, ("parts that share a record", float(moved), 1.0)]
 
-    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return the models, and the cap that they share."""
         minimisers = iter([each.coef for each in found])
         models = [model for fit in self.fits for model in fit.coefficients(minimisers)]
@@ -308,7 +308,7 @@ class TopModel(measured.FittedGroups):
         stated = {f"high_level_{name}": each for name, each in self.fit.public_inputs().items()}
         return {"n_high_level": self.fit.n_records, **stated}
 
-    def problems(self, known: Known, records: Rows) -> list[Problem]:
+    def problems(self, known: Context, records: Rows) -> list[Problem]:
         """Return the minimisations, output by output."""
         models, first = known["_models"], self.below[0]
         groups = [group.indices for fit in self.below for group in fit.groups]
@@ -322,7 +322,7 @@ class TopModel(measured.FittedGroups):
         outputs = [cast.map(itemgetter(output)) for output in range(first.n_outputs)]
         return [problem for output in outputs for problem in self.fit.problems(output)]
 
-    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return the coefficients of the votes, and the caps of both levels."""
         models = (self.fit.coefficients([one.coef])[0] for one in found)
         coefs, intercepts = zip(*models, strict=True)

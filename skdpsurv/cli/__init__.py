@@ -10,14 +10,14 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from skdpsurv.cli import ledger, study
-from skdpsurv.cli.columns import schema
+from skdpsurv.cli import ledger_command, study_command
 from skdpsurv.cli.demo import demo
 from skdpsurv.cli.failures import EXIT_CODES, WORDS, print_failure
 from skdpsurv.cli.fitting import evaluate, fit
 from skdpsurv.cli.releases import explain, pool, predict
 from skdpsurv.cli.simulate import audit, plan
-from skdpsurv.cli.table import table
+from skdpsurv.cli.survival_columns import schema
+from skdpsurv.cli.table_command import table
 from skdpsurv.dp.references import __version__
 
 __all__ = ["app"]
@@ -76,5 +76,5 @@ def main(
 # In the order of the work.
 for each in (plan, schema, table, fit, explain, predict, evaluate, pool, audit, demo):
     app.command()(each)
-app.add_typer(study.app, name="study")
-app.add_typer(ledger.app, name="ledger")
+app.add_typer(study_command.app, name="study")
+app.add_typer(ledger_command.app, name="ledger")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from skdpsurv.cli.failures import WORDS, require
 from skdpsurv.cli.options import command
-from skdpsurv.cli.output import rich_table, show, working
+from skdpsurv.cli.printing import rich_table, show, working
 from skdpsurv.dp.references import extra
 
 #: Columns of flchain, and invented people for whom survival is drawn.

@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from skdpsurv.cli.columns import (
-    Labels,
-    other_columns,
-    public_columns,
-    survival_columns,
-    survival_target,
-    table_of,
-)
 from skdpsurv.cli.failures import WORDS, refusals, require
-from skdpsurv.cli.files import Table, read_table
-from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
+from skdpsurv.cli.ledger_command import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command, flag, parse
-from skdpsurv.cli.output import (
+from skdpsurv.cli.printing import (
     expected_widths,
     guarantee_line,
     reserve,
@@ -36,7 +27,16 @@ from skdpsurv.cli.output import (
     show,
     working,
 )
+from skdpsurv.cli.record_files import RecordFile, read_table
 from skdpsurv.cli.releases import load_release, table_of_release
+from skdpsurv.cli.survival_columns import (
+    Labels,
+    other_columns,
+    public_columns,
+    survival_columns,
+    survival_target,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from skdpsurv.base import PrivateEstimator
@@ -187,7 +187,7 @@ def taken(
 
 def spend(
     estimator: Any,
-    table: Table,
+    table: RecordFile,
     arguments: Callable[[Any], Mapping[str, Any]],
     spending: Spending,
     form: FileFormat,

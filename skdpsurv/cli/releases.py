@@ -11,11 +11,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skdpsurv.cli import output
-from skdpsurv.cli.columns import Others, table_of
+from skdpsurv.cli import printing
 from skdpsurv.cli.failures import refusals, require
-from skdpsurv.cli.files import MISSING, Table, read_table
 from skdpsurv.cli.options import NONE, FileFormat, command
+from skdpsurv.cli.record_files import MISSING, RecordFile, read_table
+from skdpsurv.cli.survival_columns import Others, table_of
 
 if TYPE_CHECKING:
     from skdpsurv.evaluation import SurvivalEvaluation
@@ -32,7 +32,7 @@ def load_release(path: Path) -> Release:
 
 def table_of_release(
     release: Release, path: Path, form: FileFormat, others: Others, drop: Sequence[str]
-) -> Table:
+) -> RecordFile:
     """Return the part of a file that a release reads, and others, with labels if they are text."""
     names = release.feature_names_in or ()
     described = release.columns is not None and names
@@ -77,24 +77,24 @@ def explain(
     of_html = title is not None or evaluation is not None
     require(html is not None or not of_html, "--title and --evaluation are for --html.")
     for path in filter(None, (html, registry)):
-        output.reserve(path)
+        printing.reserve(path)
     published = load_release(release)
     content: dict[str, Any] = json.loads(published.to_json())
     lines = []
     if html is not None:
         measured = None if evaluation is None else _load_evaluation(evaluation)
-        output.save(html_report(published, title=title, evaluation=measured), html)
+        printing.save(html_report(published, title=title, evaluation=measured), html)
         content["html"] = str(html.resolve())
         lines.append(f"Report: {html}")
     if registry is not None and publisher is not None:
         with refusals("description", f"{publisher}: "):
             facts = tomllib.loads(publisher.read_text(encoding="utf-8"))
             entry = registry_entry(published, **facts)
-        output.save(entry, registry)
+        printing.save(entry, registry)
         content["registry"] = str(registry.resolve())
         lines.append(f"Entry of the registry: {registry}")
-    shown = lines or chain([in_words(published)], output.result_lines(published))
-    output.show(content, shown, as_json)
+    shown = lines or chain([in_words(published)], printing.result_lines(published))
+    printing.show(content, shown, as_json)
 
 
 def _load_evaluation(path: Path) -> SurvivalEvaluation:
@@ -143,7 +143,7 @@ def predict(
 
     from skdpsurv.report.numbers import csv_text
 
-    output.reserve(out)
+    printing.reserve(out)
     published = load_release(release)
     with refusals("description"):
         model = published._model
@@ -154,13 +154,13 @@ def predict(
     what = "curves: NEW must be omitted" if has_curve else "for people: NEW must be given"
     require(has_curve == (new is None), f"a {published.estimator} predicts {what}.")
     if new is None:
-        found = output.curves(model, model.timeline if at is None else at)
+        found = printing.curves(model, model.timeline if at is None else at)
     else:
         # Columns to keep are read as text: a name may begin with 0.
         table = table_of_release(published, new, form, dict.fromkeys(keep, MISSING), drop)
-        with output.working("Reading", as_json):
+        with printing.working("Reading", as_json):
             rows = read_table(table, form)
-        with output.working("Predicting", as_json), refusals("data", private=True):
+        with printing.working("Predicting", as_json), refusals("data", private=True):
             if form.dask:  # predictions are as long as the file
                 rows = rows.compute()
             predicted = _predictions(published, model, rows, at, strict)
@@ -168,10 +168,10 @@ def predict(
         require(not both, f"--keep must not be called {', '.join(both)}.")
         kept = {name: np.asarray(rows[name]) for name in table.target}
         found = pd.DataFrame({**kept, **predicted})
-    output.save(csv_text(found), out)
+    printing.save(csv_text(found), out)
     text = f"{len(found):,} rows of {', '.join(found.columns)}: {out}"
     content = {"predictions": str(out.resolve()), "columns": list(found.columns)}
-    output.show(content, [text], as_json, out)
+    printing.show(content, [text], as_json, out)
 
 
 def _times(texts: Sequence[str], release: Release) -> Any:
@@ -233,7 +233,7 @@ def pool(
     """
     from skdpsurv.pooling import heterogeneity, pool_releases
 
-    output.reserve(out)
+    printing.reserve(out)
     studies = [load_release(path) for path in releases]
     with refusals("description"):
         pooled = pool_releases(studies, effects=effects, disjoint=not overlap)
@@ -242,8 +242,8 @@ def pool(
         if "inference_estimate" in pooled.values:
             found = heterogeneity(studies).reset_index()
             content["heterogeneity"] = json.loads(found.to_json(orient="records"))
-    output.save(pooled.to_json(indent=2) + "\n", out)
-    promised = output.guarantee_line(pooled.guarantee)
+    printing.save(pooled.to_json(indent=2) + "\n", out)
+    promised = printing.guarantee_line(pooled.guarantee)
     first = f"{pooled.estimator}: {len(studies)} releases, {promised}"
     ending = [f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
-    output.show(content, chain([first], output.result_lines(pooled), ending), as_json)
+    printing.show(content, chain([first], printing.result_lines(pooled), ending), as_json)

@@ -8,11 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.columns import public_columns
 from skdpsurv.cli.failures import WORDS, require
 from skdpsurv.cli.fitting import Kind, estimator_class, make
 from skdpsurv.cli.options import NONE, command
-from skdpsurv.cli.output import reserve, rich_table, show, working
+from skdpsurv.cli.printing import reserve, rich_table, show, working
+from skdpsurv.cli.survival_columns import public_columns
 
 #: Models that can be attacked.
 Attacked = StrEnum("Attacked", ["survival", "weibull", "km", "logistic", "table"])

@@ -267,7 +267,7 @@ def _table(X: Any) -> pd.DataFrame | None:
 
 
 @dataclass(frozen=True)
-class LoneRows:
+class SingleRows:
     """Rows of a table that share nothing: private.
 
     Parameters
@@ -281,7 +281,7 @@ class LoneRows:
     names: tuple[Any, ...] | None
 
     @classmethod
-    def of(cls, X: Any, *, raw: bool) -> LoneRows:
+    def of(cls, X: Any, *, raw: bool) -> SingleRows:
         """Take a table apart."""
         X, labels = X.toarray() if isinstance(X, containers.SPARSE) else X, containers.labels_of(X)
         names = None if labels is None else tuple(labels)

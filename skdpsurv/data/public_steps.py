@@ -97,7 +97,7 @@ def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
 
 
 @dataclass(frozen=True)
-class Leaf:
+class TransformerSpec:
     """A transformer of single rows, with its features; earlier releases lack ``optional`` ones."""
 
     kind: type
@@ -110,11 +110,17 @@ class Leaf:
 LEAVES = {
     leaf.kind: leaf
     for leaf in (
-        Leaf(PublicBoundsScaler, ("lower", "upper", "missing"), lambda s, i: s._features(i)),
-        Leaf(PublicColumns, ("columns", "missing", "drop"), _declared, ("missing_values",)),
-        Leaf(Normalizer, ("norm",), _normalized),
-        Leaf(Binarizer, ("threshold",), _binarized),
-        Leaf(PolynomialFeatures, ("degree", "interaction_only", "include_bias"), _multiplied),
+        TransformerSpec(
+            PublicBoundsScaler, ("lower", "upper", "missing"), lambda s, i: s._features(i)
+        ),
+        TransformerSpec(
+            PublicColumns, ("columns", "missing", "drop"), _declared, ("missing_values",)
+        ),
+        TransformerSpec(Normalizer, ("norm",), _normalized),
+        TransformerSpec(Binarizer, ("threshold",), _binarized),
+        TransformerSpec(
+            PolynomialFeatures, ("degree", "interaction_only", "include_bias"), _multiplied
+        ),
     )
 }
 

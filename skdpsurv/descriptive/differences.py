@@ -23,7 +23,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from skdpsurv.descriptive.intervals import UNKNOWN, Ends, Estimated, Level, Moments, share
+from skdpsurv.descriptive.share_intervals import UNKNOWN, Ends, Estimated, Level, Moments, share
 from skdpsurv.descriptive.solution import Solved
 from skdpsurv.dp.types import FloatArray
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from skdpsurv.descriptive.counts import Cells
+from skdpsurv.descriptive.column_tables import Cells
 from skdpsurv.descriptive.summary import OVERALL
 
 #: Most decimals.

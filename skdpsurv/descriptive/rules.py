@@ -10,7 +10,7 @@ import numpy as np
 
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
-from skdpsurv.descriptive import counts
+from skdpsurv.descriptive import column_tables
 from skdpsurv.descriptive.summary import OVERALL
 from skdpsurv.dp.checks import integer
 from skdpsurv.dp.input_errors import call_or_none
@@ -34,11 +34,14 @@ def check_points(grid: Mapping[str, Any], kinds: Mapping[str, ColumnKind]) -> No
         kind = kinds.get(name)
         if kind is None or not kind.bounded:
             raise ValueError(f"grid must hold numbers or dates of columns, got {name!r}.")
-        points, (low, high) = counts.points_of(kind, stated), kind.ends
-        rises = 2 <= points.size <= counts.LARGEST_GRID and (points[0], points[-1]) == (low, high)
+        points, (low, high) = column_tables.points_of(kind, stated), kind.ends
+        rises = 2 <= points.size <= column_tables.LARGEST_GRID and (points[0], points[-1]) == (
+            low,
+            high,
+        )
         if not (rises and np.diff(points / 2).min() >= NARROWEST * (high / 2 - low / 2)):
             raise ValueError(
-                f"grid must hold 2 to {counts.LARGEST_GRID:,} points for {name!r}, rising from "
+                f"grid must hold 2 to {column_tables.LARGEST_GRID:,} points for {name!r}, rising from "
                 "bound to bound, and not too near each other."
             )
 
@@ -46,22 +49,22 @@ def check_points(grid: Mapping[str, Any], kinds: Mapping[str, ColumnKind]) -> No
 def check_sizes(groups: Sequence[Any], kinds: Sequence[ColumnKind]) -> None:
     """Refuse labels of groups that are not distinct in print, and what takes too long."""
     labels = list(map(str, groups))
-    if len(labels) > counts.MOST_GROUPS:
-        raise ValueError(f"by must have at most {counts.MOST_GROUPS} labels.")
+    if len(labels) > column_tables.MOST_GROUPS:
+        raise ValueError(f"by must have at most {column_tables.MOST_GROUPS} labels.")
     if len({OVERALL, *labels}) < len(labels) + 1:
         raise ValueError(
             f"by must have other labels than {OVERALL!r} and, beside missing groups, "
-            f"{counts.NO_GROUP!r}."
+            f"{column_tables.NO_GROUP!r}."
         )
     for kind in kinds:
-        if len(kind.labels) > counts.MOST_LABELS:
+        if len(kind.labels) > column_tables.MOST_LABELS:
             raise ValueError(
-                f"columns must have at most {counts.MOST_LABELS} categories each, and "
+                f"columns must have at most {column_tables.MOST_LABELS} categories each, and "
                 f"{kind.column!r} has {len(kind.labels):,}."
             )
-        if max(map(abs, kind.ends)) > counts.LARGEST_BOUND:
+        if max(map(abs, kind.ends)) > column_tables.LARGEST_BOUND:
             raise ValueError(
-                f"columns must have bounds up to {counts.LARGEST_BOUND:g}, and those of "
+                f"columns must have bounds up to {column_tables.LARGEST_BOUND:g}, and those of "
                 f"{kind.column!r} are beyond."
             )
 
@@ -73,7 +76,7 @@ def check_grid(name: str, grid: Any) -> None:
     stated = list(grid.values()) if isinstance(grid, Mapping) else [grid]
     for one in stated:
         if isinstance(one, Integral) and not isinstance(one, bool):
-            integer(2, counts.LARGEST_GRID)(name, one)
+            integer(2, column_tables.LARGEST_GRID)(name, one)
         elif not (isinstance(grid, Mapping) and isinstance(one, list | tuple | np.ndarray)):
             raise TypeError(
                 f"{name} must be 'auto', a number of points, or a mapping of columns to numbers or "

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.descriptive import differences, intervals
-from skdpsurv.descriptive.counts import Cells
+from skdpsurv.descriptive import differences, share_intervals
+from skdpsurv.descriptive.column_tables import Cells
 from skdpsurv.descriptive.solution import Sizes, Solved
 from skdpsurv.dp.types import FloatArray
 
@@ -21,7 +21,7 @@ OVERALL = "Overall"
 INDEX = ["column", "level", "statistic", "part"]
 COLUMNS = ["estimate", "people_low", "people_high", "population_low", "population_high"]
 
-Row = tuple[tuple[Any, ...], intervals.Estimated]
+Row = tuple[tuple[Any, ...], share_intervals.Estimated]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +62,12 @@ class Summary:
 
     def frame(self, level: float) -> pd.DataFrame:
         """Return estimates with the ends of their intervals."""
-        rows = list(self._rows(intervals.Level(level, self.laplace)))
+        rows = list(self._rows(share_intervals.Level(level, self.laplace)))
         index = pd.MultiIndex.from_tuples([key for key, _ in rows], names=INDEX)
         numbers = [(one.estimate, *one.people, *one.population) for _, one in rows]
         return pd.DataFrame(numbers, index=index, columns=COLUMNS)
 
-    def _rows(self, level: intervals.Level) -> Iterator[Row]:
+    def _rows(self, level: share_intervals.Level) -> Iterator[Row]:
         for label, chosen in self.parts:
             yield ("n", "", "n", label), self._size(chosen, level)
         for cells, solved in zip(self.columns, self.solved, strict=True):
@@ -88,19 +88,21 @@ class Summary:
         for label, chosen in self.parts[2:]:
             yield label, np.array([self.parts[1][1], chosen])
 
-    def _size(self, chosen: FloatArray, level: intervals.Level) -> intervals.Estimated:
+    def _size(self, chosen: FloatArray, level: share_intervals.Level) -> share_intervals.Estimated:
         n = float(chosen @ self.sizes.estimate)
         if chosen.all():
             n = float(round(n))  # public
-            return intervals.Estimated(n, intervals.Ends(n, n), intervals.UNKNOWN)
+            return share_intervals.Estimated(n, share_intervals.Ends(n, n), share_intervals.UNKNOWN)
         variance = max(float(chosen @ self.sizes.covariance @ chosen), 0.0)
         reach = level.quantile(0.0) * math.sqrt(variance)
-        return intervals.Estimated(n, intervals.Ends(n - reach, n + reach), intervals.UNKNOWN)
+        return share_intervals.Estimated(
+            n, share_intervals.Ends(n - reach, n + reach), share_intervals.UNKNOWN
+        )
 
 
 def _of_part(
-    cells: Cells, solved: Solved, chosen: FloatArray, level: intervals.Level
-) -> Iterator[tuple[tuple[str, str], intervals.Estimated]]:
+    cells: Cells, solved: Solved, chosen: FloatArray, level: share_intervals.Level
+) -> Iterator[tuple[tuple[str, str], share_intervals.Estimated]]:
     """Yield level and statistic, with what is known of them, for some groups."""
 
     def of(places: Any) -> FloatArray:
@@ -109,21 +111,25 @@ def _of_part(
         return np.outer(chosen, weights)
 
     if cells.has_missing:
-        yield ("", "missing"), intervals.count(solved, of(-1), level)
+        yield ("", "missing"), share_intervals.count(solved, of(-1), level)
     whole = of(slice(cells.n_present))
     for place, label in enumerate(cells.kind.labels):
-        yield (str(label), "count"), intervals.count(solved, of(place), level)
-        yield (str(label), "share"), intervals.share(solved, of(place), whole, level)
+        yield (str(label), "count"), share_intervals.count(solved, of(place), level)
+        yield (str(label), "share"), share_intervals.share(solved, of(place), whole, level)
     if cells.points is not None:
-        moments = intervals.Moments(solved, cells.shares, chosen, level)
+        moments = share_intervals.Moments(solved, cells.shares, chosen, level)
         yield ("", "mean"), _scaled(moments.mean(), cells.points, cells.points[0])
         yield ("", "sd"), _scaled(moments.deviation(), cells.points, 0.0)
         for name, p in QUARTILES.items():
-            yield ("", name), intervals.quantile(solved, cells.points, chosen, p, level)
+            yield ("", name), share_intervals.quantile(solved, cells.points, chosen, p, level)
 
 
-def _scaled(found: intervals.Estimated, points: FloatArray, start: float) -> intervals.Estimated:
+def _scaled(
+    found: share_intervals.Estimated, points: FloatArray, start: float
+) -> share_intervals.Estimated:
     """Return numbers in units of a column, from such in units of its range."""
     start, width = float(start), float(points[-1] - points[0])
-    ends = (intervals.Ends(start + width * low, start + width * high) for low, high in found[1:])
-    return intervals.Estimated(start + width * found.estimate, *ends)
+    ends = (
+        share_intervals.Ends(start + width * low, start + width * high) for low, high in found[1:]
+    )
+    return share_intervals.Estimated(start + width * found.estimate, *ends)

@@ -17,8 +17,8 @@ from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.public_steps import raw_values
 from skdpsurv.data.shape import Shape, require_in_memory
-from skdpsurv.descriptive import counts
-from skdpsurv.descriptive.counts import Cells, TableBlock
+from skdpsurv.descriptive import column_tables
+from skdpsurv.descriptive.column_tables import Cells, TableBlock
 from skdpsurv.descriptive.printed import Printed, markdown
 from skdpsurv.descriptive.rules import check_grid, check_points, check_sizes, require_columns
 from skdpsurv.descriptive.summary import Summary
@@ -219,11 +219,11 @@ class DPTableOne(
     def _groups(self) -> list[Any]:
         """Return the labels of the groups; none without groups."""
         own = (kind for kind in self.columns._kinds() if kind.column == self.by)
-        return [label for kind in own for label in counts.group_labels(kind)]
+        return [label for kind in own for label in column_tables.group_labels(kind)]
 
     def _price(self) -> Price:
         n_columns = len(self._described_kinds())
-        return counts.price_of(float(self.epsilon), float(self.delta), n_columns)
+        return column_tables.price_of(float(self.epsilon), float(self.delta), n_columns)
 
     def _deviation(self) -> float:
         """Return the standard deviation of the noise in a cell, in records."""
@@ -236,11 +236,13 @@ class DPTableOne(
     def _points(self, n_records: int) -> dict[str, list[float]]:
         """Return the points of each number and date, by public numbers."""
         kinds = self._described_kinds()
-        number = counts.n_points_for(n_records, max(len(self._groups()), 1), self._deviation())
+        number = column_tables.n_points_for(
+            n_records, max(len(self._groups()), 1), self._deviation()
+        )
         stated = self.grid if isinstance(self.grid, Mapping) else {}
         every = number if isinstance(self.grid, Mapping | str) else self.grid
         grid = {
-            kind.column: counts.points_of(kind, stated.get(kind.column, every)).tolist()
+            kind.column: column_tables.points_of(kind, stated.get(kind.column, every)).tolist()
             for kind in kinds
             if kind.bounded
         }
@@ -260,13 +262,19 @@ class DPTableOne(
     def _plan(self, shape: Shape) -> Plan:
         stated = self._release_parameters(shape)
         cells, n_groups = self._cells(stated["grid"]), max(len(self._groups()), 1)
-        if n_groups * sum(one.number for one in cells) > counts.LARGEST_TABLE:
-            raise ValueError(f"grid must make at most {counts.LARGEST_TABLE:,} cells in all.")
+        if n_groups * sum(one.number for one in cells) > column_tables.LARGEST_TABLE:
+            raise ValueError(
+                f"grid must make at most {column_tables.LARGEST_TABLE:,} cells in all."
+            )
         if self._deviation() ** 2 > LARGEST_VARIANCE:
             raise ValueError("epsilon must be larger: noise would be beyond all use.")
-        kind = counts.ExactTableCounts if math.isinf(self.epsilon) else counts.TableCounts
+        kind = (
+            column_tables.ExactTableCounts
+            if math.isinf(self.epsilon)
+            else column_tables.TableCounts
+        )
         table = kind(price=self._price(), columns=cells, n_groups=n_groups)
-        sizes = [counts.GroupSizes(n_groups)] if self.by_is_public else []
+        sizes = [column_tables.GroupSizes(n_groups)] if self.by_is_public else []
         inputs = {"n_records": shape.n_records, "n_columns": len(cells), **stated}
         tree, budget = Sequential((*sizes, table)), (float(self.epsilon), float(self.delta))
         own: Any = {"inputs": inputs, "assumed": ASSUMED, "same_group": bool(self.by_is_public)}
@@ -314,12 +322,12 @@ class DPTableOne(
             raise ValueError("grid of the release must hold points for each number and date.")
         groups, cells = self._groups(), self._cells(stated)
         shape = max(len(groups), 1), sum(one.number for one in cells)
-        n_records = stated_records(release, counts.MOST_RECORDS)
+        n_records = stated_records(release, column_tables.MOST_RECORDS)
         law, variance = released_noise(release, "counts")
         found = released_array(release, "counts", shape)
         sizes = released_array(release, "group_sizes", shape[:1]) if self.by_is_public else None
-        wrong = math.prod(shape) > counts.LARGEST_TABLE
-        wrong |= bool(np.abs(found).max() > counts.LARGEST_COUNT)
+        wrong = math.prod(shape) > column_tables.LARGEST_TABLE
+        wrong |= bool(np.abs(found).max() > column_tables.LARGEST_COUNT)
         if sizes is not None:
             wrong |= bool(np.any(sizes != np.rint(np.maximum(sizes, 0.0))))
             wrong |= sizes.sum() != n_records

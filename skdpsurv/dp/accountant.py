@@ -19,7 +19,7 @@ from skdpsurv.dp.budget import (
     BudgetExceededError,
     Entry,
     LedgerSettings,
-    Sums,
+    SpentSums,
     compose,
     dataset_name,
     exact_sum,
@@ -397,7 +397,7 @@ class PrivacyAccountant:
         # The first receipt is that of the ledger without entries.
         return self._ledger.receipts()[found.index(wanted) + 1] if wanted in found else None
 
-    def _sums(self, *, proved: bool = True) -> Sums:
+    def _sums(self, *, proved: bool = True) -> SpentSums:
         return self._ledger.sums(self._dataset, proved=proved)
 
     def _entry(

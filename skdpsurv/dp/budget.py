@@ -170,22 +170,22 @@ def remaining(spent: Decimal, budget: float) -> float:
 COMPOSITIONS = ("basic", "renyi")
 
 
-class Sums(NamedTuple):
+class SpentSums(NamedTuple):
     """Exact sums of the entries that share one budget."""
 
     epsilon: Decimal = Decimal(0)
     delta: Decimal = Decimal(0)
     renyi: Decimal = Decimal(0)
 
-    def plus(self, entry: Entry) -> Sums:
+    def plus(self, entry: Entry) -> SpentSums:
         """Return the sums with one more entry."""
         charged = entry.epsilon, entry.delta, entry.renyi
-        return Sums(*map(added, self, charged))
+        return SpentSums(*map(added, self, charged))
 
 
 #: Sums of each data set; in a ledger for rehearsals of what is proved, and of what is not.
-Totals = Mapping[tuple[str, bool], Sums]
-NOTHING = Sums()
+Totals = Mapping[tuple[str, bool], SpentSums]
+NOTHING = SpentSums()
 
 
 def budget_of(settings: LedgerSettings, dataset: str, *, proved: bool) -> tuple[str, bool]:
@@ -228,14 +228,16 @@ def require_room(totals: Totals, requests: Sequence[Entry], settings: LedgerSett
         totals = added_up([request], settings, totals)
 
 
-def require_sum(before: Sums, request: Entry, quantity: str, limit: float, name: str = "") -> None:
+def require_sum(
+    before: SpentSums, request: Entry, quantity: str, limit: float, name: str = ""
+) -> None:
     """Raise BudgetExceededError if one of the sums would exceed its limit."""
     if getattr(before.plus(request), quantity) > _decimal(limit):
         asked, left = getattr(request, quantity), remaining(getattr(before, quantity), limit)
         raise BudgetExceededError(asked, left, request.dataset, name or quantity, request.status)
 
 
-def require_divergence(before: Sums, request: Entry, settings: LedgerSettings) -> None:
+def require_divergence(before: SpentSums, request: Entry, settings: LedgerSettings) -> None:
     """Raise BudgetExceededError unless a Renyi filter lets a charge pass."""
     together = before.plus(request)
     if together.delta or together.epsilon > _decimal(settings.epsilon):
@@ -243,7 +245,7 @@ def require_divergence(before: Sums, request: Entry, settings: LedgerSettings) -
         require_sum(before, request, "renyi", settings.room, name)
 
 
-def spent_pair(sums: Sums, settings: LedgerSettings) -> tuple[float, float]:
+def spent_pair(sums: SpentSums, settings: LedgerSettings) -> tuple[float, float]:
     """Return an epsilon and a delta that everything charged holds with, rounded upwards.
 
     The sums of both; or, in a ledger that adds up divergences, what their sum is worth at the
@@ -258,7 +260,7 @@ def spent_pair(sums: Sums, settings: LedgerSettings) -> tuple[float, float]:
     return filtered if filtered[0] < plain[0] or plain[1] > delta else plain
 
 
-def largest_pure(sums: Sums, settings: LedgerSettings) -> float:
+def largest_pure(sums: SpentSums, settings: LedgerSettings) -> float:
     """Return the largest pure epsilon, rounded downwards, that a Renyi filter lets pass now."""
     by_sum = 0.0 if sums.delta else remaining(sums.epsilon, settings.epsilon)
     left = remaining(sums.renyi, settings.room)
@@ -268,7 +270,7 @@ def largest_pure(sums: Sums, settings: LedgerSettings) -> float:
     return max(by_sum, low)
 
 
-def left_for(sums: Sums, settings: LedgerSettings, delta: float) -> float:
+def left_for(sums: SpentSums, settings: LedgerSettings, delta: float) -> float:
     """Return the epsilon, rounded downwards, that is left for a charge with a delta."""
     if settings.order and delta:
         rho = remaining(sums.renyi, settings.room) / settings.order / MARGIN**3

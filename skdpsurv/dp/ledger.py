@@ -27,7 +27,7 @@ from skdpsurv.dp.budget import (
     NOTHING,
     Entry,
     LedgerSettings,
-    Sums,
+    SpentSums,
     Totals,
     added_up,
     budget_of,
@@ -168,7 +168,7 @@ class Ledger(ABC):
         """Return all entries, oldest first."""
         return list(map(entry_of, self.rows()))
 
-    def sums(self, dataset: str, *, proved: bool = True) -> Sums:
+    def sums(self, dataset: str, *, proved: bool = True) -> SpentSums:
         """Return the sums of charges to a data set; in rehearsals, of what is proved or is not."""
         self._refresh()
         return self._known[1].get(budget_of(self.settings, dataset, proved=proved), NOTHING)

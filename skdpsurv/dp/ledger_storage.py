@@ -19,7 +19,7 @@ from typing import ClassVar
 
 import sqlalchemy as sa
 
-from skdpsurv.dp.files import locked, sync_folder
+from skdpsurv.dp.durable import locked, sync_folder
 from skdpsurv.dp.references import extra
 
 #: A charge takes milliseconds; a queue of workers must never turn into an error.

@@ -22,7 +22,7 @@ from skdpsurv.dp.stated_noise import Distances, Query, plain, stated_cost, state
 #: Proof of all Gaussian noise.
 GAUSSIAN = reference("docs/proofs/gaussian", "bun-steinke", "canonne")
 #: Earlier releases and public values, by name.
-Known = Mapping[str, Any]
+Context = Mapping[str, Any]
 
 
 class Measurement(ABC):
@@ -61,20 +61,20 @@ class Measurement(ABC):
         """Return public numbers for the guarantee, by name."""
         return {}
 
-    def drawn(self, known: Known | None) -> Mapping[str, Any]:
+    def drawn(self, known: Context | None) -> Mapping[str, Any]:
         """Return the law and public numbers of what is drawn; known is None before anything is."""
         return {"law": self.law}
 
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+    def distances(self, known: Context, one: Any, other: Any) -> Distances:
         """Return distances of neighbours in the quantities of the theorem, for audits."""
         return []
 
-    def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    def nested(self, known: Context, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return estimators that it fits, with plans of their own, and their arguments."""
         return []
 
     @abstractmethod
-    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+    def run(self, known: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
         """Return released values by name; those with a leading underscore are not published."""
 
 
@@ -99,7 +99,7 @@ class NoisySum(Measurement):
         """Reference to the proof."""
         return GAUSSIAN if isinstance(self.price, Concentrated) else self.theorem
 
-    def query(self, known: Known) -> Query:
+    def query(self, known: Context) -> Query:
         """Return the query, given earlier releases."""
         return self.asked
 
@@ -108,23 +108,23 @@ class NoisySum(Measurement):
         return [self.query({})]
 
     @abstractmethod
-    def ask(self, known: Known, records: Any) -> Any:
+    def ask(self, known: Context, records: Any) -> Any:
         """Return the exact answer: a sum over blocks, private."""
 
     @abstractmethod
-    def after(self, known: Known, noisy: Any) -> Mapping[str, Any]:
+    def after(self, known: Context, noisy: Any) -> Mapping[str, Any]:
         """Return results by name from the noisy answer; it never sees records."""
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+    def run(self, known: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
         noisy = self.query(known).release(self.ask(known, records), self.price, source)
         return self.after(known, noisy)
 
-    def drawn(self, known: Known | None) -> Mapping[str, Any]:
+    def drawn(self, known: Context | None) -> Mapping[str, Any]:
         query = self.query(known) if known is not None else next(iter(self.query_range()), None)
         found = super().drawn(known) if query is None else stated_noise(query, self.price)
         return found if self.gives is None else {**found, "gives": self.gives}
 
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+    def distances(self, known: Context, one: Any, other: Any) -> Distances:
         return self.query(known).distances(self.ask(known, one), self.ask(known, other))
 
     def rests_on(self) -> Iterable[type]:
@@ -138,7 +138,7 @@ class Mechanism(Measurement):
     """A measurement with its own theorem: a perturbed minimiser, a descent, a chain, a choice."""
 
 
-def one_drawn(one: Measurement, known: Known | None) -> dict[str, Any]:
+def one_drawn(one: Measurement, known: Context | None) -> dict[str, Any]:
     """Return what a measurement draws after earlier releases; None: before any."""
     stated = {"node": "measurement", "name": one.name, "price": stated_cost(one.cost)}
     return stated | plain(one.drawn(known))

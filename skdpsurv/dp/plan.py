@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee, weakest_status
-from skdpsurv.dp.measurement import GAUSSIAN, Known, Measurement, Mechanism, NoisySum, one_drawn
+from skdpsurv.dp.measurement import GAUSSIAN, Context, Measurement, Mechanism, NoisySum, one_drawn
 from skdpsurv.dp.noise import RandomSource, uniform_below
 from skdpsurv.dp.privacy_cost import (
     Cost,
@@ -42,7 +42,7 @@ Drawn = dict[str, Any]
 Log = list[Drawn] | None
 
 
-class Several:
+class Composite:
     """Base of nodes that are made of nodes."""
 
     nodes: tuple[Node, ...]
@@ -62,12 +62,12 @@ class Several:
         """Return what the nodes drew, composed as here."""
         return {"node": self.word, "nodes": list(drawn)}
 
-    def parts(self, known: Known, records: Any, source: RandomSource) -> Iterable[Part]:
+    def parts(self, known: Context, records: Any, source: RandomSource) -> Iterable[Part]:
         """Return the nodes to run, each with its records."""
         raise NotImplementedError
 
     def run(
-        self, known: Known, records: Any, source: RandomSource, log: Log = None
+        self, known: Context, records: Any, source: RandomSource, log: Log = None
     ) -> dict[str, Any]:
         """Return released values by name, and append to the log what was drawn."""
         found: dict[str, Any] = {}
@@ -80,7 +80,7 @@ class Several:
 
 
 @dataclass(frozen=True, eq=False)
-class Sequential(Several):
+class Sequential(Composite):
     """Measurements of the same records, one after another.
 
     They count for their ``total``, if there is one, and may not cost more than that. A guarantee
@@ -113,19 +113,19 @@ class Sequential(Several):
         total = {} if self.total is None else {"total": stated_cost(self.cost)}
         return super().composed(drawn) | total
 
-    def parts(self, known: Known, records: Any, source: RandomSource) -> Iterable[Part]:
+    def parts(self, known: Context, records: Any, source: RandomSource) -> Iterable[Part]:
         return [(node, records) for node in self.nodes]
 
 
 @dataclass(frozen=True, eq=False)
-class Total(Several):
+class AdaptiveChoice(Composite):
     """A node that ``choose`` makes within a total price, in view of earlier releases.
 
     ``possible`` holds some nodes that may be chosen, for use before anything is released.
     """
 
     total: Price
-    choose: Callable[[Known], Node]
+    choose: Callable[[Context], Node]
     possible: tuple[Node, ...]
 
     word = "choice"
@@ -147,10 +147,10 @@ class Total(Several):
     def composed(self, drawn: Sequence[Drawn]) -> Drawn:
         return super().composed(drawn) | {"total": stated_cost(self.cost)}
 
-    def parts(self, known: Known, records: Any, source: RandomSource) -> Iterable[Part]:
+    def parts(self, known: Context, records: Any, source: RandomSource) -> Iterable[Part]:
         return [(self.chosen(known), records)]
 
-    def chosen(self, known: Known) -> Node:
+    def chosen(self, known: Context) -> Node:
         """Return the node for earlier releases, or refuse one that costs or assumes too much."""
         node = self.choose(known)
         _require(node.cost, self.total)
@@ -161,7 +161,7 @@ class Total(Several):
 
 
 @dataclass(frozen=True, eq=False)
-class Disjoint(Several):
+class Disjoint(Composite):
     """Measurements of records that share nobody.
 
     ``deal`` takes all records and a source for their order, and returns the records of each node.
@@ -178,12 +178,12 @@ class Disjoint(Several):
         """The largest cost: a replaced record is in one of the sets."""
         return disjoint_cost(node.cost for node in self.nodes)
 
-    def parts(self, known: Known, records: Any, source: RandomSource) -> Iterable[Part]:
+    def parts(self, known: Context, records: Any, source: RandomSource) -> Iterable[Part]:
         return zip(self.nodes, self.deal(records, source), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
-class RandomlyMany(Several):
+class PrivateSelection(Composite):
     """The best of a random number of runs, each of a candidate that is drawn at random.
 
     ``run_each`` runs the candidates whose numbers it is given as ``_drawn``; its released lists
@@ -212,7 +212,7 @@ class RandomlyMany(Several):
         return super().composed(drawn) | {"eta": self.count.eta, "gamma": self.count.gamma}
 
     def run(
-        self, known: Known, records: Any, source: RandomSource, log: Log = None
+        self, known: Context, records: Any, source: RandomSource, log: Log = None
     ) -> dict[str, Any]:
         n_runs = self.count.draw(source)
         drawn = [uniform_below(self.n_candidates, source) for _ in range(n_runs)]
@@ -228,14 +228,14 @@ class RandomlyMany(Several):
         return {**of_best, "best": drawn[best]}
 
 
-Node = Measurement | Sequential | Total | Disjoint | RandomlyMany
+Node = Measurement | Sequential | AdaptiveChoice | Disjoint | PrivateSelection
 
 
 #: A node, and its records.
 Part = tuple[Node, Any]
 
 
-def _run(node: Node, known: Known, records: Any, source: RandomSource, log: Log) -> Any:
+def _run(node: Node, known: Context, records: Any, source: RandomSource, log: Log) -> Any:
     """Run a node, and note what it draws."""
     if not isinstance(node, Measurement):
         return node.run(known, records, source, log)
@@ -273,7 +273,7 @@ def everything(node: Node) -> Iterator[Measurement]:
     if isinstance(node, Measurement):
         yield node
     else:
-        for one in node.possible if isinstance(node, Total) else node.nodes:
+        for one in node.possible if isinstance(node, AdaptiveChoice) else node.nodes:
             yield from everything(one)
 
 
@@ -315,7 +315,7 @@ class Plan:
     assumed: tuple[str, ...] = ()
     words: str = ""
     status: str = "proved"
-    known: Known = field(default_factory=dict)
+    known: Context = field(default_factory=dict)
     same_group: bool = False
 
     def __post_init__(self) -> None:

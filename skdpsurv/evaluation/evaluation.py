@@ -19,11 +19,11 @@ from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
 from skdpsurv.dp.guarantee import frozen
-from skdpsurv.dp.plan import Known, Mechanism, Plan, Sequential
+from skdpsurv.dp.plan import Context, Mechanism, Plan, Sequential
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import predictions
-from skdpsurv.evaluation.plan import Setting, evaluation_plan
-from skdpsurv.evaluation.released_values import Reading, Sums, exact_measures, intervals
+from skdpsurv.evaluation.evaluation_plan import EvaluationSetting, evaluation_plan
+from skdpsurv.evaluation.released_values import Reading, ReleasedSums, exact_measures, intervals
 from skdpsurv.evaluation.result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 
@@ -171,7 +171,7 @@ def _check_model(model: Any) -> None:
 class Exactly(Mechanism):
     """The measures without noise: not private."""
 
-    setting: Setting
+    setting: EvaluationSetting
 
     name = "the measures without noise"
     price = math.inf
@@ -179,7 +179,9 @@ class Exactly(Mechanism):
     claim = "none"
     law = "none"
 
-    def run(self, known: Known, records: Blocks[EvaluationRecords], source: Any) -> dict[str, Any]:
+    def run(
+        self, known: Context, records: Blocks[EvaluationRecords], source: Any
+    ) -> dict[str, Any]:
         """Return the measures, for the released groups."""
         parts = zip(*records.results(lambda block: block), strict=True)
         whole = EvaluationRecords(*(np.concatenate(part) for part in parts))
@@ -237,11 +239,13 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
             return replace(plan, tree=Sequential((plan.tree, Exactly(setting))))
         return plan
 
-    def _setting(self, shape: Shape) -> Setting:
+    def _setting(self, shape: Shape) -> EvaluationSetting:
         edges, sizes = self._edges(), (("risk_edges", self.n_groups), ("time_edges", self.n_bands))
         n_groups, n_bands = (edges[name].size + 1 if name in edges else int(n) for name, n in sizes)
         horizon = float(self.max_time)
-        return Setting(float(self.epsilon), shape.n_records, horizon, n_groups, n_bands, edges)
+        return EvaluationSetting(
+            float(self.epsilon), shape.n_records, horizon, n_groups, n_bands, edges
+        )
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
         """Return predictions, events and times; cells are checked if their columns are declared."""
@@ -271,7 +275,7 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
         released = dict(published.values)
         exact = released.pop("exact", None)
         reading = Reading.of(self._setting(shape), released)
-        sums = Sums.of(released)
+        sums = ReleasedSums.of(released)
         found = reading.measures(sums) if exact is None else exact
         ends = intervals(reading, sums, found, float(self.level))
         triples = zip(found, *ends, strict=True)  # values, lower and upper ends

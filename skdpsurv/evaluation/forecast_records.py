@@ -170,7 +170,7 @@ def _within(kind: ColumnKind, low: float, high: float, values: FloatArray) -> An
     return kind.cells((low / 2 + high / 2) + values * (high / 2 - low / 2))
 
 
-class Table:
+class SimulatedTable:
     """Columns with random effects on an outcome; without names, rows are an array of numbers."""
 
     def __init__(

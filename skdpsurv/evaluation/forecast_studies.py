@@ -76,7 +76,7 @@ class Guess:
         return self.event_rate, self.censoring, records.BASELINES[self.baseline]
 
 
-class Setting(NamedTuple):
+class SimulatedStudy(NamedTuple):
     """A study in public numbers. Epsilons rise to infinity, which means no privacy.
 
     Curves have no columns. Without ``names`` rows are an array of numbers.
@@ -130,7 +130,7 @@ def simulated(
     if described is not None:
         columns, names = records.columns_within(described, shares), described._names()
     each = *sorted({*map(float, epsilons)}), math.inf
-    setting = Setting(int(n_records), each, guess, level, columns, names)
+    setting = SimulatedStudy(int(n_records), each, guess, level, columns, names)
     seeds = np.random.SeedSequence(guess.random_state).spawn(int(guess.n_repeats))
     run = delayed(RUNS[takes])
     found = Parallel(n_jobs, return_as="generator")(run(estimator, setting, s) for s in seeds)
@@ -147,10 +147,10 @@ def _fitted(
         return model.fit(*records, **options)
 
 
-def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
+def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSequence) -> Run:
     """Simulate one study of survival times or labels: ranking, absolute risk, standard errors."""
     rng = np.random.default_rng(seed)
-    table = records.Table(setting.columns, setting.names, rng)
+    table = records.SimulatedTable(setting.columns, setting.names, rng)
     fresh, effects = table.rows(N_FRESH, rng)
     unit = float(effects.std()) or 1.0
     z, pairs = effects / unit, Pairs.among(N_FRESH)
@@ -225,7 +225,7 @@ def _widths(errors: FloatArray, exact: FloatArray) -> Measures:
     return {MEDIAN: float(np.median(ratios)), "finite_intervals": float(np.isfinite(ratios).mean())}
 
 
-def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
+def curve_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSequence) -> Run:
     """Simulate one study without covariates; errors are absolute, and means over groups."""
     rng = np.random.default_rng(seed)
     truth = HazardTruth.of(np.zeros(1), 0.0, *setting.guess._survival)
@@ -267,7 +267,7 @@ def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) ->
     return run
 
 
-def evaluation_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
+def evaluation_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSequence) -> Run:
     """Simulate one study in which the best possible model is evaluated."""
     rng = np.random.default_rng(seed)
     z, horizon = rng.normal(size=setting.n_records), float(estimator.max_time)
@@ -287,7 +287,7 @@ def evaluation_run(estimator: Any, setting: Setting, seed: np.random.SeedSequenc
     return run
 
 
-def table_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:
+def table_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSequence) -> Run:
     """Return the width for a label that half of a group have, by the law of the noise."""
     n, at_one = setting.n_records, estimator._deviation() * estimator.epsilon
     errors = {e: math.hypot(math.sqrt(0.25 / n), at_one / e / n) for e in setting.epsilons}
@@ -295,7 +295,7 @@ def table_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) ->
 
 
 #: What is simulated, by what an estimator takes.
-RUNS: dict[tuple[str, ...], Callable[[Any, Setting, np.random.SeedSequence], Run]] = {
+RUNS: dict[tuple[str, ...], Callable[[Any, SimulatedStudy, np.random.SeedSequence], Run]] = {
     ("rows", "times"): regression_run,
     ("rows", "classes"): regression_run,
     ("times",): curve_run,

@@ -19,10 +19,10 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdpsurv.base.tabular import TabularEstimator, ask_alone
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
-from skdpsurv.data.cells import LoneRows
+from skdpsurv.data.cells import SingleRows
 from skdpsurv.data.shape import require_names
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.survival.hazards.base import DiscreteTimeModel
+from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
 #: Survival that is assumed for a record without a prediction.
 UNKNOWN = 0.5
@@ -87,14 +87,14 @@ def check_last_time(model: Any, X: Any, horizon: float) -> None:
         )
 
 
-def lone_rows(model: Any, X: Any) -> LoneRows:
+def lone_rows(model: Any, X: Any) -> SingleRows:
     """Return rows of one record each: raw if the model declares its columns, or else numbers."""
     first = _steps(model)[0]
     described = getattr(first, "columns_", None) is not None and isinstance(first, TabularEstimator)
-    return LoneRows.of(X, raw=described or type(first) is PublicColumns)
+    return SingleRows.of(X, raw=described or type(first) is PublicColumns)
 
 
-def predicted_survival(model: Any, rows: LoneRows, times: FloatArray) -> FloatArray:
+def predicted_survival(model: Any, rows: SingleRows, times: FloatArray) -> FloatArray:
     """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1]."""
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         found = ask_alone(

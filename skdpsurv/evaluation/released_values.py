@@ -17,8 +17,8 @@ from skdpsurv.dp.checks import clip_times
 from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.evaluation import risk_table
-from skdpsurv.evaluation.plan import Setting
-from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, RiskTable
+from skdpsurv.evaluation.evaluation_plan import EvaluationSetting
+from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, EvaluationTable
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
 from skdpsurv.survival.concordance import concordance_index
 
@@ -43,7 +43,7 @@ class Measures(NamedTuple):
     curves: FloatArray
 
 
-class Sums(NamedTuple):
+class ReleasedSums(NamedTuple):
     """Quantities that noise is added to, perhaps with a leading axis of simulations."""
 
     table: FloatArray
@@ -52,7 +52,7 @@ class Sums(NamedTuple):
     brier: FloatArray
 
     @classmethod
-    def of(cls, released: Mapping[str, Any]) -> Sums:
+    def of(cls, released: Mapping[str, Any]) -> ReleasedSums:
         """Return released numbers as floats."""
         return cls(*(np.asarray(released[name], dtype=np.float64) for name in cls._fields))
 
@@ -65,13 +65,13 @@ class Reading:
     group of the table is part of a group that is shown.
     """
 
-    setting: Setting
-    edges: RiskTable
+    setting: EvaluationSetting
+    edges: EvaluationTable
     shares: FloatArray
     merged: FloatArray
 
     @classmethod
-    def of(cls, setting: Setting, released: Mapping[str, Any]) -> Reading:
+    def of(cls, setting: EvaluationSetting, released: Mapping[str, Any]) -> Reading:
         """Read the edges of a release, and decide which groups to merge."""
         edges = setting.table(released)
         counts = np.maximum(released["table"].sum(axis=1), 0.0)
@@ -86,12 +86,12 @@ class Reading:
         first = np.argmax(self.merged, axis=1)
         return np.append(self.edges.group_ends[first], 1.0)
 
-    def uncensored(self, sums: Sums) -> float:
+    def uncensored(self, sums: ReleasedSums) -> float:
         """Return the share that is not censored before the horizon."""
         curve = risk_table.uncensored_curve(sums.table, sums.time_offsets, self.edges.band_ends)
         return float(curve(np.array([self.setting.horizon]))[0])
 
-    def measures(self, sums: Sums) -> Measures:
+    def measures(self, sums: ReleasedSums) -> Measures:
         """Return the measures of the model."""
         table, ends = sums.table, self.edges.group_ends
         slopes = risk_table.slopes_of(table, sums.time_offsets)
@@ -127,7 +127,7 @@ def _merged(counts: FloatArray, least: float) -> FloatArray:
 
 
 def intervals(
-    reading: Reading, sums: Sums, found: Measures, level: float
+    reading: Reading, sums: ReleasedSums, found: Measures, level: float
 ) -> tuple[Measures, Measures]:
     """Return lower and upper ends of intervals; their fixed seed makes them reproducible."""
     source = random_source(0, purpose="interval")
@@ -150,7 +150,9 @@ def _width(errors: FloatArray, level: float) -> FloatArray:
     return np.asarray(np.maximum(np.maximum(-low, high), 0.0))
 
 
-def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums, Sums]:
+def _simulated(
+    reading: Reading, sums: ReleasedSums, source: RandomSource
+) -> tuple[ReleasedSums, ReleasedSums]:
     """Return a plausible truth, and simulated releases of samples from it."""
     setting, generator = reading.setting, source.generator
     n_bands = reading.edges.n_bands
@@ -177,7 +179,7 @@ def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums
         exact: IntArray = np.rint(values / unit).astype(np.int64)
         return np.asarray(query.release(exact, setting.shares[name], source) * unit)
 
-    return Sums(table, risk, time, np.asarray((table * mean).sum())), Sums(
+    return ReleasedSums(table, risk, time, np.asarray((table * mean).sum())), ReleasedSums(
         noisy(HISTOGRAM, cells, "table", 1.0),
         noisy(OFFSETS, risks, "risk_offsets", 2.0**OFFSETS.exponent),
         noisy(OFFSETS, times, "time_offsets", 2.0**OFFSETS.exponent),
@@ -193,7 +195,7 @@ def _on_simplex(counts: FloatArray, total: float) -> FloatArray:
     return np.maximum(counts - excess[last], 0.0)
 
 
-def _terms(reading: Reading, sums: Sums) -> tuple[FloatArray, FloatArray]:
+def _terms(reading: Reading, sums: ReleasedSums) -> tuple[FloatArray, FloatArray]:
     """Return the approximate mean and variance of Brier terms in each cell."""
     setting, edges = reading.setting, reading.edges
     slopes = risk_table.slopes_of(sums.table, sums.time_offsets)

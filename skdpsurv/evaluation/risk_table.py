@@ -49,7 +49,7 @@ def time_candidates(horizon: float) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class RiskTable:
+class EvaluationTable:
     """The public edges of a table. Group 0 has the lowest predicted survival."""
 
     risk_edges: FloatArray
@@ -141,7 +141,7 @@ def _offsets(values: FloatArray, ends: FloatArray, cell: IntArray) -> FloatArray
     return np.nan_to_num(np.clip(offsets, -0.5, 0.5), nan=0.0)
 
 
-class Parts(NamedTuple):
+class TableParts(NamedTuple):
     """Events and censored records by band, and those still at risk at its end."""
 
     events: FloatArray
@@ -149,13 +149,13 @@ class Parts(NamedTuple):
     later: FloatArray
 
 
-def parts_of(tables: FloatArray) -> Parts:
+def parts_of(tables: FloatArray) -> TableParts:
     """Split the columns of tables."""
     n_bands = (tables.shape[-1] - 1) // 2
     events, censored = tables[..., :n_bands], tables[..., n_bands:-1]
     both = events + censored
     after = np.cumsum(both[..., ::-1], axis=-1)[..., ::-1] - both
-    return Parts(events, censored, after + tables[..., -1:])
+    return TableParts(events, censored, after + tables[..., -1:])
 
 
 def concordance(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> FloatArray:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from skdpsurv.hybrid.estimator import HybridMEstimator
-from skdpsurv.hybrid.selection import SubsetSelection
+from skdpsurv.hybrid.subset import SubsetSelection
 
 __all__ = ["HybridMEstimator", "SubsetSelection"]

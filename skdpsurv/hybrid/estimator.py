@@ -23,7 +23,7 @@ from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid import hybrid_records, meta_estimator
 from skdpsurv.hybrid.hybrid_measurements import Fit, over
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
-from skdpsurv.hybrid.selection import SubsetSelection
+from skdpsurv.hybrid.subset import SubsetSelection
 from skdpsurv.release import Release
 
 
@@ -231,7 +231,7 @@ class HybridMEstimator(
             named = (hybrid_records.categorical_columns(part, stated) for part in rows)
             categorical = tuple(sorted(set().union(*named)))
             tables = [hybrid_records.read_table(part, categorical) for part in rows]
-            table = hybrid_records.Table.stacked(tables)
+            table = hybrid_records.MixedTable.stacked(tables)
             outcome, n_private = np.concatenate(outcomes), seen.n_records - n_public
             records = hybrid_records.PublicRecords(table, outcome, self._classifies, n_private)
             # Public records show, before anything is spent, whether the estimator can be fitted.
@@ -385,7 +385,9 @@ class HybridMEstimator(
         """
         return self._score(X, *map(unlabelled, (y, sample_weight, public)))
 
-    def _table(self, X: Any, categorical: Collection[int], columns: Any) -> hybrid_records.Table:
+    def _table(
+        self, X: Any, categorical: Collection[int], columns: Any
+    ) -> hybrid_records.MixedTable:
         require_in_memory(X)
         if columns is not None:  # which leaves numbers only
             return hybrid_records.read_table(self._rows(X, columns), ())

@@ -40,12 +40,12 @@ from sklearn.base import is_classifier
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.checks import clip_rows
-from skdpsurv.dp.plan import Known, NoisySum
+from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.privacy_cost import Cost, cost_of, epsilon_or_mu, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid import hybrid_records
 from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities
-from skdpsurv.likelihoods.base import gram
+from skdpsurv.likelihoods.loss import gram
 from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms
 
@@ -150,7 +150,7 @@ class ResidualMoments(NoisySum):
     name = "noisy moments of private residuals"
     theorem = hybrid_records.PROOF
 
-    def query(self, known: Known) -> MeanOfRows:
+    def query(self, known: Context) -> MeanOfRows:
         """Return the mean: no record is beyond the bound."""
         residuals = known["_residuals"]
         return MeanOfRows(self.public.n_private, residuals.size, residuals.bound)
@@ -159,14 +159,14 @@ class ResidualMoments(NoisySum):
         """Return nothing: bounds follow from fits."""
         return []
 
-    def ask(self, known: Known, records: Blocks[hybrid_records.PrivateRecords]) -> Any:
+    def ask(self, known: Context, records: Blocks[hybrid_records.PrivateRecords]) -> Any:
         """Return the exact mean."""
         rows = records.map(partial(_moments, known["_residuals"], self.public.design))
         if np.isinf(epsilon_or_mu(self.price)):  # without rounding
             return rows.map_reduce(partial(np.sum, axis=0)) / self.public.n_private
         return self.query(known).mean(rows)
 
-    def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return weights whose residuals have about the noisy moments."""
         public, variance = self.public, self.query(known).deviation(self.price) ** 2
         moments = known["_residuals"].moments(public.design_public, public.y_public)
@@ -252,7 +252,7 @@ class NearestCounts(NoisySum):
     def points(self) -> tuple[hybrid_records.PointMap, FloatArray, IntArray]:
         """The map of records to points, the points, and places that belong to them."""
 
-    def ask(self, known: Known, records: Records) -> IntArray:
+    def ask(self, known: Context, records: Records) -> IntArray:
         """Return exact counts."""
         point_map, points, _ = self.points
         (counts,) = records.map_reduce(partial(_counts, point_map, points, (len(points),)))
@@ -283,7 +283,7 @@ class CellCounts(NearestCounts):
         held, cell = np.unique(hybrid_records.nearest(theirs, centers), return_inverse=True)
         return point_map, centers[held], cell
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return counts, spread over the public records of each cell; some are negative."""
         cell = self.points[-1]
         weights = (noisy.astype(np.float64) / np.bincount(cell))[cell]
@@ -307,7 +307,7 @@ class PointCounts(NearestCounts):
         index = hybrid_records.distinct(theirs)
         return point_map, theirs[index], index
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return counts, some of them negative, and the places of their public records."""
         return {"public_index": self.points[-1], "weights": noisy.astype(np.float64)}
 
@@ -317,7 +317,7 @@ class Order(PointCounts):
 
     gives = None
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the order."""
         return {"_order": self.points[-1][np.argsort(-noisy, kind="stable")]}
 
@@ -341,17 +341,17 @@ class NestedCounts(NoisySum):
         """Cost of equal parts of the price."""
         return sequential_cost([cost_of(self.query({}).each(self.price))] * len(self.sizes))
 
-    def query(self, known: Known) -> Histograms:
+    def query(self, known: Context) -> Histograms:
         """In each set a private record is nearest to one."""
         return Histograms((1,) * len(self.sizes))
 
-    def ask(self, known: Known, records: Records) -> tuple[IntArray, ...]:
+    def ask(self, known: Context, records: Records) -> tuple[IntArray, ...]:
         """Return the exact counts of each set."""
         point_map, theirs = self.public.mapped()
         joining = theirs[known["_order"]]
         return records.map_reduce(partial(_counts, point_map, joining, self.sizes))
 
-    def after(self, known: Known, noisy: Sequence[IntArray]) -> dict[str, Any]:
+    def after(self, known: Context, noisy: Sequence[IntArray]) -> dict[str, Any]:
         """Return candidates: places and weights of public records; and a fit of each."""
         candidates = [(known["_order"][: c.size], c.astype(np.float64)) for c in noisy]
         fits = [self.fit(over(self.public.n_public, *one)) for one in candidates]

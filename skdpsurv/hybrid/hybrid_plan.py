@@ -26,7 +26,7 @@ from skdpsurv.dp.references import WORDS
 from skdpsurv.hybrid import hybrid_measurements as measurements
 from skdpsurv.hybrid.hybrid_records import PublicRecords, distinct
 from skdpsurv.hybrid.meta_estimator import prediction_assumptions, takes_signed_weights
-from skdpsurv.hybrid.selection import SELECTIONS, SubsetSelection
+from skdpsurv.hybrid.subset import SELECTIONS, SubsetSelection
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 

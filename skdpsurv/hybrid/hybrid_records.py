@@ -49,7 +49,7 @@ _WORDS = {"True": 1.0, "False": 0.0}
 
 
 @dataclass(frozen=True)
-class Table:
+class MixedTable:
     """Records: numbers of shape (n_records, n_numeric), and a list of columns of labels."""
 
     numbers: FloatArray
@@ -60,12 +60,12 @@ class Table:
         """Number of records."""
         return int(self.numbers.shape[0])
 
-    def rows(self, which: NDArray[Any]) -> Table:
+    def rows(self, which: NDArray[Any]) -> MixedTable:
         """Return some of the records."""
-        return Table(self.numbers[which], [column[which] for column in self.labels])
+        return MixedTable(self.numbers[which], [column[which] for column in self.labels])
 
     @classmethod
-    def stacked(cls, tables: Sequence[Table]) -> Table:
+    def stacked(cls, tables: Sequence[MixedTable]) -> MixedTable:
         """Return the records of tables with the same columns, one after the other."""
         labels = zip(*(table.labels for table in tables), strict=True)
         numbers = np.concatenate([table.numbers for table in tables])
@@ -140,7 +140,7 @@ def _is_missing(value: Any) -> bool:
     return missing or (input_errors.all_of(input_errors.FLOATS, [value]) and bool(np.isnan(value)))
 
 
-def read_table(X: Any, categorical: Collection[int]) -> Table:
+def read_table(X: Any, categorical: Collection[int]) -> MixedTable:
     """Return records as a table, with some columns as labels."""
     columns, _ = as_columns(X)
     numeric = [j for j in range(len(columns)) if j not in categorical]
@@ -151,7 +151,7 @@ def read_table(X: Any, categorical: Collection[int]) -> Table:
             column = np.array([_number(value) for value in column.tolist()])
         numbers[:, place] = input_errors.as_float_array(column, "X")
     check_finite(numbers, "X")
-    return Table(numbers, [as_labels(columns[j]) for j in sorted(categorical)])
+    return MixedTable(numbers, [as_labels(columns[j]) for j in sorted(categorical)])
 
 
 def as_labels(column: Any) -> NDArray[Any]:
@@ -249,7 +249,7 @@ class Design:
 
     axes: tuple[CategoricalAxis, ...]
 
-    def matrix(self, table: Table) -> FloatArray:
+    def matrix(self, table: MixedTable) -> FloatArray:
         """Return the design matrix."""
         pairs = zip(self.axes, table.labels, strict=True)
         indicators = [2.0 * axis.coordinates(labels)[:, 1:-1] for axis, labels in pairs]
@@ -265,13 +265,15 @@ class PointMap:
     classifies: bool
 
     @classmethod
-    def of(cls, table: Table, y: NDArray[Any], classifies: bool, margin: float = 0.0) -> PointMap:
+    def of(
+        cls, table: MixedTable, y: NDArray[Any], classifies: bool, margin: float = 0.0
+    ) -> PointMap:
         """Return the map that public records define; ``margin`` as for :class:`NumericAxes`."""
         numbers, labels = _with_outcome(table, y, classifies)
         axes = NumericAxes.of(numbers, margin)
         return cls(axes, tuple(map(CategoricalAxis.of, labels)), classifies)
 
-    def points(self, table: Table, y: NDArray[Any]) -> FloatArray:
+    def points(self, table: MixedTable, y: NDArray[Any]) -> FloatArray:
         """Return records as points, of shape (n_records, n_dimensions)."""
         numbers, labels = _with_outcome(table, y, self.classifies)
         columns = [self.numeric.coordinates(numbers)]
@@ -282,7 +284,7 @@ class PointMap:
 
 
 def _with_outcome(
-    table: Table, y: NDArray[Any], classifies: bool
+    table: MixedTable, y: NDArray[Any], classifies: bool
 ) -> tuple[FloatArray, list[NDArray[Any]]]:
     if classifies:
         return table.numbers, [*table.labels, y]
@@ -341,7 +343,7 @@ def _nested(points: FloatArray, centers: FloatArray, sizes: Sequence[int]) -> li
 class PrivateRecords:
     """A block of private records, with labels of a classification or numbers of a regression."""
 
-    table: Table
+    table: MixedTable
     y: NDArray[Any]
 
     @property
@@ -357,10 +359,10 @@ class PublicRange:
     axes: NumericAxes
     outcomes: tuple[float, float] | None
 
-    def clipped(self, table: Table, y: NDArray[Any]) -> PrivateRecords:
+    def clipped(self, table: MixedTable, y: NDArray[Any]) -> PrivateRecords:
         """Return private records with numbers in the public range."""
         outcome = y if self.outcomes is None else np.clip(y, *self.outcomes)
-        return PrivateRecords(Table(self.axes.clipped(table.numbers), table.labels), outcome)
+        return PrivateRecords(MixedTable(self.axes.clipped(table.numbers), table.labels), outcome)
 
 
 @dataclass(frozen=True)
@@ -370,7 +372,7 @@ class PublicRecords:
     ``y_public`` holds labels of a classification, or numbers of a regression.
     """
 
-    public: Table
+    public: MixedTable
     y_public: NDArray[Any]
     classifies: bool
     n_private: int

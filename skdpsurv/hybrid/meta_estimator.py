@@ -44,7 +44,7 @@ from skdpsurv.dp.containers import shape_of, unlabelled
 from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.likelihoods.base import gram
+from skdpsurv.likelihoods.loss import gram
 
 
 def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from skdpsurv.inference.indirect import Indirect, Response
-from skdpsurv.inference.inference import Inference, Summarised
 from skdpsurv.inference.row_moments import (
     CONSTANT,
     DOWNWEIGHTING_BOUND,
@@ -11,6 +10,7 @@ from skdpsurv.inference.row_moments import (
     ReleasedMoments,
     RowMoments,
 )
+from skdpsurv.inference.uncertainty import Inference, Summarised
 
 __all__ = [
     "CONSTANT",

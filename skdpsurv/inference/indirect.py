@@ -41,8 +41,8 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.inference.inference import Inference
 from skdpsurv.inference.row_moments import SHAPES, CovariateDistribution, ReleasedMoments
+from skdpsurv.inference.uncertainty import Inference
 from skdpsurv.mechanisms.perturbation import Calibrated, ridge_and_variances
 
 #: Pairs of draws, with both signs, of more noise on the moments.

@@ -25,7 +25,7 @@ from scipy.stats import qmc
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.checks import row_pieces
 from skdpsurv.dp.noise import random_source
-from skdpsurv.dp.plan import Known, NoisySum
+from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.mechanisms.moments import SecondMoments
@@ -132,7 +132,7 @@ class RowMoments(NoisySum):
             )
         self.query({})  # refuses vectors that are too long for the theorem
 
-    def query(self, known: Known) -> SecondMoments:
+    def query(self, known: Context) -> SecondMoments:
         """Return the query for lengthened rows in units of :attr:`longest`."""
         return SecondMoments(self.n_records, self.n_features + 1, 1.0)
 
@@ -145,10 +145,10 @@ class RowMoments(NoisySum):
         return math.hypot(1.0, self.constant)
 
     @abstractmethod
-    def seen(self, known: Known, records: Any) -> Blocks[Any]:
+    def seen(self, known: Context, records: Any) -> Blocks[Any]:
         """Return the likelihood's blocks of the records, with rows ``X`` and a ``weight``."""
 
-    def ask(self, known: Known, records: Any) -> FloatArray:
+    def ask(self, known: Context, records: Any) -> FloatArray:
         blocks = self.seen(known, records)
         return self.query(known).total(blocks, lambda block: self.rows(block.X, block.weight))
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, Logistic, ScalarLoss
+from skdpsurv.likelihoods.loss import Derivatives, Likelihood, PrivacyConstants
 
 __all__ = [
     "Derivatives",

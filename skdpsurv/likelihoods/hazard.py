@@ -38,7 +38,9 @@ import numpy as np
 from skdpsurv.dp.checks import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods import hazard_kernel as kernel
-from skdpsurv.likelihoods.base import (
+from skdpsurv.likelihoods.hazard_expansion import FULL, expand
+from skdpsurv.likelihoods.links import LOGIT, Link
+from skdpsurv.likelihoods.loss import (
     LARGEST_BLOCK,
     SUM_DEPTH,
     SUM_ROWS,
@@ -50,8 +52,6 @@ from skdpsurv.likelihoods.base import (
     gram,
     weighted_sum,
 )
-from skdpsurv.likelihoods.hazard_expansion import FULL, expand
-from skdpsurv.likelihoods.links import LOGIT, Link
 
 
 class HazardBlock(NamedTuple):
@@ -194,7 +194,7 @@ class DiscreteHazard(BlockLikelihood):
         a, b = self._predictor(coef, block)
         counts = counted(block.weight, weights)
         w = np.broadcast_to(1.0, b.shape) if counts is None else counts
-        sums = kernel.Sums(self.link, A, a, b, w, block.survived, order)
+        sums = kernel.KernelSums(self.link, A, a, b, w, block.survived, order)
         capped, thresholds = self._capped(a, b, block.survived)
         small = kernel.is_small(self.link, a, b)
         if self.link.series is not None:
@@ -267,7 +267,7 @@ class DiscreteHazard(BlockLikelihood):
         return b > thresholds, thresholds
 
     def _add_capped(
-        self, sums: kernel.Sums, capped: BoolArray, thresholds: FloatArray
+        self, sums: kernel.KernelSums, capped: BoolArray, thresholds: FloatArray
     ) -> FloatArray:
         """Add the records beyond their threshold: they differ by k alone, so one pass over k."""
         A, w, survived = self.basis, sums.weights[capped], sums.survived[capped]
@@ -290,7 +290,7 @@ class DiscreteHazard(BlockLikelihood):
                 hessian -= moment.T @ (moment * (mass[part] / total)[:, None])
         return hessian
 
-    def _add_events(self, sums: kernel.Sums, event: BoolArray) -> None:
+    def _add_events(self, sums: kernel.KernelSums, event: BoolArray) -> None:
         rows = np.flatnonzero(event)
         if rows.size == 0:
             return

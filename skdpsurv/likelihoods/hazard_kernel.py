@@ -26,12 +26,12 @@ import numpy as np
 
 from skdpsurv.dp.checks import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
-from skdpsurv.likelihoods.base import SUM_ROWS, weighted_sum
 from skdpsurv.likelihoods.links import Link
+from skdpsurv.likelihoods.loss import SUM_ROWS, weighted_sum
 
 
 @dataclass
-class Sums:
+class KernelSums:
     """Per record: slope and curvature in b, cross derivative in (a, b). Per interval: sums."""
 
     link: Link
@@ -105,7 +105,7 @@ def slopes(
     return slope, curvature
 
 
-def add_survived(sums: Sums, rows: IntArray | slice) -> None:
+def add_survived(sums: KernelSums, rows: IntArray | slice) -> None:
     """Add the intervals survived by the records ``rows``, ascending in ``survived``."""
     ones, b, weights = np.ones(sums.a.size), sums.b[rows], sums.weights[rows]
     for chunk in chunks(sums.survived[rows]):
@@ -161,7 +161,7 @@ def is_small(link: Link, a: FloatArray, b: FloatArray) -> BoolArray:
     return np.asarray(b <= link.series.log_limit - a.max())
 
 
-def add_small(sums: Sums, rows: IntArray | slice) -> None:
+def add_small(sums: KernelSums, rows: IntArray | slice) -> None:
     """Add the intervals survived by records with small hazards, ascending in ``survived``."""
     series, a = sums.link.series, sums.a
     assert series is not None
@@ -177,7 +177,7 @@ def add_small(sums: Sums, rows: IntArray | slice) -> None:
 
 
 def _add_split(
-    sums: Sums,
+    sums: KernelSums,
     rows: IntArray | slice,
     records: Callable[[FloatArray], FloatArray],
     slope_terms: FloatArray,
@@ -256,7 +256,7 @@ def tiles(
             left = left[b[left] < upper - LENGTH / 8.0]
 
 
-def add_tile(sums: Sums, rows: IntArray, upper: float) -> None:
+def add_tile(sums: KernelSums, rows: IntArray, upper: float) -> None:
     """Add the intervals survived by the records ``rows`` of a tile, ascending in ``survived``."""
     angles = np.pi * (np.arange(N_NODES) + 0.5) / N_NODES
     nodes = upper - 0.5 * LENGTH * (1.0 - np.cos(angles))

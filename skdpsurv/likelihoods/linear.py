@@ -30,7 +30,7 @@ import numpy as np
 from scipy import special
 
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.base import (
+from skdpsurv.likelihoods.loss import (
     ELEMENTARY,
     SUM_DEPTH,
     BlockLikelihood,

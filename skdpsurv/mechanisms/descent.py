@@ -10,7 +10,7 @@ The release is the mean of the points, with larger weights for later ones,
 
 .. math:: \bar f = \sum_t w_t f_t, \qquad w_t = \frac{2t}{T(T - 1)}.
 
-Neighbours: replace-one. Sensitivity: S of :class:`~skdpsurv.likelihoods.base.PrivacyConstants` for
+Neighbours: replace-one. Sensitivity: S of :class:`~skdpsurv.likelihoods.loss.PrivacyConstants` for
 every gradient, wherever it is taken. Theorem (docs/proofs/gaussian): with
 :math:`\sigma = \sqrt T S/\mu` all T noisy gradients together are :math:`\tfrac12\mu^2`-zCDP (Bun
 and Steinke 2016, adaptive composition of Gaussian mechanisms); the points are functions of them.
@@ -54,7 +54,7 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.noise import RandomSource, lattice_step, round_to_lattice
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.base import Likelihood, Move, PrivacyConstants, block_derivatives
+from skdpsurv.likelihoods.loss import Likelihood, PrivacyConstants, Sensitivity, block_derivatives
 from skdpsurv.mechanisms.newton import gradient_error
 from skdpsurv.mechanisms.vector_noise import (
     LATTICE_FRACTION,
@@ -90,7 +90,7 @@ class NoisyGradients:
         """Size of the noise that privacy rests on."""
         return self.each.scale
 
-    def cost(self, move: Move) -> float:
+    def cost(self, move: Sensitivity) -> float:
         """Return the mu that hides gradients so far apart, at every step: squares add up."""
         return math.sqrt(self.n_steps) * self.each.cost(move.gradient)
 

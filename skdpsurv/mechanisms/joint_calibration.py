@@ -26,7 +26,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.likelihoods.loss import PrivacyConstants
 from skdpsurv.mechanisms.newton import Center, least_where
 from skdpsurv.mechanisms.objective import (
     SOLVER_SHARE,
@@ -39,7 +39,7 @@ from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseDistribution, Spherica
 
 
 @dataclass(frozen=True)
-class Part:
+class CalibratedPart:
     """One of the models.
 
     Its noise is proportional to 1 / ``weight``, which is a_k. ``ridge`` is the least kappa_k
@@ -53,7 +53,7 @@ class Part:
     center_norm: float = 0.0
 
 
-def joint_sensitivity(parts: Sequence[Part], whole: float) -> float:
+def joint_sensitivity(parts: Sequence[CalibratedPart], whole: float) -> float:
     """Return h, the largest weighted sum of gradient differences.
 
     ``whole`` is S, the bound on all gradient differences together; inf for none. At the maximum t
@@ -102,7 +102,7 @@ def joint_curvature_cost(
 
 
 def calibrate_jointly(
-    parts: Sequence[Part],
+    parts: Sequence[CalibratedPart],
     whole: PrivacyConstants | None,
     epsilon: float,
     n_records: int,
@@ -154,7 +154,7 @@ def calibrate_jointly(
 
 
 def with_noise(
-    parts: Sequence[Part],
+    parts: Sequence[CalibratedPart],
     ridges: Sequence[float],
     noises: Sequence[NoiseDistribution],
     epsilon: float,
@@ -175,7 +175,7 @@ def with_noise(
     return calibrations
 
 
-def _each_solver(parts: Sequence[Part], epsilon: float) -> float:
+def _each_solver(parts: Sequence[CalibratedPart], epsilon: float) -> float:
     return SOLVER_SHARE * epsilon / len(parts) / MARGIN
 
 

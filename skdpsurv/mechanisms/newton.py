@@ -11,7 +11,7 @@ centre c, gradients in double precision are within
         + 2(n\tau + \kappa)(M + \|c\|)\Big)
 
 of the true one, with k and m of the likelihood's
-:class:`~skdpsurv.likelihoods.base.PrivacyConstants`. All points with a smaller F than the centre
+:class:`~skdpsurv.likelihoods.loss.PrivacyConstants`. All points with a smaller F than the centre
 are within
 
 .. math::
@@ -36,7 +36,7 @@ import numpy as np
 
 from skdpsurv.data.blocks import MOST_LEVELS, Blocks
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants, block_derivatives
+from skdpsurv.likelihoods.loss import Derivatives, Likelihood, PrivacyConstants, block_derivatives
 from skdpsurv.mechanisms.newton_steps import WIDE, Goal, newton
 
 # ---- The certificate.

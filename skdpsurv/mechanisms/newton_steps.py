@@ -19,7 +19,7 @@ import numpy as np
 from scipy import linalg
 
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.base import Derivatives
+from skdpsurv.likelihoods.loss import Derivatives
 
 #: Newton steps before a caller does something else. Five to ten are usual.
 NEWTON_STEPS = 60

@@ -5,7 +5,7 @@ r"""Objective perturbation: add a random linear term to the objective, then mini
     \qquad p(b) \propto e^{-\epsilon_b\|b\|_2/S}
 
 Neighbours: replace-one. Sensitivity: S, tau and r of
-:class:`~skdpsurv.likelihoods.base.PrivacyConstants`. Theorem (docs/proofs/objective_perturbation):
+:class:`~skdpsurv.likelihoods.loss.PrivacyConstants`. Theorem (docs/proofs/objective_perturbation):
 the minimiser is :math:`(\epsilon_b + J)`-differentially private with
 
 .. math:: J = r\log\Big(1 + \frac{\tau}{r\kappa}\Big),
@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.likelihoods.base import Move, PrivacyConstants
+from skdpsurv.likelihoods.loss import PrivacyConstants, Sensitivity
 from skdpsurv.mechanisms.newton import (
     LEAST_RIDGE,
     ZERO,
@@ -87,7 +87,7 @@ class Calibration:
         """Size of the noise that hides the solver."""
         return self.output.scale
 
-    def cost(self, move: Move) -> float:
+    def cost(self, move: Sensitivity) -> float:
         """Return the epsilon that hides a move of gradient and Hessian, and the solver."""
         curvature = max(float(np.log1p(side / self.kappa).sum()) for side in move.sides)
         solver = self.output.cost(2.0 * self.certificate.tolerance / self.kappa)

@@ -23,13 +23,13 @@ from joblib import Parallel, delayed
 from skdpsurv.data.blocks import Blocks, InMemory
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.noise import RandomSource
-from skdpsurv.dp.plan import Distances, Known, Mechanism
+from skdpsurv.dp.plan import Context, Distances, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Price, epsilon_or_mu
 from skdpsurv.dp.stated_noise import NONE
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.base import Likelihood, Move, PrivacyConstants, moves
+from skdpsurv.likelihoods.loss import Likelihood, PrivacyConstants, Sensitivity, sensitivities
 from skdpsurv.mechanisms import descent, objective
-from skdpsurv.mechanisms import output as output_perturbation
+from skdpsurv.mechanisms import output_perturbation as output_perturbation
 from skdpsurv.mechanisms.descent import Descent, DescentCalibration, NoisyGradients
 from skdpsurv.mechanisms.newton import (
     ZERO,
@@ -73,7 +73,7 @@ class Calibrated(Protocol):
     def noise_scale(self) -> float:
         """Size of the noise that privacy rests on; 0 for none."""
 
-    def cost(self, move: Move) -> float:
+    def cost(self, move: Sensitivity) -> float:
         """Return the price at which noise hides a move: an epsilon, or a mu of Gaussian noise."""
 
 
@@ -126,7 +126,7 @@ class Unperturbed:
     output: NoiseDistribution | None = None
     noise_scale: float = 0.0
 
-    def cost(self, move: Move) -> float:
+    def cost(self, move: Sensitivity) -> float:
         return math.inf
 
 
@@ -221,27 +221,27 @@ class Minimisers(Mechanism):
     noise: float = math.inf
 
     @abstractmethod
-    def calibrated(self, known: Known | None) -> Sequence[tuple[PrivacyConstants, Calibrated]]:
+    def calibrated(self, known: Context | None) -> Sequence[tuple[PrivacyConstants, Calibrated]]:
         """Return constants and calibration of each minimisation, or of the extreme ones."""
 
-    def drawn(self, known: Known | None) -> Mapping[str, Any]:
+    def drawn(self, known: Context | None) -> Mapping[str, Any]:
         return stated_fits(self.calibrated(known))
 
     @abstractmethod
-    def problems(self, known: Known, records: Any) -> list[Problem]:
+    def problems(self, known: Context, records: Any) -> list[Problem]:
         """Return the minimisations that a fit solves and an audit attacks."""
 
     @abstractmethod
-    def after(self, known: Known, found: list[Perturbed]) -> Mapping[str, Any]:
+    def after(self, known: Context, found: list[Perturbed]) -> Mapping[str, Any]:
         """Return post-processing of the minimisers, which never sees records."""
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+    def run(self, known: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
         problems = self.problems(known, records)
         if self.alone:
             return self.after(known, [perturb(problem, source) for problem in problems])
         return self.after(known, perturb_all(problems, source, n_jobs=self.n_jobs))
 
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+    def distances(self, known: Context, one: Any, other: Any) -> Distances:
         return distances(self.problems(known, one), self.problems(known, other))
 
 
@@ -257,7 +257,7 @@ def distances(problems: Sequence[Problem], others: Sequence[Problem]) -> Distanc
     for mine, theirs in zip(problems, others, strict=True):
         likelihood, how = mine.likelihood, mine.calibration
         constants, trace = likelihood.constants, likelihood.constants.hessian_trace
-        seen = list(moves(likelihood, mine.blocks, theirs.blocks, mine.center))
+        seen = list(sensitivities(likelihood, mine.blocks, theirs.blocks, mine.center))
         for what, far, bound in (
             ("gradients", max(m.gradient for m in seen), constants.gradient_sensitivity),
             ("traces of Hessians", max(m.trace for m in seen), trace),

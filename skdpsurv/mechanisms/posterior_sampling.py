@@ -25,7 +25,7 @@ from scipy import linalg
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.likelihoods.base import Likelihood
+from skdpsurv.likelihoods.loss import Likelihood
 
 #: The prior's precision, rate * sigma: a normal of standard deviation 10 on each coefficient.
 PRIOR_PRECISION = 1e-2

@@ -30,7 +30,7 @@ from skdpsurv.dp.noise import (
     lattice_sum,
     to_lattice,
 )
-from skdpsurv.dp.plan import Distances, Known, Mechanism
+from skdpsurv.dp.plan import Context, Distances, Mechanism
 from skdpsurv.dp.privacy_cost import (
     MARGIN,
     Concentrated,
@@ -310,11 +310,11 @@ class Choices(Mechanism):
         """For each choice: the number of candidates, and the sensitivity of their losses."""
 
     @abstractmethod
-    def losses(self, known: Known, records: Any) -> Sequence[Sequence[int]]:
+    def losses(self, known: Context, records: Any) -> Sequence[Sequence[int]]:
         """Return the exact losses of the candidates of each choice; private."""
 
     @abstractmethod
-    def after(self, known: Known, places: Sequence[int]) -> Mapping[str, Any]:
+    def after(self, known: Context, places: Sequence[int]) -> Mapping[str, Any]:
         """Return post-processing of the chosen candidates' positions, by name."""
 
     @property
@@ -331,14 +331,14 @@ class Choices(Mechanism):
     def scales(self) -> list[float]:
         return [1.0 / self.price]
 
-    def drawn(self, known: Known | None) -> Mapping[str, Any]:
+    def drawn(self, known: Context | None) -> Mapping[str, Any]:
         return {"law": self.law, "sensitivity": [query.each for query in self.queries]}
 
-    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+    def run(self, known: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
         both = zip(self.queries, self.losses(known, records), strict=True)
         return self.after(known, [query.least(one, self.each, source) for query, one in both])
 
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+    def distances(self, known: Context, one: Any, other: Any) -> Distances:
         """Return the largest distance of neighbours' losses, choice by choice, with its bound."""
         return [
             ("losses", float(max(abs(a - b) for a, b in zip(*both, strict=True))), float(q.each))

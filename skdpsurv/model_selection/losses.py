@@ -26,7 +26,7 @@ from skdpsurv.base.tabular import ask_alone
 from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.cells import LoneRows, lone_target
+from skdpsurv.data.cells import SingleRows, lone_target
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import length, take
 from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
@@ -36,7 +36,7 @@ from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, supp
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
 from skdpsurv.mechanisms.sums import LOSS
-from skdpsurv.survival.hazards.base import DiscreteTimeModel
+from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 Loss = Callable[[Any, Any, Any], ArrayLike]
@@ -207,7 +207,7 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
 
             def alone(copied: Any, i: int) -> Any:
                 # Read here, as an unreadable row must fail alone.
-                row = LoneRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
+                row = SingleRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
                 return loss(copied, row, lone_target(take(y, slice(i, i + 1)), 0))
 
             losses = ask_alone(model, alone, n_records, (1,))[:, 0]

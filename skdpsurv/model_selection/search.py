@@ -19,7 +19,7 @@ from skdpsurv.base.pipelines import (
     unprotected_steps,
 )
 from skdpsurv.base.prepared import PreparedFit
-from skdpsurv.base.private_estimator import Published, Weakness
+from skdpsurv.base.private_estimator import Caveat, Published
 from skdpsurv.data.shape import decided_by_one, in_memory, unstated_norm
 from skdpsurv.dp import checks
 from skdpsurv.dp.accountant import PrivacyAccountant
@@ -412,18 +412,18 @@ class PrivateSearchCV(BestModel, released=False):
         known = unstated_norm() if has_bounds else []  # public steps state them
         return [text for text in shape.first.warnings if text not in known]
 
-    def _weaknesses(self, shape: SearchShape | None) -> list[Weakness]:
+    def _weaknesses(self, shape: SearchShape | None) -> list[Caveat]:
         """Return the weaknesses of the search; the plan knows the status of each fit."""
         found = super()._weaknesses(shape)
         candidates = self._setting()[0] if shape is None else shape.candidates
         steps = {name for c in candidates for name in unprotected_steps(c.estimator)}
         if steps:
             learns = phrase("learned_steps", steps=", ".join(sorted(steps)))
-            found.append(Weakness("none", learns))
+            found.append(Caveat("none", learns))
         if any(candidate.reads_classes for candidate in candidates):
-            found.append(Weakness("none", phrase("classes_from_y")))
+            found.append(Caveat("none", phrase("classes_from_y")))
         for candidate in candidates:
             step = private_step(candidate.ready(Spend(self.epsilon, float(self.delta))))[1]
             step.accountant = self.accountant  # a prior may have been charged to it
-            found += [Weakness("proved", weak.text) for weak in step._weaknesses(None)]
+            found += [Caveat("proved", weak.text) for weak in step._weaknesses(None)]
         return found

@@ -34,7 +34,7 @@ from skdpsurv.hybrid.meta_estimator import (
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.losses import Loss, summed_losses, through_pipeline
-from skdpsurv.model_selection.strategies import Parts, Repeat, Share, Split
+from skdpsurv.model_selection.strategies import Repeat, RowParts, Share, Split
 
 #: Backends of joblib without a scheduler that shows the number of tasks.
 LOCAL = ("loky", "multiprocessing", "threading", "sequential")
@@ -137,19 +137,19 @@ class TrainedCandidates(plans.Mechanism):
         """The weakest of all fits."""
         return weakest_status([fit.guarantee.status for fit in self.fits])
 
-    def run(self, known: plans.Known, records: Any, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return the models of the drawn candidates; None if a fit failed."""
         seeds = source.other("runs") if source.seeded else None
         fits = self._ready(known, records, lambda: new_seed(seeds))
         models = self.workers.results([delayed(fitted)(*fit) for fit in fits], "candidates")
         return {"model": models, "_seeds": seeds}
 
-    def nested(self, known: plans.Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    def nested(self, known: plans.Context, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return the drawn candidates, each with its part of the records."""
         return self._ready(known, records, lambda: 0)
 
     def _ready(
-        self, known: plans.Known, records: Any, seed: Callable[[], int | None]
+        self, known: plans.Context, records: Any, seed: Callable[[], int | None]
     ) -> list[tuple[Any, tuple[Any, ...]]]:
         several = len(records) > 1
         return [
@@ -169,11 +169,11 @@ class SummedLosses(plans.NoisySum):
     asked = LOSS  # for each run, which has its own price
     theorem = reference("docs/proofs/private_search", "papernot-steinke", "liu-talwar")
 
-    def ask(self, known: plans.Known, records: Any) -> IntArray:
+    def ask(self, known: plans.Context, records: Any) -> IntArray:
         """Return exact sums, in units of the lattice."""
         return _losses(self.loss, known["model"], records, self.workers)
 
-    def after(self, known: plans.Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: plans.Context, noisy: IntArray) -> dict[str, Any]:
         """Return the noisy sums."""
         return {"_losses": noisy.tolist()}
 
@@ -194,7 +194,7 @@ class LeastLoss(plans.Mechanism):
         """Return the inverse of the price."""
         return [1.0 / epsilon_or_mu(self.price)]
 
-    def run(self, known: plans.Known, records: Any, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
         """Choose one of the models."""
         models = known["model"]
         totals = _losses(self.loss, models, records, self.workers).tolist()
@@ -202,7 +202,7 @@ class LeastLoss(plans.Mechanism):
         best = sums.least(totals, epsilon_or_mu(self.price), source)
         return {"best": best, "model": models[best]}
 
-    def distances(self, known: plans.Known, one: Any, other: Any) -> plans.Distances:
+    def distances(self, known: plans.Context, one: Any, other: Any) -> plans.Distances:
         """Return the largest distance between sums; each counts by itself."""
         models = known["model"]
         sums = [_losses(self.loss, models, records, self.workers) for records in (one, other)]
@@ -216,14 +216,14 @@ class LastFit(TrainedCandidates):
     name = "a fit to all records"
 
     def run(
-        self, known: plans.Known, records: SearchRecords, source: RandomSource
+        self, known: plans.Context, records: SearchRecords, source: RandomSource
     ) -> dict[str, Any]:
         """Return the model; None if the fit failed."""
         (ready,) = self._ready(known, records, lambda: new_seed(known["_seeds"]))
         return {"model": fitted(*ready)}
 
     def _ready(
-        self, known: plans.Known, records: SearchRecords, seed: Callable[[], int | None]
+        self, known: plans.Context, records: SearchRecords, seed: Callable[[], int | None]
     ) -> Any:
         everything = records.X, records.y, dict(records.parameters)
         return super()._ready({"_drawn": (0,)}, [everything], seed)
@@ -301,7 +301,7 @@ class SearchShape:
     candidates: Sequence[Candidate]
     loss: Loss
     strategy: Split | Repeat
-    parts: Parts
+    parts: RowParts
     first: PreparedFit
     fits: Sequence[PreparedFit]
     refits: Sequence[PreparedFit]
@@ -329,7 +329,7 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> plans.P
     if isinstance(strategy, Repeat):
         losses = SummedLosses(price=strategy.price, loss=shape.loss, workers=workers)
         each = plans.Disjoint((trained, losses), shape.split)
-        nodes = [plans.RandomlyMany(each, m, strategy.count, "_losses")]
+        nodes = [plans.PrivateSelection(each, m, strategy.count, "_losses")]
     else:
         least = LeastLoss(strategy.price, shape.loss, workers)
         nodes = [plans.Disjoint((trained, least), shape.split)]
@@ -339,7 +339,7 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> plans.P
         again, inputs = ", then a fit to all records", inputs | refit_inputs
         pairs = zip(shape.candidates, shape.refits, strict=True)
         last = tuple(LastFit((c,), (fit,), spend, price, workers) for c, fit in pairs)
-        nodes.append(plans.Total(price, lambda known: last[known["best"]], last))
+        nodes.append(plans.AdaptiveChoice(price, lambda known: last[known["best"]], last))
     words = "; ".join(dict.fromkeys(fit.guarantee.mechanism for fit in shape.all_fits))
     return plans.Plan(
         plans.Sequential(tuple(nodes)),

@@ -90,7 +90,7 @@ STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
 }
 
 
-class Parts(NamedTuple):
+class RowParts(NamedTuple):
     """Disjoint parts of the private records, by public indices: to train on, and to score on."""
 
     training: Sequence[IndexArray]
@@ -128,7 +128,7 @@ class Strategy:
         """Cost of each training, and of a choice or of a noisy sum of losses."""
         return cost.gaussian_price(self.rho) if self.rho else self.run_epsilon
 
-    def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
+    def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> RowParts:
         """Shuffle records into parts, by their number and the random stream alone."""
         n_scoring = max(1, round(self.holdout * n_records))
         if n_records - n_scoring < n_parts:
@@ -137,9 +137,9 @@ class Strategy:
                 f"score on, got n_samples={n_records}."
             )
         order = source.generator.permutation(n_records)
-        return Parts(np.array_split(order[n_scoring:], n_parts), order[:n_scoring])
+        return RowParts(np.array_split(order[n_scoring:], n_parts), order[:n_scoring])
 
-    def training(self, parts: Parts) -> Sequence[IndexArray]:
+    def training(self, parts: RowParts) -> Sequence[IndexArray]:
         """Return the training part of each candidate: its own, or one for all."""
         return list(parts.training) * (self.n_candidates // len(parts.training))
 
@@ -161,7 +161,7 @@ class Split(Strategy):
         # Permute-and-flip at e is (e**2 / 2)-zCDP.
         return cost.gaussian_price(self.rho).mu if self.rho else self.epsilon
 
-    def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
+    def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> RowParts:
         """Shuffle records into a part for each candidate, and one to score on."""
         return super().parts(n_records, source, self.n_candidates)
 

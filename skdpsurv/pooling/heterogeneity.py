@@ -11,11 +11,11 @@ import pandas as pd
 from skdpsurv.dp.checks import choice
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
-from skdpsurv.inference.inference import half_width
+from skdpsurv.inference.uncertainty import half_width
 from skdpsurv.plotting.coefficient_plot import draw_intervals, dress_effects, effect_scale
 from skdpsurv.plotting.style import colour, new_axes
 from skdpsurv.pooling.estimates import Heterogeneity, pooled_estimate
-from skdpsurv.pooling.kinds import LOGS, Regression, estimated
+from skdpsurv.pooling.poolable import LOGS, Regression, estimated
 from skdpsurv.pooling.studies import checked
 from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
@@ -30,7 +30,7 @@ LARGEST, LEAST = 130.0, 12.0
 HEIGHT = 0.28
 
 
-class Coefficients(NamedTuple):
+class SiteCoefficients(NamedTuple):
     """Names and units of coefficients, which are the last parameters of some estimates."""
 
     names: list[str]
@@ -38,7 +38,7 @@ class Coefficients(NamedTuple):
     estimates: list[Inference]
 
     @classmethod
-    def of(cls, studies: Sequence[Release]) -> Coefficients:
+    def of(cls, studies: Sequence[Release]) -> SiteCoefficients:
         """Return the coefficients of releases that can be pooled."""
         kind = estimated()[studies[0].estimator]
         kind.check(studies)
@@ -118,7 +118,7 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
     >>> table["df"].tolist()
     [2, 2]
     """
-    return Coefficients.of(sorted(checked(releases, estimated()), key=sha256)).table()
+    return SiteCoefficients.of(sorted(checked(releases, estimated()), key=sha256)).table()
 
 
 def plot_forest(
@@ -188,7 +188,7 @@ def plot_forest(
     mapped = isinstance(releases, Mapping)
     given = checked(list(releases.values()) if mapped else releases, estimated())
     names = map(str, releases) if mapped else (f"release {k + 1}" for k in range(len(given)))
-    found = Coefficients.of(given)
+    found = SiteCoefficients.of(given)
     if covariate is None and len(found.names) == 1:
         covariate = found.names[0]
     if covariate not in found.names:

@@ -18,7 +18,7 @@ from skdpsurv.dp.references import phrase, reference
 from skdpsurv.pooling.studies import in_one_ledger, leaves, n_records
 from skdpsurv.priors.prior import earlier
 from skdpsurv.release import Release
-from skdpsurv.survival.weibull.plan import LEFT_CENSORED
+from skdpsurv.survival.weibull.weibull_plan import LEFT_CENSORED
 
 DISJOINT = "no person is in two of the pooled data sets"
 #: The same for parts of a pool, which are listed behind it.

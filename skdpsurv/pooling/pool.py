@@ -16,7 +16,7 @@ from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray
 from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import joint_guarantee, privacy_warnings
-from skdpsurv.pooling.kinds import counted, estimated, sum_of_noise
+from skdpsurv.pooling.poolable import counted, estimated, sum_of_noise
 from skdpsurv.pooling.studies import checked, described
 from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release

@@ -9,7 +9,7 @@ from __future__ import annotations
 from skdpsurv.published.classifiers import PublishedLogisticRegression, PublishedStackingClassifier
 from skdpsurv.published.hazards import PublishedDiscreteTimeSurvival
 from skdpsurv.published.histogram import PerturbedHistogramMEstimator
-from skdpsurv.published.weibull import (
+from skdpsurv.published.weibull_fitters import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,

@@ -23,28 +23,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.base.private_estimator import Weakness
+from skdpsurv.base.private_estimator import Caveat
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, word_or
-from skdpsurv.dp.plan import Known, Plan
+from skdpsurv.dp.plan import Context, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, phrase, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard
-from skdpsurv.mechanisms import objective, output
+from skdpsurv.mechanisms import objective, output_perturbation
 from skdpsurv.mechanisms.langevin import MALA, PSGLD
 from skdpsurv.mechanisms.perturbation import PURE, Minimisers, Perturbed, Problem, SharedPrice
-from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.hazards.model import (
+    HazardMaximum,
     HazardModel,
     HazardRecords,
-    MaximumLikelihood,
     hazard_plan,
     published_basis,
     released,
 )
 from skdpsurv.survival.hazards.posterior import PosteriorDraw, PosteriorSampling
+from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
 #: Lambda of Algorithm 1 when ``alpha`` is 0, which would mean infinite noise.
 LEAST_ALPHA = 1e-4
@@ -93,7 +93,7 @@ class PublishedPerturbation(Minimisers):
         calibration: Any
         if method == "out_pert":
             kappa = n * (alpha or LEAST_ALPHA)
-            calibration = output.calibrate_at(constants, price, n, d, kappa)
+            calibration = output_perturbation.calibrate_at(constants, price, n, d, kappa)
             return cls(model, price, "Ext-Out-Pert, as published", likelihood, calibration)
         cost = partial(published_cost, basis)
         calibration = objective.calibrate_to_cost(constants, cost, price, n, d, alpha)
@@ -113,20 +113,20 @@ class PublishedPerturbation(Minimisers):
             "noise_scale": self.calibration.noise_scale,
         }
 
-    def calibrated(self, known: Known | None) -> list[Any]:
+    def calibrated(self, known: Context | None) -> list[Any]:
         """Return the paper's constants, and the calibration."""
         own = published_sensitivity(self.likelihood.basis)
         constants = replace(self.likelihood.constants, gradient_sensitivity=own)
         return [(constants, self.calibration)]
 
-    def problems(self, known: Known, records: Blocks[HazardRecords]) -> list[Problem]:
+    def problems(self, known: Context, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the one minimisation."""
         norm, likelihood = self.model.data_norm, self.likelihood
         blocks = records.map(lambda block: block.within(0.0, norm))
         center, price = np.zeros(likelihood.n_params), SharedPrice(self.price)
         return [Problem(likelihood, blocks, self.calibration, center, price)]
 
-    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return baseline and coefficients."""
         coef, n_knots = found[0].coef, self.model.n_knots
         baseline = self.likelihood.basis @ coef[:n_knots]
@@ -237,10 +237,10 @@ class PublishedDiscreteTimeSurvival(
         if self._sampling is not None and self._sampling.sampler != "psgld":
             raise ValueError("sampler must be 'psgld': the paper has no other chain.")
 
-    def _weaknesses(self, shape: Any) -> list[Weakness]:
+    def _weaknesses(self, shape: Any) -> list[Caveat]:
         found = super()._weaknesses(shape)
         if self._sampling is not None:
-            found.append(Weakness("none", phrase("twice_its_epsilon")))
+            found.append(Caveat("none", phrase("twice_its_epsilon")))
         return found
 
     def _plan(self, shape: Shape) -> Plan:
@@ -249,7 +249,7 @@ class PublishedDiscreteTimeSurvival(
             shape, exact_rows=sampling is not None, max_cumulative_hazard=None, prior_event_rate=0.5
         )
         if math.isinf(epsilon):
-            return hazard_plan(model, epsilon, alpha, MaximumLikelihood(model))
+            return hazard_plan(model, epsilon, alpha, HazardMaximum(model))
         if sampling is not None:
             draw = PublishedDraw(model, epsilon, alpha, sampling)
             return hazard_plan(model, epsilon, alpha, draw, numbers=REAL_ARITHMETIC)

@@ -19,7 +19,7 @@ from skdpsurv.dp import checks
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, integer, list_of, number_in, required
 from skdpsurv.dp.input_errors import call_or_none
-from skdpsurv.dp.plan import Known, NoisySum, Plan
+from skdpsurv.dp.plan import Context, NoisySum, Plan
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.hybrid_records import places_of
@@ -60,11 +60,11 @@ class GridCounts(NoisySum):
     asked = HISTOGRAM  # each record is in one cell
     gives = "weights"
 
-    def ask(self, known: Known, records: Blocks[IntArray]) -> IntArray:
+    def ask(self, known: Context, records: Blocks[IntArray]) -> IntArray:
         """Return exact counts."""
         return records.map_reduce(partial(np.bincount, minlength=self.n_cells))
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return a weight for each cell."""
         return {"weights": noisy.astype(np.float64)}
 

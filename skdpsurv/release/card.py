@@ -23,7 +23,7 @@ class Card:
         Its name among the analyses of a study; ``word`` by default.
     adds_up : str, mapping or None
         How releases of several sites are pooled: "tables" or "columns" of counts, "distributions",
-        or the fields of :class:`skdpsurv.pooling.kinds.Regression`. None: they are not.
+        or the fields of :class:`skdpsurv.pooling.poolable.Regression`. None: they are not.
     takes : tuple of str
         Kinds of data that ``fit`` takes: "rows", and "times", "causes", "group", "classes" or
         "outcomes" of records; "cells" of a grid; or the data of a "model" to evaluate.

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.dp.files import sync_folder
+from skdpsurv.dp.durable import sync_folder
 from skdpsurv.dp.guarantee import PrivacyGuarantee, frozen, thawed
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.release.older_layouts import upgraded

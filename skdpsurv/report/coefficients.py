@@ -12,7 +12,7 @@ from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.plotting.style import cut
 from skdpsurv.report.explain import column_of, level_of, ratios_of
 from skdpsurv.report.figures import Figure, figures
-from skdpsurv.report.numbers import Number, Shown, between
+from skdpsurv.report.numbers import Shown, ShownNumber, between
 from skdpsurv.report.text import WORDS, Table, distinct, short
 
 #: Longer figures, and longer tables, are left out or cut.
@@ -87,10 +87,10 @@ def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, labe
     for name, feature, row in zip(names, features, frame.to_numpy(), strict=True):
         change = _change(feature)
         whom = name if level_of(feature) is not None else f"{name}, {change}"
-        found = [Number(f"coefficient{of_class}", whom, *row.tolist())]
+        found = [ShownNumber(f"coefficient{of_class}", whom, *row.tolist())]
         if ratio:
             ends = ratios_of(row).tolist()
-            found.append(Number(f"{ratio.lower()}{of_class}", whom, *ends))
+            found.append(ShownNumber(f"{ratio.lower()}{of_class}", whom, *ends))
         cells = [name, change, *(short(one.estimate) for one in found)]
         rows.append(cells + [between(found[-1].low, found[-1].high)] * intervals)
         numbers += found

@@ -13,7 +13,7 @@ from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import LINE_WIDTH, colour, cut, dress, legend_beside
 from skdpsurv.report.figures import Figure, figures
-from skdpsurv.report.numbers import Number, Shown, between, probability, round_times
+from skdpsurv.report.numbers import Shown, ShownNumber, between, probability, round_times
 from skdpsurv.report.text import WORDS, Table, by_end, distinct, short
 from skdpsurv.survival import comparisons
 
@@ -68,14 +68,16 @@ def _summaries(members: Mapping[str, Any], end: float, free: str) -> Shown:
     for name, member in members.items():
         with suppressed_warnings():  # the table says which times are after the end
             median = member.percentile_interval(n_resamples=N_RESAMPLES)
-        median = Number(f"{free}median", name, *median)
+        median = ShownNumber(f"{free}median", name, *median)
         mean = member.restricted_mean_survival_time(n_resamples=N_RESAMPLES)
-        numbers += [median, Number(mean_to, name, *mean)]
+        numbers += [median, ShownNumber(mean_to, name, *mean)]
         upper = f" to {by_end(median.high, end)}" if median.low <= end else ""
         row = [name, by_end(median.estimate, end), by_end(median.low, end) + upper]
         rows.append([*row, short(mean.estimate), between(mean.lower, mean.upper)])
         if counted := hasattr(member, "event_table"):
-            events = Number("number of events", name, float(member.event_table["observed"].sum()))
+            events = ShownNumber(
+                "number of events", name, float(member.event_table["observed"].sum())
+            )
             numbers.append(events)
             rows[-1].insert(1, f"{events.estimate:,.0f}")
     head = ["Group", "Median", "95 % interval", mean_to.capitalize(), "95 % interval"]
@@ -94,7 +96,9 @@ def _tests(model: Any, members: Mapping[str, Any], causes: Mapping[str, Any]) ->
         for (one, a), (other, b) in combinations(members.items(), 2):
             tests[f"{one} against {other}"] = comparisons.logrank_test(a, b, cause=cause)
         found = {whom: test.p_value for whom, test in tests.items()}
-        numbers += [Number(f"p-value of the log-rank test{name}", *one) for one in found.items()]
+        numbers += [
+            ShownNumber(f"p-value of the log-rank test{name}", *one) for one in found.items()
+        ]
         columns.append(["< 0.001" if p < 0.001 else f"{p:.3f}" for p in found.values()])
     head = ["Groups", *(f"p, log-rank{name}" for name in names)]
     caption = WORDS["captions"]["tests_by_cause" if causes else "tests"]
@@ -109,8 +113,8 @@ def _differences(members: Mapping[str, Any], end: float, free: str) -> Shown:
         means = comparisons.compare_restricted_means(a, b, n_resamples=N_RESAMPLES)
         difference, ratio = (tuple(means.loc[row]) for row in ("difference", "ratio"))
         numbers += [
-            Number(f"difference of {what}", pair, *difference),
-            Number(f"ratio of {what}", pair, *ratio),
+            ShownNumber(f"difference of {what}", pair, *difference),
+            ShownNumber(f"ratio of {what}", pair, *ratio),
         ]
         by_difference = [short(difference[0]), between(difference[1], difference[2])]
         by_ratio = [f"{ratio[0]:.3f}", between(ratio[1], ratio[2], digits=3)]
@@ -145,7 +149,7 @@ def _over_time(
         ends = [] if band is None else [band["lower"], band["upper"]]
         of_whom = [name] * len(names)
         values = (np.asarray(one, dtype=np.float64).tolist() for one in (found, *ends))
-        columns[name] = list(map(Number, names, of_whom, *values))
+        columns[name] = list(map(ShownNumber, names, of_whom, *values))
     write = probability if estimate is not _at_risk else lambda one: f"{one.estimate:,.0f}"
     cells = {name: list(map(write, column)) for name, column in columns.items()}
     rows: list[Any] = [(name, *column) for name, column in cells.items()]
@@ -157,7 +161,7 @@ def _over_time(
 
 def _parameters(model: Any) -> Shown:
     summary = model.summary
-    numbers = [Number(str(name), "everybody", *row) for name, *row in summary.itertuples()]
+    numbers = [ShownNumber(str(name), "everybody", *row) for name, *row in summary.itertuples()]
     rows = [(str(name), *map(short, row)) for name, *row in summary.itertuples()]
     head = ("Parameter", "Estimate", "95 % from", "to")[: 1 + len(summary.columns)]
     formula = ": survival to time t is exp(−(t / lambda_)^rho_)" if hasattr(model, "rho_") else ""

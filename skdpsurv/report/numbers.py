@@ -22,7 +22,7 @@ _STARTS = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", flags=re.ASCII)
 
 
-class Number(NamedTuple):
+class ShownNumber(NamedTuple):
     """A published number, of whom, and the ends of its interval, NaN if there is none."""
 
     quantity: str
@@ -36,7 +36,7 @@ class Shown(NamedTuple):
     """A table of a page, if there is one, and the numbers in it."""
 
     table: Table | None
-    numbers: list[Number]
+    numbers: list[ShownNumber]
 
 
 def between(low: float, high: float, digits: int | None = None) -> str:
@@ -61,7 +61,7 @@ def between(low: float, high: float, digits: int | None = None) -> str:
     return f"{written(low)} to {written(high)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def probability(number: Number, with_ends: bool = True) -> str:
+def probability(number: ShownNumber, with_ends: bool = True) -> str:
     r"""Return a probability as text, with its interval if it has one.
 
     Examples

@@ -14,7 +14,7 @@ from skdpsurv.data.public_steps import raw_kinds
 from skdpsurv.plotting.style import cut
 from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.report.figures import Figure, figures
-from skdpsurv.report.numbers import MOST_TIMES, Number, probability, round_times
+from skdpsurv.report.numbers import MOST_TIMES, ShownNumber, probability, round_times
 from skdpsurv.report.text import Table, by_end, distinct, short, value
 
 #: Most other values of a category that are tried, and most columns of the table of a profile.
@@ -115,7 +115,10 @@ def _predicted(
         drawn = figures(plot, "people", 3.6, "Predicted survival of example profiles.")
     cells = np.stack([found, *bands], axis=-1).tolist()
     numbers = [
-        [Number(f"{quantity}{head}", label, *cell) for head, cell in zip(heads, row, strict=True)]
+        [
+            ShownNumber(f"{quantity}{head}", label, *cell)
+            for head, cell in zip(heads, row, strict=True)
+        ]
         for label, row in zip(labels, cells, strict=True)
     ]
     # Where noise hides all of them, a sentence says so.
@@ -127,7 +130,7 @@ def _predicted(
     if medians and hasattr(model, "predict_median"):
         end, found = float(model.unique_times_[-1]), model.predict_median(table).tolist()
         rows.append(["Median", *(by_end(time, end) for time in found)])
-        numbers.append(list(map(partial(Number, "predicted median"), labels, found)))
+        numbers.append(list(map(partial(ShownNumber, "predicted median"), labels, found)))
     return {
         "intervals": "hidden" if hidden else "shown" if bands else "none",
         "figures": drawn,

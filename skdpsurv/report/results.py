@@ -11,9 +11,9 @@ from skdpsurv.plotting.calibration_plot import plot_calibration
 from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.curves import curves
 from skdpsurv.report.figures import Figure, figures
-from skdpsurv.report.numbers import Number, between, probability
+from skdpsurv.report.numbers import ShownNumber, between, probability
 from skdpsurv.report.profiles import example_predictions
-from skdpsurv.report.table_one import table_one
+from skdpsurv.report.table_one_page import table_one
 from skdpsurv.report.text import Table, short
 
 #: The parts of results, in the order of a page.
@@ -52,7 +52,7 @@ def results(
 def evaluated(evaluation: SurvivalEvaluation, unit: str = "") -> dict[str, Any]:
     """Return the part about how good a model is."""
     level, end = f"{100 * evaluation.level:g} %", short(evaluation.max_time)
-    measures = [Number(name, "all", *row) for name, *row in evaluation.summary.itertuples()]
+    measures = [ShownNumber(name, "all", *row) for name, *row in evaluation.summary.itertuples()]
     rows = [(n.quantity, short(n.estimate), between(n.low, n.high)) for n in measures]
     tables = [Table("Measures", ("Measure", "Value", f"{level} interval"), rows)]
     groups, numbers = evaluation.groups, []
@@ -60,10 +60,10 @@ def evaluated(evaluation: SurvivalEvaluation, unit: str = "") -> dict[str, Any]:
     for k, group in enumerate(groups, 1):
         name = f"{k} of {len(groups)}"
         pair = [
-            Number(f"{what} survival to {end}", f"risk group {name}", *getattr(group, what))
+            ShownNumber(f"{what} survival to {end}", f"risk group {name}", *getattr(group, what))
             for what in ("predicted", "observed")
         ]
-        share = Number("share of records", f"risk group {name}", group.share)
+        share = ShownNumber("share of records", f"risk group {name}", group.share)
         cells.append((name, f"{group.share:.0%}", *map(probability, pair)))
         numbers += [share, *pair]
     caption = f"Survival to {end} by group of risk, from the highest, with {level} intervals"
@@ -79,7 +79,7 @@ def _shown(parts: Mapping[str, Any]) -> list[Any]:
     return [parts[name] for name in PARTS if parts.get(name) is not None]
 
 
-def numbers_of(parts: Mapping[str, Any]) -> list[Number]:
+def numbers_of(parts: Mapping[str, Any]) -> list[ShownNumber]:
     """Return the numbers of all parts."""
     return [number for part in _shown(parts) for number in part.get("numbers", ())]
 

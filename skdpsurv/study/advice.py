@@ -11,10 +11,10 @@ from skdpsurv.data.shape import INTERVALS_NEED, USUAL_SHARE
 from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
 from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.evaluation.forecast import gain_of_delta
-from skdpsurv.study.forecast import Expected
-from skdpsurv.study.kinds import KINDS
-from skdpsurv.study.parts import Part
+from skdpsurv.study.analysis_kinds import KINDS
+from skdpsurv.study.parts import PlannedAnalysis
 from skdpsurv.study.protocol import Protocol
+from skdpsurv.study.study_forecast import Expected
 
 #: Errors relative to no privacy that are said to be large.
 LARGE = 2.0
@@ -28,7 +28,7 @@ FAR = 0.1
 LEAST_POWER = 0.25
 TINY = 1e-6
 #: Forecasts of all analyses, by name; the decisive error comes first.
-Outlook = Mapping[str, Sequence[Expected]]
+StudyForecast = Mapping[str, Sequence[Expected]]
 
 
 def ratio(expected: Sequence[Expected]) -> float:
@@ -45,7 +45,7 @@ class Balance:
     after: float
 
     @classmethod
-    def of(cls, parts: Mapping[str, Part], outlook: Outlook) -> Balance:
+    def of(cls, parts: Mapping[str, PlannedAnalysis], outlook: StudyForecast) -> Balance:
         r"""Return the balance, with all relative errors equal.
 
         It solves :math:`\sum_i \epsilon_i (a_i / (r - 1))^{1 / p_i} = \sum_i \epsilon_i` for r.
@@ -80,7 +80,7 @@ def _within(factor: float) -> float:
     return min(max(factor, 1.0 / MOST_CHANGE), MOST_CHANGE)
 
 
-def gains(protocol: Protocol, parts: Mapping[str, Part]) -> Iterator[str]:
+def gains(protocol: Protocol, parts: Mapping[str, PlannedAnalysis]) -> Iterator[str]:
     """Yield how much a delta would reduce the noise of coefficients, where it would."""
     for name, part in parts.items():
         if not protocol.delta and "intervals" in KINDS[part.analysis.kind].words:
@@ -91,7 +91,7 @@ def gains(protocol: Protocol, parts: Mapping[str, Part]) -> Iterator[str]:
 
 
 def advice(
-    protocol: Protocol, parts: Mapping[str, Part], outlook: Outlook, n_people: int
+    protocol: Protocol, parts: Mapping[str, PlannedAnalysis], outlook: StudyForecast, n_people: int
 ) -> Iterator[str]:
     """Yield what will say nothing, and what would help."""
     used = any(part.guarantee.delta for part in parts.values())
@@ -126,7 +126,7 @@ def _far_midpoints(kinds: Sequence[ColumnKind]) -> Iterator[str]:
                 yield phrase("far_midpoint", column=kind.column, **cells)
 
 
-def _on_intervals(part: Part, finite: float) -> str:
+def _on_intervals(part: PlannedAnalysis, finite: float) -> str:
     """Say how many coefficients will have an interval, and how many columns all would."""
     estimator, n_features = part.estimator, part.shape.n_features
     how_many = "none" if finite < 0.5 / n_features else f"about {finite:.0%}"

@@ -14,7 +14,7 @@ from skdpsurv.dp.checks import choice, instance, positive
 from skdpsurv.dp.guarantee import frozen, thawed
 from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.dp.privacy_cost import Spend
-from skdpsurv.study.kinds import KINDS, StudySetting, column_labels, events_of, require
+from skdpsurv.study.analysis_kinds import KINDS, StudySetting, column_labels, events_of, require
 
 #: Names that are names of files on all systems: Windows has devices of some.
 _NAME = re.compile(r"(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[a-z][a-z0-9_-]{0,39}")

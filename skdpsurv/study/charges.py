@@ -23,8 +23,8 @@ from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.looking import looking
 from skdpsurv.dp.privacy_cost import remaining_budget, rho_for
 from skdpsurv.study.journal import Journal, Line
-from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
+from skdpsurv.study.study_plan import StudyPlan
 
 
 def ledger_of(

@@ -16,8 +16,8 @@ from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.charges import entry_name, stated_guarantee
 from skdpsurv.study.folder import Folder, sha256_of_file
 from skdpsurv.study.journal import Journal, Line
-from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
+from skdpsurv.study.study_plan import StudyPlan
 
 
 def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> list[str]:

@@ -10,7 +10,7 @@ import pandas as pd
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.ledger import Receipt
-from skdpsurv.study.plan import StudyPlan
+from skdpsurv.study.study_plan import StudyPlan
 
 
 def prepared(plan: StudyPlan, name: str, frame: pd.DataFrame, model: Any = None) -> PreparedFit:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.dp.files import sync_folder
+from skdpsurv.dp.durable import sync_folder
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.release import Release, layout

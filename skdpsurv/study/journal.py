@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from skdpsurv.dp.files import identity, locked, sync_folder
+from skdpsurv.dp.durable import identity, locked, sync_folder
 from skdpsurv.dp.ledger import digest
 from skdpsurv.dp.references import __version__
 

@@ -23,7 +23,7 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.plan import Disjoint, Plan, Sequential
 from skdpsurv.evaluation.forecast import planned_shape
 from skdpsurv.study.analyses import Analysis
-from skdpsurv.study.kinds import KINDS
+from skdpsurv.study.analysis_kinds import KINDS
 from skdpsurv.study.protocol import Protocol
 
 #: Digits of the epsilon of a part.
@@ -33,7 +33,7 @@ EVERYBODY, TRAINING, EVALUATION = "everybody", "training", "evaluation"
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PlannedAnalysis:
     """One analysis, with its part of the budget.
 
     Parameters
@@ -69,7 +69,7 @@ class Part:
     @classmethod
     def of(
         cls, protocol: Protocol, analysis: Analysis, price: cost.Price, people: str, n_people: int
-    ) -> Part:
+    ) -> PlannedAnalysis:
         """Plan one analysis.
 
         Raises
@@ -120,15 +120,15 @@ def whose(protocol: Protocol, analysis: Analysis) -> str:
     return TRAINING if analysis.name in {one.of for one in protocol.analyses} else EVERYBODY
 
 
-def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
+def parts_of(protocol: Protocol, n_people: int) -> dict[str, PlannedAnalysis]:
     """Return the parts by name, in the order of the protocol."""
     n_each = sizes(protocol, n_people)
 
-    def planned(analysis: Analysis, price: cost.Price) -> Part:
+    def planned(analysis: Analysis, price: cost.Price) -> PlannedAnalysis:
         place = whose(protocol, analysis)
-        return Part.of(protocol, analysis, price, place, n_each[place])
+        return PlannedAnalysis.of(protocol, analysis, price, place, n_each[place])
 
-    def divided(epsilon: float, analyses: Sequence[Analysis]) -> dict[str, Part]:
+    def divided(epsilon: float, analyses: Sequence[Analysis]) -> dict[str, PlannedAnalysis]:
         whole = sum(Fraction(one.share) for one in analyses)
         # Rounded down, so that they add up to no more.
         each = [
@@ -166,7 +166,7 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, Part]:
     return {one.name: found[one.name] for one in protocol.analyses}
 
 
-def tree_of(parts: Mapping[str, Part]) -> Sequential:
+def tree_of(parts: Mapping[str, PlannedAnalysis]) -> Sequential:
     """Return the measurements of a study: of everybody, and of two parts that share nobody."""
     shared, *two = (
         tuple(part.node for part in parts.values() if part.people == people)

@@ -25,7 +25,7 @@ from skdpsurv.dp.input_errors import InputValueError, call_or_none, suggestion
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.study.analyses import Analysis, event_labels
-from skdpsurv.study.kinds import events_of
+from skdpsurv.study.analysis_kinds import events_of
 
 #: Tables of the file, with the keys of each; those of the first are at its top.
 TABLES = {

@@ -21,12 +21,12 @@ from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.release import Release
 from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage, Figure, can_draw
-from skdpsurv.report.numbers import Number, csv_text
+from skdpsurv.report.numbers import ShownNumber, csv_text
 from skdpsurv.report.results import evaluated, figures_of, numbers_of, results
 from skdpsurv.report.text import PAGES, WORDS
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.parts import sizes, whose
-from skdpsurv.study.plan import StudyPlan
+from skdpsurv.study.study_plan import StudyPlan
 
 #: Files beside the page.
 TABLE, PAGE, FIGURES = "table.csv", "report.html", "figures"
@@ -112,7 +112,7 @@ class StudyReport:
     def numbers(self) -> pd.DataFrame:
         """All published numbers: analysis, quantity, group, estimate, low and high."""
         rows = [(one.analysis.name, *row) for one in self.sections for row in numbers_of(one.parts)]
-        return pd.DataFrame(rows, columns=["analysis", *Number._fields])
+        return pd.DataFrame(rows, columns=["analysis", *ShownNumber._fields])
 
     @cached_property
     def figures(self) -> dict[str, Figure]:

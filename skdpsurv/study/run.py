@@ -27,7 +27,7 @@ import pandas as pd
 
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.files import sync_folder
+from skdpsurv.dp.durable import sync_folder
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.ledger import now
 from skdpsurv.dp.references import __version__
@@ -37,8 +37,8 @@ from skdpsurv.study.charges import Charges
 from skdpsurv.study.deal import People, raw_columns
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal, seconds
-from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
+from skdpsurv.study.study_plan import StudyPlan
 
 #: Called with the name of an analysis and what it released, once that is marked.
 Show = Callable[[str, Any], None]

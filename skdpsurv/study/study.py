@@ -14,9 +14,9 @@ from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal, seconds
-from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.report import StudyReport
+from skdpsurv.study.study_plan import StudyPlan
 
 
 class Study:

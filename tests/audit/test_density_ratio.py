@@ -17,7 +17,7 @@ from skdpsurv.audit.walk import planned
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.published import weibull as weibull_plans
+from skdpsurv.published import weibull_fitters as weibull_plans
 from tests.support.estimators import logistic as perturbed
 from tests.support.planted_defects import (
     doubled_ladder,

@@ -20,7 +20,7 @@ from skdpsurv.audit import measurement_audit
 from skdpsurv.audit.walk import visits
 from skdpsurv.classification.stack_plan import Stack
 from skdpsurv.dp import random_source
-from skdpsurv.dp.plan import Disjoint, Sequential, Total
+from skdpsurv.dp.plan import AdaptiveChoice, Disjoint, Sequential
 from skdpsurv.mechanisms import descent, joint_calibration, moments, sums
 from skdpsurv.model_selection.candidates import Candidate
 from tests.dp.test_plan import RECORDS, count
@@ -193,7 +193,7 @@ def test_the_walk_is_in_order_and_after_the_same_releases():
         return second
 
     apart = Disjoint((third,), lambda records, source: [records])
-    tree = Sequential((first, Total(0.1, choose, (second,)), apart))
+    tree = Sequential((first, AdaptiveChoice(0.1, choose, (second,)), apart))
     seen = list(visits(tree, {"public": 1}, RECORDS, RECORDS, random_source(0)))
     assert [visit.node for visit in seen] == [first, second, apart, third]
     known = [set(visit.known) - {"seen"} for visit in seen]

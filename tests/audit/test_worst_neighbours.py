@@ -17,7 +17,7 @@ from skdpsurv import (
 from skdpsurv.audit.neighbours import PAIRS, worst_neighbours
 from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.base.linear import PrivateLinearModel
+from skdpsurv.base.linear_estimator import PrivateLinearModel
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import PerturbedHistogramMEstimator, PublishedStackingClassifier
 

@@ -17,7 +17,7 @@ from skdpsurv.cli import fitting
 from skdpsurv.cli.failures import EXIT_CODES, in_terminal
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import ledger_storage
-from skdpsurv.dp.files import locked
+from skdpsurv.dp.durable import locked
 from skdpsurv.release import layout
 from tests.cli.study import HORIZON, TARGET
 

@@ -8,14 +8,14 @@ import pandas as pd
 import pytest
 
 from skdpsurv import PrivacyAccountant, Release
-from skdpsurv.cli.files import Table, column_names, read_table, require_even_rows
 from skdpsurv.cli.options import FileFormat
+from skdpsurv.cli.record_files import RecordFile, column_names, read_table, require_even_rows
 
 either = pytest.mark.parametrize("form", [FileFormat(), FileFormat(dask=True)])
 
 
 def read(path, *columns, form=None, **labels):
-    found = read_table(Table(path, columns, labels), form or FileFormat())
+    found = read_table(RecordFile(path, columns, labels), form or FileFormat())
     return found.compute() if hasattr(found, "compute") else found
 
 
@@ -53,7 +53,7 @@ def test_what_means_missing_is_the_same_whatever_others_hold(tmp_path, form, oth
     frame = read(path, "a", "b", form=replace(form, missing_value=["99"]))
     assert frame["a"].isna().tolist()[:3] == [True, True, False]
     assert float(frame["a"].iloc[2]) == 4503599627370497001.0
-    target = read_table(Table(path, ("a",), target=("a",)), FileFormat())["a"]
+    target = read_table(RecordFile(path, ("a",), target=("a",)), FileFormat())["a"]
     assert not target.iloc[:3].isna().any()
 
 

@@ -13,9 +13,9 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.cli.fitting import Kind as Fitted
 from skdpsurv.cli.simulate import Attacked
 from skdpsurv.evaluation.evaluation import Evaluation
-from skdpsurv.pooling.kinds import counted, estimated
+from skdpsurv.pooling.poolable import counted, estimated
 from skdpsurv.report.text import WORDS
-from skdpsurv.study.kinds import KINDS
+from skdpsurv.study.analysis_kinds import KINDS
 from tests.test_imports import told
 
 OURS = {

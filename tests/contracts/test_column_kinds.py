@@ -21,7 +21,7 @@ from skdpsurv.data.column_kind import Bounded, is_number, items, require
 from skdpsurv.data.column_kinds import KINDS
 from skdpsurv.data.feature import Expression, Feature, same_features
 from skdpsurv.dp.input_errors import InputValueError
-from skdpsurv.evaluation.forecast_records import Table, columns_within
+from skdpsurv.evaluation.forecast_records import SimulatedTable, columns_within
 from skdpsurv.pooling import pool_releases
 from skdpsurv.report import explain, formula, units
 from skdpsurv.report.profiles import example_predictions
@@ -349,7 +349,7 @@ def test_accuracy_is_forecast_by_cells_that_it_reads(key):
     for missing in ways(key):
         described = columns_of(key, missing=missing)
         kind = described._kinds()[0]
-        X, _ = Table(columns_within(described), ["x", "other"], RNG()).rows(N, RNG())
+        X, _ = SimulatedTable(columns_within(described), ["x", "other"], RNG()).rows(N, RNG())
         values = kind.read(X["x"])
         assert not kind.beyond(values[~np.isnan(values)])
         assert len({*values[~np.isnan(values)].tolist()}) >= 2

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from skdpsurv.data.cells import LoneRows, lone_target
+from skdpsurv.data.cells import SingleRows, lone_target
 
 FRAME = pd.DataFrame({"age": [61, 48, 70], "ill": [True, False, True], "dose": [0.5, 1.0, 2.0]})
 TEXT = FRAME.assign(stage=pd.Categorical(["I", "II", "I"]), seen=pd.Timestamp("2020-02-03"))
@@ -30,7 +30,7 @@ NEIGHBOURS = {
 
 @pytest.mark.parametrize("other", NEIGHBOURS.values(), ids=NEIGHBOURS)
 def test_numbers_of_a_record_are_the_same_whatever_others_have(other):
-    rows, again = LoneRows.of(FRAME, raw=False), LoneRows.of(other, raw=False)
+    rows, again = SingleRows.of(FRAME, raw=False), SingleRows.of(other, raw=False)
     assert len(rows) == len(again) == 3
     for i in (0, 1):
         pd.testing.assert_frame_equal(rows[i], again[i])
@@ -41,7 +41,7 @@ def test_numbers_of_a_record_are_the_same_whatever_others_have(other):
 def test_arrays_and_lists_have_rows_of_their_own():
     X = FRAME.to_numpy(dtype=float)
     for container in (X, X.tolist(), sparse.csr_array(X)):
-        rows = LoneRows.of(container, raw=False)
+        rows = SingleRows.of(container, raw=False)
         np.testing.assert_array_equal(rows[1], [[48.0, 0.0, 1.0]])
         assert rows[1].base is None
 
@@ -52,7 +52,7 @@ def test_arrays_and_lists_have_rows_of_their_own():
 )
 def test_models_of_numbers_are_shown_nothing_else(wrong):
     with pytest.raises(ValueError, match=r"X must hold numbers alone.*columns=PublicColumns") as no:
-        LoneRows.of(wrong, raw=False)
+        SingleRows.of(wrong, raw=False)
     assert "secret" not in str(no.value)
     assert "unknown" not in str(no.value)
 
@@ -61,7 +61,10 @@ def test_models_of_numbers_are_shown_nothing_else(wrong):
     ("column", "value"), [("stage", "0"), ("stage", None), ("ill", "x"), ("seen", "then")]
 )
 def test_raw_cells_of_a_record_are_the_same_whatever_others_have(column, value):
-    rows, again = LoneRows.of(TEXT, raw=True), LoneRows.of(changed(TEXT, column, value), raw=True)
+    rows, again = (
+        SingleRows.of(TEXT, raw=True),
+        SingleRows.of(changed(TEXT, column, value), raw=True),
+    )
     for i in (0, 1):
         pd.testing.assert_frame_equal(rows[i], again[i])
         assert rows[i]["stage"].tolist() == [TEXT["stage"].iloc[i]]
@@ -105,7 +108,7 @@ def test_a_gap_or_fraction_of_another_record_does_not_change_the_type_of_a_cell(
         pd.DataFrame({"age": [50, 61, last], "size": [1.0, 2.0, 3.5]}) for last in (None, 70.5, "x")
     ]
     for other in others:
-        shown = [LoneRows.of(frame, raw=True)[1] for frame in (whole, other)]
+        shown = [SingleRows.of(frame, raw=True)[1] for frame in (whole, other)]
         pd.testing.assert_frame_equal(*shown)
         assert list(map(type, shown[0].iloc[0].tolist())) == [int, int]
     for y in ([1, 0, 1], [1, 0, 0.5], [1, 0, np.nan]):
@@ -116,4 +119,4 @@ def test_a_gap_or_fraction_of_another_record_does_not_change_the_type_of_a_cell(
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
 def test_what_is_missing_is_missing_in_one_way(missing):
     frame = pd.DataFrame({"age": pd.Series([1, missing], dtype=object)})
-    assert LoneRows.of(frame, raw=True)[1].iloc[0, 0] is None
+    assert SingleRows.of(frame, raw=True)[1].iloc[0, 0] is None

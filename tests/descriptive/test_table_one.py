@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from skdpsurv import DPTableOne, PrivacyAccountant, PublicColumns, Release, pool_releases
-from skdpsurv.descriptive.intervals import Level
 from skdpsurv.descriptive.printed import Printed
+from skdpsurv.descriptive.share_intervals import Level
 from skdpsurv.descriptive.summary import Summary
 
 N = 3000

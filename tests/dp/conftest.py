@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from skdpsurv.dp import PrivacyAccountant
-from skdpsurv.dp.files import locked
+from skdpsurv.dp.durable import locked
 from skdpsurv.dp.ledger_storage import SCHEMA
 
 

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, sql_ledger
-from skdpsurv.dp.files import locked
+from skdpsurv.dp.durable import locked
 from skdpsurv.dp.ledger_storage import SQLiteFile
 
 from .conftest import edit

@@ -9,7 +9,7 @@ import pytest
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import PrivacyGuarantee, random_source
-from skdpsurv.dp.plan import Disjoint, NoisySum, Plan, RandomlyMany, Sequential, Total
+from skdpsurv.dp.plan import AdaptiveChoice, Disjoint, NoisySum, Plan, PrivateSelection, Sequential
 from skdpsurv.dp.privacy_cost import (
     Concentrated,
     Cost,
@@ -154,7 +154,7 @@ class TestPlans:
 
 class TestTotals:
     def total(self, later):
-        return Total(0.5, lambda known: count(later(known), "later"), (count(0.5),))
+        return AdaptiveChoice(0.5, lambda known: count(later(known), "later"), (count(0.5),))
 
     def test_what_is_chosen_may_not_exceed_the_total(self):
         plan = Plan(Sequential((count(0.5, "first"), self.total(lambda known: 0.6))), 1.0)
@@ -168,17 +168,17 @@ class TestTotals:
     def test_a_possible_choice_beyond_the_total_cannot_be_stated(self):
         for price in (0.6, Concentrated(0.1)):
             with pytest.raises(ValueError, match="no more than their total"):
-                Total(0.5, lambda known: count(0.5), (count(price),))
+                AdaptiveChoice(0.5, lambda known: count(0.5), (count(price),))
 
     def test_what_may_be_chosen_decides_on_status_and_assumptions(self):
         good = count(0.5)
         bad = replace(good, assumptions=("nobody looks",))
         object.__setattr__(bad, "claim", "none")
         for possible in ((good, bad), (bad, good)):
-            found = Plan(Total(0.5, lambda known: good, possible), 0.5).guarantee("proved")
+            found = Plan(AdaptiveChoice(0.5, lambda known: good, possible), 0.5).guarantee("proved")
             assert found.status == "none"
             assert "nobody looks" in found.assumptions
-        plan = Plan(Total(0.5, lambda known: bad, (good,)), 0.5)
+        plan = Plan(AdaptiveChoice(0.5, lambda known: bad, (good,)), 0.5)
         refused("as private as", lambda: plan.run(RECORDS, random_source(0)))
 
 
@@ -213,7 +213,7 @@ class TestRandomlyMany:
     COUNT = RunCount.with_mean(0.5, 6.0)
 
     def tries(self, price, **options):
-        return RandomlyMany(Tries(price=price, name="tries"), 3, self.COUNT, "score", **options)
+        return PrivateSelection(Tries(price=price, name="tries"), 3, self.COUNT, "score", **options)
 
     def test_pure_runs_cost_two_and_eta_times_one_exactly(self):
         assert self.tries(0.1).cost.epsilon == Fraction(5, 2) * Fraction(0.1)

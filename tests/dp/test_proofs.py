@@ -64,12 +64,12 @@ def test_a_claim_of_its_theorem_names_each_registered_class_or_its_module():
 
 #: Not private, without claims of their own, or made of what is registered.
 WITHOUT = {
-    "skdpsurv.descriptive.counts.ExactTableCounts",
+    "skdpsurv.descriptive.column_tables.ExactTableCounts",
     "skdpsurv.evaluation.evaluation.Exactly",
     "skdpsurv.published.hazards.PublishedDraw",
-    "skdpsurv.survival.curves.table.ExactEventCounts",
-    "skdpsurv.survival.hazards.model.MaximumLikelihood",
-    "skdpsurv.survival.weibull.plan.MaximumLikelihood",
+    "skdpsurv.survival.curves.event_counts.ExactEventCounts",
+    "skdpsurv.survival.hazards.model.HazardMaximum",
+    "skdpsurv.survival.weibull.weibull_plan.WeibullMaximum",
 }
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from skdpsurv import DPWeibullFitter, Release
-from skdpsurv.dp.plan import Sequential, Total, all_drawn
+from skdpsurv.dp.plan import AdaptiveChoice, Sequential, all_drawn
 from tests.support import checks
 from tests.support.registry import PRIVATE
 
@@ -117,7 +117,7 @@ def test_a_choice_is_stated_as_it_was_made():
         before = all_drawn(fit.plan.tree)
         stated = json.loads(fit.run().release_.to_json())["plan"]
     assert isinstance(fit.plan.tree, Sequential)
-    assert isinstance(fit.plan.tree.nodes[-1], Total)
+    assert isinstance(fit.plan.tree.nodes[-1], AdaptiveChoice)
     taken, first = (len(list(measurements(plan))) for plan in (stated, before))
     assert (taken, first) == (5, 7)  # no correction with so few events
     assert cost(stated) == cost(before)

@@ -10,7 +10,7 @@ import numpy as np
 from skdpsurv.audit.walk import visits
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.evaluation.plan import Setting, TimeEdges, evaluation_plan
+from skdpsurv.evaluation.evaluation_plan import EvaluationSetting, TimeEdges, evaluation_plan
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 
 HORIZON = 2.0
@@ -25,7 +25,7 @@ EXTREME = [
 
 
 def setting(epsilon=1.0, **edges):
-    return Setting(epsilon, 30, HORIZON, 4, 2, edges)
+    return EvaluationSetting(epsilon, 30, HORIZON, 4, 2, edges)
 
 
 def records(last):
@@ -51,7 +51,7 @@ def test_prices_add_up_to_epsilon():
 
 
 def test_one_band_has_no_edges():
-    plan = evaluation_plan(Setting(1.0, 30, HORIZON, 4, 1))
+    plan = evaluation_plan(EvaluationSetting(1.0, 30, HORIZON, 4, 1))
     assert not any(isinstance(leaf, TimeEdges) for leaf in plan.leaves)
     released = plan.run(records(EXTREME[0]), random_source(0))
     assert released["time_edges"].size == 0

@@ -31,7 +31,7 @@ from skdpsurv.evaluation.forecast_records import (
     BASELINES,
     HazardTruth,
     Pairs,
-    Table,
+    SimulatedTable,
     columns_within,
     plain_columns,
 )
@@ -101,7 +101,7 @@ def test_without_privacy_the_concordance_asked_for_is_reached(kind, concordance)
 def test_simulated_records_are_as_asked(baseline, event_rate, censoring):
     """Shares of 40,000 records: standard errors are 0.0025 at most; six of them are allowed."""
     rng = np.random.default_rng(1)
-    table = Table(plain_columns(6), None, rng)
+    table = SimulatedTable(plain_columns(6), None, rng)
     X, z = table.rows(40_000, rng)
     assert np.abs(X).max() <= 1.0
     z = z / z.std()
@@ -138,7 +138,7 @@ def test_standard_errors_without_privacy_are_those_of_cox_regression():
     from lifelines import CoxPHFitter
 
     rng = np.random.default_rng(4)
-    table = Table(plain_columns(3), None, rng)
+    table = SimulatedTable(plain_columns(3), None, rng)
     X, z = table.rows(8000, rng)
     truth = HazardTruth.of(z, 0.5, 0.4, 0.8, 0.5)
     event, time = truth.draw(z, rng)
@@ -153,7 +153,7 @@ def test_standard_errors_without_privacy_are_those_of_cox_regression():
 
 def test_raw_rows_are_within_the_description():
     rng = np.random.default_rng(5)
-    table = Table(columns_within(COLUMNS), COLUMNS._names(), rng)
+    table = SimulatedTable(columns_within(COLUMNS), COLUMNS._names(), rng)
     frame, z = table.rows(3000, rng)
     made = COLUMNS.fit_transform(frame)
     assert np.isfinite(made).all()

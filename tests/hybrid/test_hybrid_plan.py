@@ -21,7 +21,7 @@ from skdpsurv.hybrid.hybrid_plan import (
 )
 from skdpsurv.hybrid.hybrid_records import distinct
 from skdpsurv.hybrid.meta_estimator import fit_weighted
-from skdpsurv.hybrid.selection import SELECTIONS
+from skdpsurv.hybrid.subset import SELECTIONS
 from skdpsurv.mechanisms import moments, sums
 from tests.support.hybrid_records import hybrid_records
 

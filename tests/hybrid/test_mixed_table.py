@@ -9,9 +9,9 @@ from scipy.spatial.distance import pdist
 from skdpsurv.hybrid.hybrid_records import (
     CategoricalAxis,
     Design,
+    MixedTable,
     NumericAxes,
     PointMap,
-    Table,
     categorical_columns,
     read_table,
 )
@@ -157,18 +157,18 @@ def test_categories_are_one_over_root_two_apart():
 
 
 def test_points_have_numbers_first():
-    public = Table(np.array([[0.0], [4.0]]), [labels("a", "b")])
+    public = MixedTable(np.array([[0.0], [4.0]]), [labels("a", "b")])
     space = PointMap.of(public, labels(0, 0), True)
-    found = space.points(Table(np.array([[1.0]]), [labels("b")]), labels(9))
+    found = space.points(MixedTable(np.array([[1.0]]), [labels("b")]), labels(9))
     np.testing.assert_allclose(found, [[0.25, 0.0, 0.5, 0.0, 0.0, 0.5]])
 
 
 def test_each_record_is_mapped_by_itself():
     """Together or alone, in any company."""
     rng = np.random.default_rng(0)
-    public = Table(rng.normal(size=(20, 2)), [])
+    public = MixedTable(rng.normal(size=(20, 2)), [])
     space = PointMap.of(public, labels(*"abcab" * 4), True, 0.05)
     numbers, category = 3.0 * rng.normal(size=(45, 2)), labels(*"abcdefgha" * 5)
-    together = space.points(Table(numbers, []), category)
-    alone = [space.points(Table(numbers[[i]], []), category[[i]])[0] for i in range(45)]
+    together = space.points(MixedTable(numbers, []), category)
+    alone = [space.points(MixedTable(numbers[[i]], []), category[[i]])[0] for i in range(45)]
     np.testing.assert_array_equal(together, alone)

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from skdpsurv.likelihoods import hazard_kernel
-from skdpsurv.likelihoods.base import SUM_ROWS
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.hazard_kernel import (
     LEAST_RECORDS,
-    Sums,
+    KernelSums,
     add_small,
     add_survived,
     is_small,
 )
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.loss import SUM_ROWS
 from tests.support.combinations import thinned
 
 Q, N = 30, 700
@@ -44,7 +44,7 @@ def both_ways(link, level, order, rows=None, spread=1.0):
     rows = np.flatnonzero(is_small(link, a, b)) if rows is None else rows
     ways = []
     for add in (add_small, add_survived):
-        sums = Sums(link, basis, a, b, weights, survived, order)
+        sums = KernelSums(link, basis, a, b, weights, survived, order)
         add(sums, rows)
         ways.append(sums)
     return ways, rows
@@ -107,7 +107,7 @@ class TestSums:
 
     def test_sums_are_added_to_what_is_there(self, link):
         basis, a, b, survived, weights = problem(-8.0)
-        whole, parts = (Sums(link, basis, a, b, weights, survived, 2) for _ in range(2))
+        whole, parts = (KernelSums(link, basis, a, b, weights, survived, 2) for _ in range(2))
         add_small(whole, np.arange(N))
         add_small(parts, np.arange(0, N, 2))
         for name in ("slope", "curvature", "cross"):  # other records are left alone
@@ -142,7 +142,7 @@ class TestSums:
         slope = link.survival(a).slope
         ulps = SUM_ROWS + 100
         for add in (add_small, add_survived):
-            sums = Sums(link, basis, a, np.zeros(n), np.ones(n), survived, 2)
+            sums = KernelSums(link, basis, a, np.zeros(n), np.ones(n), survived, 2)
             add(sums, np.arange(n))
             assert (np.abs(sums.interval_slope / (n * slope) - 1) <= ulps * 2.0**-53).all()
 

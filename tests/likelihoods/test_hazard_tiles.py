@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 
 from skdpsurv.likelihoods import hazard_kernel
-from skdpsurv.likelihoods.base import SUM_ROWS
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_kernel import FARTHEST, LENGTH, Sums, add_survived, add_tile, tiles
+from skdpsurv.likelihoods.hazard_kernel import (
+    FARTHEST,
+    LENGTH,
+    KernelSums,
+    add_survived,
+    add_tile,
+    tiles,
+)
 from skdpsurv.likelihoods.links import LINKS, Probit
+from skdpsurv.likelihoods.loss import SUM_ROWS
 
 PROBIT = LINKS["probit"].bounded_at(0.01)
 Q, N, CAP = 40, 900, 1.5
@@ -38,7 +45,7 @@ def found(a, b, survived, cap=CAP, link=PROBIT):
 
 def empty_sums(a, b, weights, survived):
     basis = np.column_stack([np.full(Q, 0.4), np.linspace(-1.0, 1.0, Q)])
-    return Sums(PROBIT, basis, a, b, weights, survived, 2)
+    return KernelSums(PROBIT, basis, a, b, weights, survived, 2)
 
 
 class TestTiles:

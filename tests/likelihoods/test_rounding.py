@@ -6,7 +6,6 @@ import pytest
 from mpmath import mp
 from scipy import special
 
-from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, block_derivatives
 from skdpsurv.likelihoods.hazard import (
     DiscreteHazard,
     gradient_rounding,
@@ -17,6 +16,7 @@ from skdpsurv.likelihoods.hazard import (
 from skdpsurv.likelihoods.hazard_kernel import cap_thresholds, chunks, slopes, tiles
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
+from skdpsurv.likelihoods.loss import ELEMENTARY, LARGEST_BLOCK, block_derivatives
 from skdpsurv.mechanisms.newton import gradient_error
 from skdpsurv.survival.hazards.model import orthogonal_basis
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
+from skdpsurv.likelihoods.loss import Derivatives, PrivacyConstants
 from skdpsurv.mechanisms import descent, vector_noise
 from skdpsurv.mechanisms.descent import (
     Chain,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.likelihoods.loss import PrivacyConstants
 from skdpsurv.mechanisms import joint_calibration, objective
 from skdpsurv.mechanisms.joint_calibration import (
-    Part,
+    CalibratedPart,
     affordable_ridges,
     calibrate_jointly,
     joint_curvature_cost,
@@ -26,7 +26,7 @@ SEEDS = range(40)
 
 
 def part(sensitivity=2.0, trace=0.25, rank=1, weight=1.0, ridge=0.0, n_params=3):
-    return Part(PrivacyConstants(sensitivity, trace, rank), n_params, weight, ridge)
+    return CalibratedPart(PrivacyConstants(sensitivity, trace, rank), n_params, weight, ridge)
 
 
 def random_parts(seed, spread=1.0):
@@ -226,7 +226,9 @@ def test_a_single_part_is_objective_perturbation(bounded):
     constants = PrivacyConstants(3.0, 0.7, 2)
     whole = constants if bounded else None
     for epsilon, n, alpha in ((0.01, 1, 0.0), (1.0, 1000, 1e-3), (20.0, 1, 0.0), (1e4, 10**7, 0.5)):
-        (joint,) = calibrate_jointly([Part(constants, 4, 0.3, n * alpha)], whole, epsilon, n)
+        (joint,) = calibrate_jointly(
+            [CalibratedPart(constants, 4, 0.3, n * alpha)], whole, epsilon, n
+        )
         alone = objective.calibrate(constants, epsilon, n, 4, alpha)
         for field in fields(alone):
             one, other = getattr(joint, field.name), getattr(alone, field.name)

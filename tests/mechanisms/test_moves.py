@@ -7,10 +7,10 @@ import pytest
 
 from skdpsurv.data.blocks import InMemory, same_records
 from skdpsurv.dp.privacy_cost import Concentrated
-from skdpsurv.likelihoods.base import moves
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
-from skdpsurv.mechanisms import descent, objective, output
-from skdpsurv.mechanisms.joint_calibration import Part, calibrate_jointly
+from skdpsurv.likelihoods.loss import sensitivities
+from skdpsurv.mechanisms import descent, objective, output_perturbation
+from skdpsurv.mechanisms.joint_calibration import CalibratedPart, calibrate_jointly
 from skdpsurv.mechanisms.moments import MeanOfRows, SecondMoments
 from skdpsurv.mechanisms.perturbation import Problem, SharedPrice, Unperturbed, distances
 from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Histograms, Sums
@@ -44,9 +44,11 @@ def worst(calibrations, price, pair=FLIPPED, likelihood=LIKELIHOOD):
 
 CALIBRATED = {
     "objective": (objective.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
-    "output": (output.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
+    "output": (output_perturbation.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
     "Gaussian output": (
-        output.calibrate(LIKELIHOOD.constants, 0.5, 3, 2, distribution=SphericalGaussian),
+        output_perturbation.calibrate(
+            LIKELIHOOD.constants, 0.5, 3, 2, distribution=SphericalGaussian
+        ),
         Concentrated(0.5),
     ),
     "descent": (descent.calibrate(LIKELIHOOD.constants, 0.5, 3, 2), Concentrated(0.5)),
@@ -54,12 +56,12 @@ CALIBRATED = {
 
 
 def test_a_flipped_label_moves_gradients_and_another_row_hessians_on_either_side():
-    found = list(moves(LIKELIHOOD, *FLIPPED, np.zeros(2)))
+    found = list(sensitivities(LIKELIHOOD, *FLIPPED, np.zeros(2)))
     assert found[0].gradient == pytest.approx(1.0)
     assert max(move.gradient for move in found) == found[0].gradient
     assert found[0].trace < 1e-9
     assert found[0].rank(0.25) == 0
-    first = next(moves(LIKELIHOOD, *TURNED, np.zeros(2)))
+    first = next(sensitivities(LIKELIHOOD, *TURNED, np.zeros(2)))
     np.testing.assert_allclose(sorted(first.eigenvalues), [-0.25, 0.25], rtol=1e-9)
     assert first.trace == pytest.approx(0.25)
     assert first.rank(0.25) == 1
@@ -101,7 +103,7 @@ def test_constants_that_are_too_small_are_seen():
 
 @pytest.mark.parametrize("pair", [FLIPPED, TURNED])
 def test_models_of_one_price_are_hidden_together(pair):
-    parts = [Part(LIKELIHOOD.constants, 2, weight, 0.1) for weight in (1.0, 2.0)]
+    parts = [CalibratedPart(LIKELIHOOD.constants, 2, weight, 0.1) for weight in (1.0, 2.0)]
     found = calibrate_jointly(parts, None, 1.0, 3)
     far, bound = worst(found, 1.0, pair)["all that is hidden together"]
     assert bound == 1.0

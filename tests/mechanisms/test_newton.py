@@ -8,10 +8,10 @@ import pytest
 from scipy import optimize
 
 from skdpsurv.data.blocks import InMemory, in_blocks
-from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.loss import PrivacyConstants
 from skdpsurv.mechanisms import newton, newton_steps
 from skdpsurv.mechanisms.newton import (
     Center,

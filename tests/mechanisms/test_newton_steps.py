@@ -9,9 +9,9 @@ from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression
 from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.datasets import load_flchain, make_discrete_time_survival
-from skdpsurv.likelihoods.base import Derivatives
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.loss import Derivatives
 from skdpsurv.mechanisms import newton as solver
 from skdpsurv.mechanisms import newton_steps
 from skdpsurv.mechanisms.newton import Objective, maximum_likelihood

@@ -10,9 +10,9 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.likelihoods.base import Move, PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.loss import PrivacyConstants, Sensitivity
 from skdpsurv.mechanisms import objective
 from skdpsurv.mechanisms.newton import certificate
 from skdpsurv.mechanisms.objective import SOLVER_SHARE, calibrate, calibrate_to_cost, smallest_ridge
@@ -56,7 +56,7 @@ class TestCalibrate:
             # What the largest move costs, solver included, is no more, and no less if it need not.
             r = constants.hessian_rank
             sides = np.full(r, constants.hessian_trace / r)
-            cost = c.cost(Move(constants.gradient_sensitivity, sides))
+            cost = c.cost(Sensitivity(constants.gradient_sensitivity, sides))
             assert cost <= epsilon * (1 + 1e-15)
             if c.solver_scale > LEAST_NOISE:
                 assert cost == pytest.approx(epsilon, rel=1e-9)

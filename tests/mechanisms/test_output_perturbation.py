@@ -8,11 +8,11 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.loss import PrivacyConstants
 from skdpsurv.mechanisms.newton import Certificate, Objective, certificate, minimize
-from skdpsurv.mechanisms.output import calibrate, calibrate_at
+from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 

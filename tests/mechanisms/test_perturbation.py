@@ -11,7 +11,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import RandomSource, random_source
 from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
-from skdpsurv.mechanisms import descent, output, perturbation
+from skdpsurv.mechanisms import descent, output_perturbation, perturbation
 from skdpsurv.mechanisms.descent import Descent
 from skdpsurv.mechanisms.newton import Certificate, Objective, minimize
 from skdpsurv.mechanisms.objective import calibrate
@@ -32,7 +32,7 @@ def problem(seed=0, calibration=None, center=(0.3, -0.1)):
 
 
 def output_problem(seed=0):
-    return problem(seed, output.calibrate(Logistic(D).constants, 1.0, N, D))
+    return problem(seed, output_perturbation.calibrate(Logistic(D).constants, 1.0, N, D))
 
 
 def descent_problem(seed=0):
@@ -159,10 +159,12 @@ def test_every_method_is_calibrated_by_its_theorem():
         return perturbation.calibrate(method, constants, price, N, D, 0.1)
 
     by_objective = calibrate(constants, 1.0, N, D, 0.1)
-    by_output = output.calibrate(constants, 0.3, N, D, 0.1, distribution=SphericalGaussian)
+    by_output = output_perturbation.calibrate(
+        constants, 0.3, N, D, 0.1, distribution=SphericalGaussian
+    )
     steps = descent.calibrate(constants, 0.3, N, D, 0.1)
     assert made("obj_pert", 1.0) == by_objective
-    assert made("out_pert", 1.0) == output.calibrate(constants, 1.0, N, D, 0.1)
+    assert made("out_pert", 1.0) == output_perturbation.calibrate(constants, 1.0, N, D, 0.1)
     assert made("out_pert", gaussian) == by_output
     assert made("noisy_gd", gaussian) == steps
     deviations = [perturbation.deviation(each) for each in (by_objective, by_output, steps)]

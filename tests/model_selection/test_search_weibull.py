@@ -10,7 +10,7 @@ from sksurv.util import Surv
 
 from skdpsurv import DPWeibullFitter, Release
 from skdpsurv.data.shape import Shape
-from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
+from skdpsurv.survival.weibull.plausible import WeibullEstimate, plausible_estimates
 from tests.support.estimators import search_of
 
 SHAPE, MAX_TIME = 1.5, 2.0
@@ -43,7 +43,7 @@ def searched(n, seed, **parameters):
 def test_the_interval_is_that_of_the_plan_that_was_run(parameters, epsilon, n_records):
     model = searched(500, 0, **parameters)
     own = DPWeibullFitter(epsilon, max_time=MAX_TIME, omega=model.omega)
-    released = Estimate(
+    released = WeibullEstimate(
         model.rho_, math.log(model.lambda_ / MAX_TIME), float(model.release_.values["n_events"])
     )
     assert model.release_.made_by.epsilon == pytest.approx(epsilon, rel=1e-15)

@@ -13,7 +13,7 @@ from skdpsurv import (
     Release,
     pool_releases,
 )
-from skdpsurv.pooling import heterogeneity, kinds
+from skdpsurv.pooling import heterogeneity, poolable
 from skdpsurv.report import explain, html_report
 
 
@@ -122,7 +122,7 @@ def distributions():
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
-    monkeypatch.setattr(kinds, "N_DRAWS", 60)
+    monkeypatch.setattr(poolable, "N_DRAWS", 60)
 
 
 def test_weibull(distributions):
@@ -130,7 +130,7 @@ def test_weibull(distributions):
     fitter = pooled.to_estimator()
     members = [one.to_estimator() for one in distributions]
     logs = [np.log(m._draws(60)) for m in members]
-    covariances = [kinds._covariance(one) for one in logs]
+    covariances = [poolable._covariance(one) for one in logs]
     precisions = np.linalg.inv(covariances)
     sigma = np.linalg.inv(precisions.sum(axis=0))
     centers = [np.log([m.lambda_, m.rho_]) for m in members]
@@ -163,7 +163,7 @@ def test_a_distribution_that_noise_hides_counts_with_weight_0(distributions, mon
     alone = pool_releases([a, b])
     with np.errstate(all="ignore"):
         wild = np.exp(np.array([[0.0, 0.0], [np.inf, 0.1]] * 30))
-    read = kinds._estimate
+    read = poolable._estimate
 
     def hidden(release):
         if release is not c:
@@ -172,7 +172,7 @@ def test_a_distribution_that_noise_hides_counts_with_weight_0(distributions, mon
             patch.setattr(type(c.to_estimator()), "_draws", lambda self, n: wild)
             return read(release)
 
-    monkeypatch.setattr(kinds, "_estimate", hidden)
+    monkeypatch.setattr(poolable, "_estimate", hidden)
     with pytest.warns(PublicInputWarning, match=r"releases\[1\] has no standard error"):
         pooled = pool_releases([a, c, b])
     assert pooled.values["rho"] == pytest.approx(alone.values["rho"])

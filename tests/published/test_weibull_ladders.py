@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skdpsurv import Release
-from skdpsurv.published import PublishedWeibullFitter, weibull
+from skdpsurv.published import PublishedWeibullFitter, weibull_fitters
 from tests.support.refusing import refused
 
 DATA = np.linspace(0.02, 0.9, 60), np.arange(60) % 3 > 0
@@ -16,7 +16,7 @@ DATA = np.linspace(0.02, 0.9, 60), np.arange(60) % 3 > 0
 @pytest.fixture(autouse=True)
 def coarse_published_grid(monkeypatch):
     """A tenth of the published ladder's cells, and of the time it takes."""
-    monkeypatch.setattr(weibull, "N_CELLS_PUBLISHED", 200)
+    monkeypatch.setattr(weibull_fitters, "N_CELLS_PUBLISHED", 200)
 
 
 def model(**parameters):

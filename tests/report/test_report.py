@@ -21,9 +21,17 @@ from skdpsurv import (
 )
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.report import curves, explain, figures, html_report, save_report, table_one, units
+from skdpsurv.report import (
+    curves,
+    explain,
+    figures,
+    html_report,
+    save_report,
+    table_one_page,
+    units,
+)
 from skdpsurv.report.figures import Advantage
-from skdpsurv.report.numbers import Number
+from skdpsurv.report.numbers import ShownNumber
 from skdpsurv.report.profiles import example_predictions
 from skdpsurv.report.results import numbers_of, results
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
@@ -413,7 +421,7 @@ class TestTableOne:
         assert model._uncertainty(300) == pytest.approx(model._uncertainty(3000) * 10)
 
     def test_long_tables_are_cut(self, no_figures, monkeypatch):
-        monkeypatch.setattr(table_one, "MOST_ROWS", 3)
+        monkeypatch.setattr(table_one_page, "MOST_ROWS", 3)
         assert "more rows are in the release" in text_of(of("DPTableOne: raw columns by ward"))
 
     def test_in_words(self):
@@ -564,7 +572,7 @@ class TestCurves:
 @checks.each(DRAWN)
 def test_numbers_for_files_are_those_of_the_page(setting, no_figures):
     parts = results(proved(setting))
-    frame = pd.DataFrame(numbers_of(parts), columns=Number._fields)
+    frame = pd.DataFrame(numbers_of(parts), columns=ShownNumber._fields)
     assert not frame.duplicated(["quantity", "group"]).any()
     known = frame.dropna()
     assert (known.low <= known.high).all()

@@ -15,7 +15,11 @@ import pytest
 from skdpsurv.classification import budgets
 from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
-from skdpsurv.mechanisms.joint_calibration import Part, joint_curvature_cost, joint_sensitivity
+from skdpsurv.mechanisms.joint_calibration import (
+    CalibratedPart,
+    joint_curvature_cost,
+    joint_sensitivity,
+)
 from skdpsurv.mechanisms.objective import SOLVER_SHARE, calibrate
 
 N = 100
@@ -130,7 +134,9 @@ def promised(made):
     constants = [Logistic(g.n_params, g.bound, plan.max_residual).constants for g in plan.groups]
     norm = math.sqrt(1 + len(plan.groups) * made.constant**2)
     whole = Logistic(1, norm, plan.max_residual).constants
-    parts = [Part(c, 1, weight, 0.0) for c, weight in zip(constants, made.weights, strict=True)]
+    parts = [
+        CalibratedPart(c, 1, weight, 0.0) for c, weight in zip(constants, made.weights, strict=True)
+    ]
     h = joint_sensitivity(parts, whole.gradient_sensitivity)
     noise = h / (plan.calibrations[0].noise_scale * made.weights[0])
     kappas = [c.kappa for c in plan.calibrations]

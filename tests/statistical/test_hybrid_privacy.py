@@ -13,7 +13,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.hybrid import hybrid_measurements
 from skdpsurv.hybrid.hybrid_measurements import Residuals
 from skdpsurv.hybrid.hybrid_records import nearest
-from skdpsurv.hybrid.selection import LossCurve, record_losses
+from skdpsurv.hybrid.subset import LossCurve, record_losses
 from skdpsurv.mechanisms import moments as of_rows
 from skdpsurv.mechanisms import sums
 from tests.support.attacks import by_scores

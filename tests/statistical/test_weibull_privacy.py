@@ -13,10 +13,10 @@ import pytest
 
 from skdpsurv import DPWeibullFitter, published
 from skdpsurv.mechanisms.ladder import UNIT, highest_level
-from skdpsurv.published import weibull as published_plans
-from skdpsurv.published.weibull import PublishedLevels
-from skdpsurv.survival.weibull import plan as weibull_plan
-from skdpsurv.survival.weibull.counts import ExactLevels, ReleasedMeanLevels
+from skdpsurv.published import weibull_fitters as published_plans
+from skdpsurv.published.weibull_fitters import PublishedLevels
+from skdpsurv.survival.weibull import weibull_plan as weibull_plan
+from skdpsurv.survival.weibull.log_time_counts import ExactLevels, ReleasedMeanLevels
 from tests.support.attacks import by_forest
 from tests.support.combinations import thinned
 from tests.support.planted_defects import doubled, less_lattice_noise

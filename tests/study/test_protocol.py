@@ -11,7 +11,7 @@ from skdpsurv.data import PublicColumns
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.report.text import outcome_words
 from skdpsurv.study import Analysis, Protocol
-from skdpsurv.study.kinds import KINDS
+from skdpsurv.study.analysis_kinds import KINDS
 from tests.study.studies import ANALYSES, NAMES, protocol, records
 
 TOML = """

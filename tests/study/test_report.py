@@ -13,13 +13,13 @@ import pytest
 
 from skdpsurv import DPTableOne, PublicColumns, Release
 from skdpsurv.report import curves, figures
-from skdpsurv.report.table_one import table_one
+from skdpsurv.report.table_one_page import table_one
 from skdpsurv.report.text import escape_hidden, exact
 from skdpsurv.study import Analysis
 from skdpsurv.study.folder import Folder
-from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.report import PAGE, TABLE, StudyReport
 from skdpsurv.study.run import run
+from skdpsurv.study.study_plan import StudyPlan
 from tests.report.releases import Page
 from tests.report.test_report import HOSTILE, PROMISE, VOID
 

@@ -13,7 +13,7 @@ import pytest
 
 from skdpsurv import PrivacyAccountant, PublicColumns, PublicInputWarning, Release
 from skdpsurv.dp import BudgetExceededError
-from skdpsurv.dp.files import identity
+from skdpsurv.dp.durable import identity
 from skdpsurv.study import Analysis, Study, charges, fits
 from skdpsurv.study import run as running
 from skdpsurv.study.charges import ledger_of
@@ -22,8 +22,8 @@ from skdpsurv.study.deal import People, raw_columns
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal
 from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING
-from skdpsurv.study.plan import StudyPlan
 from skdpsurv.study.run import run
+from skdpsurv.study.study_plan import StudyPlan
 
 from .studies import ANALYSES, COLUMNS, NAMES, protocol, records
 from .witness import KilledError, everything, replaced

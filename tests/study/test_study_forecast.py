@@ -11,8 +11,8 @@ from skdpsurv.data import PublicColumns
 from skdpsurv.evaluation import forecast_studies
 from skdpsurv.study import Analysis, StudyPlan
 from skdpsurv.study.advice import Balance
-from skdpsurv.study.forecast import Expected, Scenario, _interval
-from skdpsurv.study.page import protocol_page
+from skdpsurv.study.protocol_page import protocol_page
+from skdpsurv.study.study_forecast import Expected, Scenario, _interval
 from tests.study.studies import protocol
 
 ONCE = Scenario(n_repeats=1)

@@ -21,7 +21,7 @@ from skdpsurv.dp.checks import seed
 from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
-from skdpsurv.published import weibull
+from skdpsurv.published import weibull_fitters
 from tests.fence.places import find
 
 NOISE = find("NOISE")
@@ -170,8 +170,8 @@ INSTEAD = {
     find("HazardChain").states: _chain,
     selection.RunCount.draw: _independent,
     find("uniform_below"): _independent,
-    weibull.PublishedLadder.place: _independent,
-    weibull.NoisyEstimates._estimates: _independent,
+    weibull_fitters.PublishedLadder.place: _independent,
+    weibull_fitters.NoisyEstimates._estimates: _independent,
 }
 
 #: Who answers in place of the seeded sources of a fit that is replayed.

@@ -33,9 +33,9 @@ from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.published import LaplaceWeibullFitter
-from skdpsurv.survival.curves import table as curve_table
+from skdpsurv.survival.curves import event_counts as curve_table
 from skdpsurv.survival.hazards import posterior as hazard_posterior
-from skdpsurv.survival.weibull import counts as weibull_counts
+from skdpsurv.survival.weibull import log_time_counts as weibull_counts
 from tests.support.estimators import logistic as perturbed
 from tests.support.worst_pairs import pair
 

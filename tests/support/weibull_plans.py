@@ -7,11 +7,11 @@ import numpy as np
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE
 from skdpsurv.mechanisms import sums
-from skdpsurv.published import weibull as published_plans
-from skdpsurv.survival.weibull import plan as weibull_plan
-from skdpsurv.survival.weibull.counts import N_CELLS, count_table
-from skdpsurv.survival.weibull.intervals import Estimate
-from skdpsurv.survival.weibull.plan import WeibullSetting
+from skdpsurv.published import weibull_fitters as published_plans
+from skdpsurv.survival.weibull import weibull_plan as weibull_plan
+from skdpsurv.survival.weibull.log_time_counts import N_CELLS, count_table
+from skdpsurv.survival.weibull.plausible import WeibullEstimate
+from skdpsurv.survival.weibull.weibull_plan import WeibullSetting
 
 MAX_TIME, OMEGA, MAX_SHAPE = 5.0, 6.0, 10.0
 
@@ -33,7 +33,7 @@ def table_of(time, event, max_time, omega):
 def estimate_of(public, records, source):
     """Return what the plan releases of records as they are read, or of their counts."""
     known = public.way.plan(public).run(records, source)
-    return Estimate(known["shape"], known["log_scale"], known.get("n_events"))
+    return WeibullEstimate(known["shape"], known["log_scale"], known.get("n_events"))
 
 
 def estimate(public, time, event, source):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from skdpsurv.survival.weibull.counts import N_BINS, CountTable
+from skdpsurv.survival.weibull.log_time_counts import N_BINS, CountTable
 
 #: (omega, max_shape): the default, small and large shapes, short and long domains.
 DOMAINS = [(6.0, 10.0), (0.4, 10.0), (20.0, 300.0), (6.0, 0.2), (2.0, 3.0)]

@@ -12,7 +12,7 @@ from skdpsurv import PublicColumns
 from skdpsurv.base import tabular
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.likelihoods import links
-from skdpsurv.survival.hazards import base
+from skdpsurv.survival.hazards import regression
 from tests.support.combinations import thinned
 from tests.support.estimators import hazard
 from tests.support.refusing import refused
@@ -95,7 +95,7 @@ class TestPredictions:
         curves = fitted.predict_survival_function(X, return_array=True)
         rows = X.iloc[np.resize(np.arange(len(X)), 50_000)]  # 39 MiB of features
         assert traced_peak(fitted.predict_median, rows) <= 2**25
-        for module in (tabular, base):
+        for module in (tabular, regression):
             monkeypatch.setattr(module, "BLOCK_ELEMENTS", 7000)
         for one, expected in zip(asked, whole, strict=True):
             np.testing.assert_allclose(getattr(fitted, one)(X), expected, rtol=1e-12)

@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant
-from skdpsurv.cli.output import result_lines
+from skdpsurv.cli.printing import result_lines
 from skdpsurv.report.curves import curves
 from skdpsurv.survival.curves import life_table
 from tests.support import faults

@@ -11,10 +11,10 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.survival.hazards import inference
+from skdpsurv.survival.hazards import hazard_response
 from skdpsurv.survival.hazards import model as hazard_model
 from skdpsurv.survival.hazards.discrete_time import fit_of
-from skdpsurv.survival.hazards.inference import N_BANDS, N_BLOCKS
+from skdpsurv.survival.hazards.hazard_response import N_BANDS, N_BLOCKS
 from skdpsurv.survival.hazards.model import HazardRecords, outcome_counts
 from tests.support.combinations import thinned
 from tests.support.spies import queries_without_noise
@@ -26,7 +26,7 @@ A, B = np.array([-2.0, 0.4, 0.2]), np.array([-1.0, 0.0, 1.5])
 def outcomes(link="cloglog", cap=1.2, q=Q, losses=0.03):
     basis = hazard_model.orthogonal_basis(q, 3)
     likelihood = DiscreteHazard(basis, 1, 1.0, LINKS[link].bounded_at(0.05), cap)
-    return inference.OutcomeProbabilities(likelihood, np.full(min(q, N_BLOCKS), losses))
+    return hazard_response.OutcomeProbabilities(likelihood, np.full(min(q, N_BLOCKS), losses))
 
 
 def numerically(function, a, b, step=1e-6):
@@ -72,7 +72,7 @@ def test_scores_are_gradients_of_the_loss_where_a_block_is_an_interval(link):
 
 def test_blocks_cover_the_grid():
     for q in [1, 7, 20, 37, 200, 100_000]:
-        edges = inference.block_edges(q)
+        edges = hazard_response.block_edges(q)
         assert (edges[0], edges[-1]) == (0, q)
         assert (np.diff(edges) > 0).all()
 
@@ -90,7 +90,7 @@ def test_rates_are_those_of_the_people(monkeypatch):
     seen = queries_without_noise(monkeypatch)
     model = hazard_model.HazardModel("cloglog", 200, 3, 4000, 1, 1.0, "auto", 0.5)
     fit, _ = fit_of(model, 3.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
-    asked = inference.OutcomeCounts(price=0.5, fit=fit)
+    asked = hazard_response.OutcomeCounts(price=0.5, fit=fit)
     known = Plan(asked, 0.5).tree.run({}, InMemory([people()]), random_source(0))
     assert known["_losses"].sum() == pytest.approx(1.0, rel=0.12)
     assert [(sensitivity, epsilon) for sensitivity, _, epsilon in seen] == [(2, 0.5)]
@@ -109,6 +109,6 @@ def test_any_noisy_table_gives_rates():
         exact = outcome_counts(InMemory([people(40, q=q)]), q, N_BANDS, horizon=True)
         for seed in range(20):
             noisy = HISTOGRAM.release(exact, 1e-3, random_source(seed))
-            rates = inference.loss_rates(noisy, q)
+            rates = hazard_response.loss_rates(noisy, q)
             assert rates.shape == (min(q, N_BLOCKS),)
             assert ((rates >= 0) & np.isfinite(rates)).all()

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.survival.curves import table
-from skdpsurv.survival.curves.table import EventCounts, band_ends, check_size, n_bands_for
+from skdpsurv.survival.curves import event_counts
+from skdpsurv.survival.curves.event_counts import EventCounts, band_ends, check_size, n_bands_for
 
 LARGEST = float(np.finfo(float).max)
 
@@ -30,7 +30,7 @@ def test_times_are_in_the_first_band_that_does_not_end_before():
     ends = np.array([1.0, 3.0, 8.0])
     time = np.array([0.0, 5e-324, 1.0, np.nextafter(1.0, 2.0), 8.0, 8.0, 9.0, LARGEST])
     event = np.array([True, False, True, True, True, False, True, False])
-    band, seen, stayed = table.bands_of(time, event, ends)
+    band, seen, stayed = event_counts.bands_of(time, event, ends)
     assert band.tolist() == [0, 0, 0, 1, 2, 2, 2, 2]
     assert seen.tolist() == [True, False, True, True, True, False, False, False]
     assert stayed.tolist() == [False] * 5 + [True] * 3
@@ -40,7 +40,7 @@ def test_what_is_no_list_of_rising_times_is_refused():
     rows = ["late", [], [0.0, 1.0], [2.0, 1.0], [1.0, 1.0], [np.nan], ["a"], [[1.0]]]
     for breakpoints in (*rows, None, 3.0, {"a": 1}, {1.0}):
         with pytest.raises((TypeError, ValueError), match="breakpoints must be"):
-            table.check_breakpoints("breakpoints", breakpoints)
+            event_counts.check_breakpoints("breakpoints", breakpoints)
 
 
 RECORD = st.tuples(

@@ -10,8 +10,8 @@ from scipy import optimize
 from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.weibull import maximum_likelihood
 from skdpsurv.mechanisms import sums
-from skdpsurv.published import weibull as published_plans
-from skdpsurv.survival.weibull.counts import N_BINS, before_offset
+from skdpsurv.published import weibull_fitters as published_plans
+from skdpsurv.survival.weibull.log_time_counts import N_BINS, before_offset
 from skdpsurv.survival.weibull.tuning import Tuning
 from tests.support import weibull_plans
 from tests.support.combinations import thinned

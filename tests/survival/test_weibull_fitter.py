@@ -11,7 +11,7 @@ from scipy import sparse
 from skdpsurv import DPWeibullFitter, PrivacyAccountant, Release
 from skdpsurv.data import blocks
 from skdpsurv.datasets import load_flchain
-from skdpsurv.published import weibull as published_plans
+from skdpsurv.published import weibull_fitters as published_plans
 from tests.support.combinations import thinned
 from tests.support.refusing import refused
 from tests.support.weibull import KINDS, model, records, strictly, target

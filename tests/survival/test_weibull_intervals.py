@@ -10,8 +10,13 @@ from lifelines import WeibullFitter
 from scipy.stats import binom
 
 from skdpsurv import PrivacyAccountant, Release
-from skdpsurv.survival.weibull.counts import N_BINS, bin_probabilities, log_time_grid, mean_log_time
-from skdpsurv.survival.weibull.intervals import plausible_truths
+from skdpsurv.survival.weibull.log_time_counts import (
+    N_BINS,
+    bin_probabilities,
+    log_time_grid,
+    mean_log_time,
+)
+from skdpsurv.survival.weibull.plausible import plausible_truths
 from tests.support.combinations import thinned
 from tests.support.coverage import miss_rarely
 from tests.support.weibull import KINDS, model

@@ -8,10 +8,15 @@ import pytest
 
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.published import weibull as published_plans
-from skdpsurv.published.weibull import PublishedLevels
-from skdpsurv.survival.weibull import counts as weibull_counts
-from skdpsurv.survival.weibull.counts import N_BINS, N_CELLS, ExactLevels, ReleasedMeanLevels
+from skdpsurv.published import weibull_fitters as published_plans
+from skdpsurv.published.weibull_fitters import PublishedLevels
+from skdpsurv.survival.weibull import log_time_counts as weibull_counts
+from skdpsurv.survival.weibull.log_time_counts import (
+    N_BINS,
+    N_CELLS,
+    ExactLevels,
+    ReleasedMeanLevels,
+)
 from tests.support.combinations import thinned
 from tests.support.weibull_tables import DOMAINS, distances, levels_at, make_table, random_records
 

@@ -11,10 +11,10 @@ from scipy import optimize
 from skdpsurv.likelihoods import weibull as likelihood
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, shape_score
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.published import weibull as published_plans
-from skdpsurv.published.weibull import PublishedLevels
-from skdpsurv.survival.weibull import counts as weibull_counts
-from skdpsurv.survival.weibull.counts import (
+from skdpsurv.published import weibull_fitters as published_plans
+from skdpsurv.published.weibull_fitters import PublishedLevels
+from skdpsurv.survival.weibull import log_time_counts as weibull_counts
+from skdpsurv.survival.weibull.log_time_counts import (
     N_BINS,
     N_CELLS,
     ExactLevels,

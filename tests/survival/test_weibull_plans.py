@@ -11,9 +11,9 @@ import pytest
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.published import weibull as published_plans
-from skdpsurv.survival.weibull import plan as weibull_plan
-from skdpsurv.survival.weibull.counts import BEFORE_BINS, N_BINS, CountTable, ExactLevels
+from skdpsurv.published import weibull_fitters as published_plans
+from skdpsurv.survival.weibull import weibull_plan as weibull_plan
+from skdpsurv.survival.weibull.log_time_counts import BEFORE_BINS, N_BINS, CountTable, ExactLevels
 from skdpsurv.survival.weibull.tuning import Tuning
 from tests.support import weibull_plans
 from tests.support.combinations import thinned

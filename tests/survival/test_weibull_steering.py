@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.survival.weibull import plan as weibull_plan
-from skdpsurv.survival.weibull.counts import (
+from skdpsurv.survival.weibull import weibull_plan as weibull_plan
+from skdpsurv.survival.weibull.log_time_counts import (
     N_BINS,
     ExactLevels,
     all_log_times,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.base.linear import PrivateLinearModel
+from skdpsurv.base.linear_estimator import PrivateLinearModel
 from skdpsurv.dp.checks import integer, positive
 
 

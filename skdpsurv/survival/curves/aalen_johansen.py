@@ -17,9 +17,9 @@ from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, fraction, positive_int, required, rule_of
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
+from skdpsurv.survival.curves.event_counts import is_one_of, plain
 from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
 from skdpsurv.survival.curves.life_table import LifeTableCurve
-from skdpsurv.survival.curves.table import is_one_of, plain
 from skdpsurv.survival.released_curve import interval
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release.raw_rows import headline
-from skdpsurv.survival.curves import table
+from skdpsurv.survival.curves import event_counts
 from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.horizon import horizon_words
 from skdpsurv.survival.released_curve import around, curves_of
@@ -43,11 +43,11 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
     max_time: float | None
 
     _rules: ClassVar[dict[str, checks.Check]] = {
-        "epsilon": table.IS_EPSILON,
+        "epsilon": event_counts.IS_EPSILON,
         "max_time": checks.horizon(checks.number_in(1e-150, 1e150)),
-        "n_intervals": checks.auto_or(checks.integer(1, table.LARGEST_TABLE // 2)),
-        "breakpoints": table.check_breakpoints,
-        "groups": table.check_groups,
+        "n_intervals": checks.auto_or(checks.integer(1, event_counts.LARGEST_TABLE // 2)),
+        "breakpoints": event_counts.check_breakpoints,
+        "groups": event_counts.check_groups,
     }
     _one_of_each = ("durations", "event_observed", "group")
 
@@ -123,18 +123,20 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
     def _check_options(self, options: Mapping[str, Any]) -> None:
         super()._check_options(options)
         if (options.get("group") is None) != (self.groups is None):
-            raise ValueError(table.NO_GROUP)
+            raise ValueError(event_counts.NO_GROUP)
 
-    def _causes(self) -> table.Causes:
-        return table.Causes.of(vars(self))
+    def _causes(self) -> event_counts.Causes:
+        return event_counts.Causes.of(vars(self))
 
     def _labels(self) -> NDArray[Any] | None:
         return None if self.groups is None else stated_labels("groups", self.groups)
 
-    def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Blocks[table.OutcomeBlock]:
+    def _read(
+        self, shape: Any, X: Any, y: Any, **options: Any
+    ) -> Blocks[event_counts.OutcomeBlock]:
         arguments = (options.get(name) for name in self._one_of_each)
         targets = target_blocks(X, y, *arguments, events=self._causes().reader)
-        return counted(shape, targets.map(partial(table.outcomes_of, self._labels())))
+        return counted(shape, targets.map(partial(event_counts.outcomes_of, self._labels())))
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -146,9 +148,9 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         ends = np.append(np.asarray(self.breakpoints, float), horizon)
         if ends[-2] >= ends[-1]:
             raise ValueError("breakpoints must be before max_time, which ends the last interval.")
-        if np.diff(ends, prepend=0.0).min() < table.NARROWEST * ends[-1]:
+        if np.diff(ends, prepend=0.0).min() < event_counts.NARROWEST * ends[-1]:
             raise ValueError(
-                f"breakpoints must be at least {table.NARROWEST:g} times max_time apart."
+                f"breakpoints must be at least {event_counts.NARROWEST:g} times max_time apart."
             )
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
@@ -159,7 +161,9 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         elif isinstance(n_intervals, str):
             n_groups = 1 if labels is None else labels.size
             epsilon = float(self.epsilon)
-            n_intervals = table.n_bands_for(shape.n_records, epsilon, n_groups, causes.number)
+            n_intervals = event_counts.n_bands_for(
+                shape.n_records, epsilon, n_groups, causes.number
+            )
         else:
             n_intervals = int(n_intervals)
         return {
@@ -172,12 +176,12 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
 
     def _plan(self, shape: Shape) -> Plan:
         stated, epsilon = self._release_parameters(shape), float(self.epsilon)
-        table.check_size(stated)
-        kind = table.ExactEventCounts if math.isinf(epsilon) else table.EventCounts
+        event_counts.check_size(stated)
+        kind = event_counts.ExactEventCounts if math.isinf(epsilon) else event_counts.EventCounts
         sizes = {"n_causes": self._causes().number, "n_groups": len(stated.get("groups", [None]))}
-        counted_cells = kind(price=epsilon, ends=table.stated_ends(stated), **sizes)
+        counted_cells = kind(price=epsilon, ends=event_counts.stated_ends(stated), **sizes)
         inputs = {"n_records": shape.n_records, **stated}
-        return Plan(counted_cells, epsilon, inputs=inputs, assumed=table.ASSUMED)
+        return Plan(counted_cells, epsilon, inputs=inputs, assumed=event_counts.ASSUMED)
 
     def of_group(self, label: Any) -> Self:
         """Return the curve of one group, from the same release, at no cost.

@@ -46,8 +46,8 @@ from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.values import released_noise
+from skdpsurv.survival.curves.event_counts import Causes, bands_of, check_size, stated_ends
 from skdpsurv.survival.curves.one_thread import one_thread
-from skdpsurv.survival.curves.table import Causes, bands_of, check_size, stated_ends
 from skdpsurv.survival.released_curve import ReleasedCurve, crossing
 
 #: Prior standard deviations: log rates from the first band to the last, and their level around one

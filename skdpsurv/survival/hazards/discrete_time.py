@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from skdpsurv.base.private_estimator import Weakness
+from skdpsurv.base.private_estimator import Caveat
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.accountant import PrivacyAccountant
@@ -24,7 +24,6 @@ from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.mechanisms.vector_noise import arithmetic
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.release import Release
-from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.hazards.fit import (
     OUTCOME_PART,
     PILOT_RECORDS,
@@ -34,15 +33,16 @@ from skdpsurv.survival.hazards.fit import (
     LifeTable,
     RowMean,
 )
-from skdpsurv.survival.hazards.inference import HazardMoments, OutcomeCounts
-from skdpsurv.survival.hazards.model import HazardModel, MaximumLikelihood, hazard_plan
+from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCounts
+from skdpsurv.survival.hazards.model import HazardMaximum, HazardModel, hazard_plan
 from skdpsurv.survival.hazards.posterior import (
     HazardChain,
     LangevinFit,
     PosteriorDraw,
     PosteriorSampling,
 )
-from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskPositions, RiskTable
+from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskCounts, RiskPositions
+from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
 
 class DPDiscreteTimeSurvival(
@@ -299,12 +299,12 @@ class DPDiscreteTimeSurvival(
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(f"max_cumulative_hazard must be a number with link={self.link!r}.")
 
-    def _weaknesses(self, shape: Any) -> list[Weakness]:
+    def _weaknesses(self, shape: Any) -> list[Caveat]:
         found = super()._weaknesses(shape)
         if self._is_asymptotic:
-            found.append(Weakness("asymptotic", ""))
+            found.append(Caveat("asymptotic", ""))
         if self.prior is not None:
-            found += [Weakness("proved", text) for text in Promises.of(self.prior).leaks()]
+            found += [Caveat("proved", text) for text in Promises.of(self.prior).leaks()]
         return found
 
     def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
@@ -324,7 +324,7 @@ class DPDiscreteTimeSurvival(
         # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
         epsilon, alpha = float(self.epsilon), float(self.alpha)
         if math.isinf(epsilon):
-            return hazard_plan(model, epsilon, alpha, MaximumLikelihood(model))
+            return hazard_plan(model, epsilon, alpha, HazardMaximum(model))
         if sampling is not None and self._is_asymptotic:
             draw = PosteriorDraw(model, epsilon, alpha, sampling)
             return hazard_plan(model, epsilon, alpha, draw, numbers=REAL_ARITHMETIC)
@@ -410,7 +410,7 @@ def perturbed_plan(
     if cost.epsilon_or_mu(recalibration):
         price = cost.share_of(recalibration, POSITIONS_PART)
         rest = cost.subtract(recalibration, price)
-        table = RiskTable(price=rest, fit=fit)
+        table = RiskCounts(price=rest, fit=fit)
         positions = RiskPositions(price=price, fit=fit, table_price=rest)
         nodes.append(Sequential((table, positions), recalibration, "recalibration"))
     if cost.epsilon_or_mu(inference):

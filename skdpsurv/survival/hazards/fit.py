@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.plan import GAUSSIAN, Known, Mechanism, NoisySum
+from skdpsurv.dp.plan import GAUSSIAN, Context, Mechanism, NoisySum
 from skdpsurv.dp.privacy_cost import Concentrated, Price, stated_price
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.inference import DOWNWEIGHTING_BOUND
@@ -74,7 +74,7 @@ class PilotEstimate(NamedTuple):
     spread: float
 
 
-class Bounded(NamedTuple):
+class CappedFit(NamedTuple):
     """A capped likelihood, and how its minimiser is perturbed."""
 
     likelihood: DiscreteHazard
@@ -110,19 +110,19 @@ class HazardFit:
         return basis
 
     @cached_property
-    def _bounded(self) -> dict[float | None, Bounded]:
+    def _bounded(self) -> dict[float | None, CappedFit]:
         return {}
 
-    def bounded(self, cap: float | None) -> Bounded:
+    def bounded(self, cap: float | None) -> CappedFit:
         """Return the likelihood with a cap, and its perturbation; a fit asks more than once."""
         if cap not in self._bounded:
             self._bounded[cap] = self._made(cap)
         return self._bounded[cap]
 
-    def _made(self, cap: float | None) -> Bounded:
+    def _made(self, cap: float | None) -> CappedFit:
         n_features, link = self.model.n_features, self.model.bounded_link()
         likelihood = DiscreteHazard(self.basis, n_features, 1.0, link, cap, self.has_inference)
-        return Bounded(likelihood, self.calibrated(likelihood))
+        return CappedFit(likelihood, self.calibrated(likelihood))
 
     def calibrated(self, likelihood: DiscreteHazard) -> perturbation.Calibrated:
         """Return ridge and noise for a likelihood."""
@@ -153,14 +153,14 @@ class HazardFit:
         return max(least, rise if self.has_inference else HIGHEST_RISE)
 
     @cached_property
-    def ends(self) -> list[Bounded]:
+    def ends(self) -> list[CappedFit]:
         """The fits with the least cap and, if that differs, with the highest."""
-        least = Bounded(self.likelihood, self.calibration)
+        least = CappedFit(self.likelihood, self.calibration)
         if self.highest_cap == self.likelihood.max_cumulative_hazard:
             return [least]
         return [least, self.bounded(self.highest_cap)]
 
-    def after(self, pilot: PilotEstimate) -> Bounded:
+    def after(self, pilot: PilotEstimate) -> CappedFit:
         """Return the fit with the cap for a released life table."""
         least, *rest = self.ends
         if not rest:
@@ -175,7 +175,7 @@ class HazardFit:
         """Return the pilot's hazard in each interval."""
         return self.likelihood.link.survival(self.basis @ pilot.center[: self.model.n_knots])
 
-    def pilot(self, known: Known) -> PilotEstimate:
+    def pilot(self, known: Context) -> PilotEstimate:
         """Return the released pilot estimate, or else the public one."""
         public = self.public_pilot
         if not self.has_pilot or "_mean" not in known:
@@ -255,11 +255,11 @@ class LifeTable(HazardSum):
     name = "a life table"
     asked = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Known, records: models.Records) -> IntArray:
+    def ask(self, known: Context, records: models.Records) -> IntArray:
         """Return exact counts."""
         return models.outcome_counts(records, self.fit.model.n_intervals, models.N_BANDS)
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the baseline to shrink to, and shares of events and of early ends, with noise."""
         fit, table = self.fit, np.reshape(noisy, (-1, 2))
         n, deviation = fit.model.n_records, HISTOGRAM.deviation(self.price)
@@ -277,7 +277,7 @@ class RowMean(HazardSum):
 
     name = "the mean of the rows"
 
-    def query(self, known: Known) -> MeanOfRows:
+    def query(self, known: Context) -> MeanOfRows:
         """Return the mean of clipped rows."""
         model = self.fit.model
         return MeanOfRows(model.n_records, model.n_features, model.data_norm)
@@ -287,11 +287,11 @@ class RowMean(HazardSum):
         query = self.query({})
         return [query.distribution(self.price).scale / query.data_norm]
 
-    def ask(self, known: Known, records: models.Records) -> FloatArray:
+    def ask(self, known: Context, records: models.Records) -> FloatArray:
         """Return the exact mean."""
         return self.query(known).mean(records.map(lambda block: block.X))
 
-    def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return mean, clipping norm and row scale."""
         model, fit = self.fit.model, self.fit
         mean, spread = self.query(known).shrunk(noisy, self.price)
@@ -321,12 +321,12 @@ class HazardPoint(Mechanism):
             found.append(type(likelihood.link))
         return found
 
-    def calibrated(self, known: Known | None) -> list[Any]:
+    def calibrated(self, known: Context | None) -> list[Any]:
         """Return constants and calibration after a pilot; None: for its extremes."""
         ends = self.fit.ends if known is None else [self.fit.after(self.fit.pilot(known))]
         return [(likelihood.constants, calibration) for likelihood, calibration in ends]
 
-    def drawn(self, known: Known | None) -> Mapping[str, Any]:
+    def drawn(self, known: Context | None) -> Mapping[str, Any]:
         return perturbation.stated_fits(self.calibrated(known))
 
     def scales(self) -> list[float]:
@@ -386,11 +386,11 @@ class HazardMinimiser(HazardPoint, perturbation.Minimisers):
         prior = self.fit.prior
         return super().stated() | ({} if prior is None else prior.promises.public_inputs())
 
-    def problems(self, known: Known, records: models.Records) -> list[perturbation.Problem]:
+    def problems(self, known: Context, records: models.Records) -> list[perturbation.Problem]:
         """Return the one minimisation."""
         return [self.fit.problem(records, self.fit.pilot(known))]
 
-    def after(self, known: Known, found: list[perturbation.Perturbed]) -> dict[str, Any]:
+    def after(self, known: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:
         """Return baseline and coefficients, and evidence about the latter."""
         fit, (minimiser,), pilot = self.fit, found, self.fit.pilot(known)
         own = fit.evidence(minimiser.coef, pilot)

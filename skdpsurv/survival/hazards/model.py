@@ -24,7 +24,7 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.checks import clip_rows, clip_times, row_weights
 from skdpsurv.dp.noise import RandomSource
-from skdpsurv.dp.plan import Known, Mechanism, Node, Plan
+from skdpsurv.dp.plan import Context, Mechanism, Node, Plan
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import DOUBLES, reference
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
@@ -312,7 +312,7 @@ def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict
 
 
 @dataclass(frozen=True, eq=False)
-class MaximumLikelihood(Mechanism):
+class HazardMaximum(Mechanism):
     """The fit without privacy: no clipping of rows, no ridge, and a cap only if it is a number."""
 
     model: HazardModel
@@ -322,7 +322,7 @@ class MaximumLikelihood(Mechanism):
     proof = ""
     price = math.inf
 
-    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: Context, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return baseline and coefficients."""
         model, cap = self.model, self.model.max_cumulative_hazard
         cap = None if isinstance(cap, str) else cap

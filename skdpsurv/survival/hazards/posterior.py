@@ -17,13 +17,13 @@ import numpy as np
 from skdpsurv.data.blocks import first
 from skdpsurv.dp import RandomSource, checks
 from skdpsurv.dp.noise import round_to_lattice
-from skdpsurv.dp.plan import Distances, Known, Mechanism
+from skdpsurv.dp.plan import Context, Distances, Mechanism
 from skdpsurv.dp.privacy_cost import Concentrated, Cost, cost_of
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.base import around
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.loss import around
 from skdpsurv.mechanisms import descent
 from skdpsurv.mechanisms.descent import LANGEVIN_STEPS_RANGE, Chain, LangevinCalibration
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
@@ -241,7 +241,7 @@ class PosteriorDraw(Mechanism):
             "n_steps": self.schedule.n_steps(self.model.n_records),
         }
 
-    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: Context, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return the last state of one chain."""
         n_steps = self.schedule.n_steps(self.model.n_records)
         state = last_state(
@@ -269,7 +269,7 @@ class PosteriorDraw(Mechanism):
         blocks = records.map(lambda block: block.within(0.0, model.data_norm)).persist()
         return Target(likelihood, blocks, self.sanitizer)
 
-    def distances(self, known: Known, one: Records, other: Records) -> Distances:
+    def distances(self, known: Context, one: Records, other: Records) -> Distances:
         """Return differences of energies at a point, and of these between two points."""
         targets = self.target(one), self.target(other)
         gaps = [
@@ -332,7 +332,7 @@ class HazardChain(HazardPoint):
         blocks = self.fit.blocks(records, pilot).persist()
         return Chain(likelihood, blocks, calibration, pilot.center).states(source)
 
-    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, Any]:
+    def run(self, known: Context, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return the last state as baseline and coefficients."""
         pilot = self.fit.pilot(known)
         calibration: Any = self.fit.after(pilot).calibration
@@ -340,7 +340,7 @@ class HazardChain(HazardPoint):
         state = last_state(states, calibration.n_steps, "psgld", self.verbose)
         return self.fit.fitted(state, pilot)
 
-    def distances(self, known: Known, one: Records, other: Records) -> Distances:
+    def distances(self, known: Context, one: Records, other: Records) -> Distances:
         """Return differences of gradients, and the bound that noise hides at every step."""
         pilot = self.fit.pilot(known)
         return distances([self.fit.problem(one, pilot)], [self.fit.problem(other, pilot)])

@@ -34,7 +34,7 @@ from numpy.polynomial import legendre
 from scipy import special
 
 from skdpsurv.data.shape import row_products
-from skdpsurv.dp.plan import Known
+from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.links import LINKS, Link
@@ -338,7 +338,7 @@ def _shrunk(prior: FloatArray, observed: FloatArray, scale: float, noise: FloatA
     return np.asarray(prior + weight * (observed - prior))
 
 
-def layout_of(fit: HazardFit, known: Known, price: Price) -> RiskLayout:
+def layout_of(fit: HazardFit, known: Context, price: Price) -> RiskLayout:
     """Return the layout of a table at a price, by released coefficients and a released mean."""
     model, (baseline, coef) = fit.model, known["_fitted"]
     link, mean = LINKS[model.link], fit.pilot(known).mean
@@ -347,17 +347,17 @@ def layout_of(fit: HazardFit, known: Known, price: Price) -> RiskLayout:
     return RiskLayout(coef, baseline, link, mean, model.data_norm, groups, width)
 
 
-class RiskTable(HazardSum):
+class RiskCounts(HazardSum):
     """Records by group of the score, band of time and outcome."""
 
     name = "a table of risks over time"
     asked = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Known, records: Records) -> IntArray:
+    def ask(self, known: Context, records: Records) -> IntArray:
         layout = layout_of(self.fit, known, self.price)
         return records.map_reduce(lambda block: layout.counts(*block))
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         return {"_risk_table": noisy.astype(np.float64)}
 
 
@@ -370,11 +370,11 @@ class RiskPositions(HazardSum):
     name = "positions in it"
     asked = POSITIONS  # each record is in one group
 
-    def ask(self, known: Known, records: Records) -> IntArray:
+    def ask(self, known: Context, records: Records) -> IntArray:
         layout = layout_of(self.fit, known, self.table_price)
         return records.map_reduce(lambda block: layout.positions(block.X))
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         model, prices = self.fit.model, (self.table_price, self.price)
         layout = layout_of(self.fit, known, self.table_price)
         table, positions = known["_risk_table"], POSITIONS.values(noisy)

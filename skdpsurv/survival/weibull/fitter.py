@@ -22,9 +22,9 @@ from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.survival.released_curve import ReleasedCurve
 from skdpsurv.survival.univariate import UnivariateFitter
-from skdpsurv.survival.weibull import plan, tuning
-from skdpsurv.survival.weibull.counts import Records, log_times
-from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
+from skdpsurv.survival.weibull import tuning, weibull_plan
+from skdpsurv.survival.weibull.log_time_counts import Records, log_times
+from skdpsurv.survival.weibull.plausible import WeibullEstimate, plausible_estimates
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -60,8 +60,8 @@ class WeibullDistribution(ReleasedCurve):
         self.log_covariance = _log_covariance(release)
         self.exact = math.isinf(release.made_by.epsilon)
         self.tuning = _tuning(release)
-        self.estimate = Estimate(self.rho, math.log(self.scale / self.max_time), n_events)
-        self.left_censored = release.made_by.public_inputs.get(plan.LEFT_CENSORED) is True
+        self.estimate = WeibullEstimate(self.rho, math.log(self.scale / self.max_time), n_events)
+        self.left_censored = release.made_by.public_inputs.get(weibull_plan.LEFT_CENSORED) is True
 
     def cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
         scale, shape = np.split(parameters, 2, axis=-1)
@@ -136,18 +136,18 @@ class WeibullCurve(UnivariateFitter, released=False, measure="largest_error"):
 
     @property
     @abstractmethod
-    def _way(self) -> plan.Way:
+    def _way(self) -> weibull_plan.Way:
         """The way to fit."""
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return self._setting(shape).stated()
 
-    def _setting(self, shape: Shape) -> plan.WeibullSetting:
+    def _setting(self, shape: Shape) -> weibull_plan.WeibullSetting:
         """Return the public numbers of a fit."""
         fraction, way = self.shape_fraction, self._way
         if math.isinf(self.epsilon):
-            way = plan.MAXIMUM_LIKELIHOOD._replace(n_levels=way.n_levels)
-        return plan.WeibullSetting(
+            way = weibull_plan.MAXIMUM_LIKELIHOOD._replace(n_levels=way.n_levels)
+        return weibull_plan.WeibullSetting(
             way=way,
             n_records=shape.n_records,
             epsilon=float(self.epsilon),
@@ -324,7 +324,7 @@ class DPWeibullFitter(
     0.9
     """
 
-    _way = plan.TIGHT
+    _way = weibull_plan.TIGHT
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return {**super()._release_parameters(shape), "tuning": tuning.TUNING}

@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.columns import other_columns, public_columns, split_names, table_of
 from skdpsurv.cli.failures import WORDS, require
 from skdpsurv.cli.fitting import make, show_fit, spend, taken
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
-from skdpsurv.cli.output import reserve, table_lines
+from skdpsurv.cli.printing import reserve, table_lines
+from skdpsurv.cli.survival_columns import other_columns, public_columns, split_names, table_of
 
 Intervals = StrEnum("Intervals", ["people", "population", "none"])
 #: Parameters that have an option of their own.

@@ -10,7 +10,7 @@ import typer
 
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, Spending, command
-from skdpsurv.cli.output import rich_table, save, show
+from skdpsurv.cli.printing import rich_table, save, show
 from skdpsurv.cli.releases import load_release
 
 if TYPE_CHECKING:

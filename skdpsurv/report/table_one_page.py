@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from skdpsurv.descriptive.table_one import MUCH, DPTableOne
-from skdpsurv.report.numbers import Number
+from skdpsurv.report.numbers import ShownNumber
 from skdpsurv.report.text import WORDS, Table, distinct, escape_hidden
 
 #: Most rows.
@@ -68,7 +68,7 @@ def _cell(estimate: str, *with_intervals: str) -> str:
     return Markup('<span class="estimate">{}{}</span>').format(estimate, ends)
 
 
-def _numbers(model: DPTableOne) -> Iterator[Number]:
+def _numbers(model: DPTableOne) -> Iterator[ShownNumber]:
     """Yield all statistics, with intervals for the population and for these people."""
     for (name, level, statistic, part), row in model.table_.iterrows():
         what = statistic if statistic == "n" else f"{statistic} of {name}"
@@ -77,6 +77,8 @@ def _numbers(model: DPTableOne) -> Iterator[Number]:
             (row[f"{whom}_low"], row[f"{whom}_high"]) for whom in ("people", "population")
         )
         if math.isnan(of_people[0]) or not math.isnan(of_population[0]):
-            yield Number(quantity, str(part), row["estimate"], *of_population)
+            yield ShownNumber(quantity, str(part), row["estimate"], *of_population)
         if not math.isnan(of_people[0]):
-            yield Number(f"{quantity}, of these people", str(part), row["estimate"], *of_people)
+            yield ShownNumber(
+                f"{quantity}, of these people", str(part), row["estimate"], *of_people
+            )

@@ -24,7 +24,7 @@ from sklearn.base import is_classifier
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.checks import Check, Parameters, choice, integer, list_of, optional
-from skdpsurv.dp.plan import Known, NoisySum
+from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid.hybrid_records import PROOF, Design, PrivateRecords, PublicRecords, places_of
 from skdpsurv.hybrid.meta_estimator import predicted_numbers, predicted_probabilities
@@ -53,7 +53,9 @@ def _within(losses: FloatArray) -> FloatArray:
     return np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0))
 
 
-def exact_losses(known: Known, records: Blocks[PrivateRecords], public: PublicRecords) -> list[int]:
+def exact_losses(
+    known: Context, records: Blocks[PrivateRecords], public: PublicRecords
+) -> list[int]:
     """Return the exact sum of losses of each fit, in units of the lattice; private."""
     low, high = public.range.outcomes or (0.0, 1.0)
     lost = partial(_lost_by_each, known["_fits"], public.design, (low, high - low))
@@ -68,7 +70,7 @@ def _lost_by_each(
     return tuple(LOSS.total(record_losses(fitted, X, private.y, *outcomes)) for fitted in fits)
 
 
-def chosen(known: Known, place: int) -> dict[str, Any]:
+def chosen(known: Context, place: int) -> dict[str, Any]:
     """Return a candidate: places of public records, and their weights."""
     return dict(zip(("public_index", "weights"), known["_candidates"][place], strict=True))
 
@@ -89,11 +91,11 @@ class SubsetChoice(Choices):
         """Each loss of a record is between 0 and 1."""
         return [Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)]
 
-    def losses(self, known: Known, records: Blocks[PrivateRecords]) -> list[list[int]]:
+    def losses(self, known: Context, records: Blocks[PrivateRecords]) -> list[list[int]]:
         """Return the exact sum of losses of each fit."""
         return [exact_losses(known, records, self.public)]
 
-    def after(self, known: Known, places: Sequence[int]) -> dict[str, Any]:
+    def after(self, known: Context, places: Sequence[int]) -> dict[str, Any]:
         """Return the candidate."""
         return chosen(known, places[0])
 
@@ -110,15 +112,15 @@ class LossCurve(NoisySum):
     gives = "curve"
     theorem = PROOF
 
-    def query(self, known: Known) -> Sums:
+    def query(self, known: Context) -> Sums:
         """Each loss of a record is between 0 and 1."""
         return Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)
 
-    def ask(self, known: Known, records: Blocks[PrivateRecords]) -> list[int]:
+    def ask(self, known: Context, records: Blocks[PrivateRecords]) -> list[int]:
         """Return the exact sum of losses of each fit."""
         return exact_losses(known, records, self.public)
 
-    def after(self, known: Known, noisy: Sequence[int]) -> dict[str, Any]:
+    def after(self, known: Context, noisy: Sequence[int]) -> dict[str, Any]:
         """Return the curve and the candidate."""
         curve = np.array([LOSS.value(total) for total in noisy])
         return {**chosen(known, int(curve.argmin())), "curve": curve}

@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 
 from skdpsurv.dp.privacy_cost import Concentrated, as_laplace
-from skdpsurv.likelihoods.base import Move, PrivacyConstants
+from skdpsurv.likelihoods.loss import PrivacyConstants, Sensitivity
 from skdpsurv.mechanisms.newton import LEAST_RIDGE, ZERO, Center, Certificate, certificate
 from skdpsurv.mechanisms.vector_noise import (
     LEAST_NOISE,
@@ -44,7 +44,7 @@ class OutputCalibration:
         """Size of the noise that privacy rests on."""
         return self.output.scale
 
-    def cost(self, move: Move) -> float:
+    def cost(self, move: Sensitivity) -> float:
         """Return the price that hides the inexact minimisers of gradients so far apart."""
         return self.output.cost((move.gradient + 2.0 * self.certificate.tolerance) / self.kappa)
 

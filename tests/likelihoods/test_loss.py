@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods.base import SUM_ROWS, Move, weighted_sum
+from skdpsurv.likelihoods.loss import SUM_ROWS, Sensitivity, weighted_sum
 
 #: Below, at and above one piece, and many pieces with and without a rest.
 COUNTS = [1, 7, SUM_ROWS - 1, SUM_ROWS, SUM_ROWS + 1, 10 * SUM_ROWS, 200_003]
@@ -53,6 +53,6 @@ def test_no_columns_and_no_rows():
 
 
 def test_sides_of_a_move_are_added_up_apart():
-    move = Move(1.0, np.array([2.0, 0.5, 0.0, -0.25, -3.0, -0.5]))
+    move = Sensitivity(1.0, np.array([2.0, 0.5, 0.0, -0.25, -3.0, -0.5]))
     assert [side.tolist() for side in move.sides] == [[2, 0.5, 0, 0, 0, 0], [0, 0, 0, 0.25, 3, 0.5]]
     assert (move.trace, move.rank(3.75)) == (3.75, 3)

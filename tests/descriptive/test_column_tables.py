@@ -8,7 +8,7 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.column_specifications import column_kinds
-from skdpsurv.descriptive.counts import (
+from skdpsurv.descriptive.column_tables import (
     UNIT,
     Cells,
     GroupSizes,

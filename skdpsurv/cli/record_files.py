@@ -37,7 +37,7 @@ READERS = {".xlsx": "read_excel", ".dta": "read_stata", ".sas7bdat": "read_sas"}
 
 
 @dataclass(frozen=True)
-class Table:
+class RecordFile:
     """The part of a file that is read.
 
     Parameters
@@ -92,7 +92,7 @@ def few(names: Sequence[str]) -> str:
     return ", ".join(names) if more < 1 else f"{', '.join(names[:6])} and {more:,} more"
 
 
-def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
+def read_table(table: RecordFile, form: FileFormat, first: int | None = None) -> Any:
     """Return the rows of a file, or the first ones: a frame of pandas, or of Dask if asked for."""
     lazy = form.dask and first is None
     if not _has_types(table.path):
@@ -205,7 +205,7 @@ def _dataset(path: Path) -> Any:
     return pyarrow.dataset.dataset(path)
 
 
-def _parquet(table: Table, lazy: bool) -> Any:
+def _parquet(table: RecordFile, lazy: bool) -> Any:
     columns = list(table.columns)
     if lazy:
         import dask.dataframe as dd
@@ -229,7 +229,7 @@ def _reader(path: Path) -> Callable[..., Any]:
     return partial(getattr(pd, READERS[path.suffix]), path, **options.get(path.suffix, {}))
 
 
-def _other(table: Table, form: FileFormat) -> Any:
+def _other(table: RecordFile, form: FileFormat) -> Any:
     options: dict[str, Any] = {}
     if table.path.suffix == ".xlsx":
         usual, names = _arguments(table, form), ("na_values", "keep_default_na", "usecols")
@@ -263,7 +263,7 @@ def _without_nulls(lines: IO[str]) -> Iterator[str]:
         yield line
 
 
-def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
+def _arguments(table: RecordFile, form: FileFormat) -> dict[str, Any]:
     missing = {
         name: {*MISSING, *_codes(table, form, name)} - set(table.labels.get(name, ()))
         for name in table.columns
@@ -282,12 +282,12 @@ def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
     }
 
 
-def _codes(table: Table, form: FileFormat, name: str) -> tuple[str, ...]:
+def _codes(table: RecordFile, form: FileFormat, name: str) -> tuple[str, ...]:
     """Return the texts that mean missing in a covariate, beside the usual ones."""
     return () if name in table.target else (*form.missing_value, *table.missing)
 
 
-def _without_codes(table: Table, form: FileFormat, frame: Any) -> Any:
+def _without_codes(table: RecordFile, form: FileFormat, frame: Any) -> Any:
     """Return rows without numbers that mean missing, however they are written."""
     for name in frame.columns:
         codes = []
@@ -299,7 +299,7 @@ def _without_codes(table: Table, form: FileFormat, frame: Any) -> Any:
     return frame
 
 
-def _csv(table: Table, form: FileFormat, first: int | None) -> Any:
+def _csv(table: RecordFile, form: FileFormat, first: int | None) -> Any:
     import pandas as pd
 
     arguments = {"chunksize": CHUNK, "nrows": first, "low_memory": False}
@@ -308,7 +308,7 @@ def _csv(table: Table, form: FileFormat, first: int | None) -> Any:
     return pd.concat(found, ignore_index=True)[list(table.columns)]
 
 
-def _lazy_csv(table: Table, form: FileFormat) -> Any:
+def _lazy_csv(table: RecordFile, form: FileFormat) -> Any:
     """Return a collection of Dask, of which nothing is read yet."""
     import dask
     import dask.dataframe as dd

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.plan import Known
+from skdpsurv.dp.plan import Context
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.inference import Indirect, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.hazard import DiscreteHazard
@@ -168,11 +168,11 @@ class OutcomeCounts(HazardSum):
     name = "an event-count table"
     asked = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Known, records: Records) -> IntArray:
+    def ask(self, known: Context, records: Records) -> IntArray:
         """Return exact counts."""
         return outcome_counts(records, self.fit.model.n_intervals, N_BANDS, horizon=True)
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return rates, by block of time."""
         return {"_losses": loss_rates(noisy, self.fit.model.n_intervals)}
 
@@ -183,11 +183,11 @@ class HazardMoments(RowMoments):
 
     fit: HazardFit
 
-    def seen(self, known: Known, records: Records) -> Blocks[Any]:
+    def seen(self, known: Context, records: Records) -> Blocks[Any]:
         """Return weighted rows."""
         return self.fit.blocks(records, self.fit.pilot(known))
 
-    def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return baseline and coefficients on the scale of X, with errors, and the cap."""
         pilot, minimiser = self.fit.pilot(known), known["_minimiser"]
         likelihood, calibration = self.fit.after(pilot)

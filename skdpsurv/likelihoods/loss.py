@@ -196,7 +196,7 @@ RANK_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Move:
+class Sensitivity:
     """Distance of neighbours' gradients at a point, and eigenvalues of the Hessians' difference.
 
     One record's Hessian adds positive eigenvalues and the other's negative ones, so that neither
@@ -222,17 +222,17 @@ class Move:
         return max(int(np.count_nonzero(side > least)) for side in self.sides)
 
 
-def moves(
+def sensitivities(
     likelihood: Likelihood, one: Blocks[Any], other: Blocks[Any], center: FloatArray
-) -> Iterator[Move]:
+) -> Iterator[Sensitivity]:
     """Yield the distance of two data sets' derivatives, at points around a centre."""
 
-    def difference(point: FloatArray) -> tuple[FloatArray, Move]:
+    def difference(point: FloatArray) -> tuple[FloatArray, Sensitivity]:
         at = partial(block_derivatives, likelihood, point, 2)
         mine, theirs = one.map_reduce(at), other.map_reduce(at)
         gradient = mine.gradient - theirs.gradient
         hessian = np.asarray(mine.hessian) - np.asarray(theirs.hessian)
-        return gradient, Move(float(np.linalg.norm(gradient)), np.linalg.eigvalsh(hessian))
+        return gradient, Sensitivity(float(np.linalg.norm(gradient)), np.linalg.eigvalsh(hessian))
 
     gradient, move = difference(center)
     yield move

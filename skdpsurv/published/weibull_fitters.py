@@ -42,13 +42,14 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, choice, integer, optional
 from skdpsurv.dp.noise import RandomSource, random_source, to_lattice
-from skdpsurv.dp.plan import Distances, Known, Mechanism, Plan, Sequential
+from skdpsurv.dp.plan import Context, Distances, Mechanism, Plan, Sequential
 from skdpsurv.dp.privacy_cost import Cost, cost_of, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import maximum_likelihood
 from skdpsurv.mechanisms.ladder import UNIT, first_level
 from skdpsurv.mechanisms.sums import Sum
-from skdpsurv.survival.weibull.counts import (
+from skdpsurv.survival.weibull.fitter import WeibullCurve
+from skdpsurv.survival.weibull.log_time_counts import (
     N_BINS,
     CountTable,
     ExactLevels,
@@ -56,8 +57,15 @@ from skdpsurv.survival.weibull.counts import (
     all_log_times,
     lattice_exponent,
 )
-from skdpsurv.survival.weibull.fitter import WeibullCurve
-from skdpsurv.survival.weibull.plan import PROOF, Events, Ladder, Scale, Way, WeibullSetting, priced
+from skdpsurv.survival.weibull.weibull_plan import (
+    PROOF,
+    Events,
+    Ladder,
+    Scale,
+    Way,
+    WeibullSetting,
+    priced,
+)
 
 #: Cells of the grid on (0, max_shape], of equal width.
 N_CELLS_PUBLISHED = 2000
@@ -167,7 +175,7 @@ class ExactLadder(Ladder):
 
     name = "ladder with exact extremes"
 
-    def levels(self, known: Known, records: CountTable) -> ExactLevels:
+    def levels(self, known: Context, records: CountTable) -> ExactLevels:
         return ExactLevels(records, self.public.max_shape, self.top, self.public.left_censored)
 
 
@@ -176,7 +184,7 @@ class PublishedLadder(Ladder):
 
     name = "published ladder"
 
-    def levels(self, known: Known, records: CountTable) -> PublishedLevels:
+    def levels(self, known: Context, records: CountTable) -> PublishedLevels:
         return PublishedLevels(records, self.public.max_shape, self.top)
 
     def shape_at(self, node: float) -> float:
@@ -210,12 +218,12 @@ class NoisyEstimates(Mechanism):
         """The query of each sum, of which one record moves one term."""
         return Sum.of_reals(0.0, self.public.max_shape, -30)
 
-    def drawn(self, known: Known | None) -> dict[str, Any]:
+    def drawn(self, known: Context | None) -> dict[str, Any]:
         """Return the noise on each sum."""
         each = [self.query.noise_at(price) for price in self.prices]
         return {**asdict(each[0]), "scale": [one.scale for one in each]}
 
-    def run(self, known: Known, records: Records, source: RandomSource) -> dict[str, float]:
+    def run(self, known: Context, records: Records, source: RandomSource) -> dict[str, float]:
         """Return noisy means of shape and log scale."""
         estimates, query, omega = self._estimates(records, source), self.query, self.public.omega
         shape, scale = (
@@ -225,7 +233,7 @@ class NoisyEstimates(Mechanism):
         scale = min(max(scale, math.exp(-omega)), self.public.max_shape)
         return {"shape": self.public.within_range(shape), "log_scale": math.log(scale)}
 
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+    def distances(self, known: Context, one: Any, other: Any) -> Distances:
         """Return relative differences of the sums, in one order of the records."""
         names, query = ("sum of shapes", "sum of scales"), self.query
         pairs = zip(

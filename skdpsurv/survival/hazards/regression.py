@@ -26,7 +26,7 @@ from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference import Inference, Summarised
-from skdpsurv.inference.inference import NAMES, half_width
+from skdpsurv.inference.uncertainty import NAMES, half_width
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index

@@ -6,8 +6,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 
 from skdpsurv.dp import random_source
-from skdpsurv.hybrid import selection as module
-from skdpsurv.hybrid.selection import SELECTIONS, record_losses
+from skdpsurv.hybrid import subset as module
+from skdpsurv.hybrid.subset import SELECTIONS, record_losses
 from skdpsurv.mechanisms import sums
 
 

@@ -14,11 +14,19 @@ from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
 from skdpsurv.dp.references import WORDS, phrase, reference
-from skdpsurv.study.advice import Balance, Outlook, advice, gains
-from skdpsurv.study.forecast import Scenario
-from skdpsurv.study.page import protocol_page
-from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, Part, parts_of, sizes, tree_of
+from skdpsurv.study.advice import Balance, StudyForecast, advice, gains
+from skdpsurv.study.parts import (
+    EVALUATION,
+    EVERYBODY,
+    TRAINING,
+    PlannedAnalysis,
+    parts_of,
+    sizes,
+    tree_of,
+)
 from skdpsurv.study.protocol import Protocol
+from skdpsurv.study.protocol_page import protocol_page
+from skdpsurv.study.study_forecast import Scenario
 
 __all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "Part", "Scenario", "StudyPlan"]
 
@@ -42,7 +50,7 @@ class StudyPlan:
 
     protocol: Protocol
     n_people: int
-    parts: Mapping[str, Part]
+    parts: Mapping[str, PlannedAnalysis]
 
     @classmethod
     def of(cls, protocol: Protocol, n_people: int) -> StudyPlan:
@@ -138,7 +146,7 @@ class StudyPlan:
 
     # ---- What it will get, by simulation from public numbers.
 
-    def outlook(self, scenario: Scenario | None = None) -> Outlook:
+    def outlook(self, scenario: Scenario | None = None) -> StudyForecast:
         """Return what each analysis will have, by name; its decisive error comes first.
 
         Parameters
@@ -159,7 +167,7 @@ class StudyPlan:
         return self._outlooks[chosen]
 
     @cached_property
-    def _outlooks(self) -> dict[Scenario, Outlook]:
+    def _outlooks(self) -> dict[Scenario, StudyForecast]:
         return {}
 
     def forecast(self, scenario: Scenario | None = None) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.cells import label_indices, stated_labels
 from skdpsurv.dp.checks import clip_times, is_list, is_real, number_in
 from skdpsurv.dp.input_errors import refuse_masked
-from skdpsurv.dp.plan import Known, NoisySum
+from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.references import WORDS, reference
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
 from skdpsurv.mechanisms.sums import HISTOGRAM
@@ -198,7 +198,7 @@ class EventCounts(NoisySum):
         """Cells of a group: causes and censoring by band, and staying to the horizon."""
         return (self.n_causes + 1) * self.ends.size + 1
 
-    def ask(self, known: Known, records: Blocks[OutcomeBlock]) -> IntArray:
+    def ask(self, known: Context, records: Blocks[OutcomeBlock]) -> IntArray:
         """Return exact counts, of shape (n_groups, n_cells)."""
         q, shape = self.ends.size, (self.n_groups, self.n_cells)
 
@@ -213,7 +213,7 @@ class EventCounts(NoisySum):
 
         return records.map_reduce(count).reshape(shape)
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the table."""
         return {"counts": noisy}
 

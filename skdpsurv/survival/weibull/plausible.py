@@ -28,8 +28,8 @@ import numpy as np
 
 from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.survival.weibull.counts import CountTable, bin_probabilities, mean_log_time
-from skdpsurv.survival.weibull.plan import WeibullSetting
+from skdpsurv.survival.weibull.log_time_counts import CountTable, bin_probabilities, mean_log_time
+from skdpsurv.survival.weibull.weibull_plan import WeibullSetting
 
 #: Errors beyond this many median absolute deviations do not move slopes any more.
 FAR = 6.0
@@ -74,7 +74,7 @@ def _slopes(truths: FloatArray, errors: FloatArray) -> tuple[float, float, float
     return slope, growth, error
 
 
-class Estimate(NamedTuple):
+class WeibullEstimate(NamedTuple):
     """Shape; log scale in units of the horizon; number of events, if released."""
 
     shape: float
@@ -87,7 +87,7 @@ class _Simulation:
     """Fits of simulated records; log shapes and log scales are rows of two."""
 
     public: WeibullSetting
-    released: Estimate
+    released: WeibullEstimate
     source: RandomSource
 
     def __post_init__(self) -> None:
@@ -145,7 +145,9 @@ def _event_share(truth: FloatArray) -> float:
 
 
 @lru_cache(maxsize=8)
-def plausible_estimates(public: WeibullSetting, released: Estimate, n_resamples: int) -> FloatArray:
+def plausible_estimates(
+    public: WeibullSetting, released: WeibullEstimate, n_resamples: int
+) -> FloatArray:
     """Draw shapes and log scales that could have led to the released ones."""
     simulation = _Simulation(public, released, random_source(0, purpose="interval"))
     center = simulation.center

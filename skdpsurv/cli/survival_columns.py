@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdpsurv.cli.failures import refusals, require
-from skdpsurv.cli.files import Table, column_names, few, read_table, require_columns
 from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command, parse
-from skdpsurv.cli.output import save, show
+from skdpsurv.cli.printing import save, show
+from skdpsurv.cli.record_files import RecordFile, column_names, few, read_table, require_columns
 
 if TYPE_CHECKING:
     from skdpsurv.data import PublicColumns
@@ -64,7 +64,7 @@ def schema(
     require_columns(data, excluded, names)
     with refusals("data"):
         refuse_starts(time, names)
-    frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
+    frame = read_table(RecordFile(data, tuple(names)), form, FIRST).head(FIRST)
     repeated = [name for name in names if (frame[name].astype(str) == name).any()]
     require(not repeated, f"{data} must begin with a line of names, not repeated below.", "data")
     described = [name for name in names if name not in excluded]
@@ -124,7 +124,7 @@ def table_of(
     others: Others,
     drop: Sequence[str],
     ignored: Collection[str] | None = (),
-) -> Table:
+) -> RecordFile:
     """Return the part of a file to read.
 
     Parameters
@@ -158,7 +158,7 @@ def table_of(
     texts = {n: labels for n, labels in more.items() if labels is not None and n not in features}
     texts |= {k.column: k.labels for k in getattr(described, "_kinds", tuple)() if k.reads_text}
     columns = tuple(name for name in names if name in used)
-    return Table(path, columns, texts, list(more), getattr(described, "missing_values", ()))
+    return RecordFile(path, columns, texts, list(more), getattr(described, "missing_values", ()))
 
 
 def other_columns(

@@ -25,8 +25,8 @@ from skdpsurv.evaluation.forecast import RECORDS
 from skdpsurv.evaluation.forecast_records import check_shares, label_counts
 from skdpsurv.evaluation.forecast_result import by_study, summarised
 from skdpsurv.evaluation.forecast_studies import MEDIAN, Guess, simulated
-from skdpsurv.study.kinds import events_of
-from skdpsurv.study.parts import Part
+from skdpsurv.study.analysis_kinds import events_of
+from skdpsurv.study.parts import PlannedAnalysis
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.survival import DPKaplanMeierFitter
 
@@ -108,7 +108,7 @@ class Scenario(Guess):
         labels = label_counts(protocol.kinds) | {protocol.event: len(protocol.event_is)}
         check_shares(self.shares, labels)
 
-    def _of_event(self, part: Part, protocol: Protocol) -> Scenario:
+    def _of_event(self, part: PlannedAnalysis, protocol: Protocol) -> Scenario:
         """Return the scenario in which only the events count that an analysis is of."""
         of = part.analysis if part.analysis.of is None else protocol.analysis(part.analysis.of)
         labels, own = protocol.event_is, events_of(of.options, protocol)
@@ -120,7 +120,7 @@ class Scenario(Guess):
         lost = (1.0 - self.event_rate) * self.censoring + self.event_rate - rate
         return replace(self, event_rate=rate, censoring=lost / (1.0 - rate))
 
-    def _groups(self, part: Part, n_groups: int) -> list[tuple[str, int]]:
+    def _groups(self, part: PlannedAnalysis, n_groups: int) -> list[tuple[str, int]]:
         """Return the smallest and the largest group: words about it, and its number of people."""
         whole, shares = part.n_people, self.shares.get(str(part.analysis.by))
         if shares is None:
@@ -129,7 +129,7 @@ class Scenario(Guess):
         sizes = {word: int(whole * share / sum(shares)) for word, share in ends.items()}
         return [(f", in the {word} group", max(n, 1)) for word, n in sizes.items()]
 
-    def expected(self, part: Part, protocol: Protocol) -> list[Expected]:
+    def expected(self, part: PlannedAnalysis, protocol: Protocol) -> list[Expected]:
         """Return what an analysis will have: its decisive error first; nothing if that is unknown.
 
         Raises
@@ -140,7 +140,7 @@ class Scenario(Guess):
         with part.analysis.named():
             return self._expected(part, protocol)
 
-    def _expected(self, part: Part, protocol: Protocol) -> list[Expected]:
+    def _expected(self, part: PlannedAnalysis, protocol: Protocol) -> list[Expected]:
         estimator, takes = part.estimator, part.estimator._card.takes
         guess = self._of_event(part, protocol)
         n_groups = 1
@@ -160,7 +160,9 @@ class Scenario(Guess):
         each = self._groups(part, n_groups)
         return [one for group in each for one in guess._rows(part, estimator, *group)]
 
-    def _rows(self, part: Part, estimator: Any, words: str, n_people: int) -> Iterator[Expected]:
+    def _rows(
+        self, part: PlannedAnalysis, estimator: Any, words: str, n_people: int
+    ) -> Iterator[Expected]:
         """Yield the measures of an estimator: at some multiples of the epsilon of the part."""
         n = min(n_people, OTHERS.get(estimator._card.takes, MOST))
         epsilons = [multiple * part.spend.epsilon * (n_people / n) for multiple in MULTIPLES]

@@ -18,11 +18,11 @@ import numpy as np
 from scipy import special
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.plan import Known, NoisySum, Plan, Sequential
+from skdpsurv.dp.plan import Context, NoisySum, Plan, Sequential
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.evaluation import risk_table
-from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, RiskTable
+from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, EvaluationTable
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS, Choices, Sums
 
 #: Number of times that the Brier score is averaged over: midpoints of equal parts of the horizon.
@@ -42,7 +42,7 @@ Records = Blocks[EvaluationRecords]
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class EvaluationSetting:
     """Public settings of an evaluation; edges that are not given are chosen privately."""
 
     epsilon: float
@@ -67,16 +67,16 @@ class Setting:
         """Times of the Brier score."""
         return np.asarray(self.horizon * ((np.arange(TIMES) + 0.5) / TIMES))
 
-    def table(self, known: Known) -> RiskTable:
+    def table(self, known: Context) -> EvaluationTable:
         """Return the table with given or released edges."""
-        return RiskTable(known["risk_edges"], known["time_edges"], self.horizon)
+        return EvaluationTable(known["risk_edges"], known["time_edges"], self.horizon)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RiskEdges(Choices):
     """Edges of predicted survival that make groups of about equal size."""
 
-    setting: Setting
+    setting: EvaluationSetting
 
     name = "edges of risk groups by permute-and-flip"
     proof = PROOF
@@ -86,14 +86,14 @@ class RiskEdges(Choices):
         """One record moves a rank by 1."""
         return [Sums(risk_table.N_CANDIDATES, whole) for _, whole in ANCHORS]
 
-    def losses(self, known: Known, records: Records) -> list[list[int]]:
+    def losses(self, known: Context, records: Records) -> list[list[int]]:
         """Return the distance of each candidate's rank from each quantile's."""
         candidates = risk_table.risk_candidates()
         below = records.map_reduce(lambda block: _bins(candidates, block.survival[:, -1], "right"))
         ranks, n = np.cumsum(below)[:-1], self.setting.n_records
         return [[abs(whole * int(rank) - part * n) for rank in ranks] for part, whole in ANCHORS]
 
-    def after(self, known: Known, chosen: Sequence[int]) -> dict[str, Any]:
+    def after(self, known: Context, chosen: Sequence[int]) -> dict[str, Any]:
         """Return edges by interpolation between the anchors, and extrapolation."""
         candidates, n_groups = risk_table.risk_candidates(), self.setting.n_groups
         first, middle, last = np.sort(chosen)
@@ -108,7 +108,7 @@ class RiskEdges(Choices):
 class TimeEdges(Choices):
     """Edges of time with about equal numbers of exits before the horizon."""
 
-    setting: Setting
+    setting: EvaluationSetting
 
     name = "edges of bands of time by permute-and-flip"
     proof = PROOF
@@ -119,7 +119,7 @@ class TimeEdges(Choices):
         n_bands = self.setting.n_bands
         return [Sums(risk_table.N_CANDIDATES - 1, n_bands)] * (n_bands - 1)
 
-    def losses(self, known: Known, records: Records) -> list[list[int]]:
+    def losses(self, known: Context, records: Records) -> list[list[int]]:
         """Return the distance of each candidate's rank from each quantile's."""
         horizon, n_bands = self.setting.horizon, self.setting.n_bands
         candidates = risk_table.time_candidates(horizon)
@@ -131,7 +131,7 @@ class TimeEdges(Choices):
         *ranks, total = (int(rank) for rank in np.cumsum(records.map_reduce(exits)))
         return [[abs(n_bands * rank - k * total) for rank in ranks] for k in range(1, n_bands)]
 
-    def after(self, known: Known, chosen: Sequence[int]) -> dict[str, Any]:
+    def after(self, known: Context, chosen: Sequence[int]) -> dict[str, Any]:
         """Return the chosen candidates, each once."""
         return {
             "time_edges": np.unique(risk_table.time_candidates(self.setting.horizon)[list(chosen)])
@@ -148,12 +148,12 @@ def _bins(edges: FloatArray, values: FloatArray, side: Any) -> IntArray:
 class TableSums(NoisySum):
     """Sums over the cells of a table with public edges; ``counted`` sums one block of records."""
 
-    setting: Setting
+    setting: EvaluationSetting
 
     theorem = PROOF
-    counted: ClassVar[Callable[[RiskTable, EvaluationRecords], Any]]
+    counted: ClassVar[Callable[[EvaluationTable, EvaluationRecords], Any]]
 
-    def ask(self, known: Known, records: Records) -> Any:
+    def ask(self, known: Context, records: Records) -> Any:
         """Return exact sums."""
         return records.map_reduce(partial(type(self).counted, self.setting.table(known)))
 
@@ -162,9 +162,9 @@ class Counts(TableSums):
     """Numbers of records in each cell: a record is in one."""
 
     name = "noisy counts of records by predicted survival, time and event"
-    asked, counted = HISTOGRAM, RiskTable.counts
+    asked, counted = HISTOGRAM, EvaluationTable.counts
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the table."""
         return {"table": noisy}
 
@@ -173,9 +173,9 @@ class RiskOffsets(TableSums):
     """Offsets of predictions from the middles of groups: at most half a width."""
 
     name = "noisy sums of predictions within groups"
-    asked, counted = OFFSETS, RiskTable.risk_offsets
+    asked, counted = OFFSETS, EvaluationTable.risk_offsets
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return sums in widths of the groups."""
         return {"risk_offsets": OFFSETS.values(noisy)}
 
@@ -184,9 +184,9 @@ class TimeOffsets(TableSums):
     """Offsets of times from the middles of bands: at most half a width."""
 
     name = "noisy sums of times within bands"
-    asked, counted = OFFSETS, RiskTable.time_offsets
+    asked, counted = OFFSETS, EvaluationTable.time_offsets
 
-    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
         """Return sums in widths of the bands, with events and without."""
         return {"time_offsets": OFFSETS.values(noisy).reshape(2, -1)}
 
@@ -197,7 +197,7 @@ class BrierTotal(TableSums):
     name = "a noisy sum of terms of the Brier score"
     asked = LOSS
 
-    def ask(self, known: Known, records: Records) -> int:
+    def ask(self, known: Context, records: Records) -> int:
         """Return the exact sum."""
         times, counts = self.setting.times, known["table"].astype(np.float64)
         ends = self.setting.table(known).band_ends
@@ -210,7 +210,7 @@ class BrierTotal(TableSums):
 
         return records.map_reduce(brier)
 
-    def after(self, known: Known, noisy: int) -> dict[str, Any]:
+    def after(self, known: Context, noisy: int) -> dict[str, Any]:
         """Return the sum."""
         return {"brier": LOSS.value(noisy)}
 
@@ -226,7 +226,7 @@ MEASURED: Mapping[str, tuple[float, type[RiskEdges | TimeEdges | TableSums]]] = 
 }
 
 
-def evaluation_plan(setting: Setting, assumptions: tuple[str, ...] = ()) -> Plan:
+def evaluation_plan(setting: EvaluationSetting, assumptions: tuple[str, ...] = ()) -> Plan:
     """Return the plan of an evaluation."""
     shares = setting.shares
     chosen = "; edges by permute-and-flip" if shares.keys() & {"risk_edges", "time_edges"} else ""

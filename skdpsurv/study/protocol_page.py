@@ -9,7 +9,7 @@ from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage
 from skdpsurv.report.numbers import between
 from skdpsurv.report.text import PAGES
-from skdpsurv.study.forecast import Scenario
+from skdpsurv.study.study_forecast import Scenario
 
 
 def protocol_page(plan: Any, scenario: Scenario | None = None) -> str:

@@ -22,18 +22,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.dp.noise import RandomSource, to_lattice
-from skdpsurv.dp.plan import Distances, Known, Mechanism, Node, NoisySum, Plan, Sequential, Total
+from skdpsurv.dp.plan import (
+    AdaptiveChoice,
+    Context,
+    Distances,
+    Mechanism,
+    Node,
+    NoisySum,
+    Plan,
+    Sequential,
+)
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import WORDS, reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods import weibull as likelihood
 from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
-from skdpsurv.survival.weibull import counts
+from skdpsurv.survival.weibull import log_time_counts
 from skdpsurv.survival.weibull.tuning import TUNING, TUNINGS, Tuning
 
 #: Origin of log event times, in bins: near their mean, against noise in the number of events.
-CENTER = 3 * counts.N_BINS // 4
+CENTER = 3 * log_time_counts.N_BINS // 4
 #: Share of epsilon that pays for rounding of shares and scales.
 ROUNDING_SHARE = 2.0**-40
 #: Largest log scale, in horizons.
@@ -131,7 +140,9 @@ class Way(NamedTuple):
     """
 
     plan: Callable[[WeibullSetting], Plan]
-    read: Callable[[counts.Targets, float, float], counts.Records] = counts.count_table
+    read: Callable[[log_time_counts.Targets, float, float], log_time_counts.Records] = (
+        log_time_counts.count_table
+    )
     log_scales: Callable[[WeibullSetting], tuple[float, float]] = ladder_scales
     n_levels: int | None = None
 
@@ -155,10 +166,10 @@ class Events(WeibullSum):
     asked = COUNT  # each record is one event at most
     gives = "n_events"
 
-    def ask(self, known: Known, records: counts.CountTable) -> int:
+    def ask(self, known: Context, records: log_time_counts.CountTable) -> int:
         return int(records.events.sum())
 
-    def after(self, known: Known, noisy: int) -> dict[str, Any]:
+    def after(self, known: Context, noisy: int) -> dict[str, Any]:
         return {"n_events": min(max(noisy, 1), self.public.n_records)}
 
 
@@ -166,19 +177,19 @@ class Powers(WeibullSum):
     """The sum of times in horizons to a power, in [0, 1]; half of it for times before the grid."""
 
     @abstractmethod
-    def power(self, known: Known) -> float:
+    def power(self, known: Context) -> float:
         """Return the exponent."""
 
-    def query(self, known: Known) -> Sum:
-        return Sum.of_reals(0.0, 1.0, -counts.lattice_exponent(self.public.n_records, 1.0))
+    def query(self, known: Context) -> Sum:
+        return Sum.of_reals(0.0, 1.0, -log_time_counts.lattice_exponent(self.public.n_records, 1.0))
 
-    def ask(self, known: Known, records: counts.CountTable) -> int:
+    def ask(self, known: Context, records: log_time_counts.CountTable) -> int:
         exact = np.exp(self.power(known) * records.log_time)
         if self.public.left_censored:
             exact[0] *= likelihood.BEFORE_PART
         return int(records.records @ self.query(known).terms(exact))
 
-    def log_total(self, known: Known, noisy: int) -> float:
+    def log_total(self, known: Context, noisy: int) -> float:
         """Return the log of the sum, clipped to its range."""
         most, exponent = math.log(self.public.n_records), self.query(known).exponent
         log_total = math.log(noisy) + exponent * math.log(2.0) if noisy > 0 else -math.inf
@@ -190,10 +201,10 @@ class FollowUp(Powers):
 
     name = "Laplace noise on the follow-up time"
 
-    def power(self, known: Known) -> float:
+    def power(self, known: Context) -> float:
         return 1.0
 
-    def after(self, known: Known, noisy: int) -> dict[str, Any]:
+    def after(self, known: Context, noisy: int) -> dict[str, Any]:
         return {"follow_up": math.exp(self.log_total(known, noisy))}
 
 
@@ -202,10 +213,10 @@ class Scale(Powers):
 
     name = "Laplace noise on a sum of powers of times"
 
-    def power(self, known: Known) -> float:
+    def power(self, known: Context) -> float:
         return float(known["shape"])
 
-    def after(self, known: Known, noisy: int) -> dict[str, Any]:
+    def after(self, known: Context, noisy: int) -> dict[str, Any]:
         log_scale = (self.log_total(known, noisy) - math.log(known["n_events"])) / known["shape"]
         return {"log_scale": min(log_scale, LARGEST_LOG_SCALE)}
 
@@ -217,20 +228,20 @@ class MeanLogTime(WeibullSum):
 
     @property
     def terms(self) -> IntArray:
-        return counts.event_bins(self.public.left_censored) - CENTER
+        return log_time_counts.event_bins(self.public.left_censored) - CENTER
 
-    def query(self, known: Known) -> Sum:
+    def query(self, known: Context) -> Sum:
         """Return the sum; a censored record counts 0, which is within the range."""
         return Sum(int(self.terms[0]), int(self.terms[-1]))
 
-    def ask(self, known: Known, records: counts.CountTable) -> int:
+    def ask(self, known: Context, records: log_time_counts.CountTable) -> int:
         return int(records.events @ self.terms)
 
-    def after(self, known: Known, noisy: int) -> dict[str, Any]:
+    def after(self, known: Context, noisy: int) -> dict[str, Any]:
         """Return a mean for which there are shapes: below -1 / max_shape."""
         omega = self.public.omega
-        mean = ((CENTER + noisy / known["n_events"]) / counts.N_BINS - 1.0) * omega
-        least = -omega - counts.before_offset(omega) * self.public.left_censored
+        mean = ((CENTER + noisy / known["n_events"]) / log_time_counts.N_BINS - 1.0) * omega
+        least = -omega - log_time_counts.before_offset(omega) * self.public.left_censored
         steepest = self.public.tuning.steepest * self.public.max_shape
         return {"mean_log_event": min(max(mean, least), -1.0 / steepest)}
 
@@ -240,7 +251,7 @@ class Correction(WeibullSum):
 
     name = "Laplace noise on a score"
 
-    def scores(self, known: Known) -> tuple[Sum, IntArray, IntArray]:
+    def scores(self, known: Context) -> tuple[Sum, IntArray, IntArray]:
         """Return the query, and the term of each bin with an event and without."""
         public = self.public
         shape, log_scale, mean = known["shape"], known["log_scale"], known["mean_log_event"]
@@ -249,45 +260,49 @@ class Correction(WeibullSum):
             # As in score_with_before, at the first fit.
             before = math.exp(min(-shape * (public.omega + log_scale), 0.0)) / self._rate(known)
             weighted_mean = mean + 1.0 / shape
-            weighted_mean -= before * (1.0 / shape - counts.before_offset(public.omega))
-        grid, cap = counts.log_time_grid(public.omega), self._cap(known["n_events"])
+            weighted_mean -= before * (1.0 / shape - log_time_counts.before_offset(public.omega))
+        grid, cap = log_time_counts.log_time_grid(public.omega), self._cap(known["n_events"])
         scores = likelihood.efficient_score(grid, shape, log_scale, mean, cap, weighted_mean)
-        exponent = counts.lattice_exponent(
+        exponent = log_time_counts.lattice_exponent(
             public.n_records, max(float(np.abs(s).max()) for s in scores)
         )
         event, censored = (to_lattice(score, -exponent) for score in scores)
         ends = min(event.min(), censored.min()), max(event.max(), censored.max())
         return Sum(int(ends[0]), int(ends[1]), -exponent), event, censored
 
-    def query(self, known: Known) -> Sum:
+    def query(self, known: Context) -> Sum:
         return self.scores(known)[0]
 
     def query_range(self) -> Sequence[Sum]:
         public = self.public  # no log time is further from a mean than omega
-        widest = (1.0 + self._cap(public.n_records)) * public.omega + counts.before_offset(
+        widest = (1.0 + self._cap(public.n_records)) * public.omega + log_time_counts.before_offset(
             public.omega
         )
         widest += 1.0 / (likelihood.SHAPE_RANGE * public.max_shape)
-        return [Sum.of_reals(-widest, widest, -counts.lattice_exponent(public.n_records, widest))]
+        return [
+            Sum.of_reals(
+                -widest, widest, -log_time_counts.lattice_exponent(public.n_records, widest)
+            )
+        ]
 
-    def ask(self, known: Known, records: counts.CountTable) -> int:
+    def ask(self, known: Context, records: log_time_counts.CountTable) -> int:
         _, event, censored = self.scores(known)
         return int(records.events @ event + (records.records - records.events) @ censored)
 
-    def after(self, known: Known, noisy: int) -> dict[str, Any]:
+    def after(self, known: Context, noisy: int) -> dict[str, Any]:
         shape, omega = known["shape"], self.public.omega
         first = shape, known["log_scale"], self._rate(known), omega
         exact = 1.0
         if self.public.left_censored:
-            events, _ = counts.bin_probabilities(*first)
+            events, _ = log_time_counts.bin_probabilities(*first)
             exact = 1.0 - float(events[0]) / (float(events.sum()) or 1.0)
         # The expected fall of the score, per event and unit of shape.
-        information = exact * shape**-2.0 + counts.log_time_variance(*first)
+        information = exact * shape**-2.0 + log_time_counts.log_time_variance(*first)
         step = self.query(known).value(noisy) / (float(known["n_events"]) * information * shape)
         low, high = self.public.tuning.largest_correction
         return {"shape": self.public.within_range(shape + shape * min(max(step, low), high))}
 
-    def _rate(self, known: Known) -> float:
+    def _rate(self, known: Context) -> float:
         return float(known["n_events"]) / self.public.n_records
 
     def _cap(self, n_events: float) -> float:
@@ -307,7 +322,7 @@ class Ladder(Mechanism):
     law = "ladder"
 
     @abstractmethod
-    def levels(self, known: Known, records: counts.CountTable) -> LadderLevels:
+    def levels(self, known: Context, records: log_time_counts.CountTable) -> LadderLevels:
         """Return how many records must change for a shape at each node."""
 
     @property
@@ -316,18 +331,20 @@ class Ladder(Mechanism):
         return math.ceil(highest_level(self.price, self.public.way.n_levels) / UNIT)
 
     def shape_at(self, node: float) -> float:
-        return counts.shape_at(node, self.public.max_shape)
+        return log_time_counts.shape_at(node, self.public.max_shape)
 
     def place(self, source: RandomSource) -> float:
         """Return the shape's position in its cell, whatever the records."""
         return 0.5
 
-    def run(self, known: Known, records: counts.CountTable, source: RandomSource) -> dict[str, Any]:
+    def run(
+        self, known: Context, records: log_time_counts.CountTable, source: RandomSource
+    ) -> dict[str, Any]:
         levels = self.levels(known, records)
         cell = draw_cell(levels, self.price, source, self.public.way.n_levels)
         return {"shape": self.public.within_range(self.shape_at(cell + self.place(source)))}
 
-    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+    def distances(self, known: Context, one: Any, other: Any) -> Distances:
         """Return the largest difference of levels, in records."""
         first, second = self.levels(known, one), self.levels(known, other)
         top, n = highest_level(self.price, self.public.way.n_levels), first.n_cells
@@ -342,13 +359,17 @@ class Ladder(Mechanism):
 class ReleasedMeanLadder(Ladder):
     """A ladder given a released mean of log event times."""
 
-    def levels(self, known: Known, records: counts.CountTable) -> counts.ReleasedMeanLevels:
+    def levels(
+        self, known: Context, records: log_time_counts.CountTable
+    ) -> log_time_counts.ReleasedMeanLevels:
         public, mean = self.public, known["mean_log_event"]
-        return counts.ReleasedMeanLevels(records, mean, public.max_shape, public.left_censored)
+        return log_time_counts.ReleasedMeanLevels(
+            records, mean, public.max_shape, public.left_censored
+        )
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MaximumLikelihood(Mechanism):
+class WeibullMaximum(Mechanism):
     """The fit without privacy, whatever omega is, but for times of 0, which have no logarithm."""
 
     public: WeibullSetting
@@ -358,7 +379,9 @@ class MaximumLikelihood(Mechanism):
     proof = ""
     price = math.inf
 
-    def run(self, known: Known, records: counts.Records, source: RandomSource) -> dict[str, Any]:
+    def run(
+        self, known: Context, records: log_time_counts.Records, source: RandomSource
+    ) -> dict[str, Any]:
         omega, max_shape = self.public.omega, self.public.max_shape
         x, events, weights, n_before = records.weighted(self.public.left_censored)
         full = weights > 0
@@ -397,7 +420,7 @@ def tight_plan(public: WeibullSetting) -> Plan:
     # A correction, if there can be events enough; without one, the extremes of the rate.
     possible = later(public.n_records, math.inf), later(0, 0.0), later(0, math.inf)
     total = remaining_budget(public.epsilon, *(each.price for each in first))
-    rest = Total(
+    rest = AdaptiveChoice(
         total,
         lambda known: later(known["n_events"], known["n_events"] / known["follow_up"]),
         possible,
@@ -417,7 +440,7 @@ def priced(public: WeibullSetting, kinds: Sequence[Any], shares: Sequence[float]
 
 TIGHT = Way(tight_plan)
 MAXIMUM_LIKELIHOOD = Way(
-    lambda public: public.plan_of(MaximumLikelihood(public=public), ""),
-    partial(counts.all_log_times, exact=True),
+    lambda public: public.plan_of(WeibullMaximum(public=public), ""),
+    partial(log_time_counts.all_log_times, exact=True),
     lambda public: (-LARGEST_LOG_SCALE, LARGEST_LOG_SCALE),
 )

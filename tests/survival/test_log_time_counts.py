@@ -6,7 +6,12 @@ import math
 import numpy as np
 
 from skdpsurv.data import blocks
-from skdpsurv.survival.weibull.counts import N_BINS, count_table, lattice_exponent, log_times
+from skdpsurv.survival.weibull.log_time_counts import (
+    N_BINS,
+    count_table,
+    lattice_exponent,
+    log_times,
+)
 from tests.support.weibull_plans import table_of
 
 

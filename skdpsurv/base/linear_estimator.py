@@ -17,7 +17,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.checks import Check, choice, clip_rows, positive, zero_or
 from skdpsurv.dp.input_errors import check_unclipped
-from skdpsurv.dp.plan import Known, Plan
+from skdpsurv.dp.plan import Context, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, WORDS, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
@@ -59,17 +59,17 @@ class LinearMinimiser(perturbation.Minimisers):
         """Return ridge and noise."""
         return {"kappa": self.calibration.kappa, "noise_scale": self.calibration.noise_scale}
 
-    def calibrated(self, known: Known | None) -> list[Any]:
+    def calibrated(self, known: Context | None) -> list[Any]:
         """Return constants and calibration."""
         return [(self.likelihood.constants, self.calibration)]
 
-    def problems(self, known: Known, records: Blocks[LinearBlock]) -> list[Problem]:
+    def problems(self, known: Context, records: Blocks[LinearBlock]) -> list[Problem]:
         """Return the one minimisation."""
         center = np.zeros(self.likelihood.n_params)
         price = perturbation.SharedPrice(self.price)
         return [Problem(self.likelihood, records, self.calibration, center, price)]
 
-    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return the coefficients, that of the constant last."""
         return {"coef": found[0].coef}
 

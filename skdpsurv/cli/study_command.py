@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from skdpsurv.cli.columns import other_columns, table_of
 from skdpsurv.cli.failures import CommandError, refusals, require
-from skdpsurv.cli.files import Table, read_table
-from skdpsurv.cli.ledger import ledger_line, ledger_state, opened
+from skdpsurv.cli.ledger_command import ledger_line, ledger_state, opened
 from skdpsurv.cli.options import NONE, FileFormat, command, parse
-from skdpsurv.cli.output import guarantee_line, reserve, rich_table, save, show, working
+from skdpsurv.cli.printing import guarantee_line, reserve, rich_table, save, show, working
+from skdpsurv.cli.record_files import RecordFile, read_table
+from skdpsurv.cli.survival_columns import other_columns, table_of
 
 if TYPE_CHECKING:
     from skdpsurv.dp.accountant import PrivacyAccountant
@@ -72,9 +72,9 @@ def plan(
     repeats : int, default=5
         Number of studies to simulate; 0 for no forecast and no advice.
     """
-    from skdpsurv.study.forecast import Scenario
-    from skdpsurv.study.page import protocol_page
-    from skdpsurv.study.plan import StudyPlan
+    from skdpsurv.study.protocol_page import protocol_page
+    from skdpsurv.study.study_forecast import Scenario
+    from skdpsurv.study.study_plan import StudyPlan
 
     if out is not None:
         reserve(out)
@@ -251,7 +251,7 @@ def read_protocol(path: Path) -> Protocol:
         return Protocol.from_toml(path)
 
 
-def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> Table:
+def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFile:
     """Return the part of a file that a study reads; columns that it does not name are left out."""
     require(not form.dask, "--dask is for fit: a study reads rows in memory.")
     message = "--missing-value is for fit: for a study it stands in its schema, and is signed."

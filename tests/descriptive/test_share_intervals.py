@@ -9,7 +9,15 @@ from scipy import stats
 
 from skdpsurv import DPTableOne, PublicColumns
 from skdpsurv.descriptive import differences
-from skdpsurv.descriptive.intervals import Ends, Level, Moments, count, quantile, ratio, single_part
+from skdpsurv.descriptive.share_intervals import (
+    Ends,
+    Level,
+    Moments,
+    count,
+    quantile,
+    ratio,
+    single_part,
+)
 from skdpsurv.descriptive.solution import Sizes, Solved
 from skdpsurv.descriptive.summary import Summary
 

@@ -9,7 +9,7 @@ from scipy import stats
 from skdpsurv import PrivacyGuarantee, Release
 from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.inference import Inference
-from skdpsurv.inference.inference import interval, table
+from skdpsurv.inference.uncertainty import interval, table
 
 COVARIANCE = np.array([[0.04, 0.01, 0.0], [0.01, 0.09, 0.02], [0.0, 0.02, 0.16]])
 HELD = Inference(np.array([0.5, -1.0, 2.0]), COVARIANCE, np.array([True, True, False]))
