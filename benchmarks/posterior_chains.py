@@ -148,7 +148,7 @@ def nonprivate_posterior_chains(
     verbosity("verbose", verbose)
     model = clone(estimator).set_params(accountant=None)
     fit = model.prepare(X, y)
-    draw = fit.plan.alone
+    draw = fit.plan.only_measurement
     if not isinstance(draw, PosteriorDraw):
         raise ValueError("estimator must have method='psgld', delta=0 and a finite epsilon.")
     with suppressed_float_errors():

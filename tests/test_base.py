@@ -41,7 +41,7 @@ class Halves(Mechanism):
     def scales(self):
         return [self.scale]
 
-    def run(self, known, records, source):
+    def run(self, context, records, source):
         return {"coef": [0.5] * self.n_features}
 
 

@@ -157,7 +157,7 @@ class TestNoiseLaw:
     def test_estimators_draw_it_and_audits_know_it(self, method):
         model = Squared(1.0, classes=[0, 1], method=method, alpha=60.0)
         plan = clone(model).prepare(np.zeros((5, 2)), np.zeros(5)).plan
-        (calibration,) = plan.alone.fit.calibrations
+        (calibration,) = plan.only_measurement.fit.calibrations
         assert isinstance(calibration.linear or calibration.output, ProductLaplace)
         pairs = list(worst_neighbours(model, n=1, n_features=2))[:4]
         for audit, found in (

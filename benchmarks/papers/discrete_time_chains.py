@@ -74,7 +74,7 @@ def _draw(
     method = PosteriorSampling(sampler, n_epochs=n_epochs, **step)
     model = make(epsilon, method=method, **options)
     fit = model.prepare(X, y)
-    draw = fit.plan.alone
+    draw = fit.plan.only_measurement
     assert isinstance(draw, PosteriorDraw)
     if chain == DOUBLED:
         # Twice the energy, twice its gradient; the noise is the same.

@@ -112,7 +112,7 @@ def draws(
     baseline, mean, radius = look
     n_states, burn_in, every = chain
     basis, n_knots, rng = fit.likelihood.basis, fit.model.n_knots, np.random.default_rng()
-    block = records.within(mean, radius)
+    block = records.clipped(mean, radius)
     losses = GridLosses(DiscreteHazard(basis, fit.model.n_features), block)
     rho_a = BASELINE_RADIUS[kind]
     spread = 4.0 * rho if kind == OPTIMISTIC else proved_range(basis @ baseline, rho_a, rho)

@@ -88,7 +88,7 @@ def without_privacy(people: People | Resampled, n: int) -> tuple[np.ndarray, flo
     values = published_basis(fit.n_intervals, fit.n_knots) @ fit.baseline_coef_
     baseline = np.linalg.lstsq(basis, values, rcond=None)[0]
     at = np.concatenate([baseline, fit.coef_])
-    hessian = likelihood.derivatives(at, records.within(0.0, math.inf)).hessian
+    hessian = likelihood.derivatives(at, records.clipped(0.0, math.inf)).hessian
     return np.sqrt(np.diag(np.linalg.inv(hessian)))[fit.n_knots :], float(event.mean())
 
 

@@ -172,12 +172,12 @@ def minimisers(number: int) -> tuple[str, ...]:
 
 def minimisations(plan: Plan, records: Any) -> list[Problem]:
     """Return all minimisations of a plan, and refuse one that releases more."""
-    if not isinstance(plan.alone, Minimisers):
+    if not isinstance(plan.only_measurement, Minimisers):
         raise TypeError(
             "estimator must release perturbed minimisers and nothing else, with shares of 0 for "
             f"the rest, or have a ladder; got: {plan.mechanism}."
         )
-    return plan.alone.problems(plan.known, records)
+    return plan.only_measurement.problems(plan.context, records)
 
 
 def is_gaussian(problem: Problem) -> bool:

@@ -229,7 +229,7 @@ def _compared(
     plan, found = fit.plan, list[MeasuredDistance]()
     if plan.guarantee("seeded") != another.plan.guarantee("seeded"):
         found.append(MeasuredDistance("the plan", plan.epsilon, "other promises", 1.0, 0.0))
-    for visit in visits(plan.tree, plan.known, fit.records, another.records, random_source(seed)):
+    for visit in visits(plan.tree, plan.context, fit.records, another.records, random_source(seed)):
         if isinstance(visit.node, Disjoint):
             found.append(_of_sets(visit, visit.node))
         else:
@@ -248,9 +248,9 @@ def _of_measurement(
     visit: Visit, leaf: Measurement, seed: int, silent: list[str]
 ) -> list[MeasuredDistance]:
     price = _price(leaf)
-    far = leaf.distances(visit.known, visit.one, visit.other)
+    far = leaf.distances(visit.context, visit.one, visit.other)
     found = [MeasuredDistance(leaf.name, price, *each) for each in far]
-    fits = [leaf.nested(visit.known, records) for records in (visit.one, visit.other)]
+    fits = [leaf.nested(visit.context, records) for records in (visit.one, visit.other)]
     if not found and not fits[0]:
         silent.append(leaf.name)
     for number, ((model, mine), (again, theirs)) in enumerate(zip(*fits, strict=True)):

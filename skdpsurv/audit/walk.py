@@ -28,34 +28,34 @@ class Visit(NamedTuple):
     """One node of a tree, earlier releases, and both sets of records (lists if Disjoint)."""
 
     node: Measurement | Disjoint
-    known: Context
+    context: Context
     one: Any
     other: Any
 
 
 def visits(
-    node: Node, known: Context, one: Any, other: Any, source: RandomSource, *, last: bool = True
+    node: Node, context: Context, one: Any, other: Any, source: RandomSource, *, last: bool = True
 ) -> Generator[Visit, None, Mapping[str, Any]]:
     """Yield the nodes in order, after releases of the first data set."""
     if isinstance(node, Measurement):
-        yield Visit(node, known, one, other)
-        return {} if last else node.run(known, one, source)
+        yield Visit(node, context, one, other)
+        return {} if last else node.run(context, one, source)
     if isinstance(node, AdaptiveChoice):
-        return (yield from visits(node.chosen(known), known, one, other, source, last=last))
+        return (yield from visits(node.resolve(context), context, one, other, source, last=last))
     if isinstance(node, PrivateSelection):
         drawn = list(range(node.n_candidates))  # each that may be
-        before = {**known, "_drawn": drawn}
+        before = {**context, "_drawn": drawn}
         every = yield from visits(node.run_each, before, one, other, source, last=last)
         return {} if last else node.best(every, drawn)
     pairs = [(one, other)] * len(node.nodes)
     if isinstance(node, Disjoint):
-        dealt = [list(node.deal(records, random_source(SPLIT_SEED))) for records in (one, other)]
-        yield Visit(node, known, *dealt)
+        dealt = [list(node.split(records, random_source(SPLIT_SEED))) for records in (one, other)]
+        yield Visit(node, context, *dealt)
         pairs = list(zip(*dealt, strict=True))
     found: dict[str, Any] = {}
     for each, (mine, theirs) in zip(node.nodes, pairs, strict=True):
         ends = last and each is node.nodes[-1]
-        own = yield from visits(each, {**known, **found}, mine, theirs, source, last=ends)
+        own = yield from visits(each, {**context, **found}, mine, theirs, source, last=ends)
         found |= own
     return found
 

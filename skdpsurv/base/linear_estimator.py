@@ -42,7 +42,7 @@ class LinearMinimiser(perturbation.Minimisers):
     price: float
     name: str
 
-    alone = True
+    one_source = True
     proof = reference("docs/proofs/linear", "chaudhuri")
 
     def rests_on(self) -> list[type]:
@@ -59,17 +59,17 @@ class LinearMinimiser(perturbation.Minimisers):
         """Return ridge and noise."""
         return {"kappa": self.calibration.kappa, "noise_scale": self.calibration.noise_scale}
 
-    def calibrated(self, known: Context | None) -> list[Any]:
+    def calibrated(self, context: Context | None) -> list[Any]:
         """Return constants and calibration."""
         return [(self.likelihood.constants, self.calibration)]
 
-    def problems(self, known: Context, records: Blocks[LinearBlock]) -> list[Problem]:
+    def problems(self, context: Context, records: Blocks[LinearBlock]) -> list[Problem]:
         """Return the one minimisation."""
         center = np.zeros(self.likelihood.n_params)
         price = perturbation.SharedPrice(self.price)
         return [Problem(self.likelihood, records, self.calibration, center, price)]
 
-    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
+    def postprocess(self, context: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return the coefficients, that of the constant last."""
         return {"coef": found[0].coef}
 

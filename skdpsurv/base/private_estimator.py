@@ -95,7 +95,7 @@ class PrivateEstimator(Released, released=False):
     epsilon: float
     random_state: int | None
 
-    def _weaknesses(self, shape: Any) -> list[Caveat]:
+    def _caveats(self, shape: Any) -> list[Caveat]:
         """Return why a fit with a finite epsilon is not proved; shape is None before counting."""
         found = [] if self.random_state is None else [Caveat("seeded", phrase("seeded"))]
         return [*found, Caveat(status_of([self._noise_law]), "")]
@@ -104,7 +104,7 @@ class PrivateEstimator(Released, released=False):
         """Return the status of a fit whose mechanism is proved."""
         if math.isinf(self.epsilon):
             return "none"
-        found = [one.status for one in self._weaknesses(shape)]
+        found = [one.status for one in self._caveats(shape)]
         return guarantees.weakest_status(["proved", *found])
 
     def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
@@ -198,7 +198,7 @@ class PrivateEstimator(Released, released=False):
 
     def _leaks(self, shape: Any) -> list[str]:
         """Return why a fit is not proved, and other reasons for a PrivacyLeakWarning."""
-        weak = [] if math.isinf(self.epsilon) else self._weaknesses(shape)
+        weak = [] if math.isinf(self.epsilon) else self._caveats(shape)
         return list(dict.fromkeys(one.text for one in weak if one.text))
 
     def _refuse_unsendable(self, blocks: Blocks[Any], plan: Any) -> None:

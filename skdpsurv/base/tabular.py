@@ -27,7 +27,7 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.dp import input_errors
 from skdpsurv.dp.checks import Check, optional, positive
 from skdpsurv.dp.containers import is_frame, unlabelled
-from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.guarantee import immutable
 from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors, suppressed_warnings
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
@@ -70,7 +70,7 @@ class TabularEstimator(PrivateEstimator):
         features = self._features(self.columns)
         # A release must describe the columns as they are: else predictions would fail.
         (names, description), n_columns = self._described(), self.n_features_in_
-        rebuilt = public_steps.rebuild(frozen("columns", description))
+        rebuilt = public_steps.rebuild(immutable("columns", description))
         of_one = partial(public_steps.made_of_one, n_columns=n_columns, names=names)
         first, second = map(of_one, (self.columns, rebuilt))
         same = same_features(features, public_steps.features_in(rebuilt, n_columns, names))
@@ -100,11 +100,11 @@ class TabularEstimator(PrivateEstimator):
                 classes = getattr(shape, "classes", None)
                 outputs = None if classes is None else classes.tolist()
                 prior = self._read_prior(model, shape.n_features, outputs)
-                found += [] if prior is None else shapes.missing_from_prior(prior.lacking)
+                found += [] if prior is None else shapes.missing_from_prior(prior.missing)
         return found
 
-    def _weaknesses(self, shape: Any) -> list[Caveat]:
-        found, prior = super()._weaknesses(shape), getattr(self, "prior", None)
+    def _caveats(self, shape: Any) -> list[Caveat]:
+        found, prior = super()._caveats(shape), getattr(self, "prior", None)
         if prior is not None and self.accountant is not None:
             known = of_the_same_ledger(prior, self.accountant)
             found += [Caveat("proved", text) for text in known]

@@ -85,14 +85,14 @@ class LabelMoments(RowMoments):
         """Return the price."""
         return stated_price("inference", self.price)
 
-    def seen(self, known: Context, records: Blocks[Any]) -> Blocks[Any]:
+    def seen(self, context: Context, records: Blocks[Any]) -> Blocks[Any]:
         """Return weighed rows; labels are not asked for."""
         return self.fit.problems(records)[0].blocks
 
-    def after(self, known: Context, noisy: FloatArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return intercept, if there is one, and coefficients on the scale of X, with errors."""
         (group,), (calibration,) = self.fit.groups, self.fit.calibrations
-        minimiser, constants = known["_minimiser"], group.n_params - len(group.indices)
+        minimiser, constants = context["_minimiser"], group.n_params - len(group.indices)
         response = LabelResponse(group.constant, LogisticLoss(self.fit.max_residual))
         found = np.roll(minimiser.coef, constants), np.roll(minimiser.center, constants)
         equation = Indirect.after(response, *found, calibration, ReleasedMoments(self, noisy))

@@ -142,7 +142,7 @@ class SignedRows(NamedTuple):
         """Number of records."""
         return int(self.X.shape[0])
 
-    def within(self, norm: float) -> SignedRows:
+    def clipped(self, norm: float) -> SignedRows:
         """Return the records with rows clipped to a norm; inf leaves them as they are."""
         return self._replace(X=clip_rows(self.X, norm)) if math.isfinite(norm) else self
 
@@ -197,7 +197,7 @@ class GroupFit:
         """Return the minimisations, group by group and output by output within."""
         longest = self.data_norm * (self.downweighting_bound or 1.0)
         if len(self.groups) > 1:  # one copy for all groups
-            records = records.map(partial(SignedRows.within, norm=longest))
+            records = records.map(partial(SignedRows.clipped, norm=longest))
             longest = math.inf
         shared = [perturbation.SharedPrice(self.price) for _ in range(self.n_outputs)]
         problems = []
@@ -274,7 +274,7 @@ class FittedGroups(perturbation.Minimisers):
         both = ((Logistic(1, 1.0), how) for fit in self.fits for how in fit.calibrations)
         return [*chain.from_iterable(perturbation.theorem_classes(*one) for one in both)]
 
-    def calibrated(self, known: Context | None) -> list[Any]:
+    def calibrated(self, context: Context | None) -> list[Any]:
         return [
             (Logistic(group.n_params, group.bound, fit.max_residual).constants, how)
             for fit in self.fits
@@ -325,11 +325,11 @@ class LogisticMinimisers(FittedGroups):
         prior = {} if self.prior is None else self.prior.promises.public_inputs()
         return {**self.fit.public_inputs(), "public_slope": self.slope, **prior}
 
-    def problems(self, known: Context, records: Blocks[SignedRows]) -> list[Problem]:
+    def problems(self, context: Context, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, output by output."""
         return self.fit.problems(records)
 
-    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
+    def postprocess(self, context: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return coefficients and intercepts, their evidence, and their public slope."""
         fit, slope, minimisers = self.fit, self.slope, [each.coef for each in found]
         (model,), stated = fit.coefficients(minimisers), {}
@@ -421,30 +421,30 @@ class Margins(NoisySum):
         """Return the price."""
         return privacy_cost.stated_price("recalibration", self.price)
 
-    def query(self, known: Context) -> Histogram:
+    def query_for(self, context: Context) -> Histogram:
         """Return the counts, for any layout."""
         return Histogram(2 * self.fit.n_outputs)
 
-    def table(self, known: Context) -> MarginTable:
+    def table(self, context: Context) -> MarginTable:
         """Return the layout for released coefficients."""
-        fit, model = self.fit, known["_model"]
+        fit, model = self.fit, context["_model"]
         longest = np.linalg.norm(model.coef, axis=1) * fit.data_norm + np.abs(model.intercept)
         largest = float(log_odds(longest, fit.max_residual).max())
         return MarginTable(largest, fit.n_outputs, fit.n_records)
 
-    def ask(self, known: Context, records: Blocks[SignedRows]) -> IntArray:
+    def exact_answer(self, context: Context, records: Blocks[SignedRows]) -> IntArray:
         """Return exact counts."""
-        fit, model, table = self.fit, known["_model"], self.table(known)
+        fit, model, table = self.fit, context["_model"], self.table(context)
 
         def counts(block: SignedRows) -> IntArray:
             predictor = np.empty((block.n_records, fit.n_outputs))
             for piece in row_pieces(*block.X.shape):
-                predictor[piece] = model.each_predictor(block.rows(piece).within(fit.data_norm).X)
+                predictor[piece] = model.each_predictor(block.rows(piece).clipped(fit.data_norm).X)
             return table.counts(log_odds(predictor, fit.max_residual), block.signs.T)
 
         return records.map_reduce(counts)
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the slope; the earlier one is its prior."""
-        counts, slope = noisy.astype(np.float64), known["recalibration_slope"]
-        return {"recalibration_slope": self.table(known).slope(counts, self.price, slope)}
+        counts, slope = noisy.astype(np.float64), context["recalibration_slope"]
+        return {"recalibration_slope": self.table(context).slope(counts, self.price, slope)}

@@ -210,8 +210,8 @@ class PrivateClassifier(
             raise ValueError("y must hold a label for each row of X, of the same type as classes.")
         return float(found)
 
-    def _weaknesses(self, shape: LabelledShape) -> list[Caveat]:
-        found = super()._weaknesses(shape)
+    def _caveats(self, shape: LabelledShape) -> list[Caveat]:
+        found = super()._caveats(shape)
         if self.classes is None:  # a new label shows
             found.append(Caveat("none", phrase("classes_from_y")))
         leaks = [] if self.prior is None else Promises.of(self.prior).leaks()

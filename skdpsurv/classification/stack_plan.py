@@ -251,21 +251,21 @@ class ModelsBelow(measured.FittedGroups):
         n_low = sum(fit.n_records for fit in self.fits)
         return {"n_low_level": n_low, **self.fits[0].public_inputs()}
 
-    def problems(self, known: Context, records: Rows | list[Rows]) -> list[Problem]:
+    def problems(self, context: Context, records: Rows | list[Rows]) -> list[Problem]:
         """Return the minimisations of each part, one part after another."""
         parts = records if isinstance(records, list) else [records]
         dealt = zip(self.fits, parts, strict=True)
         return [problem for fit, part in dealt for problem in fit.problems(part)]
 
-    def distances(self, known: Context, one: Any, other: Any) -> Distances:
+    def distances(self, context: Context, one: Any, other: Any) -> Distances:
         """Return distances of derivatives, and the number of parts that differ, at most one."""
-        found = super().distances(known, one, other)
+        found = super().distances(context, one, other)
         if not isinstance(one, list):
             return found
         moved = sum(not same_records(a, b) for a, b in zip(one, other, strict=True))
         return [*found, ("parts that share a record", float(moved), 1.0)]
 
-    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
+    def postprocess(self, context: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return the models, and the cap that they share."""
         minimisers = iter([each.coef for each in found])
         models = [model for fit in self.fits for model in fit.coefficients(minimisers)]
@@ -308,21 +308,21 @@ class TopModel(measured.FittedGroups):
         stated = {f"high_level_{name}": each for name, each in self.fit.public_inputs().items()}
         return {"n_high_level": self.fit.n_records, **stated}
 
-    def problems(self, known: Context, records: Rows) -> list[Problem]:
+    def problems(self, context: Context, records: Rows) -> list[Problem]:
         """Return the minimisations, output by output."""
-        models, first = known["_models"], self.below[0]
+        models, first = context["_models"], self.below[0]
         groups = [group.indices for fit in self.below for group in fit.groups]
         data_norm, cap = first.data_norm, first.max_residual
 
         def votes_of_each_output(block: measured.SignedRows) -> list[measured.SignedRows]:
-            rows = meta_rows(votes(models, block.within(data_norm).X, groups, cap))
+            rows = meta_rows(votes(models, block.clipped(data_norm).X, groups, cap))
             return list(map(measured.SignedRows, rows, block.signs[:, None, :]))
 
         cast = records.map(votes_of_each_output)
         outputs = [cast.map(itemgetter(output)) for output in range(first.n_outputs)]
         return [problem for output in outputs for problem in self.fit.problems(output)]
 
-    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
+    def postprocess(self, context: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return the coefficients of the votes, and the caps of both levels."""
         models = (self.fit.coefficients([one.coef])[0] for one in found)
         coefs, intercepts = zip(*models, strict=True)
@@ -355,16 +355,16 @@ class Stack:
         """The plans of all models below, and of that on top."""
         return self.low if self.high is None else (*self.low, self.high)
 
-    def deal(self, source: RandomSource) -> tuple[list[IntArray], IntArray]:
+    def split(self, source: RandomSource) -> tuple[list[IntArray], IntArray]:
         """Return the rows of each plan below, and those of the model on top."""
         order = source.generator.permutation(self.n_records)
         ends = np.cumsum([plan.n_records for plan in self.low])
         parts = np.split(order[: ends[-1]], ends[:-1])
         return parts, order[ends[-1] :]
 
-    def dealt(self, records: Rows, source: RandomSource) -> list[Any]:
+    def split_records(self, records: Rows, source: RandomSource) -> list[Any]:
         """Return the records of the models below, part by part, and those of the model on top."""
-        parts, top = self.deal(source.other("split"))
+        parts, top = self.split(source.other("split"))
 
         def chosen(rows: IntArray) -> Rows:
             return records.chosen(rows, lambda block: block.n_records, measured.SignedRows.rows)
@@ -376,8 +376,10 @@ class Stack:
         """Return the measurements of both levels, with their names."""
         below = ModelsBelow(self.low, names[0], n_jobs)
         if self.high is not None:
-            return Disjoint((below, TopModel(self.high, self.low, names[1], n_jobs)), self.dealt)
-        return below if len(self.low) == 1 else Disjoint((below,), self.dealt)
+            return Disjoint(
+                (below, TopModel(self.high, self.low, names[1], n_jobs)), self.split_records
+            )
+        return below if len(self.low) == 1 else Disjoint((below,), self.split_records)
 
 
 def plan_stack(

@@ -311,7 +311,7 @@ class SingleRows:
         return pd.DataFrame([[column[i] for column in self.cells]], columns=self.names)
 
 
-def lone_target(y: Any, i: int) -> Any:
+def single_target(y: Any, i: int) -> Any:
     """Return a record's part of a target, in a container of its own; None stays None."""
     if y is None:
         return None

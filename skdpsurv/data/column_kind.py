@@ -140,7 +140,7 @@ class ColumnKind:
         """Return cells that are read as such values."""
         return pd.Series(list(map(self.cell, values.tolist())))
 
-    def beyond(self, values: FloatArray) -> bool:
+    def out_of_bounds(self, values: FloatArray) -> bool:
         """Return whether a value lies beyond the bounds."""
         low, high = self.ends
         return self.bounded and bool(np.any((values < low) | (values > high)))

@@ -91,7 +91,9 @@ def _with_typical(kind: ColumnKind, value: Any) -> ColumnKind:
     cells = np.fromiter([value], dtype=object, count=1)
     flag = isinstance(value, bool | np.bool_)
     read = quietly(replace(kind, missing="error").read, cells)
-    fits = read is not None and flag == isinstance(kind.example, bool) and not kind.beyond(read)
+    fits = (
+        read is not None and flag == isinstance(kind.example, bool) and not kind.out_of_bounds(read)
+    )
     require(fits, kind.column, "have a typical value that is within its bounds or categories")
     return replace(kind, typical=kind.cell(read[0]))
 

@@ -341,7 +341,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
     def _beyond(self, X: ArrayLike) -> list[str]:
         """Return the columns with a value beyond the bounds: private."""
-        return [kind.column for kind, values in self._read(X, None) if kind.beyond(values)]
+        return [kind.column for kind, values in self._read(X, None) if kind.out_of_bounds(values)]
 
     def _read(self, X: ArrayLike, seen: Sequence[str] | None) -> list[tuple[ColumnKind, Any]]:
         kinds = self._kinds()

@@ -29,7 +29,7 @@ from skdpsurv.data.column_kinds import Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
 from skdpsurv.data.shape import require_names
-from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.guarantee import as_json, immutable
 from skdpsurv.dp.input_errors import (
     InputValueError,
     call_or_none,
@@ -55,10 +55,10 @@ def _declared(step: PublicColumns, inputs: Features) -> Features:
     if any(one.expression.kind != "column" for one in inputs):
         raise ValueError("PublicColumns must come before all other steps: it reads raw columns.")
     given, stated = [one.name for one in inputs], step._names()
-    lacking = ", ".join(name for name in stated if name not in given)
+    missing = ", ".join(name for name in stated if name not in given)
     unknown = ", ".join(name for name in given if name not in stated)
-    if lacking or unknown:
-        found = f"X has no {lacking}" if lacking else ""
+    if missing or unknown:
+        found = f"X has no {missing}" if missing else ""
         found += f"{found and '; '}columns does not describe {unknown}" if unknown else ""
         raise ValueError(f"columns of PublicColumns must be those of X: {found}.")
     return step._features()
@@ -290,7 +290,7 @@ def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
         parameters = dict(step._described())
     else:
         stated = LEAVES[type(step)].parameters
-        parameters = {name: frozen(name, getattr(step, name)) for name in stated}
+        parameters = {name: immutable(name, getattr(step, name)) for name in stated}
     return {"step": type(step).__name__, "parameters": parameters}
 
 
@@ -325,7 +325,7 @@ def _rebuilt(description: Mapping[str, Any], depth: int) -> Any:
             )
         case name:
             (leaf,) = (leaf for kind, leaf in LEAVES.items() if kind.__name__ == name)
-            parameters = thawed(description["parameters"])
+            parameters = as_json(description["parameters"])
             stated = set(parameters).difference(leaf.optional)
             return leaf.kind(**parameters) if stated == set(leaf.parameters) else None
 

@@ -193,11 +193,11 @@ class TableCounts(NoisySum):
     theorem = reference("docs/proofs/table_one", "dwork")
     gives = "counts"
 
-    def query(self, known: Context) -> Histograms:
+    def query_for(self, context: Context) -> Histograms:
         """Return the query: a record is in each table once."""
         return Histograms(tuple(one.unit for one in self.columns))
 
-    def ask(self, known: Context, records: Blocks[TableBlock]) -> tuple[IntArray, ...]:
+    def exact_answer(self, context: Context, records: Blocks[TableBlock]) -> tuple[IntArray, ...]:
         """Return the exact tables, in their units."""
 
         def count(block: TableBlock) -> tuple[IntArray, ...]:
@@ -208,7 +208,7 @@ class TableCounts(NoisySum):
         found: tuple[IntArray, ...] = records.map_reduce(count)
         return found
 
-    def after(self, known: Context, noisy: Sequence[IntArray]) -> Mapping[str, Any]:
+    def postprocess(self, context: Context, noisy: Sequence[IntArray]) -> Mapping[str, Any]:
         """Return all tables side by side, in records."""
         both = zip(self.columns, noisy, strict=True)
         return {"counts": np.hstack([np.asarray(one) / cells.unit for cells, one in both])}
@@ -236,11 +236,11 @@ class GroupSizes(Mechanism):
         total = records.map_reduce(lambda block: np.bincount(block[0], minlength=self.n_groups))
         return np.asarray(total, dtype=np.int64)
 
-    def run(self, known: Context, records: Blocks[TableBlock], source: Any) -> dict[str, Any]:
+    def run(self, context: Context, records: Blocks[TableBlock], source: Any) -> dict[str, Any]:
         """Return the sizes."""
         return {"group_sizes": self._sizes(records)}
 
-    def distances(self, known: Context, one: Any, other: Any) -> Distances:
+    def distances(self, context: Context, one: Any, other: Any) -> Distances:
         """Return how many records of neighbours are in other groups."""
         moved = np.abs(self._sizes(one) - self._sizes(other)).sum()
         return [("group sizes", float(moved), 0.0)]

@@ -41,8 +41,8 @@ def check_points(grid: Mapping[str, Any], kinds: Mapping[str, ColumnKind]) -> No
         )
         if not (rises and np.diff(points / 2).min() >= NARROWEST * (high / 2 - low / 2)):
             raise ValueError(
-                f"grid must hold 2 to {column_tables.LARGEST_GRID:,} points for {name!r}, rising from "
-                "bound to bound, and not too near each other."
+                f"grid must hold 2 to {column_tables.LARGEST_GRID:,} points for {name!r}, rising "
+                "from bound to bound, and not too near each other."
             )
 
 

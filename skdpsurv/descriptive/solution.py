@@ -66,8 +66,8 @@ class Solved:
     @classmethod
     def of(cls, table: FloatArray, variance: float, sizes: Sizes) -> Solved:
         """Return the least-squares solution for one table."""
-        lacking = sizes.estimate - table.sum(axis=1)
-        return cls(table + lacking[:, None] / table.shape[1], variance, sizes)
+        shortfall = sizes.estimate - table.sum(axis=1)
+        return cls(table + shortfall[:, None] / table.shape[1], variance, sizes)
 
     def sums(self, forms: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return weighted sums of the cells, and their covariance.

@@ -55,7 +55,7 @@ class LedgerSettings(NamedTuple):
         return self._replace(order=best_order(self.epsilon, self.delta))
 
     @property
-    def room(self) -> float:
+    def renyi_limit(self) -> float:
         """Renyi divergence that a data set may spend, if the filter adds these up."""
         return epsilon_to_rdp(self.epsilon, self.delta, self.order)
 
@@ -242,7 +242,7 @@ def require_divergence(before: SpentSums, request: Entry, settings: LedgerSettin
     together = before.plus(request)
     if together.delta or together.epsilon > _decimal(settings.epsilon):
         name = f"Renyi divergence of order {settings.order:.4g}"
-        require_sum(before, request, "renyi", settings.room, name)
+        require_sum(before, request, "renyi", settings.renyi_limit, name)
 
 
 def spent_pair(sums: SpentSums, settings: LedgerSettings) -> tuple[float, float]:
@@ -263,7 +263,7 @@ def spent_pair(sums: SpentSums, settings: LedgerSettings) -> tuple[float, float]
 def largest_pure(sums: SpentSums, settings: LedgerSettings) -> float:
     """Return the largest pure epsilon, rounded downwards, that a Renyi filter lets pass now."""
     by_sum = 0.0 if sums.delta else remaining(sums.epsilon, settings.epsilon)
-    left = remaining(sums.renyi, settings.room)
+    left = remaining(sums.renyi, settings.renyi_limit)
     low, high = 0.0, settings.epsilon
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (middle, high) if pure_to_rdp(middle, settings.order) <= left else (low, middle)
@@ -273,7 +273,7 @@ def largest_pure(sums: SpentSums, settings: LedgerSettings) -> float:
 def left_for(sums: SpentSums, settings: LedgerSettings, delta: float) -> float:
     """Return the epsilon, rounded downwards, that is left for a charge with a delta."""
     if settings.order and delta:
-        rho = remaining(sums.renyi, settings.room) / settings.order / MARGIN**3
+        rho = remaining(sums.renyi, settings.renyi_limit) / settings.order / MARGIN**3
         return max(0.0, epsilon_at(rho, delta) / MARGIN**2 - 2.0 * SLACK) if rho else 0.0
     if settings.order:
         return largest_pure(sums, settings)

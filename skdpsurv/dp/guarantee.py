@@ -58,7 +58,7 @@ _PLAIN: dict[Any, Callable[[Any], object]] = {
 }
 
 
-def frozen(name: str, value: object) -> object:
+def immutable(name: str, value: object) -> object:
     """Return an immutable copy made of Python's own types, which JSON can hold."""
     if value is None:
         return None
@@ -69,23 +69,25 @@ def frozen(name: str, value: object) -> object:
                 raise ValueError(f"{name} must not hold NaN.")
             return converted
     if isinstance(value, np.ndarray):
-        return frozen(name, value.tolist())
+        return immutable(name, value.tolist())
     if isinstance(value, list | tuple):
-        return tuple(frozen(name, v) for v in value)
+        return tuple(immutable(name, v) for v in value)
     if isinstance(value, Mapping):
-        return FrozenMapping({str(k): frozen(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
+        return FrozenMapping(
+            {str(k): immutable(f"{name}[{str(k)!r}]", v) for k, v in value.items()}
+        )
     raise TypeError(
         f"{name} must be made of numbers, strings, None, sequences and mappings, "
         f"got {type(value).__name__}."
     )
 
 
-def thawed(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
+def as_json(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
     """Return frozen values as dicts and lists, at any depth, each leaf converted."""
     if isinstance(value, Mapping):
-        return {key: thawed(one, leaf) for key, one in value.items()}
+        return {key: as_json(one, leaf) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [thawed(one, leaf) for one in value]
+        return [as_json(one, leaf) for one in value]
     return leaf(value)
 
 
@@ -186,7 +188,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             "rho": None if self.rho is None else float(self.rho),
             "assumptions": tuple(map(str, self.assumptions)),
             "not_covered": tuple(map(str, self.not_covered)),
-            "public_inputs": frozen("public_inputs", self.public_inputs),
+            "public_inputs": immutable("public_inputs", self.public_inputs),
             "renyi": _checked_curve(self.renyi, float(self.epsilon), float(self.delta)),
         }
         for name, value in stated.items():
@@ -207,7 +209,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of JSON values, with "inf" for infinity and without empty rho and renyi."""
-        stated = {f.name: thawed(getattr(self, f.name), _infinity_as_text) for f in fields(self)}
+        stated = {f.name: as_json(getattr(self, f.name), _infinity_as_text) for f in fields(self)}
         return {k: v for k, v in stated.items() if v is not None and (k != "renyi" or v)}
 
     @classmethod
@@ -220,7 +222,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         if missing := sorted(known - set(values)):
             raise ValueError(f"missing key(s) in a privacy guarantee: {', '.join(missing)}.")
         numeric = ("epsilon", "delta", "rho", "public_inputs")
-        values.update({k: thawed(values[k], _text_as_infinity) for k in numeric})
+        values.update({k: as_json(values[k], _text_as_infinity) for k in numeric})
         return cls(**values)
 
     def renyi_at(self, order: float) -> float:

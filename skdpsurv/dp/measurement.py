@@ -2,7 +2,7 @@
 
 A *noisy sum* adds up over blocks of records. It states its query, and the runner adds the noise of
 that query at its price. A *mechanism* has a theorem and noise of its own. Either may depend on
-earlier releases (``known``). Neighbours: replace-one.
+earlier releases (``context``). Neighbours: replace-one.
 """
 
 from __future__ import annotations
@@ -61,20 +61,20 @@ class Measurement(ABC):
         """Return public numbers for the guarantee, by name."""
         return {}
 
-    def drawn(self, known: Context | None) -> Mapping[str, Any]:
+    def drawn(self, context: Context | None) -> Mapping[str, Any]:
         """Return the law and public numbers of what is drawn; known is None before anything is."""
         return {"law": self.law}
 
-    def distances(self, known: Context, one: Any, other: Any) -> Distances:
+    def distances(self, context: Context, one: Any, other: Any) -> Distances:
         """Return distances of neighbours in the quantities of the theorem, for audits."""
         return []
 
-    def nested(self, known: Context, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    def nested(self, context: Context, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return estimators that it fits, with plans of their own, and their arguments."""
         return []
 
     @abstractmethod
-    def run(self, known: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
+    def run(self, context: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
         """Return released values by name; those with a leading underscore are not published."""
 
 
@@ -82,13 +82,13 @@ class Measurement(ABC):
 class NoisySum(Measurement):
     """Counts, sums, means, moments: integers that add up over blocks of records.
 
-    A subclass has a query, ``asked``, or overrides :meth:`query` where that depends on ``known``.
+    A subclass has a ``query``, or overrides :meth:`query_for` where that depends on ``context``.
     """
 
     price: Price
 
     #: The query, if it is always the same.
-    asked: ClassVar[Query]
+    query: ClassVar[Query]
     #: Proof for Laplace noise.
     theorem: ClassVar[str] = ""
     #: Name of the result that is the noisy answer; None if there is none.
@@ -99,33 +99,39 @@ class NoisySum(Measurement):
         """Reference to the proof."""
         return GAUSSIAN if isinstance(self.price, Concentrated) else self.theorem
 
-    def query(self, known: Context) -> Query:
+    def query_for(self, context: Context) -> Query:
         """Return the query, given earlier releases."""
-        return self.asked
+        return self.query
 
     def query_range(self) -> Sequence[Query]:
         """Return the extreme queries possible, before anything is released."""
-        return [self.query({})]
+        return [self.query_for({})]
 
     @abstractmethod
-    def ask(self, known: Context, records: Any) -> Any:
+    def exact_answer(self, context: Context, records: Any) -> Any:
         """Return the exact answer: a sum over blocks, private."""
 
     @abstractmethod
-    def after(self, known: Context, noisy: Any) -> Mapping[str, Any]:
+    def postprocess(self, context: Context, noisy: Any) -> Mapping[str, Any]:
         """Return results by name from the noisy answer; it never sees records."""
 
-    def run(self, known: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        noisy = self.query(known).release(self.ask(known, records), self.price, source)
-        return self.after(known, noisy)
+    def run(self, context: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        noisy = self.query_for(context).release(
+            self.exact_answer(context, records), self.price, source
+        )
+        return self.postprocess(context, noisy)
 
-    def drawn(self, known: Context | None) -> Mapping[str, Any]:
-        query = self.query(known) if known is not None else next(iter(self.query_range()), None)
-        found = super().drawn(known) if query is None else stated_noise(query, self.price)
+    def drawn(self, context: Context | None) -> Mapping[str, Any]:
+        query = (
+            self.query_for(context) if context is not None else next(iter(self.query_range()), None)
+        )
+        found = super().drawn(context) if query is None else stated_noise(query, self.price)
         return found if self.gives is None else {**found, "gives": self.gives}
 
-    def distances(self, known: Context, one: Any, other: Any) -> Distances:
-        return self.query(known).distances(self.ask(known, one), self.ask(known, other))
+    def distances(self, context: Context, one: Any, other: Any) -> Distances:
+        return self.query_for(context).distances(
+            self.exact_answer(context, one), self.exact_answer(context, other)
+        )
 
     def rests_on(self) -> Iterable[type]:
         return map(type, self.query_range())
@@ -138,7 +144,7 @@ class Mechanism(Measurement):
     """A measurement with its own theorem: a perturbed minimiser, a descent, a chain, a choice."""
 
 
-def one_drawn(one: Measurement, known: Context | None) -> dict[str, Any]:
+def one_drawn(one: Measurement, context: Context | None) -> dict[str, Any]:
     """Return what a measurement draws after earlier releases; None: before any."""
     stated = {"node": "measurement", "name": one.name, "price": stated_cost(one.cost)}
-    return stated | plain(one.drawn(known))
+    return stated | plain(one.drawn(context))

@@ -33,8 +33,19 @@ from skdpsurv.dp.selection import RunCount
 from skdpsurv.dp.stated_noise import Distances, stated_cost
 
 __all__ = [
-    "GAUSSIAN", "Disjoint", "Distances", "Known", "Measurement", "Mechanism", "Node", "NoisySum",
-    "Plan", "RandomlyMany", "Sequential", "Several", "Total",
+    "GAUSSIAN",
+    "AdaptiveChoice",
+    "Composite",
+    "Context",
+    "Disjoint",
+    "Distances",
+    "Measurement",
+    "Mechanism",
+    "Node",
+    "NoisySum",
+    "Plan",
+    "PrivateSelection",
+    "Sequential",
 ]  # fmt: skip
 
 #: What was drawn at a node, as JSON holds it; and a list that it is appended to.
@@ -62,18 +73,18 @@ class Composite:
         """Return what the nodes drew, composed as here."""
         return {"node": self.word, "nodes": list(drawn)}
 
-    def parts(self, known: Context, records: Any, source: RandomSource) -> Iterable[Part]:
+    def parts(self, context: Context, records: Any, source: RandomSource) -> Iterable[Part]:
         """Return the nodes to run, each with its records."""
         raise NotImplementedError
 
     def run(
-        self, known: Context, records: Any, source: RandomSource, log: Log = None
+        self, context: Context, records: Any, source: RandomSource, log: Log = None
     ) -> dict[str, Any]:
         """Return released values by name, and append to the log what was drawn."""
         found: dict[str, Any] = {}
         drawn: Log = None if log is None else []
-        for node, own in self.parts(known, records, source):
-            found |= _run(node, {**known, **found}, own, source, drawn)
+        for node, own in self.parts(context, records, source):
+            found |= _run(node, {**context, **found}, own, source, drawn)
         if log is not None and drawn is not None:
             log.append(self.composed(drawn))
         return found
@@ -113,7 +124,7 @@ class Sequential(Composite):
         total = {} if self.total is None else {"total": stated_cost(self.cost)}
         return super().composed(drawn) | total
 
-    def parts(self, known: Context, records: Any, source: RandomSource) -> Iterable[Part]:
+    def parts(self, context: Context, records: Any, source: RandomSource) -> Iterable[Part]:
         return [(node, records) for node in self.nodes]
 
 
@@ -147,12 +158,12 @@ class AdaptiveChoice(Composite):
     def composed(self, drawn: Sequence[Drawn]) -> Drawn:
         return super().composed(drawn) | {"total": stated_cost(self.cost)}
 
-    def parts(self, known: Context, records: Any, source: RandomSource) -> Iterable[Part]:
-        return [(self.chosen(known), records)]
+    def parts(self, context: Context, records: Any, source: RandomSource) -> Iterable[Part]:
+        return [(self.resolve(context), records)]
 
-    def chosen(self, known: Context) -> Node:
+    def resolve(self, context: Context) -> Node:
         """Return the node for earlier releases, or refuse one that costs or assumes too much."""
-        node = self.choose(known)
+        node = self.choose(context)
         _require(node.cost, self.total)
         stated, found = (_weakest(everything(one)) for one in (self, node))
         if weakest_status([stated, found]) != stated:
@@ -164,12 +175,12 @@ class AdaptiveChoice(Composite):
 class Disjoint(Composite):
     """Measurements of records that share nobody.
 
-    ``deal`` takes all records and a source for their order, and returns the records of each node.
+    ``split`` takes all records and a source for their order, and returns the records of each node.
     It looks at their number alone.
     """
 
     nodes: tuple[Node, ...]
-    deal: Callable[[Any, RandomSource], Iterable[Any]]
+    split: Callable[[Any, RandomSource], Iterable[Any]]
 
     word = "disjoint"
 
@@ -178,8 +189,8 @@ class Disjoint(Composite):
         """The largest cost: a replaced record is in one of the sets."""
         return disjoint_cost(node.cost for node in self.nodes)
 
-    def parts(self, known: Context, records: Any, source: RandomSource) -> Iterable[Part]:
-        return zip(self.nodes, self.deal(records, source), strict=True)
+    def parts(self, context: Context, records: Any, source: RandomSource) -> Iterable[Part]:
+        return zip(self.nodes, self.split(records, source), strict=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,13 +223,13 @@ class PrivateSelection(Composite):
         return super().composed(drawn) | {"eta": self.count.eta, "gamma": self.count.gamma}
 
     def run(
-        self, known: Context, records: Any, source: RandomSource, log: Log = None
+        self, context: Context, records: Any, source: RandomSource, log: Log = None
     ) -> dict[str, Any]:
         n_runs = self.count.draw(source)
         drawn = [uniform_below(self.n_candidates, source) for _ in range(n_runs)]
         if log is not None:  # as it was planned: the number of runs is secret, and so are others
             log.append(all_drawn(self))
-        return self.best(self.run_each.run({**known, "_drawn": drawn}, records, source), drawn)
+        return self.best(self.run_each.run({**context, "_drawn": drawn}, records, source), drawn)
 
     def best(self, found: Mapping[str, Any], drawn: Sequence[int]) -> dict[str, Any]:
         """Return the releases of the best run, and the number of its candidate as ``best``."""
@@ -235,13 +246,13 @@ Node = Measurement | Sequential | AdaptiveChoice | Disjoint | PrivateSelection
 Part = tuple[Node, Any]
 
 
-def _run(node: Node, known: Context, records: Any, source: RandomSource, log: Log) -> Any:
+def _run(node: Node, context: Context, records: Any, source: RandomSource, log: Log) -> Any:
     """Run a node, and note what it draws."""
     if not isinstance(node, Measurement):
-        return node.run(known, records, source, log)
+        return node.run(context, records, source, log)
     if log is not None:
-        log.append(one_drawn(node, known))
-    return node.run(known, records, source)
+        log.append(one_drawn(node, context))
+    return node.run(context, records, source)
 
 
 def all_drawn(node: Node) -> Drawn:
@@ -302,7 +313,7 @@ class Plan:
         Name of the release; "" for the names of the measurements.
     status : str, default="proved"
         Status of the plan, if weaker than the measurements'.
-    known : mapping
+    context : mapping
         Public values by name, for the measurements.
     same_group : bool, default=False
         Whether neighbours share the public group of the record that differs.
@@ -315,7 +326,7 @@ class Plan:
     assumed: tuple[str, ...] = ()
     words: str = ""
     status: str = "proved"
-    known: Context = field(default_factory=dict)
+    context: Context = field(default_factory=dict)
     same_group: bool = False
 
     def __post_init__(self) -> None:
@@ -333,7 +344,7 @@ class Plan:
         return list(leaves(self.tree))
 
     @property
-    def alone(self) -> Measurement | None:
+    def only_measurement(self) -> Measurement | None:
         """The only measurement, or None."""
         found = self.leaves
         return found[0] if len(found) == 1 else None
@@ -387,9 +398,9 @@ class Plan:
         )
 
     def run(self, records: Any, source: RandomSource, log: Log = None) -> dict[str, Any]:
-        """Return released and known values by name, but for those with a leading underscore.
+        """Return released values and the context, but for names with a leading underscore.
 
         What was drawn is appended to the log.
         """
-        known = {**self.known, **_run(self.tree, self.known, records, source, log)}
-        return {name: value for name, value in known.items() if name[:1] != "_"}
+        context = {**self.context, **_run(self.tree, self.context, records, source, log)}
+        return {name: value for name, value in context.items() if name[:1] != "_"}

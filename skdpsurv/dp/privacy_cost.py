@@ -216,13 +216,13 @@ def rdp_conversion_term(order: float, delta: float) -> float:
 def best_order(epsilon: float, delta: float) -> float:
     """Return the order at which the largest rho is worth epsilon at delta."""
 
-    def lacking(log_excess: float) -> float:
+    def shortfall(log_excess: float) -> float:
         order = 1.0 + math.exp(log_excess)
         return -(epsilon - rdp_conversion_term(order, delta)) / order
 
     # With rho about e**2 / (4 log(1/d)) the best order is about 1 + 2 log(1/d) / e.
     guess = math.log(-2.0 * math.log(delta) / epsilon)
-    return 1.0 + math.exp(float(_minimum(lacking, guess, 5.0).x))
+    return 1.0 + math.exp(float(_minimum(shortfall, guess, 5.0).x))
 
 
 def epsilon_to_rdp(epsilon: float, delta: float, order: float) -> float:

@@ -40,7 +40,7 @@ def is_asserted(kind: type) -> bool:
 
 def status_of(kinds: Iterable[type]) -> str:
     """Say "proved", "asserted" or "none" for all that a theorem rests on."""
-    lacking = unproved(kinds)
-    if not lacking:
+    missing = unproved(kinds)
+    if not missing:
         return "proved"
-    return "asserted" if all(map(is_asserted, lacking)) else "none"
+    return "asserted" if all(map(is_asserted, missing)) else "none"

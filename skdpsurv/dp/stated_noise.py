@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, Protocol
 
-from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.guarantee import as_json, immutable
 from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.privacy_cost import Concentrated, Cost, Price, epsilon_or_mu
 
@@ -88,7 +88,7 @@ def noise_of(plan: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
 
 def checked_noise(stated: Any) -> Any:
     """Return laws and variances by name, frozen; ValueError if they are none."""
-    found: Any = frozen("noise", stated)
+    found: Any = immutable("noise", stated)
     if not isinstance(found, Mapping) or not all(isinstance(e, Mapping) for e in found.values()):
         raise TypeError("noise of a release must be a mapping of names to mappings.")
     for name, one in found.items():
@@ -101,8 +101,8 @@ def checked_noise(stated: Any) -> Any:
 
 def plain(stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return public values as JSON holds them, with "inf" for infinity."""
-    found: dict[str, Any] = thawed(
-        frozen("plan", stated), lambda x: "inf" if isinstance(x, float) and math.isinf(x) else x
+    found: dict[str, Any] = as_json(
+        immutable("plan", stated), lambda x: "inf" if isinstance(x, float) and math.isinf(x) else x
     )
     return found
 

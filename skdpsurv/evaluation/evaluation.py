@@ -18,7 +18,7 @@ from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, r
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
-from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.guarantee import immutable
 from skdpsurv.dp.plan import Context, Mechanism, Plan, Sequential
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import predictions
@@ -180,12 +180,12 @@ class Exactly(Mechanism):
     law = "none"
 
     def run(
-        self, known: Context, records: Blocks[EvaluationRecords], source: Any
+        self, context: Context, records: Blocks[EvaluationRecords], source: Any
     ) -> dict[str, Any]:
         """Return the measures, for the released groups."""
         parts = zip(*records.results(lambda block: block), strict=True)
         whole = EvaluationRecords(*(np.concatenate(part) for part in parts))
-        return {"exact": exact_measures(whole, Reading.of(self.setting, dict(known)))}
+        return {"exact": exact_measures(whole, Reading.of(self.setting, dict(context)))}
 
 
 @dataclass(eq=False, repr=False)
@@ -259,7 +259,7 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
                 model._prediction_rows(rows)
             event, time = event_and_time(target)
             require_one_each(time.size, length(rows))
-            return predictions.lone_rows(model, rows), event, time
+            return predictions.single_rows(model, rows), event, time
 
         times = np.append(self._setting(shape).times, float(self.max_time))
         records = in_blocks(X, y).map(read).persist()
@@ -285,7 +285,7 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
         rows = zip(reading.ends[:-1], reading.ends[1:], shares, predicted, curves, strict=True)
         c_index, brier, ratio = starmap(Estimate, overall)
         stated: Any = {"max_time": float(self.max_time), "level": float(self.level)}
-        stated |= {"guarantee": published.guarantee, "released": frozen("released", released)}
+        stated |= {"guarantee": published.guarantee, "released": immutable("released", released)}
         groups = tuple(starmap(RiskGroup.of, rows))
         times = tuple(reading.edges.band_ends[1:].tolist())
         stated["uncensored"] = reading.uncensored(sums)

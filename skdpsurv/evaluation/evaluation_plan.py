@@ -67,9 +67,9 @@ class EvaluationSetting:
         """Times of the Brier score."""
         return np.asarray(self.horizon * ((np.arange(TIMES) + 0.5) / TIMES))
 
-    def table(self, known: Context) -> EvaluationTable:
+    def table(self, context: Context) -> EvaluationTable:
         """Return the table with given or released edges."""
-        return EvaluationTable(known["risk_edges"], known["time_edges"], self.horizon)
+        return EvaluationTable(context["risk_edges"], context["time_edges"], self.horizon)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -86,14 +86,14 @@ class RiskEdges(Choices):
         """One record moves a rank by 1."""
         return [Sums(risk_table.N_CANDIDATES, whole) for _, whole in ANCHORS]
 
-    def losses(self, known: Context, records: Records) -> list[list[int]]:
+    def losses(self, context: Context, records: Records) -> list[list[int]]:
         """Return the distance of each candidate's rank from each quantile's."""
         candidates = risk_table.risk_candidates()
         below = records.map_reduce(lambda block: _bins(candidates, block.survival[:, -1], "right"))
         ranks, n = np.cumsum(below)[:-1], self.setting.n_records
         return [[abs(whole * int(rank) - part * n) for rank in ranks] for part, whole in ANCHORS]
 
-    def after(self, known: Context, chosen: Sequence[int]) -> dict[str, Any]:
+    def postprocess(self, context: Context, chosen: Sequence[int]) -> dict[str, Any]:
         """Return edges by interpolation between the anchors, and extrapolation."""
         candidates, n_groups = risk_table.risk_candidates(), self.setting.n_groups
         first, middle, last = np.sort(chosen)
@@ -119,7 +119,7 @@ class TimeEdges(Choices):
         n_bands = self.setting.n_bands
         return [Sums(risk_table.N_CANDIDATES - 1, n_bands)] * (n_bands - 1)
 
-    def losses(self, known: Context, records: Records) -> list[list[int]]:
+    def losses(self, context: Context, records: Records) -> list[list[int]]:
         """Return the distance of each candidate's rank from each quantile's."""
         horizon, n_bands = self.setting.horizon, self.setting.n_bands
         candidates = risk_table.time_candidates(horizon)
@@ -131,7 +131,7 @@ class TimeEdges(Choices):
         *ranks, total = (int(rank) for rank in np.cumsum(records.map_reduce(exits)))
         return [[abs(n_bands * rank - k * total) for rank in ranks] for k in range(1, n_bands)]
 
-    def after(self, known: Context, chosen: Sequence[int]) -> dict[str, Any]:
+    def postprocess(self, context: Context, chosen: Sequence[int]) -> dict[str, Any]:
         """Return the chosen candidates, each once."""
         return {
             "time_edges": np.unique(risk_table.time_candidates(self.setting.horizon)[list(chosen)])
@@ -153,18 +153,18 @@ class TableSums(NoisySum):
     theorem = PROOF
     counted: ClassVar[Callable[[EvaluationTable, EvaluationRecords], Any]]
 
-    def ask(self, known: Context, records: Records) -> Any:
+    def exact_answer(self, context: Context, records: Records) -> Any:
         """Return exact sums."""
-        return records.map_reduce(partial(type(self).counted, self.setting.table(known)))
+        return records.map_reduce(partial(type(self).counted, self.setting.table(context)))
 
 
 class Counts(TableSums):
     """Numbers of records in each cell: a record is in one."""
 
     name = "noisy counts of records by predicted survival, time and event"
-    asked, counted = HISTOGRAM, EvaluationTable.counts
+    query, counted = HISTOGRAM, EvaluationTable.counts
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the table."""
         return {"table": noisy}
 
@@ -173,9 +173,9 @@ class RiskOffsets(TableSums):
     """Offsets of predictions from the middles of groups: at most half a width."""
 
     name = "noisy sums of predictions within groups"
-    asked, counted = OFFSETS, EvaluationTable.risk_offsets
+    query, counted = OFFSETS, EvaluationTable.risk_offsets
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return sums in widths of the groups."""
         return {"risk_offsets": OFFSETS.values(noisy)}
 
@@ -184,9 +184,9 @@ class TimeOffsets(TableSums):
     """Offsets of times from the middles of bands: at most half a width."""
 
     name = "noisy sums of times within bands"
-    asked, counted = OFFSETS, EvaluationTable.time_offsets
+    query, counted = OFFSETS, EvaluationTable.time_offsets
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return sums in widths of the bands, with events and without."""
         return {"time_offsets": OFFSETS.values(noisy).reshape(2, -1)}
 
@@ -195,13 +195,13 @@ class BrierTotal(TableSums):
     """Terms of the Brier score, in [0, 1], with censoring weights from the released table."""
 
     name = "a noisy sum of terms of the Brier score"
-    asked = LOSS
+    query = LOSS
 
-    def ask(self, known: Context, records: Records) -> int:
+    def exact_answer(self, context: Context, records: Records) -> int:
         """Return the exact sum."""
-        times, counts = self.setting.times, known["table"].astype(np.float64)
-        ends = self.setting.table(known).band_ends
-        curve = risk_table.uncensored_curve(counts, known["time_offsets"], ends)
+        times, counts = self.setting.times, context["table"].astype(np.float64)
+        ends = self.setting.table(context).band_ends
+        curve = risk_table.uncensored_curve(counts, context["time_offsets"], ends)
         uncensored = curve(times)
 
         def brier(block: EvaluationRecords) -> int:
@@ -210,7 +210,7 @@ class BrierTotal(TableSums):
 
         return records.map_reduce(brier)
 
-    def after(self, known: Context, noisy: int) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: int) -> dict[str, Any]:
         """Return the sum."""
         return {"brier": LOSS.value(noisy)}
 
@@ -238,4 +238,4 @@ def evaluation_plan(setting: EvaluationSetting, assumptions: tuple[str, ...] = (
     known = {"risk_edges": np.empty(0), "time_edges": np.empty(0), **setting.edges}
     words, assumed = WORDS + chosen, (ASSUMED, *assumptions)
     tree, epsilon = Sequential(leaves), setting.epsilon
-    return Plan(tree, epsilon, inputs=inputs, assumed=assumed, words=words, known=known)
+    return Plan(tree, epsilon, inputs=inputs, assumed=assumed, words=words, context=known)

@@ -16,7 +16,7 @@ from skdpsurv.data.blocks import InMemory, first
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import survival_target
 from skdpsurv.dp import checks
-from skdpsurv.dp.guarantee import FrozenMapping, frozen
+from skdpsurv.dp.guarantee import FrozenMapping, immutable
 from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.types import FloatArray
@@ -68,7 +68,7 @@ class Guess:
 
     def __post_init__(self) -> None:
         checks.check_each(_RULES, self)
-        object.__setattr__(self, "shares", frozen("shares", self.shares))
+        object.__setattr__(self, "shares", immutable("shares", self.shares))
 
     @property
     def _survival(self) -> tuple[float, float, float]:

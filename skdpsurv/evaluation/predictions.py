@@ -87,7 +87,7 @@ def check_last_time(model: Any, X: Any, horizon: float) -> None:
         )
 
 
-def lone_rows(model: Any, X: Any) -> SingleRows:
+def single_rows(model: Any, X: Any) -> SingleRows:
     """Return rows of one record each: raw if the model declares its columns, or else numbers."""
     first = _steps(model)[0]
     described = getattr(first, "columns_", None) is not None and isinstance(first, TabularEstimator)

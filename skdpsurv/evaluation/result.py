@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import pandas as pd
 
-from skdpsurv.dp.guarantee import PrivacyGuarantee, frozen, thawed
+from skdpsurv.dp.guarantee import PrivacyGuarantee, as_json, immutable
 
 #: Overall measures, in words.
 MEASURES = {
@@ -138,7 +138,7 @@ class SurvivalEvaluation:
             **vars(self),
             "groups": [group._asdict() for group in self.groups],
             "guarantee": self.guarantee.to_dict(),
-            "released": thawed(self.released),
+            "released": as_json(self.released),
         }
         plain: dict[str, Any] = json.loads(json.dumps(content))  # lists in place of tuples
         return plain
@@ -158,7 +158,10 @@ class SurvivalEvaluation:
         content = {**data, **{name: Estimate(*data[name]) for name in MEASURES}}
         content["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
         content["groups"] = tuple(RiskGroup.of(**group) for group in data["groups"])
-        content |= {"times": tuple(data["times"]), "released": frozen("released", data["released"])}
+        content |= {
+            "times": tuple(data["times"]),
+            "released": immutable("released", data["released"]),
+        }
         return cls(**content)
 
     def __repr__(self) -> str:

@@ -150,27 +150,27 @@ class ResidualMoments(NoisySum):
     name = "noisy moments of private residuals"
     theorem = hybrid_records.PROOF
 
-    def query(self, known: Context) -> MeanOfRows:
+    def query_for(self, context: Context) -> MeanOfRows:
         """Return the mean: no record is beyond the bound."""
-        residuals = known["_residuals"]
+        residuals = context["_residuals"]
         return MeanOfRows(self.public.n_private, residuals.size, residuals.bound)
 
     def query_range(self) -> list[MeanOfRows]:
         """Return nothing: bounds follow from fits."""
         return []
 
-    def ask(self, known: Context, records: Blocks[hybrid_records.PrivateRecords]) -> Any:
+    def exact_answer(self, context: Context, records: Blocks[hybrid_records.PrivateRecords]) -> Any:
         """Return the exact mean."""
-        rows = records.map(partial(_moments, known["_residuals"], self.public.design))
+        rows = records.map(partial(_moments, context["_residuals"], self.public.design))
         if np.isinf(epsilon_or_mu(self.price)):  # without rounding
             return rows.map_reduce(partial(np.sum, axis=0)) / self.public.n_private
-        return self.query(known).mean(rows)
+        return self.query_for(context).mean(rows)
 
-    def after(self, known: Context, noisy: FloatArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return weights whose residuals have about the noisy moments."""
-        public, variance = self.public, self.query(known).deviation(self.price) ** 2
-        moments = known["_residuals"].moments(public.design_public, public.y_public)
-        weights = public.n_private * balance(moments, noisy, variance, known["weights"])
+        public, variance = self.public, self.query_for(context).deviation(self.price) ** 2
+        moments = context["_residuals"].moments(public.design_public, public.y_public)
+        weights = public.n_private * balance(moments, noisy, variance, context["weights"])
         if self.fit is None:
             return {"weights": weights}
         return {"weights": weights, "_residuals": Residuals.of(self.fit(weights), public)}
@@ -244,7 +244,7 @@ class NearestCounts(NoisySum):
 
     public: hybrid_records.PublicRecords
 
-    asked = HISTOGRAM  # each private record is nearest to one
+    query = HISTOGRAM  # each private record is nearest to one
     theorem = hybrid_records.PROOF
 
     @cached_property
@@ -252,7 +252,7 @@ class NearestCounts(NoisySum):
     def points(self) -> tuple[hybrid_records.PointMap, FloatArray, IntArray]:
         """The map of records to points, the points, and places that belong to them."""
 
-    def ask(self, known: Context, records: Records) -> IntArray:
+    def exact_answer(self, context: Context, records: Records) -> IntArray:
         """Return exact counts."""
         point_map, points, _ = self.points
         (counts,) = records.map_reduce(partial(_counts, point_map, points, (len(points),)))
@@ -283,7 +283,7 @@ class CellCounts(NearestCounts):
         held, cell = np.unique(hybrid_records.nearest(theirs, centers), return_inverse=True)
         return point_map, centers[held], cell
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return counts, spread over the public records of each cell; some are negative."""
         cell = self.points[-1]
         weights = (noisy.astype(np.float64) / np.bincount(cell))[cell]
@@ -307,7 +307,7 @@ class PointCounts(NearestCounts):
         index = hybrid_records.distinct(theirs)
         return point_map, theirs[index], index
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return counts, some of them negative, and the places of their public records."""
         return {"public_index": self.points[-1], "weights": noisy.astype(np.float64)}
 
@@ -317,7 +317,7 @@ class Order(PointCounts):
 
     gives = None
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the order."""
         return {"_order": self.points[-1][np.argsort(-noisy, kind="stable")]}
 
@@ -339,21 +339,21 @@ class NestedCounts(NoisySum):
     @property
     def cost(self) -> Cost:
         """Cost of equal parts of the price."""
-        return sequential_cost([cost_of(self.query({}).each(self.price))] * len(self.sizes))
+        return sequential_cost([cost_of(self.query_for({}).each(self.price))] * len(self.sizes))
 
-    def query(self, known: Context) -> Histograms:
+    def query_for(self, context: Context) -> Histograms:
         """In each set a private record is nearest to one."""
         return Histograms((1,) * len(self.sizes))
 
-    def ask(self, known: Context, records: Records) -> tuple[IntArray, ...]:
+    def exact_answer(self, context: Context, records: Records) -> tuple[IntArray, ...]:
         """Return the exact counts of each set."""
         point_map, theirs = self.public.mapped()
-        joining = theirs[known["_order"]]
+        joining = theirs[context["_order"]]
         return records.map_reduce(partial(_counts, point_map, joining, self.sizes))
 
-    def after(self, known: Context, noisy: Sequence[IntArray]) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: Sequence[IntArray]) -> dict[str, Any]:
         """Return candidates: places and weights of public records; and a fit of each."""
-        candidates = [(known["_order"][: c.size], c.astype(np.float64)) for c in noisy]
+        candidates = [(context["_order"][: c.size], c.astype(np.float64)) for c in noisy]
         fits = [self.fit(over(self.public.n_public, *one)) for one in candidates]
         return {"_candidates": candidates, "_fits": fits}
 

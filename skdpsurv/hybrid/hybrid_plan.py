@@ -146,7 +146,9 @@ def hybrid_plan(
     inputs["candidate_sizes"] = sizes
     known |= {"n_cells": cells, "signed": signed and not rounds}
     words, tree = SUBSET if method == "subset" else "", Sequential((*counted, *moments))
-    return Plan(tree, epsilon, delta, inputs=inputs, assumed=ASSUMPTIONS, words=words, known=known)
+    return Plan(
+        tree, epsilon, delta, inputs=inputs, assumed=ASSUMPTIONS, words=words, context=known
+    )
 
 
 def _rounds(

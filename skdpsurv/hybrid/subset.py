@@ -54,11 +54,11 @@ def _within(losses: FloatArray) -> FloatArray:
 
 
 def exact_losses(
-    known: Context, records: Blocks[PrivateRecords], public: PublicRecords
+    context: Context, records: Blocks[PrivateRecords], public: PublicRecords
 ) -> list[int]:
     """Return the exact sum of losses of each fit, in units of the lattice; private."""
     low, high = public.range.outcomes or (0.0, 1.0)
-    lost = partial(_lost_by_each, known["_fits"], public.design, (low, high - low))
+    lost = partial(_lost_by_each, context["_fits"], public.design, (low, high - low))
     return list(records.map_reduce(lost))
 
 
@@ -70,9 +70,9 @@ def _lost_by_each(
     return tuple(LOSS.total(record_losses(fitted, X, private.y, *outcomes)) for fitted in fits)
 
 
-def chosen(known: Context, place: int) -> dict[str, Any]:
+def chosen(context: Context, place: int) -> dict[str, Any]:
     """Return a candidate: places of public records, and their weights."""
-    return dict(zip(("public_index", "weights"), known["_candidates"][place], strict=True))
+    return dict(zip(("public_index", "weights"), context["_candidates"][place], strict=True))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -91,13 +91,13 @@ class SubsetChoice(Choices):
         """Each loss of a record is between 0 and 1."""
         return [Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)]
 
-    def losses(self, known: Context, records: Blocks[PrivateRecords]) -> list[list[int]]:
+    def losses(self, context: Context, records: Blocks[PrivateRecords]) -> list[list[int]]:
         """Return the exact sum of losses of each fit."""
-        return [exact_losses(known, records, self.public)]
+        return [exact_losses(context, records, self.public)]
 
-    def after(self, known: Context, places: Sequence[int]) -> dict[str, Any]:
+    def postprocess(self, context: Context, places: Sequence[int]) -> dict[str, Any]:
         """Return the candidate."""
-        return chosen(known, places[0])
+        return chosen(context, places[0])
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -112,18 +112,18 @@ class LossCurve(NoisySum):
     gives = "curve"
     theorem = PROOF
 
-    def query(self, known: Context) -> Sums:
+    def query_for(self, context: Context) -> Sums:
         """Each loss of a record is between 0 and 1."""
         return Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)
 
-    def ask(self, known: Context, records: Blocks[PrivateRecords]) -> list[int]:
+    def exact_answer(self, context: Context, records: Blocks[PrivateRecords]) -> list[int]:
         """Return the exact sum of losses of each fit."""
-        return exact_losses(known, records, self.public)
+        return exact_losses(context, records, self.public)
 
-    def after(self, known: Context, noisy: Sequence[int]) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: Sequence[int]) -> dict[str, Any]:
         """Return the curve and the candidate."""
         curve = np.array([LOSS.value(total) for total in noisy])
-        return {**chosen(known, int(curve.argmin())), "curve": curve}
+        return {**chosen(context, int(curve.argmin())), "curve": curve}
 
 
 SELECTIONS: Mapping[str, type[SubsetChoice | LossCurve]] = {

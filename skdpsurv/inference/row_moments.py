@@ -130,14 +130,14 @@ class RowMoments(NoisySum):
                 f"inference_share must be 0 with more than {MOST_FEATURES} features: their second "
                 f"moments would drown in noise, got {self.n_features}."
             )
-        self.query({})  # refuses vectors that are too long for the theorem
+        self.query_for({})  # refuses vectors that are too long for the theorem
 
-    def query(self, known: Context) -> SecondMoments:
+    def query_for(self, context: Context) -> SecondMoments:
         """Return the query for lengthened rows in units of :attr:`longest`."""
         return SecondMoments(self.n_records, self.n_features + 1, 1.0)
 
     def scales(self) -> list[float]:
-        return [self.query({}).distribution(self.price).scale]
+        return [self.query_for({}).distribution(self.price).scale]
 
     @property
     def longest(self) -> float:
@@ -145,12 +145,12 @@ class RowMoments(NoisySum):
         return math.hypot(1.0, self.constant)
 
     @abstractmethod
-    def seen(self, known: Context, records: Any) -> Blocks[Any]:
+    def seen(self, context: Context, records: Any) -> Blocks[Any]:
         """Return the likelihood's blocks of the records, with rows ``X`` and a ``weight``."""
 
-    def ask(self, known: Context, records: Any) -> FloatArray:
-        blocks = self.seen(known, records)
-        return self.query(known).total(blocks, lambda block: self.rows(block.X, block.weight))
+    def exact_answer(self, context: Context, records: Any) -> FloatArray:
+        blocks = self.seen(context, records)
+        return self.query_for(context).total(blocks, lambda block: self.rows(block.X, block.weight))
 
     def rows(self, X: FloatArray, weight: FloatArray | None) -> Iterator[FloatArray]:
         """Yield lengthened rows, times the roots of their weights, in pieces."""
@@ -176,7 +176,7 @@ class ReleasedMoments:
     def redrawn(self, number: int) -> list[tuple[CovariateDistribution, CovariateDistribution]]:
         """Return pairs of distributions, with more noise and with the same noise less."""
         # Public noise, the same for everybody, hides nothing.
-        source, query = random_source(0, purpose="moments"), self.measurement.query({})
+        source, query = random_source(0, purpose="moments"), self.measurement.query_for({})
         draws = [query.noise(self.measurement.price, source) for _ in range(number)]
         return [
             (self._distribution(self.moments + e), self._distribution(self.moments - e))
@@ -185,7 +185,7 @@ class ReleasedMoments:
 
     def _distribution(self, moments: FloatArray) -> CovariateDistribution:
         measurement, unit = self.measurement, self.measurement.longest**2
-        deviation = measurement.query({}).deviation(measurement.price)
+        deviation = measurement.query_for({}).deviation(measurement.price)
         return CovariateDistribution.of_moments(
             moments * unit, measurement.constant, measurement.n_records, deviation * unit
         )

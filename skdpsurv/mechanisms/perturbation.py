@@ -215,34 +215,34 @@ class Minimisers(Mechanism):
     """Private minimisers of the same records, as a mechanism; a subclass states the problems."""
 
     #: True if noise comes from the source itself, and not from a child for each problem.
-    alone = False
+    one_source = False
     n_jobs: int | None = None
     #: Size of the noise, to compare methods for the same minimisers; inf: not known.
     noise: float = math.inf
 
     @abstractmethod
-    def calibrated(self, known: Context | None) -> Sequence[tuple[PrivacyConstants, Calibrated]]:
+    def calibrated(self, context: Context | None) -> Sequence[tuple[PrivacyConstants, Calibrated]]:
         """Return constants and calibration of each minimisation, or of the extreme ones."""
 
-    def drawn(self, known: Context | None) -> Mapping[str, Any]:
-        return stated_fits(self.calibrated(known))
+    def drawn(self, context: Context | None) -> Mapping[str, Any]:
+        return stated_fits(self.calibrated(context))
 
     @abstractmethod
-    def problems(self, known: Context, records: Any) -> list[Problem]:
+    def problems(self, context: Context, records: Any) -> list[Problem]:
         """Return the minimisations that a fit solves and an audit attacks."""
 
     @abstractmethod
-    def after(self, known: Context, found: list[Perturbed]) -> Mapping[str, Any]:
+    def postprocess(self, context: Context, found: list[Perturbed]) -> Mapping[str, Any]:
         """Return post-processing of the minimisers, which never sees records."""
 
-    def run(self, known: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        problems = self.problems(known, records)
-        if self.alone:
-            return self.after(known, [perturb(problem, source) for problem in problems])
-        return self.after(known, perturb_all(problems, source, n_jobs=self.n_jobs))
+    def run(self, context: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        problems = self.problems(context, records)
+        if self.one_source:
+            return self.postprocess(context, [perturb(problem, source) for problem in problems])
+        return self.postprocess(context, perturb_all(problems, source, n_jobs=self.n_jobs))
 
-    def distances(self, known: Context, one: Any, other: Any) -> Distances:
-        return distances(self.problems(known, one), self.problems(known, other))
+    def distances(self, context: Context, one: Any, other: Any) -> Distances:
+        return distances(self.problems(context, one), self.problems(context, other))
 
 
 def distances(problems: Sequence[Problem], others: Sequence[Problem]) -> Distances:

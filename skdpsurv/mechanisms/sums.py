@@ -310,11 +310,11 @@ class Choices(Mechanism):
         """For each choice: the number of candidates, and the sensitivity of their losses."""
 
     @abstractmethod
-    def losses(self, known: Context, records: Any) -> Sequence[Sequence[int]]:
+    def losses(self, context: Context, records: Any) -> Sequence[Sequence[int]]:
         """Return the exact losses of the candidates of each choice; private."""
 
     @abstractmethod
-    def after(self, known: Context, places: Sequence[int]) -> Mapping[str, Any]:
+    def postprocess(self, context: Context, places: Sequence[int]) -> Mapping[str, Any]:
         """Return post-processing of the chosen candidates' positions, by name."""
 
     @property
@@ -331,18 +331,20 @@ class Choices(Mechanism):
     def scales(self) -> list[float]:
         return [1.0 / self.price]
 
-    def drawn(self, known: Context | None) -> Mapping[str, Any]:
+    def drawn(self, context: Context | None) -> Mapping[str, Any]:
         return {"law": self.law, "sensitivity": [query.each for query in self.queries]}
 
-    def run(self, known: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        both = zip(self.queries, self.losses(known, records), strict=True)
-        return self.after(known, [query.least(one, self.each, source) for query, one in both])
+    def run(self, context: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        both = zip(self.queries, self.losses(context, records), strict=True)
+        return self.postprocess(
+            context, [query.least(one, self.each, source) for query, one in both]
+        )
 
-    def distances(self, known: Context, one: Any, other: Any) -> Distances:
+    def distances(self, context: Context, one: Any, other: Any) -> Distances:
         """Return the largest distance of neighbours' losses, choice by choice, with its bound."""
         return [
             ("losses", float(max(abs(a - b) for a, b in zip(*both, strict=True))), float(q.each))
             for q, *both in zip(
-                self.queries, self.losses(known, one), self.losses(known, other), strict=True
+                self.queries, self.losses(context, one), self.losses(context, other), strict=True
             )
         ]

@@ -26,7 +26,7 @@ from skdpsurv.base.tabular import ask_alone
 from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.cells import SingleRows, lone_target
+from skdpsurv.data.cells import SingleRows, single_target
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import length, take
 from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
@@ -205,12 +205,12 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
         else:
             raw = _raw_steps(model) is not None
 
-            def alone(copied: Any, i: int) -> Any:
+            def loss_of_row(copied: Any, i: int) -> Any:
                 # Read here, as an unreadable row must fail alone.
                 row = SingleRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
-                return loss(copied, row, lone_target(take(y, slice(i, i + 1)), 0))
+                return loss(copied, row, single_target(take(y, slice(i, i + 1)), 0))
 
-            losses = ask_alone(model, alone, n_records, (1,))[:, 0]
+            losses = ask_alone(model, loss_of_row, n_records, (1,))[:, 0]
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
 
 

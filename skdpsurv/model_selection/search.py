@@ -412,9 +412,9 @@ class PrivateSearchCV(BestModel, released=False):
         known = unstated_norm() if has_bounds else []  # public steps state them
         return [text for text in shape.first.warnings if text not in known]
 
-    def _weaknesses(self, shape: SearchShape | None) -> list[Caveat]:
-        """Return the weaknesses of the search; the plan knows the status of each fit."""
-        found = super()._weaknesses(shape)
+    def _caveats(self, shape: SearchShape | None) -> list[Caveat]:
+        """Return the caveats of the search; the plan knows the status of each fit."""
+        found = super()._caveats(shape)
         candidates = self._setting()[0] if shape is None else shape.candidates
         steps = {name for c in candidates for name in unprotected_steps(c.estimator)}
         if steps:
@@ -425,5 +425,5 @@ class PrivateSearchCV(BestModel, released=False):
         for candidate in candidates:
             step = private_step(candidate.ready(Spend(self.epsilon, float(self.delta))))[1]
             step.accountant = self.accountant  # a prior may have been charged to it
-            found += [Caveat("proved", weak.text) for weak in step._weaknesses(None)]
+            found += [Caveat("proved", weak.text) for weak in step._caveats(None)]
         return found

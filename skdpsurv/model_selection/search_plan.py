@@ -137,24 +137,24 @@ class TrainedCandidates(plans.Mechanism):
         """The weakest of all fits."""
         return weakest_status([fit.guarantee.status for fit in self.fits])
 
-    def run(self, known: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
+    def run(self, context: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return the models of the drawn candidates; None if a fit failed."""
         seeds = source.other("runs") if source.seeded else None
-        fits = self._ready(known, records, lambda: new_seed(seeds))
+        fits = self._ready(context, records, lambda: new_seed(seeds))
         models = self.workers.results([delayed(fitted)(*fit) for fit in fits], "candidates")
         return {"model": models, "_seeds": seeds}
 
-    def nested(self, known: plans.Context, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+    def nested(self, context: plans.Context, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return the drawn candidates, each with its part of the records."""
-        return self._ready(known, records, lambda: 0)
+        return self._ready(context, records, lambda: 0)
 
     def _ready(
-        self, known: plans.Context, records: Any, seed: Callable[[], int | None]
+        self, context: plans.Context, records: Any, seed: Callable[[], int | None]
     ) -> list[tuple[Any, tuple[Any, ...]]]:
         several = len(records) > 1
         return [
             (self.candidates[i].ready(self.spend, seed()), records[i if several else 0])
-            for i in known["_drawn"]
+            for i in context["_drawn"]
         ]
 
 
@@ -166,14 +166,14 @@ class SummedLosses(plans.NoisySum):
     workers: Workers
 
     name = "sums of losses"
-    asked = LOSS  # for each run, which has its own price
+    query = LOSS  # for each run, which has its own price
     theorem = reference("docs/proofs/private_search", "papernot-steinke", "liu-talwar")
 
-    def ask(self, known: plans.Context, records: Any) -> IntArray:
+    def exact_answer(self, context: plans.Context, records: Any) -> IntArray:
         """Return exact sums, in units of the lattice."""
-        return _losses(self.loss, known["model"], records, self.workers)
+        return _losses(self.loss, context["model"], records, self.workers)
 
-    def after(self, known: plans.Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: plans.Context, noisy: IntArray) -> dict[str, Any]:
         """Return the noisy sums."""
         return {"_losses": noisy.tolist()}
 
@@ -194,17 +194,17 @@ class LeastLoss(plans.Mechanism):
         """Return the inverse of the price."""
         return [1.0 / epsilon_or_mu(self.price)]
 
-    def run(self, known: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
+    def run(self, context: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
         """Choose one of the models."""
-        models = known["model"]
+        models = context["model"]
         totals = _losses(self.loss, models, records, self.workers).tolist()
         sums = Sums(len(models), LOSS.sensitivity)
         best = sums.least(totals, epsilon_or_mu(self.price), source)
         return {"best": best, "model": models[best]}
 
-    def distances(self, known: plans.Context, one: Any, other: Any) -> plans.Distances:
+    def distances(self, context: plans.Context, one: Any, other: Any) -> plans.Distances:
         """Return the largest distance between sums; each counts by itself."""
-        models = known["model"]
+        models = context["model"]
         sums = [_losses(self.loss, models, records, self.workers) for records in (one, other)]
         return [("losses", float(np.abs(sums[0] - sums[1]).max()), float(LOSS.sensitivity))]
 
@@ -216,14 +216,14 @@ class LastFit(TrainedCandidates):
     name = "a fit to all records"
 
     def run(
-        self, known: plans.Context, records: SearchRecords, source: RandomSource
+        self, context: plans.Context, records: SearchRecords, source: RandomSource
     ) -> dict[str, Any]:
         """Return the model; None if the fit failed."""
-        (ready,) = self._ready(known, records, lambda: new_seed(known["_seeds"]))
+        (ready,) = self._ready(context, records, lambda: new_seed(context["_seeds"]))
         return {"model": fitted(*ready)}
 
     def _ready(
-        self, known: plans.Context, records: SearchRecords, seed: Callable[[], int | None]
+        self, context: plans.Context, records: SearchRecords, seed: Callable[[], int | None]
     ) -> Any:
         everything = records.X, records.y, dict(records.parameters)
         return super()._ready({"_drawn": (0,)}, [everything], seed)
@@ -348,7 +348,7 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> plans.P
         inputs=inputs,
         assumed=_assumptions(shape),
         words=f"{strategy.mechanism}{again}: {words}",
-        known={"_drawn": range(m)},
+        context={"_drawn": range(m)},
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.guarantee import immutable
 from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
 
@@ -119,7 +119,7 @@ def require_same(studies: Sequence[Release], names: Collection[str], hint: str =
 
 def _common(studies: Sequence[Release]) -> dict[str, Any]:
     """Return the public parameters that all studies share; frozen, as files hold no tuples."""
-    first, *others = ({n: frozen(n, v) for n, v in s.parameters.items()} for s in studies)
+    first, *others = ({n: immutable(n, v) for n, v in s.parameters.items()} for s in studies)
     same = [name for name in first if all(o.get(name, ...) == first[name] for o in others)]
     return {name: studies[0].parameters[name] for name in same}
 

@@ -134,12 +134,12 @@ is_prior = optional(instance(Release, "a Release, as Release.load returns"))
 class Prior:
     """Evidence on a model's natural scale, log hazard ratios or log odds; and its guarantees.
 
-    ``lacking`` are the columns of the prior that the fit does not have.
+    ``missing`` are the columns of the prior that the fit does not have.
     """
 
     evidence: Evidence
     promises: Promises
-    lacking: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
 
     @classmethod
     def read(
@@ -168,7 +168,7 @@ class Prior:
                 "prior must say how sure it is of its coefficients, as fits with "
                 "method='obj_pert' or 'out_pert' do since version 0.2."
             )
-        lacking: list[str] = []
+        missing: list[str] = []
         if features is None:
             if release.columns is not None or published:
                 raise ValueError(
@@ -182,7 +182,7 @@ class Prior:
                     "prior must say what its columns hold: fit it with columns=, or both without."
                 )
             ours = Terms.of(features, columns)
-            evidence, lacking = ours.mapped(theirs, evidence), ours.lacking(theirs)
+            evidence, missing = ours.mapped(theirs, evidence), ours.missing(theirs)
         # Other numbers could make a fit fail after the charge.
         error = evidence.error[np.isfinite(evidence.error)]
         sane = (error >= SMALLEST).all() and (error <= LARGEST).all()
@@ -191,7 +191,7 @@ class Prior:
                 f"prior must have coefficients of at most {LARGEST:g}, and errors between "
                 f"{SMALLEST:g} and {LARGEST:g}, on the scale of the features here."
             )
-        return cls(evidence, promises, tuple(lacking))
+        return cls(evidence, promises, tuple(missing))
 
 
 def check_same_features(release: Release, n_features: int, names: Sequence[str] | None) -> None:

@@ -62,7 +62,7 @@ class Terms(NamedTuple):
         """Return the features that measure a column."""
         return [f for f in self.features if f.column == column and _is_number(f)]
 
-    def lacking(self, theirs: Terms) -> list[str]:
+    def missing(self, theirs: Terms) -> list[str]:
         """Return columns of other terms that these do not have."""
         ours = {f.column for f in self.features}
         columns = [f.column for f in theirs.features if f.column is not None]

@@ -76,7 +76,7 @@ class PublishedPerturbation(Minimisers):
     likelihood: DiscreteHazard
     calibration: Any
 
-    alone = True
+    one_source = True
     proof = reference("docs/errata", "nguyen-hui")
 
     @classmethod
@@ -113,20 +113,20 @@ class PublishedPerturbation(Minimisers):
             "noise_scale": self.calibration.noise_scale,
         }
 
-    def calibrated(self, known: Context | None) -> list[Any]:
+    def calibrated(self, context: Context | None) -> list[Any]:
         """Return the paper's constants, and the calibration."""
         own = published_sensitivity(self.likelihood.basis)
         constants = replace(self.likelihood.constants, gradient_sensitivity=own)
         return [(constants, self.calibration)]
 
-    def problems(self, known: Context, records: Blocks[HazardRecords]) -> list[Problem]:
+    def problems(self, context: Context, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the one minimisation."""
         norm, likelihood = self.model.data_norm, self.likelihood
-        blocks = records.map(lambda block: block.within(0.0, norm))
+        blocks = records.map(lambda block: block.clipped(0.0, norm))
         center, price = np.zeros(likelihood.n_params), SharedPrice(self.price)
         return [Problem(likelihood, blocks, self.calibration, center, price)]
 
-    def after(self, known: Context, found: list[Perturbed]) -> dict[str, Any]:
+    def postprocess(self, context: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return baseline and coefficients."""
         coef, n_knots = found[0].coef, self.model.n_knots
         baseline = self.likelihood.basis @ coef[:n_knots]
@@ -237,8 +237,8 @@ class PublishedDiscreteTimeSurvival(
         if self._sampling is not None and self._sampling.sampler != "psgld":
             raise ValueError("sampler must be 'psgld': the paper has no other chain.")
 
-    def _weaknesses(self, shape: Any) -> list[Caveat]:
-        found = super()._weaknesses(shape)
+    def _caveats(self, shape: Any) -> list[Caveat]:
+        found = super()._caveats(shape)
         if self._sampling is not None:
             found.append(Caveat("none", phrase("twice_its_epsilon")))
         return found

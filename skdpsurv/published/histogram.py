@@ -57,14 +57,14 @@ class GridCounts(NoisySum):
     name = "noisy counts in the cells of a public grid"
     theorem = reference("docs/proofs/hybrid", "lei", "dwork")
     assumptions = ("bounds and outcome were not read off these records",)
-    asked = HISTOGRAM  # each record is in one cell
+    query = HISTOGRAM  # each record is in one cell
     gives = "weights"
 
-    def ask(self, known: Context, records: Blocks[IntArray]) -> IntArray:
+    def exact_answer(self, context: Context, records: Blocks[IntArray]) -> IntArray:
         """Return exact counts."""
         return records.map_reduce(partial(np.bincount, minlength=self.n_cells))
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return a weight for each cell."""
         return {"weights": noisy.astype(np.float64)}
 

@@ -175,7 +175,7 @@ class ExactLadder(Ladder):
 
     name = "ladder with exact extremes"
 
-    def levels(self, known: Context, records: CountTable) -> ExactLevels:
+    def levels(self, context: Context, records: CountTable) -> ExactLevels:
         return ExactLevels(records, self.public.max_shape, self.top, self.public.left_censored)
 
 
@@ -184,7 +184,7 @@ class PublishedLadder(Ladder):
 
     name = "published ladder"
 
-    def levels(self, known: Context, records: CountTable) -> PublishedLevels:
+    def levels(self, context: Context, records: CountTable) -> PublishedLevels:
         return PublishedLevels(records, self.public.max_shape, self.top)
 
     def shape_at(self, node: float) -> float:
@@ -218,12 +218,12 @@ class NoisyEstimates(Mechanism):
         """The query of each sum, of which one record moves one term."""
         return Sum.of_reals(0.0, self.public.max_shape, -30)
 
-    def drawn(self, known: Context | None) -> dict[str, Any]:
+    def drawn(self, context: Context | None) -> dict[str, Any]:
         """Return the noise on each sum."""
         each = [self.query.noise_at(price) for price in self.prices]
         return {**asdict(each[0]), "scale": [one.scale for one in each]}
 
-    def run(self, known: Context, records: Records, source: RandomSource) -> dict[str, float]:
+    def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, float]:
         """Return noisy means of shape and log scale."""
         estimates, query, omega = self._estimates(records, source), self.query, self.public.omega
         shape, scale = (
@@ -233,7 +233,7 @@ class NoisyEstimates(Mechanism):
         scale = min(max(scale, math.exp(-omega)), self.public.max_shape)
         return {"shape": self.public.within_range(shape), "log_scale": math.log(scale)}
 
-    def distances(self, known: Context, one: Any, other: Any) -> Distances:
+    def distances(self, context: Context, one: Any, other: Any) -> Distances:
         """Return relative differences of the sums, in one order of the records."""
         names, query = ("sum of shapes", "sum of scales"), self.query
         pairs = zip(

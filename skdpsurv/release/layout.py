@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp.durable import sync_folder
-from skdpsurv.dp.guarantee import PrivacyGuarantee, frozen, thawed
+from skdpsurv.dp.guarantee import PrivacyGuarantee, as_json, immutable
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.release.older_layouts import upgraded
 
@@ -38,9 +38,9 @@ def written(release: Any, indent: int | None) -> str:
     content["parameters"] = dict(release.parameters)
     content["values"] = {name: np.asarray(v).tolist() for name, v in release.values.items()}
     for name in ("columns", "plan", "fit_plan", "noise"):
-        content[name] = thawed(content[name])
+        content[name] = as_json(content[name])
     if release.study is not None:
-        content["study"] = thawed(release.study)
+        content["study"] = as_json(release.study)
     if release.receipt is not None:
         content["receipt"] = release.receipt._asdict()
     return json.dumps(content, indent=indent, allow_nan=False, sort_keys=True)
@@ -94,7 +94,7 @@ def checked_study(study: Any) -> Any:
     lists = [value if isinstance(value, list | tuple) else [value] for value in values]
     if not all(isinstance(one, str | int | None) for each in lists for one in each):
         raise TypeError("study of a release must be a mapping to texts, or to lists of labels.")
-    return frozen("study", study)
+    return immutable("study", study)
 
 
 def checked_plan(plan: Any) -> Any:
@@ -102,7 +102,7 @@ def checked_plan(plan: Any) -> Any:
     if not isinstance(plan, Mapping | None):
         raise TypeError("plan of a release must be a mapping.")
     try:
-        return frozen("plan", plan)
+        return immutable("plan", plan)
     except RecursionError:
         raise ValueError("plan of a release must not be so deep.") from None
 

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from skdpsurv.data import public_steps
 from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
 from skdpsurv.dp.checks import Check, check_each
-from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, frozen
+from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, immutable
 from skdpsurv.dp.input_errors import suppressed_float_errors, with_suggestions
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
@@ -139,7 +139,7 @@ class Release(ReleasedModel):
     def _check_columns(self) -> None:
         """Refuse a description that cannot be used here, and not when somebody predicts."""
         try:
-            self._replace(columns=frozen("columns", self.columns))
+            self._replace(columns=immutable("columns", self.columns))
             n_features = len(self.features)
             step, names = self.transformer(), self.feature_names_in
             row = public_steps.made_of_one(step, self.n_features_in, names)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import pandas as pd
 
 from skdpsurv.dp.checks import choice, instance, positive
-from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.guarantee import as_json, immutable
 from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.study.analysis_kinds import KINDS, StudySetting, column_labels, events_of, require
@@ -55,7 +55,7 @@ class Analysis:
             for key in self.options:
                 if key not in (known := KINDS[self.kind].options):
                     raise ValueError(f"no option {key!r}.{suggestion(key, sorted(known))}")
-            object.__setattr__(self, "options", frozen("options", self.options))
+            object.__setattr__(self, "options", immutable("options", self.options))
         object.__setattr__(self, "share", float(self.share))
 
     @classmethod
@@ -70,7 +70,7 @@ class Analysis:
     def table(self) -> dict[str, Any]:
         """The table of a file that makes this analysis."""
         named = {"kind": self.kind, "name": self.name, "share": self.share}
-        return {**named, **thawed(self.options)}
+        return {**named, **as_json(self.options)}
 
     @property
     def by(self) -> str | None:
@@ -98,7 +98,7 @@ class Analysis:
         estimator
         """
         kind = KINDS[self.kind]
-        chosen = {kind.words.get(key, key): value for key, value in thawed(self.options).items()}
+        chosen = {kind.words.get(key, key): value for key, value in as_json(self.options).items()}
         stated = {key: value for key, value in chosen.items() if key}
         if spend.delta:
             stated["delta"] = spend.delta

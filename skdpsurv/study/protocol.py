@@ -20,7 +20,7 @@ from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.target import checked_events, checked_times, split_target
 from skdpsurv.dp.budget import dataset_name, text
 from skdpsurv.dp.checks import instance, integer, number_in, optional, positive
-from skdpsurv.dp.guarantee import thawed
+from skdpsurv.dp.guarantee import as_json
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, suggestion
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
@@ -268,7 +268,7 @@ class Protocol:
     @cached_property
     def text(self) -> str:
         """The canonical text: JSON, with the columns in place of their file."""
-        stated = {f.name: thawed(getattr(self, f.name)) for f in fields(self)}
+        stated = {f.name: as_json(getattr(self, f.name)) for f in fields(self)}
         found = {key: stated[key] for key in TABLES[""]}
         found |= {name: {k: stated[k] for k in TABLES[name]} for name in TABLES if name}
         found |= {"analyses": [one.table for one in self.analyses], "layout": LAYOUT}

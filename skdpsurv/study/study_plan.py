@@ -28,7 +28,7 @@ from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.protocol_page import protocol_page
 from skdpsurv.study.study_forecast import Scenario
 
-__all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "Part", "Scenario", "StudyPlan"]
+__all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "PlannedAnalysis", "Scenario", "StudyPlan"]
 
 #: Other shares are proposed if they reduce the largest relative error to this part of it.
 BETTER = 0.9

@@ -150,7 +150,7 @@ def test_sets_that_share_nobody(monkeypatch, everybody):
     X = np.linspace(-1.0, 1.0, 12)[:, None]
     if everybody:
         order = np.arange(12)
-        monkeypatch.setattr(Stack, "deal", lambda stack, source: ([order] * 2, order))
+        monkeypatch.setattr(Stack, "split", lambda stack, source: ([order] * 2, order))
     result = measurement_audit(model, (X, np.arange(12) % 2), (X, np.r_[1, np.arange(1, 12) % 2]))
     found = result.table.set_index("what")["found"]
     assert result.passed is not everybody
@@ -188,17 +188,17 @@ def test_the_walk_is_in_order_and_after_the_same_releases():
     first, second, third = (count(0.1, name) for name in "abc")
     chosen = []
 
-    def choose(known):
-        chosen.append(dict(known))
+    def choose(context):
+        chosen.append(dict(context))
         return second
 
     apart = Disjoint((third,), lambda records, source: [records])
     tree = Sequential((first, AdaptiveChoice(0.1, choose, (second,)), apart))
     seen = list(visits(tree, {"public": 1}, RECORDS, RECORDS, random_source(0)))
     assert [visit.node for visit in seen] == [first, second, apart, third]
-    known = [set(visit.known) - {"seen"} for visit in seen]
+    known = [set(visit.context) - {"seen"} for visit in seen]
     assert known == [{"public"}, {"a", "public"}, *[{"a", "b", "public"}] * 2]
-    assert seen[1].known["a"] == seen[3].known["a"] == chosen[0]["a"]
+    assert seen[1].context["a"] == seen[3].context["a"] == chosen[0]["a"]
     assert seen[2].one == [RECORDS]
 
 

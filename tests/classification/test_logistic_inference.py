@@ -102,7 +102,7 @@ class TestWeights:
         for constant in [0.0, 0.1, 3.0]:
             rng, group = np.random.default_rng(0), ColumnGroup((0, 1, 2), 2.0, 0.5, constant)
             X = rng.normal(size=(4000, 3)) * rng.uniform(0.0, 6.0, (4000, 1))
-            X = SignedRows(X, np.ones((1, 4000))).within(DOWNWEIGHTING_BOUND * 2.0).X
+            X = SignedRows(X, np.ones((1, 4000))).clipped(DOWNWEIGHTING_BOUND * 2.0).X
             seen = group.rows(X, 2.0)
             weight, norm = row_weights(seen, group.bound), np.linalg.norm(seen, axis=1)
             assert norm.max() > 1.1 * group.bound
@@ -114,8 +114,8 @@ class TestWeights:
             asked = moments_of(group, 1.0)
             norm = np.linalg.norm(np.concatenate(list(asked.rows(seen, weight))), axis=1)
             assert norm.shape == (4000,)
-            assert norm.max() == pytest.approx(asked.query({}).norm, rel=0.01)
-            assert norm.max() <= asked.query({}).norm * (1.0 + 1e-14)
+            assert norm.max() == pytest.approx(asked.query_for({}).norm, rel=0.01)
+            assert norm.max() <= asked.query_for({}).norm * (1.0 + 1e-14)
 
     def test_count_as_whole_records_would(self):
         for cap in [0.5, 0.8, 1.0]:
@@ -268,8 +268,10 @@ def test_moments_are_those_of_the_rows():
     asked = moments_of(group, 1e9)
     seen = group.rows(X, 1.0)
     blocks = InMemory([LinearBlock(seen, np.ones(4000), row_weights(seen, group.bound))])
-    exact = asked.query({}).total(blocks, lambda block: asked.rows(block.X, block.weight))
-    law = ReleasedMoments(asked, asked.query({}).release(exact, 1e9, random_source(0))).distribution
+    exact = asked.query_for({}).total(blocks, lambda block: asked.rows(block.X, block.weight))
+    law = ReleasedMoments(
+        asked, asked.query_for({}).release(exact, 1e9, random_source(0))
+    ).distribution
     assert law.mass == pytest.approx(4000, rel=1e-3)
     np.testing.assert_allclose(law.mean, X.mean(axis=0), atol=1e-4)
     rows = law.rows("normal")

@@ -94,7 +94,7 @@ class TestRows:
             dealt.append([rows.tolist() for rows in (*parts, top)])
             return parts, top
 
-        monkeypatch.setattr(stack_plan.Stack, "deal", spy)
+        monkeypatch.setattr(stack_plan.Stack, "split", spy)
         one = model(partition=partition, combiner="logistic")
         for X, y in (data, (-data[0], 1 - data[1]), (data[0], np.zeros(N))):
             one.fit(X, y)

@@ -158,7 +158,7 @@ def test_it_reads_its_cells(key):
     cells = [kind.cell_at(place) for place in PLACES]
     values = kind.read(np.array(cells, dtype=object))
     assert len({*values.tolist()}) >= 2
-    assert not kind.beyond(values)
+    assert not kind.out_of_bounds(values)
     assert kind.cell_at(1e9) is not None  # what a cell far beyond is, is for the kind to say
     np.testing.assert_array_equal(kind.read(kind.cells(values)), values)
     assert [kind.cell(value) for value in values.tolist()] == cells
@@ -351,7 +351,7 @@ def test_accuracy_is_forecast_by_cells_that_it_reads(key):
         kind = described._kinds()[0]
         X, _ = SimulatedTable(columns_within(described), ["x", "other"], RNG()).rows(N, RNG())
         values = kind.read(X["x"])
-        assert not kind.beyond(values[~np.isnan(values)])
+        assert not kind.out_of_bounds(values[~np.isnan(values)])
         assert len({*values[~np.isnan(values)].tolist()}) >= 2
         assert np.isnan(values).any() == (missing != "error")
     planned = DPDiscreteTimeSurvival(max_time=10.0, n_intervals=4, columns=described)

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from skdpsurv.data.cells import SingleRows, lone_target
+from skdpsurv.data.cells import SingleRows, single_target
 
 FRAME = pd.DataFrame({"age": [61, 48, 70], "ill": [True, False, True], "dose": [0.5, 1.0, 2.0]})
 TEXT = FRAME.assign(stage=pd.Categorical(["I", "II", "I"]), seen=pd.Timestamp("2020-02-03"))
@@ -82,7 +82,7 @@ def test_raw_cells_of_a_record_are_the_same_whatever_others_have(column, value):
     ],
 )
 def test_targets_are_alone_too(y, other):
-    one, again = lone_target(y, 1), lone_target(other, 1)
+    one, again = single_target(y, 1), single_target(other, 1)
     assert type(one) is type(again)
     assert len(one) == 1
     if isinstance(one, pd.DataFrame):
@@ -96,10 +96,10 @@ def test_targets_are_alone_too(y, other):
 
 def test_a_structured_target_keeps_its_fields():
     y = np.array([(True, 1.0), (False, 2.0)], dtype=[("event", "?"), ("time", "f8")])
-    assert lone_target(y, 1).dtype == y.dtype
-    assert lone_target(y, 1).tolist() == [(False, 2.0)]
-    assert lone_target(y, 1).base is None
-    assert lone_target(None, 1) is None
+    assert single_target(y, 1).dtype == y.dtype
+    assert single_target(y, 1).tolist() == [(False, 2.0)]
+    assert single_target(y, 1).base is None
+    assert single_target(None, 1) is None
 
 
 def test_a_gap_or_fraction_of_another_record_does_not_change_the_type_of_a_cell():
@@ -113,7 +113,7 @@ def test_a_gap_or_fraction_of_another_record_does_not_change_the_type_of_a_cell(
         assert list(map(type, shown[0].iloc[0].tolist())) == [int, int]
     for y in ([1, 0, 1], [1, 0, 0.5], [1, 0, np.nan]):
         for made in (list, np.array, pd.Series):
-            assert str(lone_target(made(y), 1)[0]) == "0"
+            assert str(single_target(made(y), 1)[0]) == "0"
 
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])

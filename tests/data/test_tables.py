@@ -19,7 +19,7 @@ from skdpsurv import (
     PublicColumns,
     split_target,
 )
-from skdpsurv.data.cells import SingleRows, lone_target
+from skdpsurv.data.cells import SingleRows, single_target
 from skdpsurv.data.shape import take
 from skdpsurv.evaluation import private_survival_metrics
 
@@ -148,7 +148,7 @@ def test_tables_of_other_libraries_go_everywhere(of):
                 *(plain.coef_, plain.predict(numbers), plain.feature_names_in_),
                 *(logistic.fit(X, event).coef_, logistic.score(X, event), hybrid.predict(X)),
                 *(table.to_numpy(), metrics.c_index.value, STATED.fit_transform(X)),
-                *(SingleRows.of(X, raw=True)[3].to_numpy(), lone_target(y, 3).to_numpy()),
+                *(SingleRows.of(X, raw=True)[3].to_numpy(), single_target(y, 3).to_numpy()),
                 np.asarray(take(X, np.array([4, 2]))["n"]),
             ]
         )

@@ -112,9 +112,9 @@ def test_blocks_add_up():
     group = rng.integers(0, 2, 90)
     values = [rng.choice(v, 90) for v in VALUES]
     table = TableCounts(price=1.0, columns=CELLS, n_groups=2)
-    whole = table.ask({}, InMemory([(group, values)]))
+    whole = table.exact_answer({}, InMemory([(group, values)]))
     thirds = np.array_split(np.arange(90), 3)
-    parts = table.ask({}, InMemory([(group[t], [v[t] for v in values]) for t in thirds]))
+    parts = table.exact_answer({}, InMemory([(group[t], [v[t] for v in values]) for t in thirds]))
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -126,7 +126,7 @@ def test_noise_is_for_all_columns_together(price):
     table = TableCounts(price=price, columns=columns, n_groups=4)
     nobody = [np.zeros((4, cells.number), dtype=np.int64) for cells in columns]
     source = random_source(3)
-    released = table.after({}, table.query({}).release(nobody, price, source))
+    released = table.postprocess({}, table.query_for({}).release(nobody, price, source))
     k = 2
     epsilon, gaussian = price, isinstance(price, Concentrated)
     expected = 2 * k / price.mu**2 if gaussian else 2.0 * (2 * k / epsilon) ** 2

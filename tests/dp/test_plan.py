@@ -41,13 +41,13 @@ class Count(NoisySum):
     assumptions: tuple[str, ...] = ("all are counted",)
     theorem = "a page"
 
-    def query(self, known):
+    def query_for(self, known):
         return Sum(0, 1)
 
-    def ask(self, known, records):
+    def exact_answer(self, known, records):
         return records.map_reduce(len)
 
-    def after(self, known, noisy):
+    def postprocess(self, known, noisy):
         return {self.name: int(noisy), "seen": sorted(known)}
 
 
@@ -121,7 +121,7 @@ class TestPlans:
         plan = Plan(Sequential((count(0.5, "one"), count(0.5, "two"))), 1.0)
         found = plan.run(RECORDS, random_source(3))
         assert (found.keys(), found["seen"]) == ({"one", "two", "seen"}, ["one", "seen"])
-        public = Plan(count(1.0), 1.0, known={"edges": 3}).run(RECORDS, random_source(3))
+        public = Plan(count(1.0), 1.0, context={"edges": 3}).run(RECORDS, random_source(3))
         assert public == {"edges": 3, "count": public["count"], "seen": ["edges"]}
 
     def test_what_is_said_of_a_plan_is_what_measurements_say(self):
@@ -202,10 +202,10 @@ class TestDisjoint:
 class Tries(Count):
     """A count for each run that was drawn."""
 
-    def ask(self, known, records):
+    def exact_answer(self, known, records):
         return np.array([records.map_reduce(len) + 1000 * each for each in known["_drawn"]])
 
-    def after(self, known, noisy):
+    def postprocess(self, known, noisy):
         return {"score": noisy.tolist(), "who": list(known["_drawn"])}
 
 

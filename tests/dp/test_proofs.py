@@ -151,12 +151,12 @@ class TestParts:
 
         @dataclass(frozen=True, kw_only=True)
         class Own(NoisySum):
-            name, asked = "own", HISTOGRAM
+            name, query = "own", HISTOGRAM
 
-            def ask(self, known, records):
+            def exact_answer(self, known, records):
                 return records
 
-            def after(self, known, noisy):
+            def postprocess(self, known, noisy):
                 return {}
 
         assert status_of([Histogram]) == "proved"
@@ -167,19 +167,19 @@ class TestParts:
         Own.asserted = True
         assert plan.guarantee("proved").status == "asserted"
         assert plan.guarantee("seeded").status == "seeded"
-        Own.asked = Wider()
+        Own.query = Wider()
         assert plan.unproved == [Own, Wider]
         assert plan.guarantee("proved").status == "none"
 
     def test_no_class_can_speak_for_itself(self):
         class Own(NoisySum):
-            name, asked, price = "own", HISTOGRAM, 1.0
+            name, query, price = "own", HISTOGRAM, 1.0
             status = "proved"
 
             def rests_on(self):
                 return [Histogram]
 
-            ask = after = None
+            exact_answer = postprocess = None
 
         plan = Plan(Own(price=1.0), 1.0)
         assert plan.guarantee("proved").status == "none"

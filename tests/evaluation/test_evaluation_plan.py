@@ -62,7 +62,7 @@ def test_what_is_asked_of_neighbours_is_within_its_bounds():
     """For each measurement and the same results before it; and each bound is nearly reached."""
     most = {}
     plan, first = evaluation_plan(setting()), records(EXTREME[0])
-    for leaf, known, *_ in visits(plan.tree, plan.known, first, first, random_source(0)):
+    for leaf, known, *_ in visits(plan.tree, plan.context, first, first, random_source(0)):
         for last, other in itertools.product(EXTREME, (EXTREME[0], EXTREME[9], EXTREME[-1])):
             for what, found, bound in leaf.distances(known, records(last), records(other)):
                 assert found <= bound, leaf.name

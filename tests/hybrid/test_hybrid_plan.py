@@ -172,7 +172,7 @@ class TestPublicRules:
                     model.prepare(*both, public=public).plan for both in ((X, y), (other, unlike))
                 )
                 assert one.public_inputs() == two.public_inputs()
-                assert one.known["signed"] == two.known["signed"]
+                assert one.context["signed"] == two.context["signed"]
                 assert [leaf.cost for leaf in one.leaves] == [leaf.cost for leaf in two.leaves]
 
     def test_cells_for_few_columns_only(self):
@@ -188,7 +188,7 @@ class TestPublicRules:
             (False, FITS[0], {"epsilon": 100.0, "weights": "nonnegative"}),
             (True, FITS[0], {"epsilon": 0.1, "weights": "signed"}),
         ):
-            assert plan_of(SMALL, fitted, method="all", **options).known["signed"] is expected
+            assert plan_of(SMALL, fitted, method="all", **options).context["signed"] is expected
 
 
 def test_distinct_keeps_the_first_of_each():
@@ -211,7 +211,7 @@ def test_what_is_asked_of_neighbours_is_within_its_bounds(method, n_bounds):
     most = {}
     subset = SubsetSelection(candidate_sizes=(20, 60))
     plan = plan_of(SMALL, FITS[0], method=method, epsilon=100.0, subset=subset)
-    for leaf, known, *_ in visits(plan.tree, plan.known, FEW, FEW, random_source(0)):
+    for leaf, known, *_ in visits(plan.tree, plan.context, FEW, FEW, random_source(0)):
         for (_, one), (_, other) in combinations(ENDS, 2):
             for what, found, bound in leaf.distances(known, one, other):
                 assert found <= bound, leaf.name

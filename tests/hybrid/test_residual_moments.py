@@ -117,7 +117,7 @@ def mean_of(rows, bound, epsilon, seed=0, n_blocks=1):
     measured = ResidualMoments(price=epsilon, public=public)
     records = InMemory([PrivateRecords(part, None) for part in np.array_split(rows, n_blocks)])
     known = {"_residuals": same}
-    query, exact = measured.query(known), measured.ask(known, records)
+    query, exact = measured.query_for(known), measured.exact_answer(known, records)
     return query.release(exact, epsilon, random_source(seed)), query.deviation(epsilon) ** 2
 
 
@@ -222,5 +222,5 @@ def test_noise_is_followed_by_its_variance(monkeypatch):
     public = SimpleNamespace(n_private=50, design_public=None, y_public=None)
     measured = ResidualMoments(price=0.7, public=public)
     known = {"_residuals": same, "weights": np.ones(3)}
-    measured.after(known, np.zeros(2))
-    assert seen == [measured.query(known).deviation(0.7) ** 2]
+    measured.postprocess(known, np.zeros(2))
+    assert seen == [measured.query_for(known).deviation(0.7) ** 2]

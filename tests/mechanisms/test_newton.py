@@ -276,7 +276,7 @@ class TestManyEqualRecords:
         event = np.arange(cls.N) % 3 == 0
         X = np.tile([0.3, -0.7], (cls.N, 1))
         arrays = in_blocks(X, np.ones(cls.N, dtype=np.int64), event)
-        blocks = arrays.map(lambda each: HazardRecords(*each).within(0.0, 1.0))
+        blocks = arrays.map(lambda each: HazardRecords(*each).clipped(0.0, 1.0))
         row, both = blocks.blocks[0].X[0], np.array([block.X for block in blocks.blocks])
         np.testing.assert_array_equal(both, np.broadcast_to(row, (2, cls.N // 2, 2)))
         return plan, blocks, row, int(event.sum())

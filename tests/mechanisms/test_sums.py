@@ -157,7 +157,7 @@ class Ranks(Choices):
         n = known["n"]
         return [[abs(4 * int(rank) - part * n) for rank in below] for part in (1, 3)]
 
-    def after(self, known, places):
+    def postprocess(self, known, places):
         return {"places": list(places)}
 
 

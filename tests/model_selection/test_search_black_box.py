@@ -39,7 +39,7 @@ class Response(Mechanism):
     name = "response"
     proof = ""
 
-    def run(self, known, X, source):
+    def run(self, context, X, source):
         wrong = source.generator.random() < 1 / (1 + np.exp(self.price))
         return {"answer": float(bool((X == 1).any()) != wrong)}
 

@@ -118,9 +118,9 @@ class TestCurve:
             source = random_source(seed)
             totals = [sums.LOSS.total(np.r_[np.full(20, 0.5), last])] * self.k
             measured = LossCurve(price=EPSILON, public=None, n_fits=self.k)
-            known, query = {"_candidates": [(None, None)] * self.k}, measured.query({})
+            known, query = {"_candidates": [(None, None)] * self.k}, measured.query_for({})
             noisy = [query.release(totals, EPSILON, source) for _ in range(self.runs)]
-            curves = [measured.after(known, one)["curve"] for one in noisy]
+            curves = [measured.postprocess(known, one)["curve"] for one in noisy]
             released.append(np.array(curves))
         first, second = (
             (np.abs(one - exact[1]) - np.abs(one - exact[0])).sum(axis=1) for one in released

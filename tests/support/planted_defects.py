@@ -108,7 +108,7 @@ def all_of_the_price_for_each():
 
 def half_of_histograms():
     """Half of the sensitivity of the counts of a curve."""
-    return mock.patch.object(curve_table.EventCounts, "asked", sums.Histogram(1))
+    return mock.patch.object(curve_table.EventCounts, "query", sums.Histogram(1))
 
 
 def doubled(levels):

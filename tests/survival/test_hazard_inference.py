@@ -89,7 +89,7 @@ class TestCost:
     def test_rows_have_a_norm_that_the_query_knows(self):
         fit, _ = planned(100, 3, 3.0)
         asked = HazardMoments(price=1.0, n_records=100, n_features=3, fit=fit)
-        assert (asked.query({}).width, asked.query({}).norm) == (4, 1.0)
+        assert (asked.query_for({}).width, asked.query_for({}).norm) == (4, 1.0)
         assert asked.longest**2 == pytest.approx(1.25)
 
     def test_the_guarantee_says_what_was_spent(self, fitted):

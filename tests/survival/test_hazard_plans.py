@@ -163,8 +163,8 @@ class TestPilot:
         """Radius of the rows that reach the likelihood, for a released spread ``found``."""
         mean, seen = np.array([0.25, 0.5]), []
         monkeypatch.setattr(MeanOfRows, "shrunk", lambda *args: (mean, found))
-        original = HazardRecords.within
-        monkeypatch.setattr(HazardRecords, "within", lambda *a: seen.append(a[1:]) or original(*a))
+        original = HazardRecords.clipped
+        monkeypatch.setattr(HazardRecords, "clipped", lambda *a: seen.append(a[1:]) or original(*a))
         point = Perturbed(np.arange(1.0, 6.0), np.zeros(5))
         monkeypatch.setattr(
             perturbation, "perturb", lambda problem, source: problem.blocks.persist() and point

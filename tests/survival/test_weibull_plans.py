@@ -239,8 +239,8 @@ class TestNeighbours:
                     for what, found, bound in leaf.distances(self.KNOWN, one, other):
                         assert found <= bound == 1.0, what
             else:
-                query = leaf.query(self.KNOWN)
-                answers = [leaf.ask(self.KNOWN, table) for table in tables]
+                query = leaf.query_for(self.KNOWN)
+                answers = [leaf.exact_answer(self.KNOWN, table) for table in tables]
                 assert 0.9 * query.sensitivity < np.ptp(answers) <= query.sensitivity
                 assert leaf.scales() == ()
         assert {type(leaf).__name__ for leaf in self.measurements("tight", n)} == {
@@ -256,7 +256,7 @@ class TestNeighbours:
                 (1, 4000), (-OMEGA, 0.0, 30.0), (-1.15 * OMEGA, -1.0, -0.12)
             ):
                 known = {"n_events": n_events, "log_scale": log_scale, "mean_log_event": mean}
-                query = leaf.query({**known, "shape": shape})
+                query = leaf.query_for({**known, "shape": shape})
                 assert widest.value(widest.low) <= query.value(query.low)
                 assert query.value(query.high) <= widest.value(widest.high)
 

@@ -23,16 +23,16 @@ class EventsAndTime(NoisySum):
     max_time: float
     asserted = True  # no registered theorem is about this class
     name = "Laplace noise on the number of events and on the total time"
-    theorem, asked = PROOF, Sums(number=2, each=FOLLOW_UP.high)
+    theorem, query = PROOF, Sums(number=2, each=FOLLOW_UP.high)
 
-    def ask(self, known, records):
+    def exact_answer(self, known, records):
         def sums(block):
             time, event = clip_times(block[1], block[0], self.max_time)
             return FOLLOW_UP.total(event), FOLLOW_UP.total(time / self.max_time)
 
         return records.map_reduce(sums)
 
-    def after(self, known, noisy):
+    def postprocess(self, known, noisy):
         n_events, total = noisy
         return {"lambda": self.max_time * max(total, 1) / max(n_events, FOLLOW_UP.high)}
 

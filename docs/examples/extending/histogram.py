@@ -19,14 +19,14 @@ class Counts(NoisySum):
     edges: np.ndarray
 
     asserted = True  # no registered theorem is about this class
-    name, theorem, asked = "noisy counts of bins", PROOF, HISTOGRAM  # a record is in one bin
+    name, theorem, query = "noisy counts of bins", PROOF, HISTOGRAM  # a record is in one bin
     assumptions = ("the edges were not read off these records",)
 
-    def ask(self, known, records):
+    def exact_answer(self, known, records):
         ends = self.edges[[0, -1]]
         return records.map_reduce(lambda rows: np.histogram(rows[:, 0].clip(*ends), self.edges)[0])
 
-    def after(self, known, noisy):
+    def postprocess(self, known, noisy):
         return {"counts": noisy, "edges": self.edges}
 
 

@@ -190,7 +190,7 @@ class EventCounts(NoisySum):
 
     name = "discrete Laplace noise on one event-count table by band of time"
     theorem = reference("docs/proofs/curves", "dwork")
-    asked = HISTOGRAM  # each record is in one cell
+    query = HISTOGRAM  # each record is in one cell
     gives = "counts"
 
     @property
@@ -198,7 +198,7 @@ class EventCounts(NoisySum):
         """Cells of a group: causes and censoring by band, and staying to the horizon."""
         return (self.n_causes + 1) * self.ends.size + 1
 
-    def ask(self, known: Context, records: Blocks[OutcomeBlock]) -> IntArray:
+    def exact_answer(self, context: Context, records: Blocks[OutcomeBlock]) -> IntArray:
         """Return exact counts, of shape (n_groups, n_cells)."""
         q, shape = self.ends.size, (self.n_groups, self.n_cells)
 
@@ -213,7 +213,7 @@ class EventCounts(NoisySum):
 
         return records.map_reduce(count).reshape(shape)
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the table."""
         return {"counts": noisy}
 

@@ -299,8 +299,8 @@ class DPDiscreteTimeSurvival(
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(f"max_cumulative_hazard must be a number with link={self.link!r}.")
 
-    def _weaknesses(self, shape: Any) -> list[Caveat]:
-        found = super()._weaknesses(shape)
+    def _caveats(self, shape: Any) -> list[Caveat]:
+        found = super()._caveats(shape)
         if self._is_asymptotic:
             found.append(Caveat("asymptotic", ""))
         if self.prior is not None:

@@ -175,14 +175,14 @@ class HazardFit:
         """Return the pilot's hazard in each interval."""
         return self.likelihood.link.survival(self.basis @ pilot.center[: self.model.n_knots])
 
-    def pilot(self, known: Context) -> PilotEstimate:
+    def pilot(self, context: Context) -> PilotEstimate:
         """Return the released pilot estimate, or else the public one."""
         public = self.public_pilot
-        if not self.has_pilot or "_mean" not in known:
+        if not self.has_pilot or "_mean" not in context:
             return public
         center = public.center.copy()
-        center[: self.model.n_knots] = known["_baseline"]
-        return PilotEstimate(center, known["_mean"], known["_radius"], known["_spread"])
+        center[: self.model.n_knots] = context["_baseline"]
+        return PilotEstimate(center, context["_mean"], context["_radius"], context["_spread"])
 
     @property
     def public_pilot(self) -> PilotEstimate:
@@ -201,7 +201,7 @@ class HazardFit:
     def blocks(self, records: models.Records, pilot: PilotEstimate) -> Blocks[HazardBlock]:
         """Return records as the likelihood takes them."""
         bound = DOWNWEIGHTING_BOUND if self.has_inference else None
-        return records.map(lambda block: block.within(pilot.mean, pilot.radius, bound))
+        return records.map(lambda block: block.clipped(pilot.mean, pilot.radius, bound))
 
     def problem(self, records: models.Records, pilot: PilotEstimate) -> perturbation.Problem:
         """Return the minimisation after a pilot."""
@@ -253,13 +253,13 @@ class LifeTable(HazardSum):
     """Records by band and event, and the baseline fitted to these counts."""
 
     name = "a life table"
-    asked = HISTOGRAM  # each record is in one cell
+    query = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Context, records: models.Records) -> IntArray:
+    def exact_answer(self, context: Context, records: models.Records) -> IntArray:
         """Return exact counts."""
         return models.outcome_counts(records, self.fit.model.n_intervals, models.N_BANDS)
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the baseline to shrink to, and shares of events and of early ends, with noise."""
         fit, table = self.fit, np.reshape(noisy, (-1, 2))
         n, deviation = fit.model.n_records, HISTOGRAM.deviation(self.price)
@@ -277,24 +277,24 @@ class RowMean(HazardSum):
 
     name = "the mean of the rows"
 
-    def query(self, known: Context) -> MeanOfRows:
+    def query_for(self, context: Context) -> MeanOfRows:
         """Return the mean of clipped rows."""
         model = self.fit.model
         return MeanOfRows(model.n_records, model.n_features, model.data_norm)
 
     def scales(self) -> list[float]:
         """Return the noise relative to ``data_norm``, the largest norm of a mean."""
-        query = self.query({})
+        query = self.query_for({})
         return [query.distribution(self.price).scale / query.data_norm]
 
-    def ask(self, known: Context, records: models.Records) -> FloatArray:
+    def exact_answer(self, context: Context, records: models.Records) -> FloatArray:
         """Return the exact mean."""
-        return self.query(known).mean(records.map(lambda block: block.X))
+        return self.query_for(context).mean(records.map(lambda block: block.X))
 
-    def after(self, known: Context, noisy: FloatArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return mean, clipping norm and row scale."""
         model, fit = self.fit.model, self.fit
-        mean, spread = self.query(known).shrunk(noisy, self.price)
+        mean, spread = self.query_for(context).shrunk(noisy, self.price)
         spread = max(spread, SMALLEST_SPREAD * model.data_norm)
         least, most = INFERENCE_SPREAD if fit.has_inference else SPREAD_RANGE
         radii = least * model.information(fit.epsilon) ** SPREAD_POWER
@@ -321,13 +321,13 @@ class HazardPoint(Mechanism):
             found.append(type(likelihood.link))
         return found
 
-    def calibrated(self, known: Context | None) -> list[Any]:
+    def calibrated(self, context: Context | None) -> list[Any]:
         """Return constants and calibration after a pilot; None: for its extremes."""
-        ends = self.fit.ends if known is None else [self.fit.after(self.fit.pilot(known))]
+        ends = self.fit.ends if context is None else [self.fit.after(self.fit.pilot(context))]
         return [(likelihood.constants, calibration) for likelihood, calibration in ends]
 
-    def drawn(self, known: Context | None) -> Mapping[str, Any]:
-        return perturbation.stated_fits(self.calibrated(known))
+    def drawn(self, context: Context | None) -> Mapping[str, Any]:
+        return perturbation.stated_fits(self.calibrated(context))
 
     def scales(self) -> list[float]:
         """Return public numbers that must be in the representable range."""
@@ -358,7 +358,7 @@ class HazardPoint(Mechanism):
 class HazardMinimiser(HazardPoint, perturbation.Minimisers):
     """The perturbed minimiser of a capped likelihood, after a pilot."""
 
-    alone = True
+    one_source = True
 
     @property
     def noise(self) -> float:  # type: ignore[override]
@@ -386,13 +386,13 @@ class HazardMinimiser(HazardPoint, perturbation.Minimisers):
         prior = self.fit.prior
         return super().stated() | ({} if prior is None else prior.promises.public_inputs())
 
-    def problems(self, known: Context, records: models.Records) -> list[perturbation.Problem]:
+    def problems(self, context: Context, records: models.Records) -> list[perturbation.Problem]:
         """Return the one minimisation."""
-        return [self.fit.problem(records, self.fit.pilot(known))]
+        return [self.fit.problem(records, self.fit.pilot(context))]
 
-    def after(self, known: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:
+    def postprocess(self, context: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:
         """Return baseline and coefficients, and evidence about the latter."""
-        fit, (minimiser,), pilot = self.fit, found, self.fit.pilot(known)
+        fit, (minimiser,), pilot = self.fit, found, self.fit.pilot(context)
         own = fit.evidence(minimiser.coef, pilot)
         posterior_mean = fit.posterior_mean(minimiser.coef, own, pilot)
         return {"_minimiser": minimiser, **fit.fitted(posterior_mean, pilot), **own.values()}

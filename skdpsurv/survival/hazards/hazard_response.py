@@ -166,13 +166,13 @@ class OutcomeCounts(HazardSum):
     """An event-count table, and the censoring rates that follow."""
 
     name = "an event-count table"
-    asked = HISTOGRAM  # each record is in one cell
+    query = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Context, records: Records) -> IntArray:
+    def exact_answer(self, context: Context, records: Records) -> IntArray:
         """Return exact counts."""
         return outcome_counts(records, self.fit.model.n_intervals, N_BANDS, horizon=True)
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return rates, by block of time."""
         return {"_losses": loss_rates(noisy, self.fit.model.n_intervals)}
 
@@ -183,15 +183,15 @@ class HazardMoments(RowMoments):
 
     fit: HazardFit
 
-    def seen(self, known: Context, records: Records) -> Blocks[Any]:
+    def seen(self, context: Context, records: Records) -> Blocks[Any]:
         """Return weighted rows."""
-        return self.fit.blocks(records, self.fit.pilot(known))
+        return self.fit.blocks(records, self.fit.pilot(context))
 
-    def after(self, known: Context, noisy: FloatArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return baseline and coefficients on the scale of X, with errors, and the cap."""
-        pilot, minimiser = self.fit.pilot(known), known["_minimiser"]
+        pilot, minimiser = self.fit.pilot(context), context["_minimiser"]
         likelihood, calibration = self.fit.after(pilot)
-        response = OutcomeProbabilities(likelihood, known["_losses"])
+        response = OutcomeProbabilities(likelihood, context["_losses"])
         found, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         equation = Indirect.after(response, *found, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.radius, self.fit.basis)

@@ -137,7 +137,7 @@ class HazardRecords(NamedTuple):
         """Put records on the grid, each on its own."""
         return cls(X, *grid_intervals(time, event, max_time, n_intervals))
 
-    def within(
+    def clipped(
         self, mean: FloatArray | float, radius: float, bound: float | None = None
     ) -> HazardBlock:
         """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: unchanged).
@@ -322,7 +322,7 @@ class HazardMaximum(Mechanism):
     proof = ""
     price = math.inf
 
-    def run(self, known: Context, records: Records, source: RandomSource) -> dict[str, Any]:
+    def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return baseline and coefficients."""
         model, cap = self.model, self.model.max_cumulative_hazard
         cap = None if isinstance(cap, str) else cap
@@ -339,6 +339,6 @@ class HazardMaximum(Mechanism):
         level = slice(model.n_knots)
         start[level] = fit_to_exits(exits, basis, link, start[level], 0.0, STARTING_STEPS)
         coef = newton.maximum_likelihood(
-            likelihood, records.map(lambda block: block.within(0.0, math.inf)), center, start
+            likelihood, records.map(lambda block: block.clipped(0.0, math.inf)), center, start
         )
         return released(model, basis @ coef[: model.n_knots], coef[model.n_knots :])

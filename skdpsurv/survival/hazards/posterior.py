@@ -241,7 +241,7 @@ class PosteriorDraw(Mechanism):
             "n_steps": self.schedule.n_steps(self.model.n_records),
         }
 
-    def run(self, known: Context, records: Records, source: RandomSource) -> dict[str, Any]:
+    def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return the last state of one chain."""
         n_steps = self.schedule.n_steps(self.model.n_records)
         state = last_state(
@@ -266,10 +266,10 @@ class PosteriorDraw(Mechanism):
         """Return the sanitised posterior of private records."""
         model = self.model
         likelihood = DiscreteHazard(self.basis, model.n_features, link=LINKS[model.link])
-        blocks = records.map(lambda block: block.within(0.0, model.data_norm)).persist()
+        blocks = records.map(lambda block: block.clipped(0.0, model.data_norm)).persist()
         return Target(likelihood, blocks, self.sanitizer)
 
-    def distances(self, known: Context, one: Records, other: Records) -> Distances:
+    def distances(self, context: Context, one: Records, other: Records) -> Distances:
         """Return differences of energies at a point, and of these between two points."""
         targets = self.target(one), self.target(other)
         gaps = [
@@ -332,17 +332,17 @@ class HazardChain(HazardPoint):
         blocks = self.fit.blocks(records, pilot).persist()
         return Chain(likelihood, blocks, calibration, pilot.center).states(source)
 
-    def run(self, known: Context, records: Records, source: RandomSource) -> dict[str, Any]:
+    def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return the last state as baseline and coefficients."""
-        pilot = self.fit.pilot(known)
+        pilot = self.fit.pilot(context)
         calibration: Any = self.fit.after(pilot).calibration
         states = self.states(records, pilot, source)
         state = last_state(states, calibration.n_steps, "psgld", self.verbose)
         return self.fit.fitted(state, pilot)
 
-    def distances(self, known: Context, one: Records, other: Records) -> Distances:
+    def distances(self, context: Context, one: Records, other: Records) -> Distances:
         """Return differences of gradients, and the bound that noise hides at every step."""
-        pilot = self.fit.pilot(known)
+        pilot = self.fit.pilot(context)
         return distances([self.fit.problem(one, pilot)], [self.fit.problem(other, pilot)])
 
 

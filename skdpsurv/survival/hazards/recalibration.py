@@ -338,10 +338,10 @@ def _shrunk(prior: FloatArray, observed: FloatArray, scale: float, noise: FloatA
     return np.asarray(prior + weight * (observed - prior))
 
 
-def layout_of(fit: HazardFit, known: Context, price: Price) -> RiskLayout:
+def layout_of(fit: HazardFit, context: Context, price: Price) -> RiskLayout:
     """Return the layout of a table at a price, by released coefficients and a released mean."""
-    model, (baseline, coef) = fit.model, known["_fitted"]
-    link, mean = LINKS[model.link], fit.pilot(known).mean
+    model, (baseline, coef) = fit.model, context["_fitted"]
+    link, mean = LINKS[model.link], fit.pilot(context).mean
     groups, width = groups_of(model.n_records, price), outer_width_of(model.n_records, price)
     # Not the pilot's row scale, which is that of clipped rows less the noise of their mean.
     return RiskLayout(coef, baseline, link, mean, model.data_norm, groups, width)
@@ -351,13 +351,13 @@ class RiskCounts(HazardSum):
     """Records by group of the score, band of time and outcome."""
 
     name = "a table of risks over time"
-    asked = HISTOGRAM  # each record is in one cell
+    query = HISTOGRAM  # each record is in one cell
 
-    def ask(self, known: Context, records: Records) -> IntArray:
-        layout = layout_of(self.fit, known, self.price)
+    def exact_answer(self, context: Context, records: Records) -> IntArray:
+        layout = layout_of(self.fit, context, self.price)
         return records.map_reduce(lambda block: layout.counts(*block))
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         return {"_risk_table": noisy.astype(np.float64)}
 
 
@@ -368,15 +368,15 @@ class RiskPositions(HazardSum):
     table_price: Price
 
     name = "positions in it"
-    asked = POSITIONS  # each record is in one group
+    query = POSITIONS  # each record is in one group
 
-    def ask(self, known: Context, records: Records) -> IntArray:
-        layout = layout_of(self.fit, known, self.table_price)
+    def exact_answer(self, context: Context, records: Records) -> IntArray:
+        layout = layout_of(self.fit, context, self.table_price)
         return records.map_reduce(lambda block: layout.positions(block.X))
 
-    def after(self, known: Context, noisy: IntArray) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         model, prices = self.fit.model, (self.table_price, self.price)
-        layout = layout_of(self.fit, known, self.table_price)
-        table, positions = known["_risk_table"], POSITIONS.values(noisy)
+        layout = layout_of(self.fit, context, self.table_price)
+        table, positions = context["_risk_table"], POSITIONS.values(noisy)
         information = model.information(self.fit.epsilon)
         return fit_table(layout, table, positions, model.n_records, prices, information).values()

@@ -163,13 +163,13 @@ class Events(WeibullSum):
     """The number of events."""
 
     name = "Laplace noise on the number of events"
-    asked = COUNT  # each record is one event at most
+    query = COUNT  # each record is one event at most
     gives = "n_events"
 
-    def ask(self, known: Context, records: log_time_counts.CountTable) -> int:
+    def exact_answer(self, context: Context, records: log_time_counts.CountTable) -> int:
         return int(records.events.sum())
 
-    def after(self, known: Context, noisy: int) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: int) -> dict[str, Any]:
         return {"n_events": min(max(noisy, 1), self.public.n_records)}
 
 
@@ -177,23 +177,23 @@ class Powers(WeibullSum):
     """The sum of times in horizons to a power, in [0, 1]; half of it for times before the grid."""
 
     @abstractmethod
-    def power(self, known: Context) -> float:
+    def power(self, context: Context) -> float:
         """Return the exponent."""
 
-    def query(self, known: Context) -> Sum:
+    def query_for(self, context: Context) -> Sum:
         return Sum.of_reals(0.0, 1.0, -log_time_counts.lattice_exponent(self.public.n_records, 1.0))
 
-    def ask(self, known: Context, records: log_time_counts.CountTable) -> int:
-        exact = np.exp(self.power(known) * records.log_time)
+    def exact_answer(self, context: Context, records: log_time_counts.CountTable) -> int:
+        exact = np.exp(self.power(context) * records.log_time)
         if self.public.left_censored:
             exact[0] *= likelihood.BEFORE_PART
-        return int(records.records @ self.query(known).terms(exact))
+        return int(records.records @ self.query_for(context).terms(exact))
 
-    def log_total(self, known: Context, noisy: int) -> float:
+    def log_total(self, context: Context, noisy: int) -> float:
         """Return the log of the sum, clipped to its range."""
-        most, exponent = math.log(self.public.n_records), self.query(known).exponent
+        most, exponent = math.log(self.public.n_records), self.query_for(context).exponent
         log_total = math.log(noisy) + exponent * math.log(2.0) if noisy > 0 else -math.inf
-        return min(max(log_total, most - self.public.omega * self.power(known)), most)
+        return min(max(log_total, most - self.public.omega * self.power(context)), most)
 
 
 class FollowUp(Powers):
@@ -201,11 +201,11 @@ class FollowUp(Powers):
 
     name = "Laplace noise on the follow-up time"
 
-    def power(self, known: Context) -> float:
+    def power(self, context: Context) -> float:
         return 1.0
 
-    def after(self, known: Context, noisy: int) -> dict[str, Any]:
-        return {"follow_up": math.exp(self.log_total(known, noisy))}
+    def postprocess(self, context: Context, noisy: int) -> dict[str, Any]:
+        return {"follow_up": math.exp(self.log_total(context, noisy))}
 
 
 class Scale(Powers):
@@ -213,11 +213,13 @@ class Scale(Powers):
 
     name = "Laplace noise on a sum of powers of times"
 
-    def power(self, known: Context) -> float:
-        return float(known["shape"])
+    def power(self, context: Context) -> float:
+        return float(context["shape"])
 
-    def after(self, known: Context, noisy: int) -> dict[str, Any]:
-        log_scale = (self.log_total(known, noisy) - math.log(known["n_events"])) / known["shape"]
+    def postprocess(self, context: Context, noisy: int) -> dict[str, Any]:
+        log_scale = (self.log_total(context, noisy) - math.log(context["n_events"])) / context[
+            "shape"
+        ]
         return {"log_scale": min(log_scale, LARGEST_LOG_SCALE)}
 
 
@@ -230,17 +232,17 @@ class MeanLogTime(WeibullSum):
     def terms(self) -> IntArray:
         return log_time_counts.event_bins(self.public.left_censored) - CENTER
 
-    def query(self, known: Context) -> Sum:
+    def query_for(self, context: Context) -> Sum:
         """Return the sum; a censored record counts 0, which is within the range."""
         return Sum(int(self.terms[0]), int(self.terms[-1]))
 
-    def ask(self, known: Context, records: log_time_counts.CountTable) -> int:
+    def exact_answer(self, context: Context, records: log_time_counts.CountTable) -> int:
         return int(records.events @ self.terms)
 
-    def after(self, known: Context, noisy: int) -> dict[str, Any]:
+    def postprocess(self, context: Context, noisy: int) -> dict[str, Any]:
         """Return a mean for which there are shapes: below -1 / max_shape."""
         omega = self.public.omega
-        mean = ((CENTER + noisy / known["n_events"]) / log_time_counts.N_BINS - 1.0) * omega
+        mean = ((CENTER + noisy / context["n_events"]) / log_time_counts.N_BINS - 1.0) * omega
         least = -omega - log_time_counts.before_offset(omega) * self.public.left_censored
         steepest = self.public.tuning.steepest * self.public.max_shape
         return {"mean_log_event": min(max(mean, least), -1.0 / steepest)}
@@ -251,17 +253,17 @@ class Correction(WeibullSum):
 
     name = "Laplace noise on a score"
 
-    def scores(self, known: Context) -> tuple[Sum, IntArray, IntArray]:
+    def scores(self, context: Context) -> tuple[Sum, IntArray, IntArray]:
         """Return the query, and the term of each bin with an event and without."""
         public = self.public
-        shape, log_scale, mean = known["shape"], known["log_scale"], known["mean_log_event"]
+        shape, log_scale, mean = context["shape"], context["log_scale"], context["mean_log_event"]
         weighted_mean = None
         if public.left_censored:
             # As in score_with_before, at the first fit.
-            before = math.exp(min(-shape * (public.omega + log_scale), 0.0)) / self._rate(known)
+            before = math.exp(min(-shape * (public.omega + log_scale), 0.0)) / self._rate(context)
             weighted_mean = mean + 1.0 / shape
             weighted_mean -= before * (1.0 / shape - log_time_counts.before_offset(public.omega))
-        grid, cap = log_time_counts.log_time_grid(public.omega), self._cap(known["n_events"])
+        grid, cap = log_time_counts.log_time_grid(public.omega), self._cap(context["n_events"])
         scores = likelihood.efficient_score(grid, shape, log_scale, mean, cap, weighted_mean)
         exponent = log_time_counts.lattice_exponent(
             public.n_records, max(float(np.abs(s).max()) for s in scores)
@@ -270,8 +272,8 @@ class Correction(WeibullSum):
         ends = min(event.min(), censored.min()), max(event.max(), censored.max())
         return Sum(int(ends[0]), int(ends[1]), -exponent), event, censored
 
-    def query(self, known: Context) -> Sum:
-        return self.scores(known)[0]
+    def query_for(self, context: Context) -> Sum:
+        return self.scores(context)[0]
 
     def query_range(self) -> Sequence[Sum]:
         public = self.public  # no log time is further from a mean than omega
@@ -285,25 +287,27 @@ class Correction(WeibullSum):
             )
         ]
 
-    def ask(self, known: Context, records: log_time_counts.CountTable) -> int:
-        _, event, censored = self.scores(known)
+    def exact_answer(self, context: Context, records: log_time_counts.CountTable) -> int:
+        _, event, censored = self.scores(context)
         return int(records.events @ event + (records.records - records.events) @ censored)
 
-    def after(self, known: Context, noisy: int) -> dict[str, Any]:
-        shape, omega = known["shape"], self.public.omega
-        first = shape, known["log_scale"], self._rate(known), omega
+    def postprocess(self, context: Context, noisy: int) -> dict[str, Any]:
+        shape, omega = context["shape"], self.public.omega
+        first = shape, context["log_scale"], self._rate(context), omega
         exact = 1.0
         if self.public.left_censored:
             events, _ = log_time_counts.bin_probabilities(*first)
             exact = 1.0 - float(events[0]) / (float(events.sum()) or 1.0)
         # The expected fall of the score, per event and unit of shape.
         information = exact * shape**-2.0 + log_time_counts.log_time_variance(*first)
-        step = self.query(known).value(noisy) / (float(known["n_events"]) * information * shape)
+        step = self.query_for(context).value(noisy) / (
+            float(context["n_events"]) * information * shape
+        )
         low, high = self.public.tuning.largest_correction
         return {"shape": self.public.within_range(shape + shape * min(max(step, low), high))}
 
-    def _rate(self, known: Context) -> float:
-        return float(known["n_events"]) / self.public.n_records
+    def _rate(self, context: Context) -> float:
+        return float(context["n_events"]) / self.public.n_records
 
     def _cap(self, n_events: float) -> float:
         # The share of people beyond the cap, e^-cap, is below the noise.
@@ -322,7 +326,7 @@ class Ladder(Mechanism):
     law = "ladder"
 
     @abstractmethod
-    def levels(self, known: Context, records: log_time_counts.CountTable) -> LadderLevels:
+    def levels(self, context: Context, records: log_time_counts.CountTable) -> LadderLevels:
         """Return how many records must change for a shape at each node."""
 
     @property
@@ -338,15 +342,15 @@ class Ladder(Mechanism):
         return 0.5
 
     def run(
-        self, known: Context, records: log_time_counts.CountTable, source: RandomSource
+        self, context: Context, records: log_time_counts.CountTable, source: RandomSource
     ) -> dict[str, Any]:
-        levels = self.levels(known, records)
+        levels = self.levels(context, records)
         cell = draw_cell(levels, self.price, source, self.public.way.n_levels)
         return {"shape": self.public.within_range(self.shape_at(cell + self.place(source)))}
 
-    def distances(self, known: Context, one: Any, other: Any) -> Distances:
+    def distances(self, context: Context, one: Any, other: Any) -> Distances:
         """Return the largest difference of levels, in records."""
-        first, second = self.levels(known, one), self.levels(known, other)
+        first, second = self.levels(context, one), self.levels(context, other)
         top, n = highest_level(self.price, self.public.way.n_levels), first.n_cells
         gaps = (
             abs(min(a(node), top) - min(b(node), top))
@@ -360,9 +364,9 @@ class ReleasedMeanLadder(Ladder):
     """A ladder given a released mean of log event times."""
 
     def levels(
-        self, known: Context, records: log_time_counts.CountTable
+        self, context: Context, records: log_time_counts.CountTable
     ) -> log_time_counts.ReleasedMeanLevels:
-        public, mean = self.public, known["mean_log_event"]
+        public, mean = self.public, context["mean_log_event"]
         return log_time_counts.ReleasedMeanLevels(
             records, mean, public.max_shape, public.left_censored
         )
@@ -380,7 +384,7 @@ class WeibullMaximum(Mechanism):
     price = math.inf
 
     def run(
-        self, known: Context, records: log_time_counts.Records, source: RandomSource
+        self, context: Context, records: log_time_counts.Records, source: RandomSource
     ) -> dict[str, Any]:
         omega, max_shape = self.public.omega, self.public.max_shape
         x, events, weights, n_before = records.weighted(self.public.left_censored)
