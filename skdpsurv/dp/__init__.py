@@ -5,7 +5,7 @@ Nothing here knows a model; every other part of the package may import from here
 
 from __future__ import annotations
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +33,6 @@ def __getattr__(name: str) -> object:
     """Import a public name when it is asked for (PEP 562): pandas and scikit-learn come with it."""
     if name in __all__:
         for module in ("accountant", "budget", "checks", "guarantee", "noise"):
-            if name in (names := vars(import_module(f"{__name__}.{module}"))):
+            if name in (names := vars(resolve_name(f"{__name__}.{module}:"))):
                 return names[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,9 +7,9 @@ import html
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from importlib import import_module
 from itertools import compress
 from operator import attrgetter
+from pkgutil import resolve_name
 from typing import Any
 
 import pandas as pd
@@ -337,7 +337,7 @@ class PrivacyAccountant:
             If the ledger charges refusals, and records must be looked at. Or as ``fit`` does.
         """
         # Estimators are higher in the house.
-        charges_of = import_module("skdpsurv.base.pipelines").charges_of
+        charges_of = resolve_name("skdpsurv.base.pipelines:charges_of")
         trial = self._with(_ledger=MemoryLedger(self._settings, self._ledger.entries()))
         rows = []
         for estimator, X, y, *options in fits:
