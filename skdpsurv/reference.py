@@ -14,7 +14,8 @@ from sklearn.utils import check_array
 
 from skdpsurv.data.shape import require_one_each
 from skdpsurv.data.target import event_and_time, survival_target
-from skdpsurv.dp.checks import clip_times, positive_int, positive_number
+from skdpsurv.dp.checks import positive_int, positive_number
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.references import extra
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.weibull import BEFORE_PART

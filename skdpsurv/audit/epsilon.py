@@ -21,7 +21,7 @@ from skdpsurv.audit.events import (
 from skdpsurv.audit.subject import Subject, audited, private_step, verdict
 from skdpsurv.data.blocks import first
 from skdpsurv.dp.checks import fraction, positive_int, seed, verbosity
-from skdpsurv.dp.input_errors import suppressed_warnings
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 
 Statistic = Callable[[Any], float]

@@ -17,10 +17,11 @@ from skdpsurv.audit.subject import at_most, audited, check_neighbours, verdict
 from skdpsurv.audit.walk import Visit, prepared, visits
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import same_records
-from skdpsurv.dp.input_errors import suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.noise import random_source, restored_streams
 from skdpsurv.dp.plan import Disjoint, Measurement
 from skdpsurv.dp.privacy_cost import Cost, epsilon_or_mu
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics
 
 #: Prepares a fit.

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.base.pipelines import fit_options, flat_steps, transformed
 from skdpsurv.base.prepared import PreparedFit
-from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.plan import (
     AdaptiveChoice,
@@ -19,6 +18,7 @@ from skdpsurv.dp.plan import (
     Plan,
     PrivateSelection,
 )
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 
 #: Seed of the split into disjoint sets: the same for both data sets.
 SPLIT_SEED = 0

@@ -15,7 +15,8 @@ from sklearn.metrics import r2_score
 from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore, checked_numbers
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp.checks import Check, choice, clip_rows, positive, zero_or
+from skdpsurv.dp.checks import Check, choice, positive, zero_or
+from skdpsurv.dp.clipping import clip_rows
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.plan import Context, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, WORDS, reference

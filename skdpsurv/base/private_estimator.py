@@ -28,7 +28,7 @@ from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, 
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, unknown_parameter
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors
 from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.looking import looking
 from skdpsurv.dp.plan import Plan
@@ -36,6 +36,7 @@ from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.dp.proofs import status_of
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.stated_noise import noise_of
+from skdpsurv.dp.unknown_parameters import unknown_parameter
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release, Released, parameters_of
 

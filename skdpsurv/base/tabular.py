@@ -28,8 +28,9 @@ from skdpsurv.dp import input_errors
 from skdpsurv.dp.checks import Check, optional, positive
 from skdpsurv.dp.containers import is_frame, unlabelled
 from skdpsurv.dp.guarantee import immutable
-from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors
 from skdpsurv.dp.references import phrase
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release

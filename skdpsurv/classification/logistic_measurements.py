@@ -40,7 +40,7 @@ from scipy import optimize, special
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import privacy_cost
-from skdpsurv.dp.checks import clip_rows, row_pieces, row_weights
+from skdpsurv.dp.clipping import clip_rows, row_pieces, row_weights
 from skdpsurv.dp.plan import GAUSSIAN, Context, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray

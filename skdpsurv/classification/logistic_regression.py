@@ -13,7 +13,7 @@ from skdpsurv.classification import budgets
 from skdpsurv.classification.label_inference import LabelMoments
 from skdpsurv.classification.logistic_measurements import LogisticMinimisers, Margins
 from skdpsurv.classification.private_classifier import LabelledShape, LogisticModel
-from skdpsurv.data.cells import stated_classes
+from skdpsurv.data.labels import stated_classes
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.dp.plan import Plan

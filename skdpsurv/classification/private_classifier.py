@@ -18,8 +18,8 @@ from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore
 from skdpsurv.classification import budgets
 from skdpsurv.classification import logistic_measurements as measured
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.cells import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.dask import supports_lazy_input
+from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.checks import Check, auto_or, boolean, custom, positive, zero_or
 from skdpsurv.dp.input_errors import call_or_none, check_unclipped

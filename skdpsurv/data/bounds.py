@@ -23,7 +23,8 @@ from skdpsurv.data.feature import (
     warn_of_wide_bounds,
 )
 from skdpsurv.data.shape import refuse_moments
-from skdpsurv.dp.checks import is_lazy, one_of
+from skdpsurv.dp.checks import one_of
+from skdpsurv.dp.containers import is_lazy
 from skdpsurv.dp.input_errors import (
     InputValueError,
     as_float_array,
@@ -31,8 +32,8 @@ from skdpsurv.dp.input_errors import (
     call_without_data,
     refuse_foreign_cells,
     refuse_masked,
-    suppressed_warnings,
 )
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 
 Bound = float | ArrayLike | Mapping[str, float]

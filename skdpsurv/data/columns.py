@@ -20,8 +20,8 @@ from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.column_specifications import column_kinds
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
-from skdpsurv.dp.checks import instance, is_lazy, list_of
-from skdpsurv.dp.containers import labels_of
+from skdpsurv.dp.checks import instance, list_of
+from skdpsurv.dp.containers import is_lazy, labels_of
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_float_errors
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray

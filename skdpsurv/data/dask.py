@@ -29,8 +29,7 @@ from skdpsurv.data.blocks import (
     new_records,
     pairwise_sum,
 )
-from skdpsurv.dp.checks import is_dask, is_lazy
-from skdpsurv.dp.containers import is_dask_array, is_frame
+from skdpsurv.dp.containers import is_dask, is_dask_array, is_frame, is_lazy
 from skdpsurv.dp.input_errors import (
     InputValueError,
     call_or_none,

@@ -30,13 +30,8 @@ from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
 from skdpsurv.data.shape import require_names
 from skdpsurv.dp.guarantee import as_json, immutable
-from skdpsurv.dp.input_errors import (
-    InputValueError,
-    call_or_none,
-    call_without_data,
-    check_finite,
-    suppressed_warnings,
-)
+from skdpsurv.dp.input_errors import InputValueError, call_or_none, call_without_data, check_finite
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 
 Features = list[Feature]

@@ -16,7 +16,9 @@ import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.dp import containers
-from skdpsurv.dp.checks import is_integer, is_lazy, row_pieces
+from skdpsurv.dp.checks import is_integer
+from skdpsurv.dp.clipping import row_pieces
+from skdpsurv.dp.containers import is_lazy
 from skdpsurv.dp.input_errors import (
     INTEGERS,
     NO_TABLE,

@@ -13,8 +13,7 @@ from skdpsurv.data.chunks import chunk_source
 from skdpsurv.data.dask import DaskBlocks, current_client, identity, partitions, sendable, task
 from skdpsurv.data.shape import has_one_each, in_memory, take
 from skdpsurv.data.target import chosen_target
-from skdpsurv.dp.checks import is_dask
-from skdpsurv.dp.containers import dtype_of, is_dask_array, is_frame, unlabelled
+from skdpsurv.dp.containers import dtype_of, is_dask, is_dask_array, is_frame, unlabelled
 from skdpsurv.dp.input_errors import InputValueError, call_user_step
 
 UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."

@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.cells import stated_classes
+from skdpsurv.data.labels import stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import checks
 from skdpsurv.dp.references import phrase

@@ -17,8 +17,8 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import survival_target
 from skdpsurv.dp import checks
 from skdpsurv.dp.guarantee import FrozenMapping, immutable
-from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.noise import random_source
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import forecast_records as records
 from skdpsurv.evaluation.forecast_records import HazardTruth, LabelTruth, Pairs

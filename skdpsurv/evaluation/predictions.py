@@ -19,8 +19,8 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdpsurv.base.tabular import TabularEstimator, ask_alone
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
-from skdpsurv.data.cells import SingleRows
 from skdpsurv.data.shape import require_names
+from skdpsurv.data.single_rows import SingleRows
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 

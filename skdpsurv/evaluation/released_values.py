@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.target import survival_target
-from skdpsurv.dp.checks import clip_times
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.evaluation import risk_table

@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_rows
+from skdpsurv.dp.clipping import clip_rows
 from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.privacy_cost import Cost, cost_of, epsilon_or_mu, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray

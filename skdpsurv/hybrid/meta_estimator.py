@@ -41,8 +41,9 @@ from skdpsurv.data.public_steps import is_nothing
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
 from skdpsurv.dp.checks import Check, custom
 from skdpsurv.dp.containers import shape_of, unlabelled
-from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
+from skdpsurv.dp.input_errors import call_or_none, refuse_masked
 from skdpsurv.dp.references import WORDS
+from skdpsurv.dp.thread_warnings import warnings_as_errors
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.loss import gram
 

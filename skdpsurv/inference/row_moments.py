@@ -23,7 +23,7 @@ from scipy import special
 from scipy.stats import qmc
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.clipping import row_pieces
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.references import reference

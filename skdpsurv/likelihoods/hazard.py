@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.checks import CHUNK_ELEMENTS, row_pieces
+from skdpsurv.dp.clipping import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods import hazard_kernel as kernel
 from skdpsurv.likelihoods.hazard_expansion import FULL, expand

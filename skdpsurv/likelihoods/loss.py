@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks, pairwise_sum
-from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.clipping import row_pieces
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: Rows that are added up one after another. Longer sums add such pieces in pairs, so that rounding

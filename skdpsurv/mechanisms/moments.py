@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_rows, row_pieces
+from skdpsurv.dp.clipping import clip_rows, row_pieces
 from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.noise import RandomSource, to_lattice
 from skdpsurv.dp.plan import Distances

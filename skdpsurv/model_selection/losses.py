@@ -26,13 +26,14 @@ from skdpsurv.base.tabular import ask_alone
 from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.cells import SingleRows, single_target
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import length, take
+from skdpsurv.data.single_rows import SingleRows, single_target
 from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
 from skdpsurv.dp.checks import one_of, positive_number
 from skdpsurv.dp.containers import is_frame, select
-from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
 from skdpsurv.mechanisms.sums import LOSS

@@ -19,10 +19,11 @@ from skdpsurv.data.blocks import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import plan as plans
 from skdpsurv.dp.guarantee import weakest_status
-from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors
 from skdpsurv.dp.noise import RandomSource, restored_streams, uniform_below
 from skdpsurv.dp.privacy_cost import Concentrated, Price, Spend, epsilon_or_mu
 from skdpsurv.dp.references import WORDS, reference
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import BoolArray, IndexArray, IntArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.meta_estimator import (

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from skdpsurv.base.prepared import PreparedFit
-from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.ledger import Receipt
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.study.study_plan import StudyPlan
 
 

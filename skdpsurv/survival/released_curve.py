@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import checked_times
-from skdpsurv.dp.checks import clip_times, fraction, required_horizon
+from skdpsurv.dp.checks import fraction, required_horizon
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import InputValueError, refuse_masked
 from skdpsurv.dp.references import phrase

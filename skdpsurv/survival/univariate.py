@@ -21,8 +21,9 @@ from skdpsurv.data.shape import Shape, in_memory, public_shape, require_in_memor
 from skdpsurv.data.sources import one_target
 from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
 from skdpsurv.dp.containers import unlabelled
-from skdpsurv.dp.input_errors import call_without_data, refuse_unknown
+from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.unknown_parameters import refuse_unknown
 from skdpsurv.release import Release
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival import released_curve

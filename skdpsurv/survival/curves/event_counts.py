@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.cells import label_indices, stated_labels
-from skdpsurv.dp.checks import clip_times, is_list, is_real, number_in
+from skdpsurv.data.labels import label_indices, stated_labels
+from skdpsurv.dp.checks import is_list, is_real, number_in
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.input_errors import refuse_masked
 from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.references import WORDS, reference

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.cells import stated_labels
+from skdpsurv.data.labels import stated_labels
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.plan import Plan

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
-from skdpsurv.data.cells import stated_labels
+from skdpsurv.data.labels import stated_labels
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.dp.types import FloatArray

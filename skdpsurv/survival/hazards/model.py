@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_rows, clip_times, row_weights
+from skdpsurv.dp.clipping import clip_rows, clip_times, row_weights
 from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Context, Mechanism, Node, Plan
 from skdpsurv.dp.privacy_cost import Price

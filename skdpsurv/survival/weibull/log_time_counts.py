@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_times
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.noise import to_lattice
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import BEFORE_PART, SHAPE_RANGE, score_with_before, shape_score
