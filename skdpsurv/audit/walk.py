@@ -49,9 +49,9 @@ def visits(
         return {} if last else node.best(every, drawn)
     pairs = [(one, other)] * len(node.nodes)
     if isinstance(node, Disjoint):
-        dealt = [list(node.split(records, random_source(SPLIT_SEED))) for records in (one, other)]
-        yield Visit(node, context, *dealt)
-        pairs = list(zip(*dealt, strict=True))
+        parts = [list(node.split(records, random_source(SPLIT_SEED))) for records in (one, other)]
+        yield Visit(node, context, *parts)
+        pairs = list(zip(*parts, strict=True))
     found: dict[str, Any] = {}
     for each, (mine, theirs) in zip(node.nodes, pairs, strict=True):
         ends = last and each is node.nodes[-1]

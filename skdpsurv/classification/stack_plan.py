@@ -1,6 +1,6 @@
 r"""The plan of a stack: rows and columns of each model, and the epsilon that it may spend.
 
-Rows are dealt out by a random order that knows their number and nothing else. Models below and the
+Rows are split by a random order that depends on their number alone. Models below and the
 model on top have disjoint rows, and so have models of parts of the rows: each record is in one of
 these sets whatever its values are, so each set may be used at the full epsilon
 (docs/proofs/stacking).
@@ -254,8 +254,8 @@ class ModelsBelow(measured.FittedGroups):
     def problems(self, context: Context, records: Rows | list[Rows]) -> list[Problem]:
         """Return the minimisations of each part, one part after another."""
         parts = records if isinstance(records, list) else [records]
-        dealt = zip(self.fits, parts, strict=True)
-        return [problem for fit, part in dealt for problem in fit.problems(part)]
+        pairs = zip(self.fits, parts, strict=True)
+        return [problem for fit, part in pairs for problem in fit.problems(part)]
 
     def distances(self, context: Context, one: Any, other: Any) -> Distances:
         """Return distances of derivatives, and the number of parts that differ, at most one."""

@@ -63,7 +63,7 @@ class StackingModel(
 
     @property
     def _partition(self) -> FeaturePartition | None:
-        """The partition of columns; None if rows are dealt out."""
+        """The partition of columns; None if rows are split instead."""
         if isinstance(self.partition, str):
             return FeaturePartition() if self.partition == "features" else None
         return self.partition

@@ -264,7 +264,7 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFi
 
 def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
     """Return the number of people in a file, from the column that names them alone."""
-    from skdpsurv.study.deal import People
+    from skdpsurv.study.people import People
 
     place = protocol.ledger
     if place is not None and ("://" in place or os.path.lexists(place)):

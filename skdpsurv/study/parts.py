@@ -177,4 +177,4 @@ def tree_of(parts: Mapping[str, PlannedAnalysis]) -> Sequential:
 
 
 def _dealt(records: Any, source: Any) -> Any:
-    raise NotImplementedError("people are dealt where a study is run, once, and durably.")
+    raise NotImplementedError("people are split where a study is run, once, and durably.")
