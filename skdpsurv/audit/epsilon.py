@@ -28,7 +28,7 @@ Statistic = Callable[[Any], float]
 #: Released numbers of one fit, by name.
 Numbers = Mapping[str, FloatArray]
 
-#: Numbers of a failed fit, as an observer sees the failure.
+#: Numbers in place of a failed fit's releases: an observer sees the failure alone.
 FAILED: Numbers = {"failed": np.ones(1)}
 #: Events that are counted on the held-out half; the error is split among them.
 N_EVENTS = 3

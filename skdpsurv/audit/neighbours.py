@@ -55,15 +55,15 @@ class _Sizes(NamedTuple):
     seed: int
 
     def along(self, size: float, column: int = 0) -> FloatArray:
-        """Return a row along one column."""
+        """Return a row of length ``size`` along one column."""
         return size * np.eye(self.n_features)[column]
 
     def shared(self, size: float) -> FloatArray:
-        """Return a row with equal entries."""
+        """Return a row of length ``size`` with equal entries."""
         return np.full(self.n_features, size / np.sqrt(self.n_features))
 
     def uniform(self, low: Any, high: Any, *shape: int) -> FloatArray:
-        """Return uniform values for the others."""
+        """Return uniform values for the records that both neighbours have."""
         return np.random.default_rng(self.seed).uniform(low, high, (self.n_others, *shape))
 
     def spread(self, size: float) -> FloatArray:
@@ -71,7 +71,7 @@ class _Sizes(NamedTuple):
         return size * self.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
 
     def alternating(self, *values: Any) -> list[Any]:
-        """Return alternating values for the others."""
+        """Return alternating values for the records that both neighbours have."""
         return [values[i % len(values)] for i in range(self.n_others)]
 
 

@@ -20,7 +20,7 @@ from skdpsurv.dp.plan import (
 )
 from skdpsurv.dp.thread_warnings import suppressed_warnings
 
-#: Seed of the split into disjoint sets: the same for both data sets.
+#: Seed of the split into disjoint sets, which is the same for both data sets.
 SPLIT_SEED = 0
 
 

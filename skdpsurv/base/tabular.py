@@ -56,7 +56,7 @@ class TabularEstimator(PrivateEstimator):
     """
 
     columns: Any = None
-    #: The transformer of the fit, or None. Public.
+    #: Fitted copy of ``columns``, or None. Public.
     columns_: Any
     n_features_in_: int
 
@@ -112,7 +112,7 @@ class TabularEstimator(PrivateEstimator):
         return found
 
     def _features(self, columns: Any) -> list[Feature]:
-        """Return the features of columns, whose number and names are known by now."""
+        """Return the features of raw columns, once their number and names are set."""
         return public_steps.features_in(columns, self.n_features_in_, self._raw_names())
 
     def _raw_names(self) -> list[str] | None:
@@ -267,7 +267,7 @@ class LinearEstimator(TabularEstimator, takes=("rows", "outcomes")):
 
     @property
     def _norm(self) -> float:
-        """The bound on the norm of a row."""
+        """Public bound on the Euclidean norm of a row: ``data_norm``, or 1 after scaling."""
         return 1.0 if self.data_norm is None else float(self.data_norm)
 
     def _blocks(

@@ -265,7 +265,7 @@ class DPLogisticRegression(
 
     @property
     def _perturbation(self) -> Perturbation:
-        """The method as an object."""
+        """The parameter ``method``, as an object if it is a word."""
         return Perturbation(self.method) if isinstance(self.method, str) else self.method
 
     def _release_parameters(self, shape: LabelledShape) -> dict[str, Any]:

@@ -233,10 +233,10 @@ def spend(
             if spending.dry_run:
                 _rehearse(estimator, given, as_json)
             elif strict:
-                from skdpsurv.data.public_steps import columns_beyond
+                from skdpsurv.data.public_steps import columns_out_of_bounds
 
                 names = estimator.columns._names()
-                beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
+                beyond = columns_out_of_bounds(estimator.columns, frame[names], len(names), names)
                 message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
                 require(not beyond, message, "data")
             doing = "Fitting" if hasattr(estimator, "fit") else "Evaluating"

@@ -209,7 +209,7 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
 
 
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
-    """Say what the ledger of a protocol has, if it can be asked, and if that is too little."""
+    """Say how much of its budget a protocol's ledger has left, and if that is too little."""
     from skdpsurv.dp.budget import BudgetExceededError
 
     try:

@@ -251,7 +251,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return names
 
     def _features(self, inputs: Sequence[Feature]) -> list[Feature]:
-        """Return the features that it makes of others, known without data."""
+        """Return the features that the scaler makes of others, without data."""
         names = [one.name for one in inputs]
         centre, half_width = self._centre_and_half_width(names, len(names))
         found = []
@@ -280,7 +280,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 ends[name] = np.asarray(bound, dtype=np.float64).tolist()
         return ends | {"missing": self.missing}
 
-    def _beyond(self, X: ArrayLike) -> list[str]:
+    def _out_of_bounds(self, X: ArrayLike) -> list[str]:
         """Return the columns with a value beyond the bounds: private."""
         values, names, (centre, half_width) = self._read(clone(self), X, reset=True)
         outside = (values < centre - half_width) | (values > centre + half_width)

@@ -32,7 +32,7 @@ from skdpsurv.dp.input_errors import (
 )
 from skdpsurv.dp.types import FloatArray, IndexArray
 
-#: Doubles from here on stand for several whole numbers each.
+#: From here on, one double stands for several whole numbers.
 LARGEST_FLOAT = 2.0**53
 CATEGORIES = NUMBERS | TEXT | {Decimal}
 MOMENTS = TEXT | {date, datetime, np.datetime64, pd.Timestamp}
@@ -62,7 +62,7 @@ def numbers(column: Any) -> FloatArray:
 def positions(
     column: Any, labels: Sequence[Any], types: frozenset[type] = CATEGORIES
 ) -> IndexArray:
-    """Read labels as positions among the known ones, by Python's equality; -1 where missing.
+    """Read labels as positions among ``labels``, by Python's equality; -1 where missing.
 
     In one array a record's 1.0 would make 2^53 + 1 of another 2^53, and its text make text of all.
     """
@@ -188,7 +188,7 @@ def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
 
 
 def _names(X: Any, names: Sequence[str]) -> list[str]:
-    """Return the names of a frame, which must be some names in any order."""
+    """Return the names of a frame's columns, which must be ``names`` in any order."""
     labels = containers.labels_of(X) or []
     if not all(isinstance(name, str) for name in labels):
         raise unusable_labels(labels)
@@ -204,7 +204,7 @@ def _names(X: Any, names: Sequence[str]) -> list[str]:
 
 
 def as_table(X: Any, names: Sequence[str] | None, estimator: str = "") -> pd.DataFrame:
-    """Return rows as a data frame of pandas with known columns, in order.
+    """Return rows as a data frame of pandas whose columns have these names, in order.
 
     Cells keep their types. A common type would make text of all numbers of a list beside one text,
     and floats of integers beside a gap.

@@ -26,7 +26,7 @@ from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_f
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 
-#: Entries of encoded rows that are made at a time, 8 MiB.
+#: Number of entries of encoded rows that are made at a time: 8 MiB.
 BLOCK_ELEMENTS = 2**20
 
 
@@ -339,7 +339,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         stated = {"columns": tables, "missing": self.missing, "drop": self.drop}
         return stated | (texts if texts["missing_values"] else {})
 
-    def _beyond(self, X: ArrayLike) -> list[str]:
+    def _out_of_bounds(self, X: ArrayLike) -> list[str]:
         """Return the columns with a value beyond the bounds: private."""
         return [kind.column for kind, values in self._read(X, None) if kind.out_of_bounds(values)]
 

@@ -30,9 +30,9 @@ from skdpsurv.dp.input_errors import (
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
-#: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
+#: With so many records, sums of multiples of 2^-30 up to 1 are exact in 64 bits.
 MOST_RECORDS = 2**32
-#: Types of rows in a list.
+#: Types that a row may have in a list of rows.
 ROWS = (list, tuple, np.ndarray)
 
 

@@ -35,7 +35,7 @@ class SingleRows:
 
     @classmethod
     def of(cls, X: Any, *, raw: bool) -> SingleRows:
-        """Take a table apart."""
+        """Return the rows of a table, each with cells of its own."""
         X, labels = X.toarray() if isinstance(X, containers.SPARSE) else X, containers.labels_of(X)
         names = None if labels is None else tuple(labels)
         table = as_table(X, None)

@@ -93,12 +93,12 @@ def _task(part: Any) -> Any:
 
 
 def _has_length(values: Any) -> bool:
-    """Return whether it is an array whose chunks are known."""
+    """Return whether the sizes of an array's chunks are known."""
     return is_dask_array(values) and not np.isnan(values.shape[0])
 
 
 def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
-    """Return a collection cut where another one is, as far as this is known."""
+    """Return a collection with its chunks cut as another's, where their sizes are known."""
     if is_dask_array(guide) and guide.ndim > 2:
         raise ValueError(f"{first} must be two-dimensional: Expected 2D array.")
     if _has_length(guide) and _has_length(values):

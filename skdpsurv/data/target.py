@@ -19,10 +19,10 @@ from skdpsurv.dp.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]
 
-#: Types with entries of their own.
+#: Types of cells that hold several entries.
 NESTED: frozenset[type] = frozenset({*ROWS, np.void})
 SPANS: frozenset[type] = frozenset({np.timedelta64})
-#: Returns events and times of its arguments.
+#: A function that returns events and times of its arguments.
 Reader = Callable[..., tuple[NDArray[Any], FloatArray]]
 Arguments = tuple[Any, ...]
 

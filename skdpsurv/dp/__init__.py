@@ -1,4 +1,4 @@
-"""What makes a result private: randomness, noise, domains, guarantees and the ledger.
+"""Foundations of privacy: randomness, noise, clipping, guarantees and the ledger.
 
 Nothing here knows a model; every other part of the package may import from here.
 """

@@ -32,7 +32,7 @@ _EXACT = Context(
 
 
 class LedgerSettings(NamedTuple):
-    """What a ledger was made with; fixed."""
+    """Settings that a ledger was made with; they never change."""
 
     epsilon: float
     delta: float
@@ -57,12 +57,12 @@ class LedgerSettings(NamedTuple):
         return epsilon_to_rdp(self.epsilon, self.delta, self.order)
 
 
-#: Entries that are no charges: the ledger was closed to be moved, is elsewhere now, or was opened.
+#: Statuses of entries for a move: the ledger was closed, is elsewhere now, or was opened there.
 CLOSED, MOVED, OPENED = MOVES = ("closed", "moved", "opened")
 
 
 class Entry(NamedTuple):
-    """One charge, or a step of a move. Every field is public."""
+    """One charge, or one step of moving a ledger. Every field is public."""
 
     when: str
     estimator: str
@@ -71,23 +71,23 @@ class Entry(NamedTuple):
     delta: float
     status: str
     dataset: str
-    #: Renyi divergence of the ledger's order; inf if none is known, or none asked for.
+    #: Renyi divergence at the ledger's order; inf if it is unknown or not used.
     renyi: float = math.inf
     neighbours: str = ""
-    #: Who charged it, and what for, as they said.
+    #: Name of who charged it, and their purpose, as stated by the caller.
     who: str = ""
     purpose: str = ""
-    #: Hash of the whole guarantee; none where it was charged before ledgers kept one.
+    #: Hash of the whole guarantee; "" for charges from before ledgers kept it.
     guarantee: str = ""
 
     @property
     def is_charge(self) -> bool:
-        """Whether something was charged; the mechanism of a step of a move says where to."""
+        """Whether this is a charge; else the ledger was moved, and ``mechanism`` says where to."""
         return self.status not in MOVES
 
     @property
     def proved(self) -> bool:
-        """Whether a theorem covers it."""
+        """Whether a theorem covers what was charged."""
         return self.status == "proved"
 
 
@@ -145,13 +145,13 @@ def added(exact: Decimal, value: float) -> Decimal:
 
 
 def float_above(exact: Decimal) -> float:
-    """Return the least float that does not print as less."""
+    """Return the least float whose printed decimal is at least ``exact``."""
     nearest = float(exact)
     return nearest if _decimal(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def float_below(exact: Decimal) -> float:
-    """Return the largest float that does not print as more."""
+    """Return the largest float whose printed decimal is at most ``exact``."""
     nearest = float(exact)
     return nearest if _decimal(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
@@ -180,13 +180,13 @@ class SpentSums(NamedTuple):
         return SpentSums(*map(added, self, charged))
 
 
-#: Sums of each data set; in a ledger for rehearsals of what is proved, and of what is not.
+#: Sums by data set and, in ledgers for rehearsals, by whether charges are proved.
 Totals = Mapping[tuple[str, bool], SpentSums]
 NOTHING = SpentSums()
 
 
 def budget_of(settings: LedgerSettings, dataset: str, *, proved: bool) -> tuple[str, bool]:
-    """Return the key of the budget that a charge of this kind has a share in."""
+    """Return the key, in totals, of the budget that a charge counts in."""
     return dataset, proved or not settings.rehearsal
 
 
@@ -230,8 +230,8 @@ def require_sum(
 ) -> None:
     """Raise BudgetExceededError if one of the sums would exceed its limit."""
     if getattr(before.plus(request), quantity) > _decimal(limit):
-        asked, left = getattr(request, quantity), remaining(getattr(before, quantity), limit)
-        raise BudgetExceededError(asked, left, request.dataset, name or quantity, request.status)
+        wanted, left = getattr(request, quantity), remaining(getattr(before, quantity), limit)
+        raise BudgetExceededError(wanted, left, request.dataset, name or quantity, request.status)
 
 
 def require_divergence(before: SpentSums, request: Entry, settings: LedgerSettings) -> None:

@@ -19,9 +19,9 @@ from skdpsurv.dp.containers import is_lazy
 
 #: Called with the name and the value of a parameter; raises if the value breaks a rule.
 Check = Callable[[str, Any], object]
-#: How a value breaks a rule: the error, and what was got.
+#: How a value breaks a rule: type of the error, and the value in words.
 Fault = tuple[type[Exception], str]
-#: More workers than any machine has; far more would overflow inside of joblib.
+#: Largest ``n_jobs``: far more would overflow inside of joblib.
 LARGEST_JOBS = 2**15
 
 
@@ -147,7 +147,7 @@ def instance(kind: type, says: str = "") -> Rule:
 
 
 boolean = rule_of("True or False", kind=lambda value: isinstance(value, bool | np.bool_))
-#: For ``verbose``, which may be a bool.
+#: Rule of ``verbose``, which may be a bool.
 verbosity = rule_of(
     integer(0).says, holds=lambda v: (isinstance(v, bool) or is_integer(v)) and v >= 0
 )
@@ -245,7 +245,7 @@ def unchecked(name: str, value: object) -> None:
     """Accept any value here; the estimator checks it later."""
 
 
-#: For ``random_state``.
+#: Rule of ``random_state``.
 seed = optional(
     integer(
         at_least=0,
@@ -254,7 +254,7 @@ seed = optional(
         "stream, and whoever holds it can repeat the noise.",
     )
 )
-#: For ``n_jobs``, as joblib takes it.
+#: Rule of ``n_jobs``, as joblib takes it.
 workers = optional(
     rule_of(
         f"an integer other than 0, to {LARGEST_JOBS}",

@@ -11,7 +11,7 @@ from skdpsurv.dp.budget import exact_sum, float_above
 from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.references import extra
 
-#: Grid of the privacy loss: at most this, with so many steps for the smallest epsilon_i, and
+#: Width of the grid of privacy losses: at most GRID, STEPS steps for the smallest epsilon_i, and
 #: never finer than what takes minutes.
 GRID, STEPS, FINEST_GRID = 1e-4, 100.0, 1e-7
 #: No more steps than this in all: coarser steps round epsilon up.

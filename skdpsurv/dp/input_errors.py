@@ -22,7 +22,7 @@ from skdpsurv.dp.containers import is_frame, labels_of, refuse_query, shape_of
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import FloatArray
 
-#: Without bools, and without NumPy's time spans, which count among its integers.
+#: Types of numbers, without bools and NumPy's time spans, which count among its integers.
 NUMBERS: frozenset[type] = frozenset({int, float}) | {
     kind
     for kind in np.sctypeDict.values()
@@ -217,7 +217,7 @@ def as_float_array(values: ArrayLike, name: str) -> FloatArray:
     return floats
 
 
-#: Products of larger numbers may overflow.
+#: Largest number in a fit without clipping: products of larger ones may overflow.
 LARGEST_UNCLIPPED = 1e100
 
 

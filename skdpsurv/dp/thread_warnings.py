@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-#: joblib's own threads outlive a search, and warn of how many jobs there were.
+#: Modules of joblib, whose threads outlive a search and warn of the number of its jobs.
 _JOBLIB = r"joblib(\.|$)"
 _LOCK = threading.RLock()
-#: Requests of each thread, innermost last: an action, and categories that are spared.
+#: Requests of each thread, innermost last: an action, and categories exempt from it.
 _thread = threading.local()
 #: Open requests of the process, threads that were there before, and how warnings were shown.
 _process = SimpleNamespace(depth=0, bystanders=frozenset(), shown=warnings.showwarning)

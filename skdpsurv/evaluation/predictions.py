@@ -28,7 +28,7 @@ from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 UNKNOWN = 0.5
 #: Types that predictions do not change.
 UNCHANGED: frozenset[type] = frozenset({Normalizer, PublicBoundsScaler, StandardScaler})
-#: The same of optional packages; a model of such a type has loaded its module.
+#: Such types of optional packages; a model of one has loaded its module.
 UNCHANGED_OF_OTHERS = (
     ("sksurv.ensemble", "ExtraSurvivalTrees"),
     ("sksurv.ensemble", "RandomSurvivalForest"),

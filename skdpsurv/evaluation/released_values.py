@@ -59,7 +59,7 @@ class ReleasedSums(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a release is read.
+    """Settings, edges and merged groups, by which released sums become measures.
 
     ``shares`` are the groups' noisy counts. ``merged``, of shape (n_shown, n_groups), is 1 where a
     group of the table is part of a group that is shown.

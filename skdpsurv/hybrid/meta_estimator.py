@@ -130,7 +130,7 @@ def fit_weighted(
     signed: bool,
     fit_equally: Callable[[], Any],
 ) -> Any:
-    """Return a fitted clone, which nobody else holds."""
+    """Return a new clone of the estimator, fitted to weighted records."""
     if signed:
         try:
             with warnings_as_errors():
@@ -211,7 +211,7 @@ def scaled_steps(estimator: Any) -> list[Any]:
 
 
 def predicts_row_by_row(estimator: Any) -> bool:
-    """Return whether an estimator is known to; in a pipeline, scalers may be before it."""
+    """Return whether an estimator predicts each row by itself; pipelines may scale first."""
     *scalers, final = scaled_steps(estimator)
     return type(final) in row_wise() and all(type(one) in SCALERS for one in scalers)
 

@@ -215,7 +215,7 @@ class CellSums(Integers):
 
     @property
     def squared_distance(self) -> int:
-        """Both cells may be one; rounding moves two terms of two records by the root of 2 units."""
+        """Square of the L2 sensitivity: two records, each rounded twice, may be in one cell."""
         if self.distance is None:
             return self.sensitivity**2
         return (int(to_lattice([self.distance], self.exponent)[0]) + 2) ** 2
@@ -261,7 +261,7 @@ class Sums(Integers):
         return permute_and_flip([-total for total in exact], epsilon, float(self.each), source)
 
 
-#: The number of records with a property.
+#: Query: the number of records with a property.
 COUNT = Sum(0, 1)
 LOSS = Sum.of_reals(0.0, 1.0, -30)
 HISTOGRAM = Histogram()

@@ -16,7 +16,7 @@ from skdpsurv.data.shape import length
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.thread_warnings import suppressed_warnings
 
-#: Parameters that the search sets.
+#: Parameters of candidates that the search itself sets.
 RESERVED = ("epsilon", "delta", "random_state", "accountant")
 
 

@@ -86,7 +86,7 @@ class SearchRecords:
         return take(self.X, rows), take(self.y, rows), parameters
 
     def held_out(self, part: IndexArray) -> tuple[Any, Any]:
-        """Return some of the private records."""
+        """Return X and y of some of the private records."""
         rows = np.sort(self.private[part])
         # A list stays a list: in an array, one label would decide the type of all.
         return take(self.X, rows), take(self.y, rows)
@@ -135,7 +135,7 @@ class TrainedCandidates(plans.Mechanism):
 
     @property
     def status(self) -> str:
-        """The weakest of all fits."""
+        """Weakest status of the guarantees of all fits."""
         return weakest_status([fit.guarantee.status for fit in self.fits])
 
     def run(self, context: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
@@ -171,11 +171,11 @@ class SummedLosses(plans.NoisySum):
     theorem = reference("docs/proofs/private_search", "papernot-steinke", "liu-talwar")
 
     def exact_answer(self, context: plans.Context, records: Any) -> IntArray:
-        """Return exact sums, in units of the lattice."""
+        """Return exact sums of losses, in units of the lattice."""
         return _losses(self.loss, context["model"], records, self.workers)
 
     def postprocess(self, context: plans.Context, noisy: IntArray) -> dict[str, Any]:
-        """Return the noisy sums."""
+        """Return the noisy sums of losses."""
         return {"_losses": noisy.tolist()}
 
 
@@ -192,7 +192,7 @@ class LeastLoss(plans.Mechanism):
     proof = reference("docs/proofs/private_search", "chaudhuri")
 
     def scales(self) -> list[float]:
-        """Return the inverse of the price."""
+        """Return the scale of the noise on the losses, in units of their sensitivity."""
         return [1.0 / epsilon_or_mu(self.price)]
 
     def run(self, context: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:

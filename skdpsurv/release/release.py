@@ -31,7 +31,7 @@ from skdpsurv.release.card import Card
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import ReleasedModel
 
-#: More columns than any table has: a release with more was crafted.
+#: Largest number of columns: a release with more was crafted.
 MOST_COLUMNS = 10_000_000
 
 
@@ -323,9 +323,9 @@ class Released(BaseEstimator):
     guarantee_: PrivacyGuarantee
     release_: Release
 
-    #: What others ask of the class.
+    #: Facts about the class for commands, studies, audits and reports.
     _card: ClassVar[Card] = Card()
-    #: Rules of the constructor's parameters; those of the base classes hold, too.
+    #: Rules of the constructor's parameters, in addition to those of the base classes.
     _rules: ClassVar[dict[str, Check]]
 
     def __init_subclass__(cls, *, released: bool = True, **options: Any) -> None:

@@ -150,7 +150,7 @@ class Advantage(NamedTuple):
 
     @classmethod
     def at(cls, epsilon: float, delta: float = 0.0) -> Self:
-        """Return the bounds for two numbers."""
+        """Return the bounds at an epsilon and a delta."""
         if epsilon > LARGEST:
             return cls(None, Decimal(1), Decimal(1))
         with localcontext() as context:

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", flags=re.AS
 
 
 class ShownNumber(NamedTuple):
-    """A published number, of whom, and the ends of its interval, NaN if there is none."""
+    """A published number, its subject, and the ends of its interval (NaN without one)."""
 
     quantity: str
     group: str

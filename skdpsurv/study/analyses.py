@@ -144,7 +144,7 @@ class Analysis:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Say in errors whose entry is wrong."""
+        """Name the analysis in errors that are raised meanwhile."""
         try:
             yield
         except (TypeError, ValueError) as error:

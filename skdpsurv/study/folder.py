@@ -25,7 +25,7 @@ from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.journal import Journal
 from skdpsurv.study.protocol import Protocol
 
-#: Names of files that are not whole yet.
+#: Pattern of names of files that are being written.
 _DRAFT = re.compile(r"\..*\.[0-9a-f]{16}")
 
 

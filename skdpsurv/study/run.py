@@ -42,7 +42,7 @@ from skdpsurv.study.study_plan import StudyPlan
 
 #: Called with the name of an analysis and what it released, once that is marked.
 Show = Callable[[str, Any], None]
-#: Reads records, once the ledger was asked.
+#: A function that reads the records; called once the ledger has room for the charge.
 Read = Callable[[], pd.DataFrame]
 
 

@@ -25,7 +25,7 @@ from skdpsurv.survival.released_curve import interval
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-#: Most kinds of events.
+#: Largest number of kinds of events.
 MOST_CAUSES = 20
 
 _is_label = rule_of(

@@ -28,7 +28,7 @@ from skdpsurv.survival.univariate import UnivariateFitter, counted, target_block
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-#: Rows of a summary.
+#: Number of rows of a printed summary.
 N_ROWS = 10
 
 

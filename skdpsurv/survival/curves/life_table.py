@@ -63,9 +63,9 @@ LOG_MASSES = (-30.0, 4.0)
 STEPS, LONGEST_STEP, SMALL_STEP = 60, 1.5, 1e-6
 #: Share of those at risk from which times of censoring within a band matter.
 MUCH = 0.25
-#: Largest standard error of a mass: nothing is known.
+#: Largest standard error of a mass: it means that nothing is known.
 LARGEST_ERROR = 1e3
-#: Doubles represent fractions of counts up to this number.
+#: Largest count whose fractions doubles represent.
 MOST_RECORDS = 2**50
 
 
