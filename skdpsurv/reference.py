@@ -175,7 +175,7 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
 
 
 def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> WeibullFitter:
-    """Fit a NON-PRIVATE Weibull distribution by maximum likelihood, with times clipped as usual.
+    """Fit a NON-PRIVATE Weibull distribution by maximum likelihood, with times clipped publicly.
 
     Events before the least time are interval-censored there. Records censored before it count for
     half of their hazard at it.

@@ -268,7 +268,7 @@ def offsets(density: Density, ways: list[FloatArray]) -> FloatArray:
 def ladder_logs(
     ladder: LadderLevels, epsilon: float, n_levels: int | None, n_cells: int
 ) -> FloatArray:
-    """Return the log probabilities of a ladder's draw among every so many nodes of the grid."""
+    """Return the log probability of each block of nodes between those that are compared."""
     top, step = highest_level(epsilon, n_levels), grid_step(ladder, n_cells)
     n_cells = ladder.n_cells // step
     levels = np.zeros(n_cells)
@@ -287,7 +287,7 @@ def ladder_logs(
 
 
 def grid_step(ladder: LadderLevels, n_cells: int) -> int:
-    """Return the distance of the nodes that are looked at."""
+    """Return the number of grid nodes from one that is compared to the next."""
     return max(1, ladder.n_cells // n_cells)
 
 

@@ -58,7 +58,7 @@ NEEDED = ("schema", "causes", "target", "classes")
 
 @dataclass(frozen=True)
 class Model:
-    """The model.
+    """The model. Options for the parameters of a fit.
 
     Parameters
     ----------

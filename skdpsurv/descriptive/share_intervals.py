@@ -109,7 +109,7 @@ def ratio(a: float, b: float, ends: Ends) -> float:
 
 
 def single_part(solved: Solved, form: FloatArray, variance: float) -> float:
-    """Return the part of a variance that is like the noise of one cell, from 0 to 1."""
+    """Return the part of a variance that resembles the noise of one cell, from 0 to 1."""
     if not variance > 0.0:
         return 0.0
     centred = form - form.mean(axis=1, keepdims=True)

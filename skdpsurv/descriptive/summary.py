@@ -103,7 +103,7 @@ class Summary:
 def _of_part(
     cells: Cells, solved: Solved, chosen: FloatArray, level: share_intervals.Level
 ) -> Iterator[tuple[tuple[str, str], share_intervals.Estimated]]:
-    """Yield level and statistic, with what is known of them, for some groups."""
+    """Yield (level, statistic) of each row of one column, and its estimate for some groups."""
 
     def of(places: Any) -> FloatArray:
         weights = np.zeros(cells.number)

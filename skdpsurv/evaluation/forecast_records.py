@@ -146,7 +146,7 @@ def check_shares(shares: Mapping[str, Any], counts: Mapping[Any, int]) -> None:
 def columns_within(
     described: PublicColumns, stated: Mapping[str, Sequence[float]] = MappingProxyType({})
 ) -> list[Column]:
-    """Return columns of raw cells that fit a public description, some with stated shares."""
+    """Return simulated columns of raw cells that fit a public description, with stated shares."""
     check_shares(stated, label_counts(described._kinds()))
     shapes, shares, found = cycle((normal, lognormal)), cycle(SHARES), []
     for kind in described._kinds():
@@ -236,7 +236,7 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class HazardTruth:
-    """Survival times with strength s, hazard H, dropout d and shape k."""
+    """Distribution of survival times: strength s of effects, hazard H, dropout d, shape k."""
 
     strength: float
     hazard: float

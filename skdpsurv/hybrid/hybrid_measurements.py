@@ -232,7 +232,7 @@ def balance(
 
 
 def over(n_public: int, index: IntArray, weights: FloatArray) -> FloatArray:
-    """Return the weights of all public records: those that were not weighed have none."""
+    """Return weights of all public records, 0 for those without a weight."""
     everybody = np.zeros(n_public)
     everybody[index] = weights
     return everybody
@@ -250,7 +250,7 @@ class NearestCounts(NoisySum):
     @cached_property
     @abstractmethod
     def points(self) -> tuple[hybrid_records.PointMap, FloatArray, IntArray]:
-        """The map of records to points, the points, and places that belong to them."""
+        """The map of records to points, the points, and the public records that belong to them."""
 
     def exact_answer(self, context: Context, records: Records) -> IntArray:
         """Return the exact number of private records nearest to each point."""

@@ -311,7 +311,7 @@ def nested_counts(
 
 
 def _nested(points: FloatArray, centers: FloatArray, sizes: Sequence[int]) -> list[IntArray]:
-    """Return the nearest centres among the first so many, for each size."""
+    """Return, for each size, the nearest one among that number of first centres."""
     half_norms = 0.5 * np.einsum("ij,ij->i", centers, centers)
     places = [np.empty(points.shape[0], dtype=np.int64) for _ in sizes]
     width = max(BLOCK_PAIRS // BLOCK_ROWS, 1)

@@ -49,7 +49,7 @@ def record_losses(
 
 
 def _clipped(losses: FloatArray) -> FloatArray:
-    """Return losses in [0, 1], and 1 for no number."""
+    """Return losses clipped to [0, 1]; 1 in place of NaN."""
     return np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0))
 
 
@@ -88,7 +88,7 @@ class SubsetChoice(Choices):
 
     @property
     def queries(self) -> list[Sums]:
-        """Each loss of a record is between 0 and 1."""
+        """Return the query: one record changes the sum of losses of each fit by at most 1."""
         return [Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)]
 
     def losses(self, context: Context, records: Blocks[PrivateRecords]) -> list[list[int]]:
@@ -113,7 +113,7 @@ class LossCurve(NoisySum):
     theorem = PROOF
 
     def query_for(self, context: Context) -> Sums:
-        """Each loss of a record is between 0 and 1."""
+        """Return the query: one record changes the sum of losses of each fit by at most 1."""
         return Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)
 
     def exact_answer(self, context: Context, records: Blocks[PrivateRecords]) -> list[int]:

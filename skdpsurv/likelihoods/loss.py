@@ -1,4 +1,4 @@
-"""The protocol of likelihoods: all that a mechanism may ask of one."""
+"""The protocol of likelihoods: all methods that a mechanism may call."""
 
 from __future__ import annotations
 

@@ -60,15 +60,15 @@ class Integers(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> int:
-        """Largest move of the integers by one record, in L1."""
+        """Sensitivity in L1: the largest change of all integers by one record."""
 
     @property
     def squared_distance(self) -> int:
-        """Largest move of the integers by one record, in the square of L2; L1 bounds L2."""
+        """Square of the sensitivity in L2, which that in L1 bounds."""
         return self.sensitivity**2
 
     def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
-        """Return integers with noise on each, for one price together."""
+        """Return the integers with noise on each; the price pays for all of them together."""
         return _released(self, exact, price, source)
 
     def noise_at(self, price: Price) -> Noise:
@@ -248,7 +248,7 @@ class Sums(Integers):
         return self.number * self.each**2
 
     def release(self, exact: Sequence[int], price: Price, source: RandomSource) -> list[int]:
-        """Return all sums, of any size, with noise, for one price together."""
+        """Return all sums, of any size, with noise; the price pays for all of them together."""
         return [_released(self, one, price, source) for one in exact]
 
     def least(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> int:

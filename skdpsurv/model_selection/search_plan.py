@@ -270,7 +270,7 @@ def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
         return call_or_none(lambda: estimator.fit(X, y, **parameters))
 
 
-def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
+def unused_copy(model: Any, public: tuple[Any, Any]) -> Any:
     """Return an equal model that was never shown a held-out record.
 
     Copies of a foreign estimator may share state that predictions change. So a new one is fitted to

@@ -41,7 +41,7 @@ STYLE: dict[Any, Any] = {
 
 
 class Figure(NamedTuple):
-    """A drawing as a part of HTML and as a file, what is to be seen in it, and its name."""
+    """A figure: its HTML, its file, a description of what is to be seen, and its name."""
 
     svg: Markup
     caption: str

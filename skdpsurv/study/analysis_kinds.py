@@ -147,7 +147,7 @@ def _taken(
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of analysis: what its estimator has, and takes, decides what it asks a protocol."""
+    """A kind of analysis: its options follow from the parameters and the card of its estimator."""
 
     estimator: type[PrivateEstimator]
 

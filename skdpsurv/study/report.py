@@ -143,7 +143,7 @@ class StudyReport:
 
 
 def _heading(analysis: Analysis) -> str:
-    """Return the heading of an analysis, with what it is by or of."""
+    """Return the heading of an analysis, with the columns of its groups and its outcome."""
     words, options = WORDS["analyses"][analysis.kind], analysis.options
     by = f", by {options['by']}" if options.get("by") else ""
     return f"{words}{by}" + (f" of {options['target']}" if options.get("target") else "")

@@ -109,7 +109,7 @@ class Scenario(Guess):
         check_shares(self.shares, labels)
 
     def _of_event(self, part: PlannedAnalysis, protocol: Protocol) -> Scenario:
-        """Return the scenario in which only the events count that an analysis is of."""
+        """Return the scenario in which the events of one analysis are the only events."""
         of = part.analysis if part.analysis.of is None else protocol.analysis(part.analysis.of)
         labels, own = protocol.event_is, events_of(of.options, protocol)
         weights = self.shares.get(str(protocol.event), (1.0,) * len(labels))

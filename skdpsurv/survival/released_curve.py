@@ -97,7 +97,7 @@ class ReleasedCurve(ABC):
         return without_warnings(self.cumulative_hazard, times, self.estimates)
 
     def time_of(self, cumulative_hazard: float) -> float:
-        """Return the first time by which the cumulative hazard is as large."""
+        """Return the first time with at least this cumulative hazard."""
 
         def has_come(bits: int) -> bool:
             time = np.array([bits]).view(np.float64)
@@ -210,7 +210,7 @@ def times_argument(times: ArrayLike, name: str = "times") -> FloatArray:
 
 
 def has(hook: str) -> Callable[[Any], bool]:
-    """Return a check whether a fitter's curve has a hook."""
+    """Return a function that says whether a fitter's curve has a hook."""
     return lambda fitter: hasattr(fitter._curve_type, hook)
 
 

@@ -357,7 +357,7 @@ class LifeTableCurve(ReleasedCurve):
         return np.asarray(self.of_events(self.fit.masses) / np.diff(self.timeline))
 
     def mean_log_likelihood(self, time: FloatArray, event: NDArray[Any]) -> float:
-        """Return that of times and numbers of causes, 0 if censored, by smoothed hazards."""
+        """Return the mean log-likelihood of times and causes (0: censored), by smoothed hazards."""
         band, seen, _ = bands_of(time, event > 0, self.ends)
         cumulated = np.cumsum(self.of_events(self.fit.masses).sum(axis=0))
         hazard = self.smoothed[event[seen].astype(int) - 1, band[seen]]

@@ -63,7 +63,7 @@ SMALLEST_SPREAD = 0.25
 
 
 class PilotEstimate(NamedTuple):
-    """Public or released before the perturbed fit: centre, mean of rows, clipping norm, row scale.
+    """Estimates known before the perturbed fit: centre, mean of rows, clipping norm, row scale.
 
     Centred rows are clipped to ``radius``; ``spread`` bounds their root mean square length.
     """
@@ -114,7 +114,7 @@ class HazardFit:
         return {}
 
     def bounded(self, cap: float | None) -> CappedFit:
-        """Return the likelihood with a cap, and its perturbation; a fit asks more than once."""
+        """Return the likelihood with a cap, and its perturbation; made once for each cap."""
         if cap not in self._bounded:
             self._bounded[cap] = self._made(cap)
         return self._bounded[cap]

@@ -106,8 +106,8 @@ class _Simulation:
             cells = self.source.generator.multinomial(public.n_records, probabilities)
             events, censored = cells.reshape(2, -1)
             table = CountTable(public.omega, events + censored, events)
-            found = self.plan.run(table, self.source)
-            each[:] = math.log(found["shape"]), found["log_scale"]
+            drawn = self.plan.run(table, self.source)
+            each[:] = math.log(drawn["shape"]), drawn["log_scale"]
         return found
 
     def rate_at(self, truth: FloatArray) -> float | None:

@@ -174,7 +174,7 @@ class Events(WeibullSum):
 
 
 class Powers(WeibullSum):
-    """The sum of times in horizons to a power, in [0, 1]; half of it for times before the grid."""
+    """Sum of times in horizons to a power in [0, 1]; times before the grid count for half."""
 
     @abstractmethod
     def power(self, context: Context) -> float:
