@@ -158,7 +158,7 @@ class TabularEstimator(PrivateEstimator):
         return np.concatenate([function(self._prediction_rows(block)) for block in blocks])
 
     def _of_features(self) -> Self:
-        """Return the same model for rows that are features already."""
+        """Return a copy of the model that takes rows of features, in place of raw columns."""
         plain = copy.copy(self)
         plain.columns_ = None
         plain.n_features_in_ = self.release_.n_features

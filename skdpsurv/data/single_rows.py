@@ -21,7 +21,7 @@ from skdpsurv.dp.types import FloatArray
 
 @dataclass(frozen=True)
 class SingleRows:
-    """Rows of a table that share nothing: private.
+    """Private rows of a table, each of which is read without the others.
 
     Parameters
     ----------

@@ -209,7 +209,7 @@ def _words(name: Any) -> set[str]:
 
 
 def event_first(first: Any, second: Any) -> tuple[Any, Any]:
-    """Return the names of events and of times: the first is the event unless names say otherwise.
+    """Return two names, that of events and that of times: in this order unless they say otherwise.
 
     Types do not decide: one record's NaN makes floats of a column of booleans, and the columns of
     all others would change places.

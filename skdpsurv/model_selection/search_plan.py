@@ -340,7 +340,7 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> plans.P
         again, inputs = ", then a fit to all records", inputs | refit_inputs
         pairs = zip(shape.candidates, shape.refits, strict=True)
         last = tuple(LastFit((c,), (fit,), spend, price, workers) for c, fit in pairs)
-        nodes.append(plans.AdaptiveChoice(price, lambda known: last[known["best"]], last))
+        nodes.append(plans.AdaptiveChoice(price, lambda found: last[found["best"]], last))
     words = "; ".join(dict.fromkeys(fit.guarantee.mechanism for fit in shape.all_fits))
     return plans.Plan(
         plans.Sequential(tuple(nodes)),
