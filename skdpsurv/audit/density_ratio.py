@@ -166,7 +166,7 @@ def density_ratio_audit(
 
 
 def minimisers(number: int) -> tuple[str, ...]:
-    """Return what was audited, in words, for this number of minimisers."""
+    """Return the words for the result of an audit of this number of minimisers."""
     return ("minimiser" if number == 1 else f"{number} minimisers together",)
 
 

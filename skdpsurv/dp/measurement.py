@@ -145,6 +145,6 @@ class Mechanism(Measurement):
 
 
 def one_drawn(one: Measurement, context: Context | None) -> dict[str, Any]:
-    """Return what a measurement draws after earlier releases; None: before any."""
+    """Describe the draw of a measurement after earlier releases; None: before any."""
     stated = {"node": "measurement", "name": one.name, "price": stated_cost(one.cost)}
     return stated | plain(one.drawn(context))

@@ -70,7 +70,7 @@ class Composite:
     word: ClassVar[str]
 
     def composed(self, drawn: Sequence[Drawn]) -> Drawn:
-        """Return what the nodes drew, as one entry for this node."""
+        """Combine the draws of the nodes into one entry for this node."""
         return {"node": self.word, "nodes": list(drawn)}
 
     def parts(self, context: Context, records: Any, source: RandomSource) -> Iterable[Part]:
@@ -256,7 +256,7 @@ def _run(node: Node, context: Context, records: Any, source: RandomSource, log: 
 
 
 def all_drawn(node: Node) -> Drawn:
-    """Return what a node draws, as far as it is fixed before anything is released."""
+    """Describe the draws of a node, as far as these are fixed before anything is released."""
     if isinstance(node, Measurement):
         return one_drawn(node, None)
     return node.composed([all_drawn(one) for one in node.nodes])

@@ -21,7 +21,7 @@ from skdpsurv.study.study_plan import StudyPlan
 
 
 def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> list[str]:
-    """Return what does not belong together in the folder of a study; nothing if all does.
+    """Return contradictions in the folder of a study, in words; none if all belongs together.
 
     The journal has to fit the protocol, and the ledger the journal: each charge is there, states
     what the plan of the protocol costs (of a study by another version: what its analyses cost by

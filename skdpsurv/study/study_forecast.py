@@ -130,7 +130,7 @@ class Scenario(Guess):
         return [(f", in the {word} group", max(n, 1)) for word, n in sizes.items()]
 
     def expected(self, part: PlannedAnalysis, protocol: Protocol) -> list[Expected]:
-        """Return what an analysis will have: its decisive error first; nothing if that is unknown.
+        """Forecast an analysis: its decisive error first; nothing if that is unknown.
 
         Raises
         ------
