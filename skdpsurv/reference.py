@@ -14,7 +14,8 @@ from sklearn.utils import check_array
 
 from skdpsurv.data.shape import require_one_each
 from skdpsurv.data.target import event_and_time, survival_target
-from skdpsurv.dp.checks import clip_times, positive_int, positive_number
+from skdpsurv.dp.checks import positive_int, positive_number
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.references import extra
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.weibull import BEFORE_PART
@@ -174,7 +175,7 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
 
 
 def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> WeibullFitter:
-    """Fit a NON-PRIVATE Weibull distribution by maximum likelihood, with times clipped as usual.
+    """Fit a NON-PRIVATE Weibull distribution by maximum likelihood, with times clipped publicly.
 
     Events before the least time are interval-censored there. Records censored before it count for
     half of their hazard at it.

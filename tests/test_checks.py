@@ -11,13 +11,12 @@ import pytest
 from skdpsurv import DPKaplanMeierFitter, PublicBoundsScaler
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data.shape import column_index
-from skdpsurv.dp import checks as dp_checks
+from skdpsurv.dp import clipping
 from skdpsurv.dp.checks import (
     LARGEST_JOBS,
     auto_or,
     boolean,
     choice,
-    clip_rows,
     custom,
     fraction,
     horizon,
@@ -33,12 +32,12 @@ from skdpsurv.dp.checks import (
     positive_number,
     required,
     required_horizon,
-    row_pieces,
     seed,
     verbosity,
     workers,
     zero_or,
 )
+from skdpsurv.dp.clipping import clip_rows, row_pieces
 from skdpsurv.likelihoods.loss import gram
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival.curves.event_counts import check_breakpoints
@@ -154,7 +153,7 @@ def test_a_function_that_names_its_parameter():
 
 @pytest.mark.parametrize(("n", "columns"), [(0, 3), (1, 3), (10, 3), (12, 3), (5, 0), (4, 100)])
 def test_pieces_are_all_rows_once(monkeypatch, n, columns):
-    monkeypatch.setattr(dp_checks, "CHUNK_ELEMENTS", 12)
+    monkeypatch.setattr(clipping, "CHUNK_ELEMENTS", 12)
     rows = np.arange(n)
     found = [rows[piece] for piece in row_pieces(n, columns)]
     np.testing.assert_array_equal(np.concatenate([[], *found]), rows)
@@ -167,7 +166,7 @@ def test_rows_are_clipped_piece_by_piece(monkeypatch):
     for norm in (1.5, 1e-50):
         whole = clip_rows(rows, norm)
         with monkeypatch.context() as patch:
-            patch.setattr(dp_checks, "CHUNK_ELEMENTS", 6)
+            patch.setattr(clipping, "CHUNK_ELEMENTS", 6)
             np.testing.assert_array_equal(clip_rows(rows, norm), whole)
         np.testing.assert_array_equal(whole[[3, 5]], rows[[3, 5]])
 

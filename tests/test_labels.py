@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.data.cells import (
+from skdpsurv.data.labels import (
     class_indices,
     label_indices,
     one_vs_rest,

@@ -25,7 +25,7 @@ from skdpsurv import (
 )
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp import BudgetExceededError, PrivacyLeakWarning
-from skdpsurv.dp.input_errors import suppressed_warnings
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 
 RNG = np.random.default_rng(4)
 N = 300

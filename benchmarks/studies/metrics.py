@@ -11,7 +11,7 @@ import pandas as pd
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from benchmarks.data import split, survival
-from benchmarks.harness import Case, EvaluationSetting, Experiment, Row, seed
+from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.data.blocks import InMemory
@@ -63,7 +63,7 @@ def times_to(horizon: float) -> np.ndarray:
 
 
 @cache
-def everybody(setting: EvaluationSetting, name: str, model: str, share: float) -> Everybody:
+def everybody(setting: Setting, name: str, model: str, share: float) -> Everybody:
     """Return half of a data set, which the model was not fitted to, or simulated records."""
     if name in SIMULATED:
         return _simulated(setting.of(20_000, 3000), *SIMULATED[name])
@@ -95,7 +95,7 @@ def _simulated(
     )
 
 
-def cases(setting: EvaluationSetting) -> Iterator[Case]:
+def cases(setting: Setting) -> Iterator[Case]:
     for name in setting.of(HORIZONS, ("flchain",)):
         for share in HORIZONS[name]:
             for model in (COX, PRIVATE):
@@ -104,7 +104,7 @@ def cases(setting: EvaluationSetting) -> Iterator[Case]:
         yield {"data": name, "model": "simulated", "share": 1.0}
 
 
-def measure(setting: EvaluationSetting, case: Case, repetition: int) -> Row:
+def measure(setting: Setting, case: Case, repetition: int) -> Row:
     """Return distances from the values without noise, and whether everybody's are covered."""
     world = everybody(setting, case["data"], case["model"], case["share"])
     rng = np.random.default_rng(repetition)

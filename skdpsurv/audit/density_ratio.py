@@ -22,7 +22,7 @@ from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussia
 from skdpsurv.survival.weibull.log_time_counts import CountTable
 from skdpsurv.survival.weibull.weibull_plan import Ladder
 
-#: Not audited here: densities are computed, and nothing is drawn.
+#: What this audit does not test: it computes densities, and draws nothing.
 SAMPLERS = "samplers, and that drawn noise follows its stated distribution"
 #: Distances at which densities are compared, in units of the shift of a minimum by one record.
 DISTANCES = (0.01, 0.3, 1.0, 3.0, 10.0, 100.0, 1e3)
@@ -166,7 +166,7 @@ def density_ratio_audit(
 
 
 def minimisers(number: int) -> tuple[str, ...]:
-    """Return the audited parts in words."""
+    """Return the words for the result of an audit of this number of minimisers."""
     return ("minimiser" if number == 1 else f"{number} minimisers together",)
 
 
@@ -268,7 +268,7 @@ def offsets(density: Density, ways: list[FloatArray]) -> FloatArray:
 def ladder_logs(
     ladder: LadderLevels, epsilon: float, n_levels: int | None, n_cells: int
 ) -> FloatArray:
-    """Return the log probabilities of a ladder's draw among every so many nodes of the grid."""
+    """Return the log probability of each block of nodes between those that are compared."""
     top, step = highest_level(epsilon, n_levels), grid_step(ladder, n_cells)
     n_cells = ladder.n_cells // step
     levels = np.zeros(n_cells)
@@ -287,7 +287,7 @@ def ladder_logs(
 
 
 def grid_step(ladder: LadderLevels, n_cells: int) -> int:
-    """Return the distance of the nodes that are looked at."""
+    """Return the number of grid nodes from one that is compared to the next."""
     return max(1, ladder.n_cells // n_cells)
 
 
@@ -295,17 +295,17 @@ def _compare_ladders(
     plan: Plan, one: CountTable, other: CountTable, n_cells: int
 ) -> DensityRatioResult:
     node = plan.tree
-    knowns: list[dict[str, float]] = [{}]
+    contexts: list[dict[str, float]] = [{}]
     if isinstance(node, Sequential) and isinstance(total := node.nodes[-1], AdaptiveChoice):
         # The ladder that may be drawn, and released values that may come before it.
         n_events = min(max(int(one.events.sum()), 1), one.n_records)
         follow_up = float(np.exp(one.log_time) @ one.records)
         node = total.choose({"n_events": n_events, "follow_up": follow_up})
-        knowns = [{"mean_log_event": -part * one.omega} for part in MEANS]
+        contexts = [{"mean_log_event": -part * one.omega} for part in MEANS]
     ladder = next(leaf for leaf in leaves(node) if isinstance(leaf, Ladder))
     found = []
-    for known in knowns:
-        pair = [ladder.levels(known, table) for table in (one, other)]
+    for context in contexts:
+        pair = [ladder.levels(context, table) for table in (one, other)]
         way = ladder.public.way
         logs = [ladder_logs(each, ladder.price, way.n_levels, n_cells) for each in pair]
         gaps = np.abs(logs[0] - logs[1])

@@ -21,14 +21,14 @@ from skdpsurv.audit.events import (
 from skdpsurv.audit.subject import Subject, audited, private_step, verdict
 from skdpsurv.data.blocks import first
 from skdpsurv.dp.checks import fraction, positive_int, seed, verbosity
-from skdpsurv.dp.input_errors import suppressed_warnings
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 
 Statistic = Callable[[Any], float]
 #: Released numbers of one fit, by name.
 Numbers = Mapping[str, FloatArray]
 
-#: Numbers of a failed fit, as an observer sees the failure.
+#: Numbers in place of a failed fit's releases: an observer sees the failure alone.
 FAILED: Numbers = {"failed": np.ones(1)}
 #: Events that are counted on the held-out half; the error is split among them.
 N_EVENTS = 3

@@ -41,7 +41,7 @@ QUANTILES = np.unique(np.r_[np.geomspace(1e-3, 0.05, 20), np.linspace(0.05, 0.5,
 FOREST = {"n_estimators": 100, "max_features": None, "oob_score": True, "random_state": 0}
 LEAF_SHARE, SMALLEST_LEAF = 1 / 150, 5
 
-#: Arrays of both data sets.
+#: One array for each of the two data sets.
 Both = tuple[FloatArray, FloatArray]
 
 
@@ -119,7 +119,7 @@ class Event(NamedTuple):
 
 
 def learned_scores(learn: Both, held_out: Both) -> list[Scores]:
-    """Train all distinguishers."""
+    """Train classifiers to tell the data sets apart; return their scores of held-out results."""
     # First the columns whose distributions differ most (Kolmogorov and Smirnov).
     pairs = zip(learn[0].T, learn[1].T, strict=True)
     differences = [stats.ks_2samp(*pair, method="asymp").statistic for pair in pairs]

@@ -17,15 +17,16 @@ from skdpsurv.audit.subject import at_most, audited, check_neighbours, verdict
 from skdpsurv.audit.walk import Visit, prepared, visits
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import same_records
-from skdpsurv.dp.input_errors import suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.noise import random_source, restored_streams
 from skdpsurv.dp.plan import Disjoint, Measurement
 from skdpsurv.dp.privacy_cost import Cost, epsilon_or_mu
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics
 
-#: Prepares a fit.
+#: A call that prepares a fit.
 Ready = functools.partial[PreparedFit]
-#: Beyond any walk.
+#: What no walk over measurements can test.
 NOT_AUDITED = ("samplers, and that noise is drawn as the plan says", "whether a theorem is true")
 #: Remark on a fit whose status is "none".
 PROMISES_NOTHING = "the claim: this fit has the status 'none', and promises nothing"
@@ -56,7 +57,7 @@ class MeasuredDistance(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Distance in parts of its bound."""
+        """Distance that was found, as a share of the largest distance allowed."""
         if not self.found:
             return 0.0
         return self.found / self.allowed if self.allowed else math.inf
@@ -107,7 +108,7 @@ class MeasurementResult:
 
     @property
     def unmoved(self) -> tuple[str, ...]:
-        """Measurements that this pair did not move, so that nothing was found out about them."""
+        """Measurements with equal answers for both neighbours, so that nothing is tested."""
         moved = {each.measurement for each in self.distances if each.found}
         names = dict.fromkeys(each.measurement for each in self.distances)
         return tuple(name for name in names if name not in moved)
@@ -272,5 +273,5 @@ def _price(node: Measurement | Disjoint) -> float:
 
 
 def _number(cost: Cost) -> float:
-    """Return an epsilon, or a mu."""
+    """Return the epsilon of a cost, or the mu of Gaussian noise."""
     return float(cost.epsilon) if cost.rho is None else math.sqrt(2.0 * cost.rho)

@@ -48,30 +48,30 @@ class NeighbourPair(NamedTuple):
 
 
 class _Sizes(NamedTuple):
-    """Sizes of the data sets, and rows for the others."""
+    """Sizes of the data sets to make, and values for the records that both neighbours have."""
 
     n_others: int
     n_features: int
     seed: int
 
     def along(self, size: float, column: int = 0) -> FloatArray:
-        """Return a row along one column."""
+        """Return a row of length ``size`` along one column."""
         return size * np.eye(self.n_features)[column]
 
     def shared(self, size: float) -> FloatArray:
-        """Return a row with equal entries."""
+        """Return a row of length ``size`` with equal entries."""
         return np.full(self.n_features, size / np.sqrt(self.n_features))
 
     def uniform(self, low: Any, high: Any, *shape: int) -> FloatArray:
-        """Return uniform values for the others."""
+        """Return uniform values for the records that both neighbours have."""
         return np.random.default_rng(self.seed).uniform(low, high, (self.n_others, *shape))
 
     def spread(self, size: float) -> FloatArray:
-        """Return rows of norm at most ``size`` for the others."""
+        """Return rows of norm at most ``size`` for the records that both neighbours have."""
         return size * self.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
 
     def alternating(self, *values: Any) -> list[Any]:
-        """Return alternating values for the others."""
+        """Return alternating values for the records that both neighbours have."""
         return [values[i % len(values)] for i in range(self.n_others)]
 
 
@@ -180,7 +180,7 @@ def _moved_rows(sizes: _Sizes, bound: float, low: Any, high: Any, what: str) -> 
 
 
 def _linear(estimator: Any, sizes: _Sizes) -> _Family:
-    """Rows with labels or outcomes at either end, the intercept alone."""
+    """Return the family of linear models: labels or outcomes at either end, and no columns."""
     bound, n = estimator._norm, sizes.n_others
     if labelled := isinstance(estimator, PrivateClassifier):
         stated = [0, 1] if estimator.classes is None else np.unique(estimator.classes).tolist()
@@ -207,7 +207,7 @@ def _linear(estimator: Any, sizes: _Sizes) -> _Family:
 
 
 def _survival(estimator: Any, sizes: _Sizes) -> _Family:
-    """Rows with times at the ends of the grid."""
+    """Return the family of hazard models: rows with times at the ends of the grid."""
     end, n = float(estimator.max_time), sizes.n_others
     given = estimator.data_norm
     bound = math.sqrt(sizes.n_features) / 2.0 if isinstance(given, str) else float(given)
@@ -236,7 +236,7 @@ def _survival(estimator: Any, sizes: _Sizes) -> _Family:
 
 
 def _durations(estimator: Any, sizes: _Sizes) -> _Family:
-    """Durations at zero, at the horizon and beyond; events or causes, and groups of curves."""
+    """Return the family of curves: durations at zero, at the horizon, beyond; causes, groups."""
     end, n = float(estimator.max_time), sizes.n_others
     groups, causes = (getattr(estimator, name, None) for name in ("groups", "causes"))
     none, *seen = (False, True) if causes is None else (estimator.censored, *causes)
@@ -279,7 +279,7 @@ def _durations(estimator: Any, sizes: _Sizes) -> _Family:
 
 
 def _cells(estimator: Any, sizes: _Sizes) -> _Family:
-    """Rows and outcomes in cells that a record enters, leaves or empties."""
+    """Return the family of grids: rows and outcomes in cells that a record enters or leaves."""
     classifies = estimator.estimator is None or is_classifier(estimator.estimator)
     hybrid, n = isinstance(estimator, HybridMEstimator), sizes.n_others
     n_public = max(PUBLIC_SHARE * (n + 1), LEAST_PUBLIC)
@@ -328,7 +328,7 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
 
 
 def _raw(estimator: Any, sizes: _Sizes) -> _Family:
-    """Rows of raw columns at either end of all, beyond it, or missing."""
+    """Return the family of raw rows: all at either end of the bounds, beyond them, or missing."""
     n, kinds, kept = sizes.n_others, estimator.columns._kinds(), estimator.by_is_public
 
     def row(place: float, missing: bool = False) -> Record:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.base.pipelines import fit_options, flat_steps, transformed
 from skdpsurv.base.prepared import PreparedFit
-from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.plan import (
     AdaptiveChoice,
@@ -19,8 +18,9 @@ from skdpsurv.dp.plan import (
     Plan,
     PrivateSelection,
 )
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 
-#: Seed of the split into disjoint sets: the same for both data sets.
+#: Seed of the split into disjoint sets, which is the same for both data sets.
 SPLIT_SEED = 0
 
 
@@ -49,9 +49,9 @@ def visits(
         return {} if last else node.best(every, drawn)
     pairs = [(one, other)] * len(node.nodes)
     if isinstance(node, Disjoint):
-        dealt = [list(node.split(records, random_source(SPLIT_SEED))) for records in (one, other)]
-        yield Visit(node, context, *dealt)
-        pairs = list(zip(*dealt, strict=True))
+        parts = [list(node.split(records, random_source(SPLIT_SEED))) for records in (one, other)]
+        yield Visit(node, context, *parts)
+        pairs = list(zip(*parts, strict=True))
     found: dict[str, Any] = {}
     for each, (mine, theirs) in zip(node.nodes, pairs, strict=True):
         ends = last and each is node.nodes[-1]

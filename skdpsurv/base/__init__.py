@@ -1,4 +1,4 @@
-"""What every private estimator has, and what all on rows of a table and on linear predictors do."""
+"""Bases of private estimators: of all, of those on rows of a table, and of linear models."""
 
 from __future__ import annotations
 

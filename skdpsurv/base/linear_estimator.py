@@ -15,7 +15,8 @@ from sklearn.metrics import r2_score
 from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore, checked_numbers
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp.checks import Check, choice, clip_rows, positive, zero_or
+from skdpsurv.dp.checks import Check, choice, positive, zero_or
+from skdpsurv.dp.clipping import clip_rows
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.plan import Context, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, WORDS, reference
@@ -56,21 +57,21 @@ class LinearMinimiser(perturbation.Minimisers):
         return [self.likelihood.data_norm, how.kappa, how.noise_scale or 1.0]
 
     def stated(self) -> dict[str, Any]:
-        """Return ridge and noise."""
+        """Return ridge and noise scale, for the guarantee."""
         return {"kappa": self.calibration.kappa, "noise_scale": self.calibration.noise_scale}
 
     def calibrated(self, context: Context | None) -> list[Any]:
-        """Return constants and calibration."""
+        """Return the loss's privacy constants and the calibration, as one pair."""
         return [(self.likelihood.constants, self.calibration)]
 
     def problems(self, context: Context, records: Blocks[LinearBlock]) -> list[Problem]:
-        """Return the one minimisation."""
+        """Return the minimisation of the fit, in a list of one."""
         center = np.zeros(self.likelihood.n_params)
         price = perturbation.SharedPrice(self.price)
         return [Problem(self.likelihood, records, self.calibration, center, price)]
 
     def postprocess(self, context: Context, found: list[Perturbed]) -> dict[str, Any]:
-        """Return the coefficients, that of the constant last."""
+        """Return the released coefficients; that of the constant column is last."""
         return {"coef": found[0].coef}
 
 
@@ -94,7 +95,7 @@ class PrivateLinearModel(UnprotectedScore, RegressorMixin, LinearEstimator, ABC)
         "method": choice(*perturbation.PURE),
     }
 
-    #: Parameters that no release needs, or that it holds in another place.
+    #: Constructor parameters that are left out of ``parameters`` of a release.
     _not_stated = ("epsilon", "random_state", "accountant", "columns")
 
     alpha: float
@@ -114,7 +115,7 @@ class PrivateLinearModel(UnprotectedScore, RegressorMixin, LinearEstimator, ABC)
 
     @abstractmethod
     def _mean(self, predictor: FloatArray) -> FloatArray:
-        """Return expected outcomes."""
+        """Return the expected outcome at each value of the linear predictor."""
 
     def _plan(self, shape: Shape) -> Plan:
         # Rows and the constant, each within data_norm.

@@ -24,7 +24,7 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.proofs import is_asserted, name_of
 from skdpsurv.dp.references import phrase
 
-#: Arguments of ``fit``: X, y, and others by name.
+#: Arguments of ``fit``: X, y, and the others by name.
 Arguments = tuple[Any, Any, dict[str, Any]]
 
 

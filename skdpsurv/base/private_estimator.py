@@ -1,4 +1,4 @@
-"""What every private estimator does around its mechanism, in the order that privacy needs."""
+"""Base of all private estimators: plan, ledger, records, draws and release, in this order."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, 
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, unknown_parameter
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors
 from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.looking import looking
 from skdpsurv.dp.plan import Plan
@@ -36,15 +36,16 @@ from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.dp.proofs import status_of
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.stated_noise import noise_of
+from skdpsurv.dp.unknown_parameters import unknown_parameter
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release, Released, parameters_of
 
 __all__ = ["PrivateEstimator"]
 
 
-#: Ridges and noise scales that double precision can work with.
+#: Range of ridges and noise scales that double precision can work with.
 REPRESENTABLE_RANGE = (1e-12, 1e12)
-#: Parameters that decide whether double precision can work with a plan.
+#: Names of parameters on which it depends whether doubles can represent a plan.
 DECIDING = (
     "epsilon", "delta", "alpha", "data_norm", "partition", "max_cumulative_hazard", "pilot_share",
     "recalibration_share", "inference_share", "n_groups", "n_bands",
@@ -58,7 +59,7 @@ class Published(NamedTuple):
     values: Mapping[str, Any]
     target: tuple[str, ...]
     receipt: Receipt | None
-    #: What the plan drew, as releases state it.
+    #: The draws of the plan, as releases state them.
     plan: Mapping[str, Any] | None = None
 
 
@@ -172,7 +173,7 @@ class PrivateEstimator(Released, released=False):
             raise TypeError(unknown_parameter(type(self), "prepare", name, self._one_of_each))
 
     def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
-        """Return X and y in one form each."""
+        """Return X and y as readers of records take them."""
         return X, paired(y)
 
     def _prepared(
@@ -320,7 +321,7 @@ class PrivateEstimator(Released, released=False):
             self.release_ = replace(release, receipt=published.receipt)
         return self
 
-    #: Noise of perturbed minimisers.
+    #: Distribution of the noise on perturbed minimisers.
     _noise_law: ClassVar[type[NoiseDistribution]] = SphericalLaplace
 
     _rules: ClassVar[dict[str, Check]] = {

@@ -28,8 +28,9 @@ from skdpsurv.dp import input_errors
 from skdpsurv.dp.checks import Check, optional, positive
 from skdpsurv.dp.containers import is_frame, unlabelled
 from skdpsurv.dp.guarantee import immutable
-from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors
 from skdpsurv.dp.references import phrase
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release
@@ -55,7 +56,7 @@ class TabularEstimator(PrivateEstimator):
     """
 
     columns: Any = None
-    #: The transformer of the fit, or None. Public.
+    #: Fitted copy of ``columns``, or None. Public.
     columns_: Any
     n_features_in_: int
 
@@ -111,7 +112,7 @@ class TabularEstimator(PrivateEstimator):
         return found
 
     def _features(self, columns: Any) -> list[Feature]:
-        """Return the features of columns, whose number and names are known by now."""
+        """Return the features of raw columns, once their number and names are set."""
         return public_steps.features_in(columns, self.n_features_in_, self._raw_names())
 
     def _raw_names(self) -> list[str] | None:
@@ -157,7 +158,7 @@ class TabularEstimator(PrivateEstimator):
         return np.concatenate([function(self._prediction_rows(block)) for block in blocks])
 
     def _of_features(self) -> Self:
-        """Return the same model for rows that are features already."""
+        """Return a copy of the model that takes rows of features, in place of raw columns."""
         plain = copy.copy(self)
         plain.columns_ = None
         plain.n_features_in_ = self.release_.n_features
@@ -266,7 +267,7 @@ class LinearEstimator(TabularEstimator, takes=("rows", "outcomes")):
 
     @property
     def _norm(self) -> float:
-        """The bound on the norm of a row."""
+        """Public bound on the Euclidean norm of a row: ``data_norm``, or 1 after scaling."""
         return 1.0 if self.data_norm is None else float(self.data_norm)
 
     def _blocks(

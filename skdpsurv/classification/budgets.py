@@ -72,7 +72,7 @@ PUBLISHED_ALPHA = 1e-2
 LEAST_NOISE_SHARE, LARGEST_REACH = 0.05, 25.0
 #: Ridge of the fit without privacy where ``alpha`` is 0: separated classes have no finite optimum.
 LEAST_PENALTY = 1e-6
-#: The same for "auto", for each column and rows of norm 1: nearly as good as cross-validation. The
+#: This ridge for alpha="auto", per column, rows of norm 1: nearly as good as cross-validation. The
 #: constant column is then so large that the intercept is free.
 REFERENCE_RIDGE, FREE_CONSTANT = 1e-3, 10.0
 #: Largest parameter of a centre. Those of useful models are below 100.
@@ -175,7 +175,7 @@ class GroupSetting:
     def plan(
         self, cap: float, groups: tuple[ColumnGroup, ...], calibrations: Iterable[Calibrated]
     ) -> GroupFit:
-        """Return the plan."""
+        """Return the plan of one model for each group of columns, calibrated as given."""
         public = self.n_records, self.n_outputs, self.data_norm, cap
         centers = self.model_centers(groups)
         return GroupFit(*public, groups, tuple(calibrations), centers, price=self.price)

@@ -29,7 +29,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import CONSTANT, Indirect, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.linear import LogisticLoss
 
-#: The cells of a response.
+#: Signs of the two labels, the outcomes of a response.
 LABELS = np.array([1.0, -1.0])
 
 
@@ -75,18 +75,18 @@ class LabelMoments(RowMoments):
 
     @classmethod
     def planned(cls, fit: GroupFit, price: Price) -> Self:
-        """Return the query at a price."""
+        """Return the measurement of second moments that goes with a fit, at a price."""
         (group,) = fit.groups
         constant = max(CONSTANT, group.constant)
         d = len(group.indices)
         return cls(price=price, n_records=fit.n_records, n_features=d, constant=constant, fit=fit)
 
     def stated(self) -> dict[str, Any]:
-        """Return the price."""
+        """Return the price, for the guarantee."""
         return stated_price("inference", self.price)
 
     def seen(self, context: Context, records: Blocks[Any]) -> Blocks[Any]:
-        """Return weighed rows; labels are not asked for."""
+        """Return the rows as the fit weights them; labels are not read."""
         return self.fit.problems(records)[0].blocks
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:

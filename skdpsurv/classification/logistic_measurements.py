@@ -1,4 +1,4 @@
-r"""What logistic models ask of records: perturbed minimisers, then a table of margins.
+r"""Measurements of logistic models: perturbed minimisers, then a table of margins.
 
 **Minimisers**, one for each group of columns and each class. Rows are clipped to ``data_norm``;
 each group of columns is clipped, scaled, and gets a constant column for the intercept:
@@ -40,7 +40,7 @@ from scipy import optimize, special
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import privacy_cost
-from skdpsurv.dp.checks import clip_rows, row_pieces, row_weights
+from skdpsurv.dp.clipping import clip_rows, row_pieces, row_weights
 from skdpsurv.dp.plan import GAUSSIAN, Context, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
@@ -58,7 +58,7 @@ INFORMATION_PART = 0.25
 N_GROUPS, N_POINTS, N_STEPS = 8, 4, 4
 #: Prior standard deviation of the slope's logarithm (docs/benchmarks/classification).
 DEVIATION = 0.5
-#: Range of slopes.
+#: Range of slopes b of the log odds.
 LEAST_SLOPE, LARGEST_SLOPE = 0.01, 100.0
 
 
@@ -83,7 +83,7 @@ class ColumnGroup:
 
     @property
     def n_params(self) -> int:
-        """Columns, and one for the constant."""
+        """Number of parameters: one for each column, and one for the constant."""
         return len(self.indices) + (self.constant > 0)
 
     @property
@@ -126,7 +126,7 @@ class Coefficients(NamedTuple):
         return np.asarray(X @ self.coef.T + self.intercept)
 
     def each_predictor(self, X: FloatArray) -> FloatArray:
-        """Return the same, such that no row changes another row's last digit."""
+        """Return :meth:`predictor`, such that no row changes another row's last digit."""
         products = [row_products(X, coef) for coef in self.coef]
         return np.stack(products, axis=1) + self.intercept
 
@@ -190,7 +190,7 @@ class GroupFit:
 
     @property
     def gaussian(self) -> bool:
-        """True for Gaussian noise."""
+        """Whether the noise is Gaussian."""
         return isinstance(self.price, privacy_cost.Concentrated)
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
@@ -236,7 +236,7 @@ class GroupFit:
         return math.sqrt(math.fsum(squares)) / self.max_residual
 
     def public_inputs(self) -> dict[str, Any]:
-        """Return how epsilon was spent."""
+        """Return cap, ridges, noise scales and steps, for the guarantee."""
         steps = [perturbation.steps_of(how) for how in self.calibrations]
         return {
             "max_residual": self.max_residual,
@@ -307,7 +307,7 @@ class LogisticMinimisers(FittedGroups):
 
     @property
     def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
-        """The one plan."""
+        """The plan of the fit, as the only one."""
         return (self.fit,)
 
     @property
@@ -317,7 +317,7 @@ class LogisticMinimisers(FittedGroups):
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Promises of a prior."""
+        """Assumptions that the guarantee takes over from the prior, if there is one."""
         return () if self.prior is None else self.prior.promises.assumptions()
 
     def stated(self) -> dict[str, Any]:
@@ -326,7 +326,7 @@ class LogisticMinimisers(FittedGroups):
         return {**self.fit.public_inputs(), "public_slope": self.slope, **prior}
 
     def problems(self, context: Context, records: Blocks[SignedRows]) -> list[Problem]:
-        """Return the minimisations, output by output."""
+        """Return the minimisations, one after another for each output."""
         return self.fit.problems(records)
 
     def postprocess(self, context: Context, found: list[Perturbed]) -> dict[str, Any]:
@@ -368,18 +368,18 @@ class MarginTable:
 
     @property
     def ends(self) -> FloatArray:
-        """Ends of the groups, shape (N_GROUPS + 1,)."""
+        """Ends of the groups of absolute log odds, shape (N_GROUPS + 1,)."""
         return np.asarray(self.largest * (np.arange(N_GROUPS + 1) / N_GROUPS) ** 3)
 
     def counts(self, log_odds: FloatArray, signs: FloatArray) -> IntArray:
-        """Count private records."""
+        """Return how many private records are predicted right, and wrong: (2, N_GROUPS)."""
         group = np.searchsorted(self.ends[1:-1], np.abs(log_odds))
         cell = group + N_GROUPS * ~(log_odds * signs > 0.0)
         counts = np.bincount(cell.ravel(), minlength=2 * N_GROUPS)
         return counts.astype(np.int64).reshape(2, N_GROUPS)
 
     def slope(self, counts: FloatArray, price: privacy_cost.Price, prior: float) -> float:
-        """Return b."""
+        """Return the factor b of the log odds that fits noisy counts best, given its prior."""
         right, both = counts[0], counts.sum(axis=0)
         guess = self.n_records * self.n_outputs / N_GROUPS
         variance = self.query.deviation(price) ** 2
@@ -418,22 +418,22 @@ class Margins(NoisySum):
     theorem = PROOF
 
     def stated(self) -> dict[str, Any]:
-        """Return the price."""
+        """Return the price, for the guarantee."""
         return privacy_cost.stated_price("recalibration", self.price)
 
     def query_for(self, context: Context) -> Histogram:
-        """Return the counts, for any layout."""
+        """Return the histogram query, which is the same for all released coefficients."""
         return Histogram(2 * self.fit.n_outputs)
 
     def table(self, context: Context) -> MarginTable:
-        """Return the layout for released coefficients."""
+        """Return the layout of the table, by the released coefficients."""
         fit, model = self.fit, context["_model"]
         longest = np.linalg.norm(model.coef, axis=1) * fit.data_norm + np.abs(model.intercept)
         largest = float(log_odds(longest, fit.max_residual).max())
         return MarginTable(largest, fit.n_outputs, fit.n_records)
 
     def exact_answer(self, context: Context, records: Blocks[SignedRows]) -> IntArray:
-        """Return exact counts."""
+        """Return the exact counts of the table of margins."""
         fit, model, table = self.fit, context["_model"], self.table(context)
 
         def counts(block: SignedRows) -> IntArray:

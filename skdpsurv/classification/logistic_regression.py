@@ -13,7 +13,7 @@ from skdpsurv.classification import budgets
 from skdpsurv.classification.label_inference import LabelMoments
 from skdpsurv.classification.logistic_measurements import LogisticMinimisers, Margins
 from skdpsurv.classification.private_classifier import LabelledShape, LogisticModel
-from skdpsurv.data.cells import stated_classes
+from skdpsurv.data.labels import stated_classes
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.dp.plan import Plan
@@ -265,7 +265,7 @@ class DPLogisticRegression(
 
     @property
     def _perturbation(self) -> Perturbation:
-        """The method as an object."""
+        """The parameter ``method``, as an object if it is a word."""
         return Perturbation(self.method) if isinstance(self.method, str) else self.method
 
     def _release_parameters(self, shape: LabelledShape) -> dict[str, Any]:

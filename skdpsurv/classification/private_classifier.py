@@ -18,8 +18,8 @@ from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore
 from skdpsurv.classification import budgets
 from skdpsurv.classification import logistic_measurements as measured
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.cells import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.dask import supports_lazy_input
+from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.checks import Check, auto_or, boolean, custom, positive, zero_or
 from skdpsurv.dp.input_errors import call_or_none, check_unclipped
@@ -63,7 +63,7 @@ def write_classes(
     probability: str,
     before: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return scores and probabilities."""
+    """Return the script that computes scores and class probabilities, as text."""
     labels = [script.label(label) for label in classes.tolist()]
     codes = " ".join(["", probability, *before.values()])
     lines = [HELPERS[name] for name in HELPERS if f" {name}(" in codes]
@@ -122,7 +122,7 @@ class PrivateClassifier(
     classes_: NDArray[Any]
     n_features_in_: int
 
-    #: Constants that noise is calibrated by; public.
+    #: Constants by which noise is calibrated; public.
     calibration = "tight"
 
     def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -253,7 +253,7 @@ class PrivateClassifier(
 
     @property
     def _perturbation(self) -> Any:
-        """Holder of ``max_residual`` and ``intercept_scaling``."""
+        """The object that has ``max_residual`` and ``intercept_scaling``: this estimator."""
         return self
 
     def _group_setting(

@@ -1,6 +1,6 @@
 r"""The plan of a stack: rows and columns of each model, and the epsilon that it may spend.
 
-Rows are dealt out by a random order that knows their number and nothing else. Models below and the
+Rows are split by a random order that depends on their number alone. Models below and the
 model on top have disjoint rows, and so have models of parts of the rows: each record is in one of
 these sets whatever its values are, so each set may be used at the full epsilon
 (docs/proofs/stacking).
@@ -40,7 +40,7 @@ COMBINERS = ("weighted_vote", "logistic", "vote")
 Rows = Blocks[measured.SignedRows]
 Groups = tuple[tuple[int, ...], ...]
 
-#: Rules of groups of columns, which are gone through more than once; of bounds on groups, of their
+#: Rules of groups of columns (no iterators: they are read twice), of bounds on groups, of their
 #: weights, and of importances of columns.
 GROUPS = checks.rule_of(
     "a list of lists of columns",
@@ -254,8 +254,8 @@ class ModelsBelow(measured.FittedGroups):
     def problems(self, context: Context, records: Rows | list[Rows]) -> list[Problem]:
         """Return the minimisations of each part, one part after another."""
         parts = records if isinstance(records, list) else [records]
-        dealt = zip(self.fits, parts, strict=True)
-        return [problem for fit, part in dealt for problem in fit.problems(part)]
+        pairs = zip(self.fits, parts, strict=True)
+        return [problem for fit, part in pairs for problem in fit.problems(part)]
 
     def distances(self, context: Context, one: Any, other: Any) -> Distances:
         """Return distances of derivatives, and the number of parts that differ, at most one."""
@@ -300,7 +300,7 @@ class TopModel(measured.FittedGroups):
 
     @property
     def fits(self) -> tuple[measured.GroupFit, ...]:  # type: ignore[override]
-        """The plan of each output."""
+        """The plan of the top model, once for each output."""
         return (self.fit,) * self.below[0].n_outputs
 
     def stated(self) -> dict[str, Any]:
@@ -309,7 +309,7 @@ class TopModel(measured.FittedGroups):
         return {"n_high_level": self.fit.n_records, **stated}
 
     def problems(self, context: Context, records: Rows) -> list[Problem]:
-        """Return the minimisations, output by output."""
+        """Return the minimisations, one after another for each output."""
         models, first = context["_models"], self.below[0]
         groups = [group.indices for fit in self.below for group in fit.groups]
         data_norm, cap = first.data_norm, first.max_residual
@@ -388,7 +388,7 @@ def plan_stack(
     holdout: float,
     calibrate: Callable[[GroupSetting], measured.GroupFit],
 ) -> Stack:
-    """Deal out the number of rows, and calibrate each level with the whole of epsilon."""
+    """Divide the number of rows among the models, and calibrate each level with all of epsilon."""
     n, n_high = setting.n_records, round(holdout * setting.n_records)
     n_low = n - n_high
     if n_low < n_parts or (holdout > 0.0 and n_high < 1):

@@ -36,7 +36,7 @@ STACKS = ("PrivateStackingClassifier", "PublishedStackingClassifier")
 
 @dataclass(frozen=True, eq=False)
 class StackShape(private_classifier.LabelledShape):
-    """With the columns of each model below, and the weight of its vote."""
+    """Shape of the records, with the columns of each model below and the weight of its vote."""
 
     groups: Groups
     weights: tuple[float, ...]
@@ -63,7 +63,7 @@ class StackingModel(
 
     @property
     def _partition(self) -> FeaturePartition | None:
-        """The partition of columns; None if rows are dealt out."""
+        """The partition of columns; None if rows are split instead."""
         if isinstance(self.partition, str):
             return FeaturePartition() if self.partition == "features" else None
         return self.partition
@@ -76,7 +76,7 @@ class StackingModel(
         return self.combiner
 
     def _words(self) -> dict[str, str]:
-        """Return partition and combiner in a word each."""
+        """Return ``partition`` and ``combiner``, each as one word."""
         return {
             "partition": "samples" if self._partition is None else "features",
             "combiner": self.combiner if isinstance(self.combiner, str) else "logistic",
@@ -182,7 +182,7 @@ class StackingModel(
         return groups, stack_plan.group_weights(groups, importances)
 
     def _released_groups(self, release: Release) -> tuple[Groups, tuple[float, ...]]:
-        """Return the same of a release."""
+        """Return the groups of columns, and their weights, that a release states."""
         if self._partition is None:
             return self._groups(release.n_features)
         stated, weights = map(release.parameters.get, self._card.beyond_constructor)

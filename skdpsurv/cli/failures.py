@@ -23,7 +23,7 @@ _KINDS = ["internal", "parameter", "data", "description", "budget", "ledger", "o
 _KINDS += ["missing package", "refuted"]
 #: Exit codes by kind of failure. A wrong option ends with 2, too.
 EXIT_CODES = {kind: code for code, kind in enumerate(_KINDS, start=1)} | {"interrupted": 130}
-#: Longer texts: help on common options, and others.
+#: Longest texts in a message: about common options, and others.
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 CHARGED = "If the fit had begun, the ledger holds its charge."
 

@@ -58,7 +58,7 @@ NEEDED = ("schema", "causes", "target", "classes")
 
 @dataclass(frozen=True)
 class Model:
-    """The model.
+    """The model. Options for the parameters of a fit.
 
     Parameters
     ----------
@@ -233,10 +233,10 @@ def spend(
             if spending.dry_run:
                 _rehearse(estimator, given, as_json)
             elif strict:
-                from skdpsurv.data.public_steps import columns_beyond
+                from skdpsurv.data.public_steps import columns_out_of_bounds
 
                 names = estimator.columns._names()
-                beyond = columns_beyond(estimator.columns, frame[names], len(names), names)
+                beyond = columns_out_of_bounds(estimator.columns, frame[names], len(names), names)
                 message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
                 require(not beyond, message, "data")
             doing = "Fitting" if hasattr(estimator, "fit") else "Evaluating"
@@ -329,7 +329,7 @@ def make(
     options : mapping of str to str
         Parameters that have an option of their own.
     """
-    from skdpsurv.dp.input_errors import suggestion
+    from skdpsurv.dp.unknown_parameters import suggestion
 
     allowed = set(inspect.signature(kind).parameters) - {*stated, *options, "accountant", "verbose"}
     found: dict[str, Any] = {}

@@ -22,7 +22,7 @@ _FLAGS = {"as_json": "--json", "set_": "--set"}
 
 @dataclass(frozen=True)
 class FileFormat:
-    """The file.
+    """The file. Options for its format; the first sentence names their panel in the help.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class FileFormat:
 
 @dataclass(frozen=True)
 class SurvivalColumns:
-    """Columns.
+    """Columns. Options that name the columns of the outcome and of people.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class SurvivalColumns:
 
 @dataclass(frozen=True)
 class Spending:
-    """Privacy.
+    """Privacy. Options for the epsilon, the ledger and the noise of a fit.
 
     Parameters
     ----------

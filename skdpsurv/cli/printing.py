@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNBOUNDED = 10_000
 #: Times up to the horizon at which curves are printed.
 N_TIMES = 4
-#: Larger than a release, except those of models with ten thousands of columns.
+#: Bytes kept free for a release; those of models with ten thousands of columns need more.
 RESERVED_BYTES = 2**20
 
 

@@ -146,7 +146,7 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _has_types(path: Path) -> bool:
-    """Return whether cells say themselves what they are."""
+    """Return whether the format of a file states the types of its cells, as CSV does not."""
     return _is_parquet(path) or path.suffix in READERS
 
 

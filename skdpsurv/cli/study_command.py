@@ -209,7 +209,7 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
 
 
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
-    """Say what the ledger of a protocol has, if it can be asked, and if that is too little."""
+    """Say how much of its budget a protocol's ledger has left, and if that is too little."""
     from skdpsurv.dp.budget import BudgetExceededError
 
     try:
@@ -264,7 +264,7 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFi
 
 def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
     """Return the number of people in a file, from the column that names them alone."""
-    from skdpsurv.study.deal import People
+    from skdpsurv.study.people import People
 
     place = protocol.ledger
     if place is not None and ("://" in place or os.path.lexists(place)):

@@ -1,4 +1,4 @@
-"""A subclass of what takes long to import: commands import it as they run."""
+"""A subclass whose base takes long to import: commands import it as they run."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ OPTIONS |= {"random_state": "seed", "columns": "schema"}
 
 @dataclass(frozen=True)
 class Described:
-    """The table.
+    """The table. Options for Table 1.
 
     Parameters
     ----------

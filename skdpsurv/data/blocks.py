@@ -29,9 +29,9 @@ from skdpsurv.dp.types import IndexArray
 
 __all__ = ["Blocks", "InMemory", "in_blocks"]
 
-#: Rows of a block, and entries that are made of it, 128 MiB: a fit adds copies of it to memory.
+#: Largest number of rows of a block, and of entries (128 MiB): a fit holds copies of a block.
 BLOCK_ROWS, BLOCK_ENTRIES = 2**16, 2**24
-#: Names of columns in one block alone may be made of its records.
+#: Error for a block whose columns have names of their own, which may be made of its records.
 OTHER_COLUMNS = (
     "X and y must have the same columns, in the same order, in all partitions or chunks: those "
     "that are stated before these are read. Steps that make columns of cells, such as "
@@ -181,11 +181,11 @@ class InMemory(Blocks[Block]):
         return len(self.blocks)
 
     def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> InMemory[Other]:
-        """Return blocks of a function's results."""
+        """Return blocks of the results of a function of each block."""
         return InMemory(self.results(function, *each))
 
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
-        """Yield a function's results."""
+        """Yield the result of a function of each block."""
         return map(function, self.blocks, *each)
 
 
@@ -322,7 +322,7 @@ def _with_stated_columns(stated: tuple[Any, ...], block: Any) -> Any:
 
 
 def same_records(one: Any, other: Any) -> bool:
-    """Return whether two sets of records are alike, in any container: for audits."""
+    """Return whether two sets of records are equal, in any container: for audits."""
     if isinstance(one, Blocks):
         one, other = (list(each.results(lambda block: block)) for each in (one, other))
     elif isinstance(one, dict):

@@ -23,7 +23,8 @@ from skdpsurv.data.feature import (
     warn_of_wide_bounds,
 )
 from skdpsurv.data.shape import refuse_moments
-from skdpsurv.dp.checks import is_lazy, one_of
+from skdpsurv.dp.checks import one_of
+from skdpsurv.dp.containers import is_lazy
 from skdpsurv.dp.input_errors import (
     InputValueError,
     as_float_array,
@@ -31,8 +32,8 @@ from skdpsurv.dp.input_errors import (
     call_without_data,
     refuse_foreign_cells,
     refuse_masked,
-    suppressed_warnings,
 )
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 
 Bound = float | ArrayLike | Mapping[str, float]
@@ -250,7 +251,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return names
 
     def _features(self, inputs: Sequence[Feature]) -> list[Feature]:
-        """Return the features that it makes of others, known without data."""
+        """Return the features that the scaler makes of others, without data."""
         names = [one.name for one in inputs]
         centre, half_width = self._centre_and_half_width(names, len(names))
         found = []
@@ -279,7 +280,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 ends[name] = np.asarray(bound, dtype=np.float64).tolist()
         return ends | {"missing": self.missing}
 
-    def _beyond(self, X: ArrayLike) -> list[str]:
+    def _out_of_bounds(self, X: ArrayLike) -> list[str]:
         """Return the columns with a value beyond the bounds: private."""
         values, names, (centre, half_width) = self._read(clone(self), X, reset=True)
         outside = (values < centre - half_width) | (values > centre + half_width)

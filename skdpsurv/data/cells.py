@@ -1,28 +1,23 @@
-"""Private cells of raw columns, tables and labels, each read by itself as its column is declared.
+"""Private cells of raw columns and tables, each read by itself as its column is declared.
 
 Anything that a cell is asked may raise an error that quotes it. Readers run inside of
 :func:`quietly`, and refusals are worded outside. Only cells whose type is exactly one of Python,
-NumPy or pandas are asked anything. A single record is rebuilt from its own cells, since a row cut
-out of a table has types that depend on the other rows.
+NumPy or pandas are asked anything.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import column_or_1d
+from numpy.typing import NDArray
 
-from skdpsurv.data.shape import refuse_no_target, require_one_each, unusable_labels
+from skdpsurv.data.shape import unusable_labels
 from skdpsurv.dp import containers
 from skdpsurv.dp.input_errors import (
     FLOATS,
@@ -30,19 +25,16 @@ from skdpsurv.dp.input_errors import (
     NUMBERS,
     REAL,
     TEXT,
-    InputValueError,
     all_of,
     call_or_none,
-    call_without_data,
     refuse_masked,
     suppressed_float_errors,
 )
 from skdpsurv.dp.types import FloatArray, IndexArray
 
-#: Doubles from here on stand for several whole numbers each.
+#: From here on, one double stands for several whole numbers.
 LARGEST_FLOAT = 2.0**53
 CATEGORIES = NUMBERS | TEXT | {Decimal}
-LABELS = NUMBERS | TEXT | {bool, np.bool_}
 MOMENTS = TEXT | {date, datetime, np.datetime64, pd.Timestamp}
 PANDAS_MOMENTS = [f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")]
 #: Number of units of time in a day.
@@ -70,7 +62,7 @@ def numbers(column: Any) -> FloatArray:
 def positions(
     column: Any, labels: Sequence[Any], types: frozenset[type] = CATEGORIES
 ) -> IndexArray:
-    """Read labels as positions among the known ones, by Python's equality; -1 where missing.
+    """Read labels as positions among ``labels``, by Python's equality; -1 where missing.
 
     In one array a record's 1.0 would make 2^53 + 1 of another 2^53, and its text make text of all.
     """
@@ -189,9 +181,6 @@ def _days_since(moments: NDArray[Any], first: date) -> FloatArray:
     return values
 
 
-# ---- Tables of raw columns.
-
-
 def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
     """Return the columns of a table, one for each name."""
     table = as_table(X, _names(X, names) if containers.is_frame(X) else names, estimator)
@@ -199,7 +188,7 @@ def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
 
 
 def _names(X: Any, names: Sequence[str]) -> list[str]:
-    """Return the names of a frame, which must be some names in any order."""
+    """Return the names of a frame's columns, which must be ``names`` in any order."""
     labels = containers.labels_of(X) or []
     if not all(isinstance(name, str) for name in labels):
         raise unusable_labels(labels)
@@ -215,7 +204,7 @@ def _names(X: Any, names: Sequence[str]) -> list[str]:
 
 
 def as_table(X: Any, names: Sequence[str] | None, estimator: str = "") -> pd.DataFrame:
-    """Return rows as a data frame of pandas with known columns, in order.
+    """Return rows as a data frame of pandas whose columns have these names, in order.
 
     Cells keep their types. A common type would make text of all numbers of a list beside one text,
     and floats of integers beside a gap.
@@ -261,168 +250,3 @@ def _table(X: Any) -> pd.DataFrame | None:
     if len(set(map(len, columns))) > 1:
         return None
     return pd.DataFrame({j: pd.Series(one, dtype=one.dtype) for j, one in enumerate(columns)})
-
-
-# ---- Single records, in containers of their own.
-
-
-@dataclass(frozen=True)
-class SingleRows:
-    """Rows of a table that share nothing: private.
-
-    Parameters
-    ----------
-    cells : ndarray of float64, shape (n_records, n_columns), or list of columns
-    names : tuple or None
-        Names of the columns; None where rows are arrays.
-    """
-
-    cells: FloatArray | list[list[Any]]
-    names: tuple[Any, ...] | None
-
-    @classmethod
-    def of(cls, X: Any, *, raw: bool) -> SingleRows:
-        """Take a table apart."""
-        X, labels = X.toarray() if isinstance(X, containers.SPARSE) else X, containers.labels_of(X)
-        names = None if labels is None else tuple(labels)
-        table = as_table(X, None)
-        labels = list(names or range(table.shape[1]))
-        columns = [table.iloc[:, j] for j in range(len(labels))]
-        if raw:
-            return cls(list(map(_plain_column, columns)), tuple(labels))
-        found = [quietly(numbers, column) for column in columns]
-        wrong = [str(name) for name, one in zip(labels, found, strict=True) if one is None]
-        if wrong:
-            raise InputValueError(
-                f"X must hold numbers alone for this model, unlike in {', '.join(wrong)}: let the "
-                "model state columns=PublicColumns(...), or encode the columns beforehand, row by "
-                "row."
-            )
-        return cls(np.column_stack(found), names)
-
-    def __len__(self) -> int:
-        return len(self.cells) if isinstance(self.cells, np.ndarray) else len(self.cells[0])
-
-    def __getitem__(self, i: int) -> Any:
-        """Return a record: an array or a frame with one row, and a neutral index."""
-        if isinstance(self.cells, np.ndarray):
-            row = np.array(self.cells[i : i + 1])
-            return row if self.names is None else pd.DataFrame(row, columns=self.names)
-        return pd.DataFrame([[column[i] for column in self.cells]], columns=self.names)
-
-
-def single_target(y: Any, i: int) -> Any:
-    """Return a record's part of a target, in a container of its own; None stays None."""
-    if y is None:
-        return None
-    if containers.is_frame(y):
-        labels = containers.labels_of(y) or []
-        return pd.DataFrame([[_plain_column(y[name])[i] for name in labels]], columns=labels)
-    if containers.fields_of(y):
-        return np.array(y[i : i + 1])
-    return np.array(_plain_column(y)[i : i + 1])
-
-
-def _plain_column(column: Any) -> list[Any]:
-    """Return cells with types of their own: another's gap or fraction makes floats of all."""
-    if not isinstance(column, list | tuple):
-        is_series = containers.is_series(column)
-        column = containers.listed(column) if is_series else np.asarray(column).tolist()
-    return [_plain_cell(cell) for cell in column]
-
-
-def _plain_cell(cell: Any) -> Any:
-    """Return whole numbers as integers, and None for missing values."""
-    if isinstance(cell, np.integer | np.floating):
-        cell = cell.item()
-    if cell is pd.NA or cell is pd.NaT or (type(cell) is float and math.isnan(cell)):
-        return None
-    if type(cell) is float and abs(cell) < LARGEST_FLOAT and cell.is_integer():
-        return int(cell)
-    return cell
-
-
-# ---- Labels of classes or groups: public if the caller states them.
-
-
-def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
-    """Return the labels that the caller states, in their order."""
-    made: NDArray[Any] | None = call_or_none(np.asarray, labels)
-    stated = np.empty(0) if made is None else made  # ragged
-    mixed = stated.dtype.kind in "US" and not all(isinstance(c, str) for c in labels)  # type: ignore[union-attr]
-    if stated.dtype.kind == "O" and stated.ndim == 1 and all(isinstance(c, str) for c in stated):
-        stated = stated.astype(str)
-    if stated.ndim != 1 or stated.size < 1 or stated.dtype.kind not in "biufU" or mixed:
-        raise ValueError(f"{name} must be a list of labels, all numbers or all text.")
-    if stated.dtype.kind == "f" and not np.isfinite(stated).all():
-        raise ValueError(f"{name} must be finite.")
-    if np.unique(stated).size < stated.size:
-        raise ValueError(f"{name} must not hold a label twice.")
-    return stated
-
-
-def stated_classes(classes: ArrayLike | None) -> NDArray[Any] | None:
-    """Return the classes that the caller states, sorted, or None."""
-    return None if classes is None else np.unique(stated_labels("classes", classes))
-
-
-def label_indices(
-    values: ArrayLike, name: str, stated: NDArray[Any], among: str, error: str = ""
-) -> IndexArray:
-    """Return each record's label as its index among stated ones: a function of that label alone."""
-    refuse_masked(values, name)
-    found: IndexArray | None = call_or_none(positions, values, stated.tolist(), LABELS)
-    if found is None or (found < 0).any():
-        raise ValueError(
-            error or f"{name} must hold, for each record, one of the labels in {among}."
-        )
-    return found
-
-
-def class_indices(
-    y: ArrayLike, classes: NDArray[Any] | None, n_records: int
-) -> tuple[NDArray[Any], IndexArray]:
-    """Return the classes and, for each record, the index of its class among them."""
-    refuse_no_target(y)
-    refuse_masked(y, "y")
-    if classes is not None:
-        # Any stated label may be in any record: whether y looks like labels must not matter.
-        single = y if isinstance(y, list | tuple) else _validated(column_or_1d, y, warn=True)
-        require_one_each(len(single), n_records)
-        error = "y holds a label that is not among classes, or NaN."
-        if classes.tolist() != [*range(classes.size)]:  # by the classes alone
-            error += (
-                " Ensembles of scikit-learn number the classes for their members: there, state "
-                f"classes={[*range(classes.size)]}; with one against others, [0, 1]."
-            )
-        return classes, label_indices(single, "y", classes, "classes", error)
-    labels = np.asarray(_validated(column_or_1d, y, warn=True))
-    if labels.dtype.names:
-        raise ValueError("y must be a 1d array of class labels, without fields.")
-    require_one_each(labels.shape[0], n_records)
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise InputValueError("y contains NaN or infinity; every record must have a label.")
-    if _validated(type_of_target, labels) not in ("binary", "multiclass"):
-        raise InputValueError(
-            "Unknown label type: y must hold class labels, not continuous values."
-        )
-    found, index = _validated(np.unique, labels, return_inverse=True)
-    return found, index
-
-
-def one_vs_rest(index: IndexArray, n_classes: int) -> FloatArray:
-    """Return signs, 1 for a class and -1 for the rest: a row for each class, or one for two."""
-    positive = np.arange(n_classes) if n_classes > 2 else np.array([n_classes - 1])
-    return np.where(index == positive[:, None], 1.0, -1.0)
-
-
-def _validated(function: Any, *args: Any, **options: Any) -> Any:
-    """Call a validation of labels; its own errors may quote them."""
-    try:
-        return call_without_data(function, *args, **options)
-    except Exception as error:
-        message = str(error)
-        foreign = not isinstance(error, TypeError | ValueError)
-        if foreign or "Expected 2D" in message or "X must" in message:
-            message = "y must be a 1d array of class labels: numbers or text, not both."
-    raise InputValueError(message)

@@ -182,7 +182,7 @@ class ChunkBlocks(Blocks[Block]):
         return (one for one in found if not isinstance(one, EmptyBlock))
 
     def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
-        """Yield a function's results for every block."""
+        """Yield the result of a function of each block."""
         number = 0
         for number, block in enumerate(self.begin(), 1):
             if number > self.n_blocks:

@@ -1,4 +1,4 @@
-"""The base of kinds of public columns: all that a kind is asked, by transformers and by others.
+"""Base classes of kinds of public columns, with all methods that other modules call.
 
 A kind is known without data. It reads private cells into an array, and encodes that row by row.
 Data may be passed as a specification by mistake: messages name columns, keys and rules alone.
@@ -42,7 +42,7 @@ class ColumnKind:
     #: without one is told the ``drop`` of its transformer instead.
     key: ClassVar[str]
     option: ClassVar[str] = ""
-    #: What the key may hold, in JSON: contracts of all kinds are tried with it.
+    #: An example of the key's content, in JSON, with which tests try all kinds.
     such_as: ClassVar[Any]
     #: Subclasses implement these methods.
     _specified: ClassVar[Any]
@@ -53,7 +53,7 @@ class ColumnKind:
     #: Whether values lie between public bounds, and the bounds of the values that are read.
     bounded: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 0.0)
-    #: Whether missing cells may be filled by a middle.
+    #: Whether missing cells may be filled by the middle of the bounds.
     fillable: ClassVar[bool] = True
     #: Whether values of a study are spread evenly between the bounds, as dates of entry are.
     even: ClassVar[bool] = False
@@ -137,7 +137,7 @@ class ColumnKind:
         return self.labels[int(value)]
 
     def cells(self, values: FloatArray) -> Any:
-        """Return cells that are read as such values."""
+        """Return raw cells that would be read as these values."""
         return pd.Series(list(map(self.cell, values.tolist())))
 
     def out_of_bounds(self, values: FloatArray) -> bool:

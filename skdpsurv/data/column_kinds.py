@@ -102,7 +102,7 @@ class Date(Bounded):
         return {"dates": ends} | ({"format": self.form} if self.form else {})
 
     def cell(self, value: Any) -> str:
-        """Return the date, so many days after the first."""
+        """Return the date that is ``value`` days after the first."""
         return (self.first + timedelta(days=int(value))).isoformat()
 
     def cell_at(self, place: float) -> str:
@@ -110,7 +110,7 @@ class Date(Bounded):
         return super().cell_at(min(place, 1.0))
 
     def cells(self, values: FloatArray) -> Any:
-        """Return the nearest dates."""
+        """Return dates: the nearest to each number of days since the first."""
         return np.datetime64(self.first) + np.rint(values).astype("timedelta64[D]")
 
     def words(self) -> str:

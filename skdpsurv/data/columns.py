@@ -20,13 +20,13 @@ from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.column_specifications import column_kinds
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
-from skdpsurv.dp.checks import instance, is_lazy, list_of
-from skdpsurv.dp.containers import labels_of
+from skdpsurv.dp.checks import instance, list_of
+from skdpsurv.dp.containers import is_lazy, labels_of
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_float_errors
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 
-#: Entries of encoded rows that are made at a time, 8 MiB.
+#: Number of entries of encoded rows that are made at a time: 8 MiB.
 BLOCK_ELEMENTS = 2**20
 
 
@@ -339,7 +339,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         stated = {"columns": tables, "missing": self.missing, "drop": self.drop}
         return stated | (texts if texts["missing_values"] else {})
 
-    def _beyond(self, X: ArrayLike) -> list[str]:
+    def _out_of_bounds(self, X: ArrayLike) -> list[str]:
         """Return the columns with a value beyond the bounds: private."""
         return [kind.column for kind, values in self._read(X, None) if kind.out_of_bounds(values)]
 

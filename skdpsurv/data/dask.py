@@ -29,8 +29,7 @@ from skdpsurv.data.blocks import (
     new_records,
     pairwise_sum,
 )
-from skdpsurv.dp.checks import is_dask, is_lazy
-from skdpsurv.dp.containers import is_dask_array, is_frame
+from skdpsurv.dp.containers import is_dask, is_dask_array, is_frame, is_lazy
 from skdpsurv.dp.input_errors import (
     InputValueError,
     call_or_none,
@@ -39,7 +38,7 @@ from skdpsurv.dp.input_errors import (
 )
 
 UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
-#: Errors whose messages are this package's own, but not subclasses, as of Unicode and of pandas.
+#: Errors whose messages this package writes; subclasses, as of Unicode and pandas, are foreign.
 OWN = (ValueError, TypeError, InputValueError)
 #: Number of sums that one task adds: a power of 2 gives the tree of ``pairwise_sum``.
 SPLIT_EVERY = 8
@@ -292,7 +291,7 @@ def supports_lazy_input(
 
     def decorate(method: _Method) -> _Method:
         @wraps(method)
-        def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        def lazy_method(self: Any, X: Any, *args: Any, **options: Any) -> Any:
             if not is_lazy(X):
                 return method(self, X, *args, **options)
 
@@ -305,7 +304,7 @@ def supports_lazy_input(
             kind = np.float64 if dtype is None else dtype(self, *args, **options)
             return by_partition(of_rows, X, kind, n_columns)
 
-        return cast(_Method, asked)
+        return cast(_Method, lazy_method)
 
     return decorate
 

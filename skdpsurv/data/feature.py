@@ -166,7 +166,7 @@ def require_same_units(who: str, *tables: Sequence[Feature]) -> None:
 
 #: Width of bounds, or ratio of positive ones, above which they are called wide.
 WIDE = 1e6
-#: Horizons up to ``SHORT`` are in years, as a rule; bounds ``MANY`` times as wide are not.
+#: Horizons up to ``SHORT`` are mostly in years; bounds ``MANY`` times as wide are in smaller units.
 SHORT, MANY = 20.0, 100.0
 SMALL_UNITS = frozenset(
     name + plural for name in ("minute", "hour", "day", "week", "month") for plural in ("", "s")

@@ -30,23 +30,18 @@ from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
 from skdpsurv.data.shape import require_names
 from skdpsurv.dp.guarantee import as_json, immutable
-from skdpsurv.dp.input_errors import (
-    InputValueError,
-    call_or_none,
-    call_without_data,
-    check_finite,
-    suppressed_warnings,
-)
+from skdpsurv.dp.input_errors import InputValueError, call_or_none, call_without_data, check_finite
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 
 Features = list[Feature]
-#: Limits that nobody reaches by honest means: on features, nesting, and steps of a release.
+#: Limits on features, nested steps and steps in all: a release with more was crafted.
 MOST_FEATURES, MOST_NESTED, MOST_STEPS = 200_000, 20, 100
 DROP = "drop"
 
 
 def refuse_too_many(n_features: int) -> None:
-    """Refuse more features than anybody can fit."""
+    """Raise ValueError for more features than MOST_FEATURES."""
     if n_features > MOST_FEATURES:
         raise ValueError(f"columns must make at most {MOST_FEATURES:,} features.")
 
@@ -106,7 +101,7 @@ class TransformerSpec:
     optional: tuple[str, ...] = ()
 
 
-#: By the exact type: a subclass may do anything.
+#: Public transformers by their exact type: a subclass may do anything.
 LEAVES = {
     leaf.kind: leaf
     for leaf in (
@@ -353,7 +348,9 @@ def raw_values(
     return found
 
 
-def columns_beyond(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> list[str]:
+def columns_out_of_bounds(
+    step: Any, X: Any, n_columns: int, names: Sequence[str] | None
+) -> list[str]:
     """Return the columns in which a value lies beyond its public bounds, step by step."""
     found: list[str] = []
     _walked(step, X, n_columns, names, found)
@@ -401,7 +398,7 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
     elif not raw:
         check_finite(X, "X")
     if beyond is not None and (raw or bounded):
-        beyond += call_without_data(step._beyond, X)
+        beyond += call_without_data(step._out_of_bounds, X)
     own = clone(step)
     return call_without_data(own.transform if raw else own.fit_transform, X)
 

@@ -16,7 +16,9 @@ import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.dp import containers
-from skdpsurv.dp.checks import is_integer, is_lazy, row_pieces
+from skdpsurv.dp.checks import is_integer
+from skdpsurv.dp.clipping import row_pieces
+from skdpsurv.dp.containers import is_lazy
 from skdpsurv.dp.input_errors import (
     INTEGERS,
     NO_TABLE,
@@ -28,9 +30,9 @@ from skdpsurv.dp.input_errors import (
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
-#: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
+#: With so many records, sums of multiples of 2^-30 up to 1 are exact in 64 bits.
 MOST_RECORDS = 2**32
-#: Types of rows in a list.
+#: Types that a row may have in a list of rows.
 ROWS = (list, tuple, np.ndarray)
 
 

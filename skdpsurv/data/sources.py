@@ -13,8 +13,7 @@ from skdpsurv.data.chunks import chunk_source
 from skdpsurv.data.dask import DaskBlocks, current_client, identity, partitions, sendable, task
 from skdpsurv.data.shape import has_one_each, in_memory, take
 from skdpsurv.data.target import chosen_target
-from skdpsurv.dp.checks import is_dask
-from skdpsurv.dp.containers import dtype_of, is_dask_array, is_frame, unlabelled
+from skdpsurv.dp.containers import dtype_of, is_dask, is_dask_array, is_frame, unlabelled
 from skdpsurv.dp.input_errors import InputValueError, call_user_step
 
 UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."
@@ -94,12 +93,12 @@ def _task(part: Any) -> Any:
 
 
 def _has_length(values: Any) -> bool:
-    """Return whether it is an array whose chunks are known."""
+    """Return whether the sizes of an array's chunks are known."""
     return is_dask_array(values) and not np.isnan(values.shape[0])
 
 
 def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
-    """Return a collection cut where another one is, as far as this is known."""
+    """Return a collection with its chunks cut as another's, where their sizes are known."""
     if is_dask_array(guide) and guide.ndim > 2:
         raise ValueError(f"{first} must be two-dimensional: Expected 2D array.")
     if _has_length(guide) and _has_length(values):

@@ -19,10 +19,10 @@ from skdpsurv.dp.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]
 
-#: Types with entries of their own.
+#: Types of cells that hold several entries.
 NESTED: frozenset[type] = frozenset({*ROWS, np.void})
 SPANS: frozenset[type] = frozenset({np.timedelta64})
-#: Returns events and times of its arguments.
+#: A function that returns events and times of its arguments.
 Reader = Callable[..., tuple[NDArray[Any], FloatArray]]
 Arguments = tuple[Any, ...]
 
@@ -209,7 +209,7 @@ def _words(name: Any) -> set[str]:
 
 
 def event_first(first: Any, second: Any) -> tuple[Any, Any]:
-    """Return the names of events and of times: the first is the event unless names say otherwise.
+    """Return two names, that of events and that of times: in this order unless they say otherwise.
 
     Types do not decide: one record's NaN makes floats of a column of booleans, and the columns of
     all others would change places.

@@ -51,7 +51,7 @@ MOST_GROUPS, LARGEST_GRID, MOST_LABELS, LARGEST_TABLE = 50, 1000, 200, 100_000
 LARGEST_BOUND = 1e150
 #: Doubles hold fractions of counts up to this number of records.
 MOST_RECORDS = 2**50
-#: Largest count.
+#: Largest released count that is accepted.
 LARGEST_COUNT = 2.0**62
 #: Label of records whose group is missing.
 NO_GROUP = "missing"
@@ -82,7 +82,7 @@ class Cells:
 
     @property
     def unit(self) -> int:
-        """Units that a record adds up to."""
+        """Units that one record adds to its table in all."""
         return 1 if self.points is None else UNIT
 
     @property
@@ -97,7 +97,7 @@ class Cells:
 
     @property
     def number(self) -> int:
-        """Number of cells."""
+        """Number of cells, with that of missing values."""
         return self.n_present + self.has_missing
 
     def count(self, values: FloatArray, group: IndexArray, n_groups: int) -> IntArray:
@@ -141,7 +141,7 @@ def group_labels(kind: ColumnKind) -> list[Any]:
 
 
 def price_of(epsilon: float, delta: float, n_columns: int) -> Price:
-    """Return the price, of Laplace or Gaussian noise, with less noise for so many columns."""
+    """Return the price with less noise for this number of columns: Laplace or Gaussian."""
     query = Histograms((1,) * n_columns)
     if delta and math.isfinite(epsilon):
         (gaussian,) = split_gaussian(epsilon, delta, (1.0,))
@@ -184,7 +184,7 @@ def _middle(kind: ColumnKind) -> float:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableCounts(NoisySum):
-    """Tables of all columns by group."""
+    """Noisy tables of all columns, by group."""
 
     columns: tuple[Cells, ...]
     n_groups: int
@@ -215,7 +215,7 @@ class TableCounts(NoisySum):
 
 
 class ExactTableCounts(TableCounts):
-    """The same without privacy: reference."""
+    """Exact tables of all columns by group: not private, for reference."""
 
     name = "none: exact counts of every column by group"
 
@@ -237,7 +237,7 @@ class GroupSizes(Mechanism):
         return np.asarray(total, dtype=np.int64)
 
     def run(self, context: Context, records: Blocks[TableBlock], source: Any) -> dict[str, Any]:
-        """Return the sizes."""
+        """Return the exact sizes of the groups, which are public."""
         return {"group_sizes": self._sizes(records)}
 
     def distances(self, context: Context, one: Any, other: Any) -> Distances:

@@ -54,7 +54,7 @@ def of_labels(solved: Solved, n_labels: int, pair: FloatArray, level: Level) -> 
 
 
 def _of_moments(mean: float, other: float, spread: float, other_spread: float) -> float:
-    """Return the difference; NaN without a deviation."""
+    """Return the standardised difference of two means; NaN where both deviations are 0."""
     scale = math.sqrt(0.5 * (spread**2 + other_spread**2))
     return (other - mean) / scale if scale > 0.0 else math.nan
 

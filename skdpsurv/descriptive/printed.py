@@ -11,7 +11,7 @@ import pandas as pd
 from skdpsurv.descriptive.column_tables import Cells
 from skdpsurv.descriptive.summary import OVERALL
 
-#: Most decimals.
+#: Largest number of printed decimals.
 MOST_DECIMALS = 6
 #: Part of the bounds above which an interval for these people says nothing.
 MOST = 0.5

@@ -15,7 +15,7 @@ from skdpsurv.descriptive.summary import OVERALL
 from skdpsurv.dp.checks import integer
 from skdpsurv.dp.input_errors import call_or_none
 
-#: Closest points of a grid, relative to the bounds.
+#: Smallest distance between points of a grid, relative to the width of the bounds.
 NARROWEST = 1e-9
 
 

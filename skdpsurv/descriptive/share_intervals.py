@@ -62,7 +62,7 @@ class Estimated(NamedTuple):
 
 UNKNOWN = Ends(math.nan, math.nan)
 NOTHING = np.zeros((2, 2))
-#: Standard errors of noise, up to which neighbouring cells are taken to be alike.
+#: Neighbouring cells that differ by at most so many standard errors of noise count as equal.
 UNEVEN = 1.5
 
 
@@ -109,7 +109,7 @@ def ratio(a: float, b: float, ends: Ends) -> float:
 
 
 def single_part(solved: Solved, form: FloatArray, variance: float) -> float:
-    """Return the part of a variance that is like the noise of one cell, from 0 to 1."""
+    """Return the part of a variance that resembles the noise of one cell, from 0 to 1."""
     if not variance > 0.0:
         return 0.0
     centred = form - form.mean(axis=1, keepdims=True)
@@ -143,7 +143,7 @@ def share(solved: Solved, form: FloatArray, whole: FloatArray, level: Level) -> 
 
 
 def _at(covariance: FloatArray, theta: float) -> float:
-    """Return the variance of a - theta b."""
+    """Return the variance of a - theta b, given the covariance of a and b."""
     c = covariance
     return float(c[0, 0] - 2.0 * theta * c[0, 1] + theta**2 * c[1, 1])
 
@@ -211,7 +211,7 @@ class Moments:
         return Estimated(self.value, *intervals)
 
     def correlations(self) -> tuple[float, float]:
-        """Return those of mean and deviation, for these people and for the population."""
+        """Return correlations of mean and deviation, for these people and for the population."""
         if not self.known:
             return 0.0, 0.0
         away = self.points - self.value

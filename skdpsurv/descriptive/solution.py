@@ -38,7 +38,7 @@ class Sizes:
 
     @classmethod
     def known(cls, sizes: FloatArray) -> Sizes:
-        """Return public sizes."""
+        """Return the sizes of public groups, without errors."""
         return cls(sizes, np.zeros((sizes.size, sizes.size)))
 
     @classmethod

@@ -15,7 +15,7 @@ from skdpsurv.descriptive.column_tables import Cells
 from skdpsurv.descriptive.solution import Sizes, Solved
 from skdpsurv.dp.types import FloatArray
 
-#: Quantiles, by name.
+#: Levels of the quantiles, by name.
 QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
 OVERALL = "Overall"
 INDEX = ["column", "level", "statistic", "part"]
@@ -84,7 +84,7 @@ class Summary:
                 yield (name, "", "smd", other), found
 
     def _pairs(self) -> Iterator[tuple[str, FloatArray]]:
-        """Yield each group but the first, beside that."""
+        """Yield the label of each group but the first, and weights that choose the first and it."""
         for label, chosen in self.parts[2:]:
             yield label, np.array([self.parts[1][1], chosen])
 
@@ -103,7 +103,7 @@ class Summary:
 def _of_part(
     cells: Cells, solved: Solved, chosen: FloatArray, level: share_intervals.Level
 ) -> Iterator[tuple[tuple[str, str], share_intervals.Estimated]]:
-    """Yield level and statistic, with what is known of them, for some groups."""
+    """Yield (level, statistic) of each row of one column, and its estimate for some groups."""
 
     def of(places: Any) -> FloatArray:
         weights = np.zeros(cells.number)

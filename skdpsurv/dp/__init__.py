@@ -1,4 +1,4 @@
-"""What makes a result private: randomness, noise, domains, guarantees and the ledger.
+"""Foundations of privacy: randomness, noise, clipping, guarantees and the ledger.
 
 Nothing here knows a model; every other part of the package may import from here.
 """
@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from skdpsurv.dp.accountant import PrivacyAccountant
-    from skdpsurv.dp.budget import BudgetExceededError, compose
-    from skdpsurv.dp.checks import clip_times
+    from skdpsurv.dp.budget import BudgetExceededError
+    from skdpsurv.dp.clipping import clip_times
+    from skdpsurv.dp.composition import compose
     from skdpsurv.dp.guarantee import PrivacyGuarantee, PrivacyLeakWarning
     from skdpsurv.dp.ledger import Receipt
     from skdpsurv.dp.noise import RandomSource, random_source
@@ -32,7 +33,7 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Import a public name when it is asked for (PEP 562): pandas and scikit-learn come with it."""
     if name in __all__:
-        for module in ("accountant", "budget", "checks", "guarantee", "noise"):
+        for module in ("accountant", "budget", "clipping", "composition", "guarantee", "noise"):
             if name in (names := vars(resolve_name(f"{__name__}.{module}:"))):
                 return names[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

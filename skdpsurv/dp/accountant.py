@@ -20,7 +20,6 @@ from skdpsurv.dp.budget import (
     Entry,
     LedgerSettings,
     SpentSums,
-    compose,
     dataset_name,
     exact_sum,
     float_above,
@@ -37,6 +36,7 @@ from skdpsurv.dp.checks import (
     optional,
     positive_number,
 )
+from skdpsurv.dp.composition import compose
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.dp.ledger import Ledger, MemoryLedger, Receipt, charge_of, digest, user_name, verify
 

@@ -1,4 +1,4 @@
-r"""The exact arithmetic of a budget: what a ledger adds up and refuses; optimal composition.
+"""The exact arithmetic of a budget: what a ledger adds up, and what it refuses.
 
 A number counts as the decimal it prints as: ten charges of 0.1 fill a budget of 1. Sums are exact,
 and the budget has no tolerance.
@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from functools import reduce
 from typing import NamedTuple
 
-from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.privacy_cost import (
     MARGIN,
     SLACK,
@@ -25,7 +23,6 @@ from skdpsurv.dp.privacy_cost import (
     pure_to_rdp,
     rdp_to_epsilon,
 )
-from skdpsurv.dp.references import extra
 
 #: Decimals of floats lie between 1e-324 and 2e308: digits enough for the sum of 1e60 of them.
 #: Should they ever not do, a sum fails; it is never rounded.
@@ -35,7 +32,7 @@ _EXACT = Context(
 
 
 class LedgerSettings(NamedTuple):
-    """What a ledger was made with; fixed."""
+    """Settings that a ledger was made with; they never change."""
 
     epsilon: float
     delta: float
@@ -60,12 +57,12 @@ class LedgerSettings(NamedTuple):
         return epsilon_to_rdp(self.epsilon, self.delta, self.order)
 
 
-#: Entries that are no charges: the ledger was closed to be moved, is elsewhere now, or was opened.
+#: Statuses of entries for a move: the ledger was closed, is elsewhere now, or was opened there.
 CLOSED, MOVED, OPENED = MOVES = ("closed", "moved", "opened")
 
 
 class Entry(NamedTuple):
-    """One charge, or a step of a move. Every field is public."""
+    """One charge, or one step of moving a ledger. Every field is public."""
 
     when: str
     estimator: str
@@ -74,23 +71,23 @@ class Entry(NamedTuple):
     delta: float
     status: str
     dataset: str
-    #: Renyi divergence of the ledger's order; inf if none is known, or none asked for.
+    #: Renyi divergence at the ledger's order; inf if it is unknown or not used.
     renyi: float = math.inf
     neighbours: str = ""
-    #: Who charged it, and what for, as they said.
+    #: Name of who charged it, and their purpose, as stated by the caller.
     who: str = ""
     purpose: str = ""
-    #: Hash of the whole guarantee; none where it was charged before ledgers kept one.
+    #: Hash of the whole guarantee; "" for charges from before ledgers kept it.
     guarantee: str = ""
 
     @property
     def is_charge(self) -> bool:
-        """Whether something was charged; the mechanism of a step of a move says where to."""
+        """Whether this is a charge; else the ledger was moved, and ``mechanism`` says where to."""
         return self.status not in MOVES
 
     @property
     def proved(self) -> bool:
-        """Whether a theorem covers it."""
+        """Whether a theorem covers what was charged."""
         return self.status == "proved"
 
 
@@ -148,13 +145,13 @@ def added(exact: Decimal, value: float) -> Decimal:
 
 
 def float_above(exact: Decimal) -> float:
-    """Return the least float that does not print as less."""
+    """Return the least float whose printed decimal is at least ``exact``."""
     nearest = float(exact)
     return nearest if _decimal(nearest) >= exact else math.nextafter(nearest, math.inf)
 
 
 def float_below(exact: Decimal) -> float:
-    """Return the largest float that does not print as more."""
+    """Return the largest float whose printed decimal is at most ``exact``."""
     nearest = float(exact)
     return nearest if _decimal(nearest) <= exact else math.nextafter(nearest, -math.inf)
 
@@ -183,13 +180,13 @@ class SpentSums(NamedTuple):
         return SpentSums(*map(added, self, charged))
 
 
-#: Sums of each data set; in a ledger for rehearsals of what is proved, and of what is not.
+#: Sums by data set and, in ledgers for rehearsals, by whether charges are proved.
 Totals = Mapping[tuple[str, bool], SpentSums]
 NOTHING = SpentSums()
 
 
 def budget_of(settings: LedgerSettings, dataset: str, *, proved: bool) -> tuple[str, bool]:
-    """Return the key of the budget that a charge of this kind has a share in."""
+    """Return the key, in totals, of the budget that a charge counts in."""
     return dataset, proved or not settings.rehearsal
 
 
@@ -233,8 +230,8 @@ def require_sum(
 ) -> None:
     """Raise BudgetExceededError if one of the sums would exceed its limit."""
     if getattr(before.plus(request), quantity) > _decimal(limit):
-        asked, left = getattr(request, quantity), remaining(getattr(before, quantity), limit)
-        raise BudgetExceededError(asked, left, request.dataset, name or quantity, request.status)
+        wanted, left = getattr(request, quantity), remaining(getattr(before, quantity), limit)
+        raise BudgetExceededError(wanted, left, request.dataset, name or quantity, request.status)
 
 
 def require_divergence(before: SpentSums, request: Entry, settings: LedgerSettings) -> None:
@@ -325,91 +322,3 @@ def text(field: str, value: object) -> str:
 
 def _decimal(value: float) -> Decimal:
     return Decimal(repr(float(value)))
-
-
-#: Grid of the privacy loss: at most this, with so many steps for the smallest epsilon_i, and
-#: never finer than what takes minutes.
-GRID, STEPS, FINEST_GRID = 1e-4, 100.0, 1e-7
-#: No more steps than this in all: coarser steps round epsilon up.
-MOST_STEPS = 2e6
-#: An epsilon beyond this gains nothing, and its exponential may be no number.
-LARGEST = 50.0
-#: Rounding errors of the Fourier transforms, for up to ten thousand mechanisms: absolute ones are
-#: kept back from delta, relative ones added to epsilon.
-ROUNDING, RAISED = 1e-12, 1e-9
-
-
-def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
-    """Return an epsilon that mechanisms on the same records have together at ``delta``.
-
-    A mechanism known by its epsilon and delta alone loses as much privacy as randomised response
-    [1]_. Such losses are convolved on a grid, and rounded upwards [2]_ [3]_.
-
-    Parameters
-    ----------
-    guarantees : iterable of (float, float)
-        Epsilon and delta of each mechanism, for one kind of neighbours. They must have been fixed
-        before the first result was seen; basic composition needs no such assumption.
-    delta : float
-        In (0, 1).
-
-    Returns
-    -------
-    float
-        At most the sum of the epsilons if the deltas add up to at most ``delta``. Equal to it if
-        ``delta`` is below 1e-12 or an epsilon above 50. Infinite if no epsilon holds.
-
-    Raises
-    ------
-    ImportError
-        Without dp-accounting: ``pip install "skdpsurv[accounting]"``.
-
-    References
-    ----------
-    .. [1] P. Kairouz, S. Oh and P. Viswanath, "The composition theorem for differential privacy",
-       ICML 2015.
-    .. [2] A. Koskela, J. Jälkö and A. Honkela, "Computing tight differential privacy guarantees
-       using FFT", AISTATS 2020.
-    .. [3] V. Doroshenko et al., "Connect the dots: tighter discrete approximations of privacy loss
-       distributions", PoPETs 2022.
-
-    Examples
-    --------
-    >>> from skdpsurv.dp import compose
-    >>> float(round(compose([(0.1, 0.0)] * 100, delta=1e-6), 1))  # their sum is 10
-    4.8
-    """
-    fraction("delta", delta)
-    counts = Counter((float(epsilon), float(own)) for epsilon, own in guarantees)
-    del counts[0.0, 0.0]
-    if not all(epsilon >= 0.0 and 0.0 <= own < 1.0 for epsilon, own in counts):
-        raise ValueError("guarantees must hold epsilons >= 0 and deltas in [0, 1).")
-    if not counts:
-        return 0.0
-    largest, basic = max(epsilon for epsilon, _ in counts), math.inf
-    if math.isinf(largest):
-        return math.inf
-    if float_above(exact_sum(own for _, own in counts.elements())) <= delta:
-        basic = float_above(exact_sum(epsilon for epsilon, _ in counts.elements()))
-    left = delta - ROUNDING * max(1.0, counts.total() / 1e4)
-    if left <= 0.0 or largest > LARGEST:
-        return basic
-    # Upwards by more than the convolutions are off by: their grids and sums are of doubles.
-    raised = math.nextafter(_by_privacy_loss(counts, left) * (1.0 + RAISED), math.inf)
-    return min(basic, raised)
-
-
-def _by_privacy_loss(counts: Counter[tuple[float, float]], delta: float) -> float:
-    with extra("accounting", "dp-accounting", "compose"):
-        from dp_accounting.pld import common, privacy_loss_distribution
-    smallest = min((epsilon for epsilon, _ in counts if epsilon > 0.0), default=1.0)
-    total_epsilon = math.fsum(epsilon * k for (epsilon, _), k in counts.items())
-    grid = max(min(GRID, smallest / STEPS), FINEST_GRID, total_epsilon / MOST_STEPS)
-    losses = []
-    for pair, k in sorted(counts.items()):
-        loss = privacy_loss_distribution.from_privacy_parameters(
-            common.DifferentialPrivacyParameters(*pair), value_discretization_interval=grid
-        )
-        losses.append(loss.self_compose(k) if k > 1 else loss)
-    total = reduce(lambda one, other: one.compose(other), losses)
-    return float(total.get_epsilon_for_delta(delta))

@@ -1,44 +1,27 @@
-"""Rules of public parameters and arrays, and the clip into public bounds.
+"""Rules of public parameters.
 
 An estimator declares one rule for each parameter of its constructor. Parameters are public: a
 message may show them. Rules look at no record.
-
-Clipping maps each record into the bounds on its own. How many were clipped is private, so nothing
-here counts, warns or logs. Rows are clipped in pieces that a cache holds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
-from skdpsurv.dp.input_errors import as_float_array, check_finite
-from skdpsurv.dp.types import BoolArray, FloatArray
-
-
-def is_dask(values: Any) -> bool:
-    """Return whether this is a collection of Dask."""
-    graph = getattr(type(values), "__dask_graph__", None)
-    return graph is not None and values.__dask_graph__() is not None
-
-
-def is_lazy(values: Any) -> bool:
-    """Return whether rows are not in memory: collections of Dask, or chunks."""
-    return is_dask(values) or hasattr(type(values), "over_chunks")
-
+from skdpsurv.dp.containers import is_lazy
 
 #: Called with the name and the value of a parameter; raises if the value breaks a rule.
 Check = Callable[[str, Any], object]
-#: How a value breaks a rule: the error, and what was got.
+#: How a value breaks a rule: type of the error, and the value in words.
 Fault = tuple[type[Exception], str]
-#: More workers than any machine has; far more would overflow inside of joblib.
+#: Largest ``n_jobs``: far more would overflow inside of joblib.
 LARGEST_JOBS = 2**15
 
 
@@ -164,7 +147,7 @@ def instance(kind: type, says: str = "") -> Rule:
 
 
 boolean = rule_of("True or False", kind=lambda value: isinstance(value, bool | np.bool_))
-#: For ``verbose``, which may be a bool.
+#: Rule of ``verbose``, which may be a bool.
 verbosity = rule_of(
     integer(0).says, holds=lambda v: (isinstance(v, bool) or is_integer(v)) and v >= 0
 )
@@ -262,7 +245,7 @@ def unchecked(name: str, value: object) -> None:
     """Accept any value here; the estimator checks it later."""
 
 
-#: For ``random_state``.
+#: Rule of ``random_state``.
 seed = optional(
     integer(
         at_least=0,
@@ -271,7 +254,7 @@ seed = optional(
         "stream, and whoever holds it can repeat the noise.",
     )
 )
-#: For ``n_jobs``, as joblib takes it.
+#: Rule of ``n_jobs``, as joblib takes it.
 workers = optional(
     rule_of(
         f"an integer other than 0, to {LARGEST_JOBS}",
@@ -309,135 +292,3 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
 def required_horizon(max_time: Any) -> float:
     horizon(positive())("max_time", max_time)
     return float(max_time)
-
-
-#: Entries of rows that are worked on at once; two or three such arrays fit a second-level cache.
-CHUNK_ELEMENTS = 2**15
-
-
-def row_pieces(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Yield slices of rows, in their order, that a cache holds; singly beyond NumPy's buffer."""
-    step = max(1, CHUNK_ELEMENTS // max(1, n_columns)) if n_columns <= 2**13 else 1
-    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
-
-
-def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
-    """Scale each row down to Euclidean norm at most ``norm``; shorter rows are unchanged.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        Private records. NaN, infinity and text are a ValueError.
-    norm : float
-        Public bound, positive and finite.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_samples, n_features)
-        A new array. Row norms are at most ``norm``, also in floats summed in any order.
-
-    Notes
-    -----
-    Each row is projected on its own, so neighbours stay neighbours. Rows on the sphere are
-    shortened by a further relative (n_features + 8) * 2^-53, more than a float sum of squares errs.
-
-    Examples
-    --------
-    >>> from skdpsurv.dp.checks import clip_rows
-    >>> clip_rows([[3.0, 4.0], [0.3, 0.4]], norm=1.0)
-    array([[0.6, 0.8],
-           [0.3, 0.4]])
-    """
-    norm = positive_number("norm", norm)
-    rows = as_float_array(X, "X")
-    if rows.ndim != 2:
-        raise ValueError("X must be two-dimensional.")
-    radius = norm * (1.0 - (rows.shape[1] + 8) * 2.0**-53)
-    clipped = np.empty(rows.shape)
-    for piece in row_pieces(*rows.shape):
-        _clip(rows[piece], radius, clipped[piece])
-    return clipped
-
-
-def _clip(rows: FloatArray, radius: float, clipped: FloatArray) -> None:
-    rows = np.ascontiguousarray(rows)
-    square = np.einsum("ij,ij->i", rows, rows)
-    # Smaller squares may have underflowed, which matters beside a tiny radius alone.
-    least = -1.0 if radius > 1e-40 else 1e-100
-    ordinary = (square > least) & (square < 1e100) & (radius > 1e-200)
-    if ordinary.all() or rows.size == 0:
-        np.multiply(rows, (radius / np.maximum(np.sqrt(square), radius))[:, None], out=clipped)
-        return
-    check_finite(rows, "X")
-    clipped[:], largest = rows, np.max(np.abs(rows), axis=1)
-    # Other rows are divided by their largest entry, unless it is so small that they need no norm.
-    may_exceed = ordinary | (largest > 0.5 * radius / math.sqrt(rows.shape[1]))
-    largest = np.where(may_exceed & ~ordinary, largest, 1.0)
-    unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]
-    length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
-    outside = length > radius / largest  # length * largest > radius, without an overflow
-    clipped[outside] = unit[outside] * (radius / length[outside])[:, None]
-
-
-def row_weights(rows: FloatArray, norm: float) -> FloatArray:
-    """Return weights in (0, 1] for rows that count less instead of being scaled down to a norm.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_features)
-        Private, finite, of moderate size: clipped to a multiple of the norm.
-    norm : float
-        Public, positive and finite.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        1 within the norm, else the square of the norm over that of the row's, rounded down as in
-        :func:`clip_rows`: weight times squared row norm is at most ``norm**2`` in floats.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from skdpsurv.dp.checks import row_weights
-    >>> row_weights(np.array([[6.0, 8.0], [0.3, 0.4]]), norm=5.0).round(6)
-    array([0.25, 1.  ])
-    """
-    square = np.einsum("ij,ij->i", rows, rows)
-    inside = norm**2 * (1.0 - (rows.shape[1] + 16) * 2.0**-51)
-    return np.asarray(inside / np.maximum(square, inside))
-
-
-def clip_times(time: ArrayLike, event: ArrayLike, max_time: float) -> tuple[FloatArray, BoolArray]:
-    """Censor times beyond the public horizon ``max_time`` at the horizon.
-
-    Parameters
-    ----------
-    time : array-like of shape (n_samples,)
-        Private follow-up times. NaN or infinity is a ValueError.
-    event : array-like of shape (n_samples,)
-        True or 1 where the event was seen, False or 0 where censored.
-    max_time : float
-        Positive and finite, in the unit of ``time``.
-
-    Returns
-    -------
-    time : ndarray of float64, shape (n_samples,)
-    event : ndarray of bool, shape (n_samples,)
-        New arrays. An event exactly at ``max_time`` stays an event.
-
-    Examples
-    --------
-    >>> from skdpsurv.dp import clip_times
-    >>> clip_times([2.0, 5.0, 9.0], [True, True, True], max_time=5.0)
-    (array([2., 5., 5.]), array([ True,  True, False]))
-    """
-    max_time = positive_number("max_time", max_time)
-    times = as_float_array(time, "time")
-    check_finite(times, "time")
-    flags = as_float_array(event, "event")
-    if times.ndim != 1 or flags.shape != times.shape:
-        raise ValueError("time and event must be one-dimensional and of the same length.")
-    if not np.all((flags == 0) | (flags == 1)):
-        raise ValueError("event must hold booleans, or 0 for censored and 1 for an event.")
-    events = flags == 1
-    return np.minimum(times, max_time), events & (times <= max_time)

@@ -108,3 +108,14 @@ def unlabelled(values: Any, name: str = "X") -> Any:
         values = values.copy(deep=False)
         values.index = pd.RangeIndex(len(values))
     return values
+
+
+def is_dask(values: Any) -> bool:
+    """Return whether this is a collection of Dask."""
+    graph = getattr(type(values), "__dask_graph__", None)
+    return graph is not None and values.__dask_graph__() is not None
+
+
+def is_lazy(values: Any) -> bool:
+    """Return whether rows are not in memory: collections of Dask, or chunks."""
+    return is_dask(values) or hasattr(type(values), "over_chunks")

@@ -18,7 +18,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-#: A turn at a lock takes milliseconds: look again soon.
+#: Seconds between attempts to take a lock, which others hold for milliseconds.
 _WAIT = 0.002
 #: Linux's FS_IOC_GETVERSION, as most 64-bit machines have it.
 _GENERATION = 0x80087601
@@ -35,7 +35,7 @@ def sync_folder(folder: str | Path) -> None:
 
 
 def identity(path: str | Path) -> str:
-    """Return numbers of a file that a copy of it has not, even one that took its place.
+    """Return numbers that tell a file from its copies, even one that took its place.
 
     A file system gives the number of a file that was removed to another one. Linux counts, or draws
     at random, a second one for each of them: 0 where that is not known.

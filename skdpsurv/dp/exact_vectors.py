@@ -32,7 +32,7 @@ FACTORS, PAIRS = 16, 1024
 #: Total variation from the ideal distribution that the theorem allows, up to MOST_COORDINATES.
 TOTAL_VARIATION = 1e-30
 MOST_COORDINATES = 6 * 10**5
-#: Noisy vectors that the least delta allows for: more than 200 of the longest chains.
+#: Number of noisy vectors that the least delta allows: more than 200 of the longest chains have.
 MOST_VECTORS = 10**6
 
 

@@ -23,7 +23,7 @@ _STATUSES = WORDS["statuses"]
 #: Neighbours that differ in one record, or in all records of one person.
 RECORD = "replace-one"
 PERSON = "replace-one-person"
-#: End of the name of a relation in which nobody changes group: groups are public.
+#: End of the name of a neighbour relation in which nobody changes group: groups are public.
 SAME_GROUP = "-same-group"
 
 

@@ -1,29 +1,16 @@
-"""Errors and warnings that tell nothing of a record.
+"""Errors that tell nothing of a record.
 
 Calls of foreign code are guarded, since its errors may quote a record. Cells are recognised by
 their exact type: an object of another type, a subclass included, may raise anything.
-
-Filters of warnings belong to the process; ``warnings.catch_warnings`` in one thread undoes those of
-another. The filters here hold for threads inside of :func:`suppressed_warnings`, and for threads
-started meanwhile. They fail where another thread records warnings at the same time, or leaves a
-``catch_warnings`` that it entered before (docs/user_guide/limits).
 """
 
 from __future__ import annotations
 
-import copyreg
-import difflib
-import functools
-import inspect
-import re
-import threading
-import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,62 +22,7 @@ from skdpsurv.dp.containers import is_frame, labels_of, refuse_query, shape_of
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import FloatArray
 
-#: Parameters of other packages that are not needed here, and why.
-REASONS = {name: reason for names, reason in WORDS["unneeded"].items() for name in names.split()}
-
-
-def suggestion(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
-    """Return a sentence about an unknown parameter, or "".
-
-    ``names`` are those that the method has; ``made_with`` those of the constructor.
-    """
-    known = [*names, *made_with]
-    if name in made_with:
-        return " It is a parameter of the constructor."
-    if name in REASONS:
-        return f" In its place: {REASONS[name]}."
-    here, more = WORDS["elsewhere"].get(name, ("", ""))
-    # Where there is no norm of rows, alpha is the level of intervals.
-    if here in known and (here != "alpha" or "data_norm" in known):
-        return f" In its place: {here}{'' if here in names else ' of the constructor'}{more}."
-    near = difflib.get_close_matches(name, known, 1)
-    where = " of the constructor" if near and near[0] not in names else ""
-    return f" Did you mean {near[0]}{where}?" if near else ""
-
-
-def with_suggestions(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a constructor or ``fit`` suggest a name for an unknown keyword."""
-    kinds = inspect.signature(method).parameters
-    takes_all = any(kind.kind is kind.VAR_KEYWORD for kind in kinds.values())
-
-    @functools.wraps(method)
-    def checked(self: Any, *args: Any, **given: Any) -> Any:
-        for name in given:
-            if name not in kinds and not takes_all:
-                names = list(kinds)[1:]
-                raise TypeError(unknown_parameter(type(self), method.__name__, name, names))
-        return method(self, *args, **given)
-
-    return checked
-
-
-def unknown_parameter(kind: type, method: str, name: str, names: Collection[str]) -> str:
-    """Return the error message for an unknown keyword of a constructor or another method."""
-    if method == "__init__":
-        return f"{kind.__name__} has no parameter {name!r}.{suggestion(name, names)}"
-    said = suggestion(name, names, list(inspect.signature(kind).parameters))
-    return f"{method} of {kind.__name__} has no parameter {name!r}.{said}"
-
-
-def refuse_unknown(kind: type, method: str, function: Any, given: Collection[str]) -> None:
-    """Refuse options of a method that the function behind it does not have."""
-    names = inspect.getfullargspec(function).kwonlyargs
-    for name in given:
-        if name not in names:
-            raise TypeError(unknown_parameter(kind, method, name, names))
-
-
-#: Without bools, and without NumPy's time spans, which count among its integers.
+#: Types of numbers, without bools and NumPy's time spans, which count among its integers.
 NUMBERS: frozenset[type] = frozenset({int, float}) | {
     kind
     for kind in np.sctypeDict.values()
@@ -137,118 +69,6 @@ def _listed(cells: Any) -> Iterable[Any]:
     if isinstance(cells.dtype, pd.CategoricalDtype):
         cells = cells.cat.categories
     return np.asarray(cells).ravel().tolist() if cells.dtype == object else ()
-
-
-#: joblib's own threads outlive a search, and warn of how many jobs there were.
-_JOBLIB = r"joblib(\.|$)"
-_LOCK = threading.RLock()
-#: Requests of each thread, innermost last: an action, and categories that are spared.
-_thread = threading.local()
-#: Open requests of the process, threads that were there before, and how warnings were shown.
-_process = SimpleNamespace(depth=0, bystanders=frozenset(), shown=warnings.showwarning)
-
-
-def _action(category: type[Warning]) -> str | None:
-    """Return "ignore" or "error" for a warning of this thread, or None for no change."""
-    requests = getattr(_thread, "requests", None)
-    if requests:
-        action, spared = requests[-1]
-        return None if issubclass(category, spared) else action
-    helper = _process.depth > 0 and threading.current_thread() not in _process.bystanders
-    return "ignore" if helper else None
-
-
-class _InThread(type):
-    """Metaclass of categories to which a warning belongs if its thread has this action."""
-
-    action: str
-
-    def __subclasscheck__(cls, subclass: type) -> bool:
-        return _action(subclass) == cls.action
-
-
-class _Silenced(Warning, metaclass=_InThread):
-    action = "ignore"
-
-
-class _Raised(Warning, metaclass=_InThread):
-    action = "error"
-
-
-def _every_warning() -> Any:
-    return Warning
-
-
-# scikit-learn hands filters on to worker processes: there they hold for the whole of a call.
-copyreg.pickle(_InThread, lambda _: (_every_warning, ()))
-
-_FILTERS = [
-    ("ignore", None, _Silenced, None, 0),
-    ("error", None, _Raised, None, 0),
-    ("ignore", None, Warning, re.compile(_JOBLIB), 0),
-]
-
-
-def _show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
-    """Show a warning if its thread may give it, for filters that others put before ours."""
-    action = _action(category)
-    if action == "error" and isinstance(message, Warning):  # as it always is
-        raise message
-    if action is None:
-        _process.shown(message, category, *args, **kwargs)
-
-
-def _put_in_place() -> None:
-    if list(warnings.filters[: len(_FILTERS)]) != _FILTERS:
-        warnings.filterwarnings("ignore", module=_JOBLIB)
-        warnings.simplefilter("error", _Raised)
-        warnings.simplefilter("ignore", _Silenced)
-    if warnings.showwarning is not _show:
-        _process.shown, warnings.showwarning = warnings.showwarning, _show
-
-
-def _take_away() -> None:
-    filters = cast("list[Any]", warnings.filters)
-    for ours in _FILTERS:
-        if ours in filters:
-            filters.remove(ours)
-    if warnings.showwarning is _show:
-        warnings.showwarning = _process.shown
-
-
-@contextmanager
-def _requesting(action: str, spared: tuple[type[Warning], ...]) -> Iterator[None]:
-    if not hasattr(_thread, "requests"):
-        _thread.requests = []
-    with _LOCK:
-        if _process.depth == 0:
-            _process.bystanders = frozenset(threading.enumerate())
-        _process.depth += 1
-        _put_in_place()
-    _thread.requests.append((action, spared))
-    try:
-        yield
-    finally:
-        _thread.requests.pop()
-        with _LOCK:
-            _process.depth -= 1
-            if _process.depth == 0:
-                _take_away()
-                _process.bystanders = frozenset()
-
-
-@contextmanager
-def suppressed_warnings(*spared: type[Warning]) -> Iterator[None]:
-    """Drop warnings of this thread and of threads that it starts, but for spared categories."""
-    with _requesting("ignore", spared):
-        yield
-
-
-@contextmanager
-def warnings_as_errors() -> Iterator[None]:
-    """Raise the warnings of this thread, and of no other."""
-    with _requesting("error", ()):
-        yield
 
 
 def call_or_none(function: Callable[..., Any], *arguments: Any) -> Any:
@@ -397,7 +217,7 @@ def as_float_array(values: ArrayLike, name: str) -> FloatArray:
     return floats
 
 
-#: Products of larger numbers may overflow.
+#: Largest number in a fit without clipping: products of larger ones may overflow.
 LARGEST_UNCLIPPED = 1e100
 
 

@@ -1,4 +1,4 @@
-"""What an accountant asks of a ledger, and the ledger that lives in this process.
+"""The interface of ledgers, and the ledger that is in the memory of this process.
 
 Entries are chained by hashes, so that an edited, removed or lost one shows. An entry's hash covers
 the entry, a random nonce and the hash before it; the first covers the ledger's identity and
@@ -51,12 +51,12 @@ class Look:
     paid: bool = False
 
 
-#: The looks of this thread that have not ended.
+#: Looks at records that this thread has begun and not ended.
 LOOKS: ContextVar[tuple[Look, ...]] = ContextVar("looks", default=())
 
 
 class Receipt(NamedTuple):
-    """How far a ledger had come: public, and enough to check its history up to there.
+    """State of a ledger after an entry: public, and enough to check its history up to there.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ Row = tuple[Any, ...]
 
 
 def linked_rows(head: Receipt, entries: Iterable[Entry]) -> list[Row]:
-    """Return rows that go on with a ledger."""
+    """Return rows of entries that continue a ledger's chain of hashes."""
     rows: list[Row] = []
     before = head.hash
     for number, entry in enumerate(entries, head.entries + 1):
@@ -125,9 +125,9 @@ def entry_of(row: Row) -> Entry:
 
 
 class Ledger(ABC):
-    """Entries chained by hashes, and their totals, as far as they were read."""
+    """Entries chained by hashes, and their totals, as they were when last read."""
 
-    #: Where it is kept, if it is in a file or on a server.
+    #: Path of the ledger's file, or url of its server; both None in memory.
     path: str | None = None
     url: str | None = None
 
@@ -139,7 +139,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def _refresh(self) -> None:
-        """Read what there is now, or raise if that cannot be known."""
+        """Read entries that were added meanwhile; raise if they cannot be read."""
 
     @abstractmethod
     def charge(self, *requests: Entry) -> Receipt:

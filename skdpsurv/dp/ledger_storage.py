@@ -22,11 +22,11 @@ import sqlalchemy as sa
 from skdpsurv.dp.durable import locked, sync_folder
 from skdpsurv.dp.references import extra
 
-#: A charge takes milliseconds; a queue of workers must never turn into an error.
+#: Longest wait for a lock: a queue of workers must never turn into an error.
 BUSY_SECONDS = 120.0
 #: Schema of a PostgreSQL database that holds the tables. One database keeps one ledger.
 SCHEMA = "skdpsurv"
-#: Of the advisory lock that each transaction takes: "skdpsurv" in ASCII.
+#: Number of the advisory lock that each transaction takes: "skdpsurv" in ASCII.
 _ADVISORY_LOCK = int.from_bytes(b"skdpsurv", "big")
 _CONNECT_SECONDS = 10
 #: Settings of libpq that may stand in an address: none of them is a secret, or may hold one.
@@ -37,7 +37,7 @@ _URL_SETTINGS = (
     "sslcert sslcertmode sslcompression sslcrl sslcrldir sslkey sslmode sslnegotiation sslrootcert "
     "sslsni target_session_attrs tcp_user_timeout user"
 )
-#: Of a transaction: texts and floats as they are, whatever the server or the environment says, and
+#: Settings of a transaction: exact texts and floats, whatever the server or environment says, and
 #: a charge that was acknowledged is on disk.
 _SESSION = sa.text(
     "SELECT set_config('client_encoding', 'UTF8', true), "
@@ -50,7 +50,7 @@ _SESSION = sa.text(
 
 
 class UnansweredCommitError(RuntimeError):
-    """A transaction was to be committed, and nobody said whether it was."""
+    """A commit was sent, and it is not known whether it was done."""
 
 
 def unusable(name: str, reason: object) -> RuntimeError:

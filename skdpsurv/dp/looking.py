@@ -71,7 +71,7 @@ def _dearest(ledger: PrivacyAccountant, prices: Prices) -> PrivacyGuarantee:
 
 
 def require_free(ledger: PrivacyAccountant | None, looks: object) -> None:
-    """Refuse a look that nobody would pay for: that of a plan, where refusals are charged."""
+    """Refuse to look at records for a plan, where the ledger charges refusals."""
     if looks and ledger is not None and ledger.charge_refusals:
         raise ValueError(
             "a plan must not look at records where the ledger charges refusals: state classes, "

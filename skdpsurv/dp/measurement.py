@@ -19,7 +19,7 @@ from skdpsurv.dp.proofs import status_of
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.stated_noise import Distances, Query, plain, stated_cost, stated_noise
 
-#: Proof of all Gaussian noise.
+#: Reference to the proof of Gaussian noise.
 GAUSSIAN = reference("docs/proofs/gaussian", "bun-steinke", "canonne")
 #: Earlier releases and public values, by name.
 Context = Mapping[str, Any]
@@ -32,11 +32,11 @@ class Measurement(ABC):
     price: Price
     #: Reference to the proof.
     proof: str
-    #: Other conditions of the theorem.
+    #: Assumptions of the theorem, in words.
     assumptions: tuple[str, ...] = ()
-    #: The best status that it can have.
+    #: Best status that the measurement can have.
     claim: ClassVar[str] = "proved"
-    #: Name of the law of what is drawn.
+    #: Name of the distribution of what is drawn.
     law: str = "other"
 
     def rests_on(self) -> Iterable[type]:
@@ -45,7 +45,7 @@ class Measurement(ABC):
 
     @property
     def status(self) -> str:
-        """As in a guarantee: that of what it rests on, and no better than its claim."""
+        """Weakest status of what the measurement rests on, and of its own claim."""
         return weakest_status([self.claim, status_of([type(self), *self.rests_on()])])
 
     @property
@@ -62,7 +62,7 @@ class Measurement(ABC):
         return {}
 
     def drawn(self, context: Context | None) -> Mapping[str, Any]:
-        """Return the law and public numbers of what is drawn; known is None before anything is."""
+        """Return the law and public numbers of what is drawn; context None: before all releases."""
         return {"law": self.law}
 
     def distances(self, context: Context, one: Any, other: Any) -> Distances:
@@ -87,9 +87,9 @@ class NoisySum(Measurement):
 
     price: Price
 
-    #: The query, if it is always the same.
+    #: The query, if earlier releases do not change it.
     query: ClassVar[Query]
-    #: Proof for Laplace noise.
+    #: Reference to the proof for Laplace noise.
     theorem: ClassVar[str] = ""
     #: Name of the result that is the noisy answer; None if there is none.
     gives: ClassVar[str | None] = None
@@ -145,6 +145,6 @@ class Mechanism(Measurement):
 
 
 def one_drawn(one: Measurement, context: Context | None) -> dict[str, Any]:
-    """Return what a measurement draws after earlier releases; None: before any."""
+    """Describe the draw of a measurement after earlier releases; None: before any."""
     stated = {"node": "measurement", "name": one.name, "price": stated_cost(one.cost)}
     return stated | plain(one.drawn(context))

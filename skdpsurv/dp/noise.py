@@ -30,7 +30,7 @@ from skdpsurv.dp.types import FloatArray, IntArray
 Integers = TypeVar("Integers", int, IntArray)
 
 _KEY_BITS = 256
-#: Default purpose of a source.
+#: Default label from which a source derives its key.
 NOISE = "noise"
 
 _INT64 = np.iinfo(np.int64)

@@ -48,7 +48,7 @@ __all__ = [
     "Sequential",
 ]  # fmt: skip
 
-#: What was drawn at a node, as JSON holds it; and a list that it is appended to.
+#: Draws of a node, as JSON holds them; and the list that they are appended to.
 Drawn = dict[str, Any]
 Log = list[Drawn] | None
 
@@ -66,11 +66,11 @@ class Composite:
         """Return the public numbers of all nodes."""
         return {name: value for node in self.nodes for name, value in node.stated().items()}
 
-    #: Name of this way to compose.
+    #: Name of this way to compose, in releases.
     word: ClassVar[str]
 
     def composed(self, drawn: Sequence[Drawn]) -> Drawn:
-        """Return what the nodes drew, composed as here."""
+        """Combine the draws of the nodes into one entry for this node."""
         return {"node": self.word, "nodes": list(drawn)}
 
     def parts(self, context: Context, records: Any, source: RandomSource) -> Iterable[Part]:
@@ -110,7 +110,7 @@ class Sequential(Composite):
 
     @property
     def cost(self) -> Cost:
-        """The total, or else the sum."""
+        """Cost of all nodes: the stated total, or else the sum."""
         if self.total is not None:
             return cost_of(self.total)
         return sequential_cost(node.cost for node in self.nodes)
@@ -147,12 +147,12 @@ class AdaptiveChoice(Composite):
 
     @property
     def cost(self) -> Cost:
-        """The total, whatever is chosen."""
+        """The stated total, whichever node is chosen."""
         return cost_of(self.total)
 
     @property
     def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
-        """The first possible choice."""
+        """The first node that may be chosen, in place of all."""
         return self.possible[:1]
 
     def composed(self, drawn: Sequence[Drawn]) -> Drawn:
@@ -211,7 +211,7 @@ class PrivateSelection(Composite):
 
     @property
     def cost(self) -> Cost:
-        """Cost of the best run, whatever their number."""
+        """Cost of all runs and the choice of the best, however many there are."""
         return random_runs_cost([self.run_each.cost], self.count)
 
     @property
@@ -242,7 +242,7 @@ class PrivateSelection(Composite):
 Node = Measurement | Sequential | AdaptiveChoice | Disjoint | PrivateSelection
 
 
-#: A node, and its records.
+#: A node, and the records that it measures.
 Part = tuple[Node, Any]
 
 
@@ -256,7 +256,7 @@ def _run(node: Node, context: Context, records: Any, source: RandomSource, log: 
 
 
 def all_drawn(node: Node) -> Drawn:
-    """Return what a node draws, as far as it is known before anything is released."""
+    """Describe the draws of a node, as far as these are fixed before anything is released."""
     if isinstance(node, Measurement):
         return one_drawn(node, None)
     return node.composed([all_drawn(one) for one in node.nodes])
@@ -335,12 +335,12 @@ class Plan:
 
     @cached_property
     def cost(self) -> Cost:
-        """Cost of the measurements together."""
+        """Cost of all measurements together."""
         return self.tree.cost
 
     @property
     def leaves(self) -> list[Measurement]:
-        """The measurements; of choices, the first possible one."""
+        """The measurements; of each choice, those of the first possible node."""
         return list(leaves(self.tree))
 
     @property

@@ -70,7 +70,7 @@ def remaining_budget(budget: float, *spent: float) -> float:
 MARGIN = 1.0 + 2.0**-40
 #: Absolute allowance for the terms of an epsilon, which may be far larger than their sum.
 SLACK = 1e-12
-#: Largest rho that is looked for, and that is worth a finite epsilon.
+#: Largest rho that searches for one return; it is worth a finite epsilon.
 LARGEST_RHO = 1e12
 
 
@@ -86,7 +86,7 @@ class Concentrated:
         return math.nextafter(0.5 * self.mu * self.mu, math.inf)
 
 
-#: An epsilon, or the price of Gaussian noise.
+#: Price of one measurement: an epsilon, or the mu of Gaussian noise.
 Price = float | Concentrated
 
 
@@ -332,7 +332,7 @@ class BestOfRuns:
     count: RunCount
 
 
-#: A fraction is the exact price of runs without a delta.
+#: Prices of one set of records; a Fraction is the exact price of runs without a delta.
 AnyPrice = Price | Fraction | BestOfRuns
 Prices = tuple[AnyPrice, ...]
 

@@ -1,4 +1,4 @@
-"""What is proved: the classes that theorems of docs/proofs are about, by name.
+"""The classes that theorems of docs/proofs are about, by name: all else is not proved.
 
 A measurement is "proved" if all that its theorem rests on is one of these classes: itself, its
 queries, its laws of noise, its loss and its link. A class of somebody else, or a new one, has the

@@ -32,7 +32,7 @@ def extra(name: str, package: str, function: str) -> Iterator[None]:
 
 #: The words of guarantees and warnings, and the papers that proofs build on.
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
-#: An assumption of whatever draws noise on vectors or computes gradients: the proof is of the
+#: Assumption of mechanisms that draw noise on vectors or compute gradients: the proof is about the
 #: program.
 DOUBLES: str = WORDS["assumptions"]["doubles"]
 #: An assumption of every plan: neighbours differ in one row only if no row was made from others.

@@ -153,7 +153,7 @@ def _first_failure_is_odd(gamma: Fraction, source: RandomSource) -> bool:
     return place % 2 == 1
 
 
-#: Bits of a uniform number, to begin with.
+#: Bits of a uniform number that are drawn first; more follow if they do not decide.
 _BITS = 128
 #: Decimal digits that rounding may spoil: exp multiplies the relative error of its argument, at
 #: most 300, by as much.

@@ -162,7 +162,7 @@ class SQLLedger(Ledger):
             self._read(connection)
 
     def _read(self, connection: sa.Connection) -> None:
-        """Read all that the ledger holds that this was made with, or raise ValueError."""
+        """Read all entries; ValueError unless this is the ledger that was opened, not shorter."""
         identity, settings, moved_to = _stored(connection, self.storage)
         if (identity, settings) != (self.identity, self.settings):
             raise self._fault(

@@ -1,4 +1,4 @@
-"""What a release states of noise: the query, law, scale, lattice and price of each measurement.
+"""The noise that a release states: query, law, scale, lattice and price of each measurement.
 
 All is public: it follows from the plan, and from what was released before. Numbers are those that
 were used, to the last bit, so that a reader can compute the guarantee from them.
@@ -17,13 +17,13 @@ from skdpsurv.dp.privacy_cost import Concentrated, Cost, Price, epsilon_or_mu
 
 #: Comparisons of neighbours: name, distance found, distance allowed.
 Distances = list[tuple[str, float, float]]
-#: Laws of noise on numbers; other mechanisms name theirs.
+#: Names of distributions of noise on numbers; other mechanisms have names of their own.
 LAPLACE, GAUSSIAN, NONE, SUM = "laplace", "gaussian", "none", "sum"
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The noise on the numbers of an answer.
+    """The noise that is added to each number of an answer.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Query(Protocol):
         """Return the standard deviation of the noise on each number, in units of the answer."""
 
     def noise_at(self, price: Price) -> Noise:
-        """Return the noise that the answer gets."""
+        """Return the noise that is added to the answer at a price."""
 
     def distances(self, one: Any, other: Any) -> Distances:
         """Return distances of the exact answers of neighbours, found and allowed."""

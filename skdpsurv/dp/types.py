@@ -8,5 +8,5 @@ from numpy.typing import NDArray
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
-#: Places of records, as NumPy's own index type.
+#: Indices of records, of NumPy's own index type.
 IndexArray = NDArray[np.intp]

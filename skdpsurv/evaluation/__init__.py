@@ -1,4 +1,4 @@
-"""How good a model is, and how good it will be.
+"""Private evaluation of released models, and forecasts of accuracy.
 
 :func:`private_survival_metrics` is differentially private, and :func:`forecast_accuracy` uses
 public numbers only. :func:`concordance_index` is **not** private: its result depends on records.

@@ -169,7 +169,7 @@ def _check_model(model: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Exactly(Mechanism):
-    """The measures without noise: not private."""
+    """The measures of an evaluation without noise: not private."""
 
     setting: EvaluationSetting
 
@@ -182,7 +182,7 @@ class Exactly(Mechanism):
     def run(
         self, context: Context, records: Blocks[EvaluationRecords], source: Any
     ) -> dict[str, Any]:
-        """Return the measures, for the released groups."""
+        """Return the exact measures, for the released groups."""
         parts = zip(*records.results(lambda block: block), strict=True)
         whole = EvaluationRecords(*(np.concatenate(part) for part in parts))
         return {"exact": exact_measures(whole, Reading.of(self.setting, dict(context)))}

@@ -54,7 +54,7 @@ class EvaluationSetting:
 
     @property
     def shares(self) -> dict[str, float]:
-        """Epsilon of each measurement."""
+        """Epsilon of each measurement, by its name."""
         used = {name: share for name, (share, _) in MEASURED.items() if name not in self.edges}
         if self.n_bands == 1:
             used.pop("time_edges", None)
@@ -64,7 +64,7 @@ class EvaluationSetting:
 
     @property
     def times(self) -> FloatArray:
-        """Times of the Brier score."""
+        """Times at which the Brier score is averaged."""
         return np.asarray(self.horizon * ((np.arange(TIMES) + 0.5) / TIMES))
 
     def table(self, context: Context) -> EvaluationTable:
@@ -83,7 +83,7 @@ class RiskEdges(Choices):
 
     @property
     def queries(self) -> list[Sums]:
-        """One record moves a rank by 1."""
+        """Return the queries, one for each anchor: one record moves a rank by 1."""
         return [Sums(risk_table.N_CANDIDATES, whole) for _, whole in ANCHORS]
 
     def losses(self, context: Context, records: Records) -> list[list[int]]:
@@ -115,7 +115,7 @@ class TimeEdges(Choices):
 
     @property
     def queries(self) -> list[Sums]:
-        """One record moves a rank, the number of exits, or both, by 1."""
+        """Return the queries: one record moves a rank, the number of exits, or both, by 1."""
         n_bands = self.setting.n_bands
         return [Sums(risk_table.N_CANDIDATES - 1, n_bands)] * (n_bands - 1)
 
@@ -132,14 +132,14 @@ class TimeEdges(Choices):
         return [[abs(n_bands * rank - k * total) for rank in ranks] for k in range(1, n_bands)]
 
     def postprocess(self, context: Context, chosen: Sequence[int]) -> dict[str, Any]:
-        """Return the chosen candidates, each once."""
+        """Return the chosen times as edges of bands, each once."""
         return {
             "time_edges": np.unique(risk_table.time_candidates(self.setting.horizon)[list(chosen)])
         }
 
 
 def _bins(edges: FloatArray, values: FloatArray, side: Any) -> IntArray:
-    """Count values between edges, and beyond."""
+    """Count values between neighbouring edges, and outside of the outer ones."""
     bins = np.searchsorted(edges, values, side=side)
     return np.bincount(bins, minlength=edges.size + 1).astype(np.int64)
 
@@ -154,7 +154,7 @@ class TableSums(NoisySum):
     counted: ClassVar[Callable[[EvaluationTable, EvaluationRecords], Any]]
 
     def exact_answer(self, context: Context, records: Records) -> Any:
-        """Return exact sums."""
+        """Return the exact sums, in units of the lattice."""
         return records.map_reduce(partial(type(self).counted, self.setting.table(context)))
 
 
@@ -165,7 +165,7 @@ class Counts(TableSums):
     query, counted = HISTOGRAM, EvaluationTable.counts
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return the table."""
+        """Return the noisy table of records."""
         return {"table": noisy}
 
 
@@ -198,7 +198,7 @@ class BrierTotal(TableSums):
     query = LOSS
 
     def exact_answer(self, context: Context, records: Records) -> int:
-        """Return the exact sum."""
+        """Return the exact sum of the Brier score's terms, in units of the lattice."""
         times, counts = self.setting.times, context["table"].astype(np.float64)
         ends = self.setting.table(context).band_ends
         curve = risk_table.uncensored_curve(counts, context["time_offsets"], ends)
@@ -211,11 +211,11 @@ class BrierTotal(TableSums):
         return records.map_reduce(brier)
 
     def postprocess(self, context: Context, noisy: int) -> dict[str, Any]:
-        """Return the sum."""
+        """Return the noisy sum of the Brier score's terms."""
         return {"brier": LOSS.value(noisy)}
 
 
-#: Measurements in their order, with shares of epsilon; shares of given edges go to the others.
+#: Measurements in their order, with shares of epsilon; if edges are given, others share theirs.
 MEASURED: Mapping[str, tuple[float, type[RiskEdges | TimeEdges | TableSums]]] = {
     "risk_edges": (0.12, RiskEdges),
     "time_edges": (0.04, TimeEdges),

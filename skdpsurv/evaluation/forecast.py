@@ -12,7 +12,7 @@ from sklearn.base import clone
 
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.cells import stated_classes
+from skdpsurv.data.labels import stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import checks
 from skdpsurv.dp.references import phrase
@@ -22,7 +22,7 @@ from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.release import Release
 from skdpsurv.release.card import Card
 
-#: Defaults of a simulation.
+#: Default number of columns, and default concordance without privacy.
 DEFAULT_COLUMNS, DEFAULT_CONCORDANCE = 8, 0.7
 #: With fewer records there is nothing to simulate, and with more it takes many minutes.
 RECORDS = checks.integer(

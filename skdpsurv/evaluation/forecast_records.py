@@ -56,7 +56,7 @@ MISSING = 0.05
 #: Mean effect of a column per standard deviation, in standard deviations of such effects. Bounds
 #: are often such that more is worse, so that correlated effects add up.
 EFFECT = 0.5
-#: Points at which moments of a column are computed.
+#: Number of points at which moments of a column are computed.
 N_POINTS = 2000
 #: Weibull shapes of the baseline.
 BASELINES = {"front-loaded": 0.5, "flat": 1.0, "rising": 2.0}
@@ -65,7 +65,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 NODES, WEIGHTS = (_NODES + 1.0) / 2.0, _WEIGHTS / 2.0
 #: Smallest and largest log cumulative hazard at the horizon.
 LOG_HAZARDS = (-60.0, 60.0)
-#: Each record is in twice as many pairs.
+#: Number of distances between indices of paired records: each is in twice as many pairs.
 SHIFTS = 6
 #: Largest strength of effects.
 STRONGEST = 12.0
@@ -80,7 +80,7 @@ def normal(latent: FloatArray) -> FloatArray:
 
 
 def lognormal(latent: FloatArray) -> FloatArray:
-    """Return numbers of which most are near -1."""
+    """Return log-normal numbers, clipped to [-1, 1]; most are near -1."""
     return np.minimum(2.0 * LOGNORMAL_MEDIAN * np.exp(LOGNORMAL_DEVIATION * latent) - 1.0, 1.0)
 
 
@@ -96,7 +96,7 @@ def steps(weights: Any, latent: FloatArray) -> FloatArray:
 
 
 def bernoulli(share: float, latent: FloatArray) -> FloatArray:
-    """Return 1 with some probability, else -1."""
+    """Return 1 with probability ``share``, else -1."""
     return 2.0 * steps([1.0 - share, share], latent) - 1.0
 
 
@@ -146,7 +146,7 @@ def check_shares(shares: Mapping[str, Any], counts: Mapping[Any, int]) -> None:
 def columns_within(
     described: PublicColumns, stated: Mapping[str, Sequence[float]] = MappingProxyType({})
 ) -> list[Column]:
-    """Return columns of raw cells that fit a public description, some with stated shares."""
+    """Return simulated columns of raw cells that fit a public description, with stated shares."""
     check_shares(stated, label_counts(described._kinds()))
     shapes, shares, found = cycle((normal, lognormal)), cycle(SHARES), []
     for kind in described._kinds():
@@ -160,12 +160,12 @@ def columns_within(
             values = partial(steps, weights or 1.0 / np.arange(1, n_labels + 1))
         elif not kind.even:
             values = next(shapes)
-        cells = kind.cells if n_labels else partial(_within, kind, low, high)
+        cells = kind.cells if n_labels else partial(_cells_at, kind, low, high)
         found.append(Column(values, n_labels, cells, kind.missing != "error"))
     return found
 
 
-def _within(kind: ColumnKind, low: float, high: float, values: FloatArray) -> Any:
+def _cells_at(kind: ColumnKind, low: float, high: float, values: FloatArray) -> Any:
     """Return cells of a kind for values in [-1, 1]: halves first, since high - low may overflow."""
     return kind.cells((low / 2 + high / 2) + values * (high / 2 - low / 2))
 
@@ -236,7 +236,7 @@ class Pairs(NamedTuple):
 
 @dataclass(frozen=True)
 class HazardTruth:
-    """Survival times with strength s, hazard H, dropout d and shape k."""
+    """Distribution of survival times: strength s of effects, hazard H, dropout d, shape k."""
 
     strength: float
     hazard: float
@@ -322,7 +322,7 @@ def _ratios(log_ratios: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class LabelTruth:
-    """Labels with strength s and intercept a."""
+    """Distribution of labels: logistic, with strength s of the effects and intercept a."""
 
     strength: float
     intercept: float

@@ -26,7 +26,7 @@ WORDS = {
     "auc": ("AUC", "Loss in AUC"),
     "largest_error": ("largest error of the survival curve", "Loss in largest error"),
 }
-#: Mean losses that advice calls acceptable: the first, or else the second.
+#: Mean losses that advice calls acceptable: it looks for the first, else for the second.
 TOLERANCES = (0.01, 0.02)
 #: Share of finite intervals from which advice says that most are.
 MOST_INTERVALS = 0.5

@@ -17,8 +17,8 @@ from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import survival_target
 from skdpsurv.dp import checks
 from skdpsurv.dp.guarantee import FrozenMapping, immutable
-from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.noise import random_source
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import forecast_records as records
 from skdpsurv.evaluation.forecast_records import HazardTruth, LabelTruth, Pairs
@@ -37,9 +37,9 @@ NO_PENALTY = 1e-6
 #: these fits takes some milliseconds.
 N_RESAMPLES, WITH_INTERVALS = 100, 5
 
-#: Measures of one fit, by name.
+#: Values of the measures of one fit, by name.
 Measures = dict[str, float]
-#: Measures of one simulated study, by epsilon.
+#: Values of the measures in one simulated study, by epsilon.
 Run = dict[float, Measures]
 
 
@@ -56,7 +56,7 @@ _RULES = {
 
 @dataclass(frozen=True)
 class Guess:
-    """What is guessed of people, and how often studies of them are simulated."""
+    """Assumptions about people, and the number of simulated studies."""
 
     event_rate: float = 0.3
     censoring: float = 0.5
@@ -281,8 +281,8 @@ def evaluation_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
         times = np.append(evaluation._setting(shape).times, horizon) / horizon
         people = EvaluationRecords(truth.survival(z, times), event, time * horizon)
         plan, guarantee = evaluation._plan_and_guarantee(shape)
-        known = plan.run(InMemory([people]), random_source(int(rng.integers(2**31))))
-        found = evaluation._publish(shape, Published(guarantee, known, (), None)).c_index
+        values = plan.run(InMemory([people]), random_source(int(rng.integers(2**31))))
+        found = evaluation._publish(shape, Published(guarantee, values, (), None)).c_index
         run[epsilon] = {"c_index_width": found.upper - found.lower}
     return run
 

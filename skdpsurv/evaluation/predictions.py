@@ -19,8 +19,8 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdpsurv.base.tabular import TabularEstimator, ask_alone
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
-from skdpsurv.data.cells import SingleRows
 from skdpsurv.data.shape import require_names
+from skdpsurv.data.single_rows import SingleRows
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
@@ -28,7 +28,7 @@ from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 UNKNOWN = 0.5
 #: Types that predictions do not change.
 UNCHANGED: frozenset[type] = frozenset({Normalizer, PublicBoundsScaler, StandardScaler})
-#: The same of optional packages; a model of such a type has loaded its module.
+#: Such types of optional packages; a model of one has loaded its module.
 UNCHANGED_OF_OTHERS = (
     ("sksurv.ensemble", "ExtraSurvivalTrees"),
     ("sksurv.ensemble", "RandomSurvivalForest"),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.target import survival_target
-from skdpsurv.dp.checks import clip_times
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.evaluation import risk_table
@@ -59,7 +59,7 @@ class ReleasedSums(NamedTuple):
 
 @dataclass(frozen=True)
 class Reading:
-    """How a release is read.
+    """Settings, edges and merged groups, by which released sums become measures.
 
     ``shares`` are the groups' noisy counts. ``merged``, of shape (n_shown, n_groups), is 1 where a
     group of the table is part of a group that is shown.

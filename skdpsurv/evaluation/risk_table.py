@@ -150,7 +150,7 @@ class TableParts(NamedTuple):
 
 
 def parts_of(tables: FloatArray) -> TableParts:
-    """Split the columns of tables."""
+    """Return events, censored records, and records that outlast each band, from tables."""
     n_bands = (tables.shape[-1] - 1) // 2
     events, censored = tables[..., :n_bands], tables[..., n_bands:-1]
     both = events + censored

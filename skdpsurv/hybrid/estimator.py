@@ -406,7 +406,7 @@ class HybridMEstimator(
 
     @property
     def _word(self) -> str:
-        """The method, in a word."""
+        """The method, as one word."""
         return self.method if isinstance(self.method, str) else "subset"
 
     def _plan(self, shape: HybridShape) -> Plan:

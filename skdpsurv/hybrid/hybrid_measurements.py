@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_rows
+from skdpsurv.dp.clipping import clip_rows
 from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.privacy_cost import Cost, cost_of, epsilon_or_mu, sequential_cost
 from skdpsurv.dp.types import FloatArray, IntArray
@@ -55,7 +55,7 @@ Records = Blocks[hybrid_records.PrivateRecords]
 CLIPPED_SHARE = 0.02
 #: K-means sees public records only, so that its seed is no secret.
 KMEANS_STEPS, KMEANS_SEED = 30, 0
-#: Least k, and k in units of the noise's variance. Found on simulated and real data.
+#: Penalty k of the weights: its least value, and in units of the noise's variance (by trial).
 LEAST_SLACK, SLACK = 0.3, 10.0
 #: Columns are clipped at this many standard deviations, numeric residuals at this many scales.
 FARTHEST, FARTHEST_RESIDUAL = 4.0, 2.5
@@ -67,7 +67,7 @@ NEWTON_STEPS = 50
 #: Least weight of a public record before residuals are balanced, in units of the average.
 LEAST_WEIGHT = 0.01
 
-#: Fits the estimator to all public records, with released weights.
+#: A function that fits the estimator to all public records, with released weights.
 Fit = Callable[[FloatArray], Any]
 
 
@@ -86,7 +86,7 @@ class Residuals:
 
     @classmethod
     def of(cls, fitted: Any, public: hybrid_records.PublicRecords) -> Residuals:
-        """Return the map that public records define."""
+        """Return the map from records to residuals, with scales of the public records."""
         return cls.at(fitted, public.design_public, public.y_public)
 
     @classmethod
@@ -138,7 +138,7 @@ class Residuals:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResidualMoments(NoisySum):
-    """Mean moments of private residuals, at a fit that is known by now; weights follow.
+    """Mean moments of private residuals, at a fit that is released; weights follow.
 
     ``fit`` is given if residuals of a fit with these weights follow.
     """
@@ -151,16 +151,16 @@ class ResidualMoments(NoisySum):
     theorem = hybrid_records.PROOF
 
     def query_for(self, context: Context) -> MeanOfRows:
-        """Return the mean: no record is beyond the bound."""
+        """Return the query: the mean of rows whose norm is at most a bound."""
         residuals = context["_residuals"]
         return MeanOfRows(self.public.n_private, residuals.size, residuals.bound)
 
     def query_range(self) -> list[MeanOfRows]:
-        """Return nothing: bounds follow from fits."""
+        """Return no query: bounds follow from fits, which are made later."""
         return []
 
     def exact_answer(self, context: Context, records: Blocks[hybrid_records.PrivateRecords]) -> Any:
-        """Return the exact mean."""
+        """Return the exact mean of the moments."""
         rows = records.map(partial(_moments, context["_residuals"], self.public.design))
         if np.isinf(epsilon_or_mu(self.price)):  # without rounding
             return rows.map_reduce(partial(np.sum, axis=0)) / self.public.n_private
@@ -179,7 +179,7 @@ class ResidualMoments(NoisySum):
 def _moments(
     residuals: Residuals, design: hybrid_records.Design, private: hybrid_records.PrivateRecords
 ) -> FloatArray:
-    """Return the moments of a block."""
+    """Return the moments of the residuals of a block of private records."""
     return residuals.moments(design.matrix(private.table), private.y)
 
 
@@ -232,7 +232,7 @@ def balance(
 
 
 def over(n_public: int, index: IntArray, weights: FloatArray) -> FloatArray:
-    """Return the weights of all public records: those that were not weighed have none."""
+    """Return weights of all public records, 0 for those without a weight."""
     everybody = np.zeros(n_public)
     everybody[index] = weights
     return everybody
@@ -250,10 +250,10 @@ class NearestCounts(NoisySum):
     @cached_property
     @abstractmethod
     def points(self) -> tuple[hybrid_records.PointMap, FloatArray, IntArray]:
-        """The map of records to points, the points, and places that belong to them."""
+        """The map of records to points, the points, and the public records that belong to them."""
 
     def exact_answer(self, context: Context, records: Records) -> IntArray:
-        """Return exact counts."""
+        """Return the exact number of private records nearest to each point."""
         point_map, points, _ = self.points
         (counts,) = records.map_reduce(partial(_counts, point_map, points, (len(points),)))
         return np.asarray(counts)
@@ -318,7 +318,7 @@ class Order(PointCounts):
     gives = None
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return the order."""
+        """Return the public records in order of their noisy counts, the largest first."""
         return {"_order": self.points[-1][np.argsort(-noisy, kind="stable")]}
 
 
@@ -338,11 +338,11 @@ class NestedCounts(NoisySum):
 
     @property
     def cost(self) -> Cost:
-        """Cost of equal parts of the price."""
+        """Cost of the counts of all sets, at equal parts of the price."""
         return sequential_cost([cost_of(self.query_for({}).each(self.price))] * len(self.sizes))
 
     def query_for(self, context: Context) -> Histograms:
-        """In each set a private record is nearest to one."""
+        """Return the query: in each set, a private record is nearest to one public record."""
         return Histograms((1,) * len(self.sizes))
 
     def exact_answer(self, context: Context, records: Records) -> tuple[IntArray, ...]:

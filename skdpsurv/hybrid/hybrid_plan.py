@@ -38,10 +38,10 @@ WEIGHTS = ("auto", "signed", "nonnegative")
 #: Default of ``budget_split`` (docs/benchmarks/hybrid).
 SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8, 0.1)}
 N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
-#: Cells locate records in a few dimensions only.
+#: Largest number of dimensions in which cells locate records.
 MOST_COLUMNS_FOR_CELLS = 4
 LEAST_CELLS, MOST_CELLS = 10, 1000
-#: Share of the records' number that the noise of signed weights may reach.
+#: Largest noise of signed weights, as a share of the number of records.
 SIGNED_NOISE = 0.1
 #: Largest noise of a moment with which residuals of the fit on cells are worth half of epsilon.
 MOST_NOISE_AFTER_CELLS = 0.1
@@ -83,7 +83,7 @@ def hybrid_plan(
     parts = [epsilon * share / MARGIN for share in shares(split, method)]
     n, n_public = records.n_private, records.n_public
     n_columns = records.design_public.shape[1]
-    asked, signed = prediction_assumptions(equal), weights == "signed"
+    assumptions, signed = prediction_assumptions(equal), weights == "signed"
     residuals = cache(lambda: measurements.Residuals.of(equal, records))
 
     def noise(budget: Price) -> float:
@@ -95,7 +95,7 @@ def hybrid_plan(
     cells = 0
     sizes: tuple[int, ...] = ()
     rounds: tuple[Price, ...] = ()
-    known: dict[str, Any] = {"public_index": np.arange(n_public)}
+    context: dict[str, Any] = {"public_index": np.arange(n_public)}
     counted: list[Any] = []
     if method in ("all", "subset"):
         cells = distinct(records.mapped()[1]).size
@@ -112,11 +112,11 @@ def hybrid_plan(
             measurements.NestedCounts(
                 price=parts[1], public=records, sizes=sizes, fit=fit_with(signed)
             ),
-            choice(price=parts[2], public=records, n_fits=len(sizes), assumptions=asked),
+            choice(price=parts[2], public=records, n_fits=len(sizes), assumptions=assumptions),
         ]
     elif method == "residuals" or (method == "auto" and n_columns > MOST_COLUMNS_FOR_CELLS):
         rounds = _rounds(epsilon, delta, math.fsum(parts), noise)
-        known |= {"weights": measurements.lifted(np.ones(n_public), n), "_residuals": residuals()}
+        context |= {"weights": measurements.lifted(np.ones(n_public), n), "_residuals": residuals()}
     else:
         price = parts[0]
         if method == "auto" and noise(parts[1]) <= MOST_NOISE_AFTER_CELLS:
@@ -135,7 +135,7 @@ def hybrid_plan(
         require_theorem(residuals().size)
     fits = [fit_with(False)] * (len(rounds) - 1) + [None]
     moments = [
-        measurements.ResidualMoments(price=price, public=records, fit=fit, assumptions=asked)
+        measurements.ResidualMoments(price=price, public=records, fit=fit, assumptions=assumptions)
         for price, fit in zip(rounds, fits, strict=False)
     ]
     inputs: dict[str, Any] = {"n_private": n, "n_public": n_public}
@@ -144,10 +144,10 @@ def hybrid_plan(
     unit = "mu" if any(isinstance(price, Concentrated) for price in rounds) else "epsilon"
     inputs[f"{unit}_residuals"] = tuple(map(cost.epsilon_or_mu, rounds))
     inputs["candidate_sizes"] = sizes
-    known |= {"n_cells": cells, "signed": signed and not rounds}
+    context |= {"n_cells": cells, "signed": signed and not rounds}
     words, tree = SUBSET if method == "subset" else "", Sequential((*counted, *moments))
     return Plan(
-        tree, epsilon, delta, inputs=inputs, assumed=ASSUMPTIONS, words=words, context=known
+        tree, epsilon, delta, inputs=inputs, assumed=ASSUMPTIONS, words=words, context=context
     )
 
 
@@ -167,7 +167,7 @@ def _rounds(
 
 
 def candidates(stated: Sequence[int] | None, n_points: int) -> tuple[int, ...]:
-    """Return the sizes of the subsets, rising."""
+    """Return the sizes of the subsets to choose from, ascending."""
     if stated is None:
         low = min(SMALLEST_CANDIDATE, n_points)
         grid = np.geomspace(low, n_points, N_CANDIDATES).round().astype(int)

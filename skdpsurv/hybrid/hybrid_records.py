@@ -33,7 +33,7 @@ from skdpsurv.dp.input_errors import check_finite, refuse_masked
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 
-#: Proof of all measurements of private records.
+#: Reference to the proof of all measurements of private records.
 PROOF = reference("docs/proofs/hybrid", "wang", "dwork")
 #: Weight in distances of a numeric outcome relative to a column.
 OUTCOME_FACTOR = 3.0
@@ -169,7 +169,7 @@ def as_labels(column: Any) -> NDArray[Any]:
 
 
 def places_of(labels: NDArray[Any], known: Sequence[Any]) -> IntArray:
-    """Return the place of each label among the known ones; the number of these for any other.
+    """Return the place of each label among ``known``; ``len(known)`` for any other.
 
     A label that has no hash, or fails to be compared, is another label.
     """
@@ -311,7 +311,7 @@ def nested_counts(
 
 
 def _nested(points: FloatArray, centers: FloatArray, sizes: Sequence[int]) -> list[IntArray]:
-    """Return the nearest centres among the first so many, for each size."""
+    """Return, for each size, the nearest one among that number of first centres."""
     half_norms = 0.5 * np.einsum("ij,ij->i", centers, centers)
     places = [np.empty(points.shape[0], dtype=np.int64) for _ in sizes]
     width = max(BLOCK_PAIRS // BLOCK_ROWS, 1)
@@ -383,7 +383,7 @@ class PublicRecords:
 
     @cached_property
     def design(self) -> Design:
-        """The estimator's view of records."""
+        """The map from records to rows as the estimator takes them."""
         return Design(tuple(map(CategoricalAxis.of, self.public.labels)))
 
     @property

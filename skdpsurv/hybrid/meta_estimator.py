@@ -41,8 +41,9 @@ from skdpsurv.data.public_steps import is_nothing
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
 from skdpsurv.dp.checks import Check, custom
 from skdpsurv.dp.containers import shape_of, unlabelled
-from skdpsurv.dp.input_errors import call_or_none, refuse_masked, warnings_as_errors
+from skdpsurv.dp.input_errors import call_or_none, refuse_masked
 from skdpsurv.dp.references import WORDS
+from skdpsurv.dp.thread_warnings import warnings_as_errors
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.loss import gram
 
@@ -129,7 +130,7 @@ def fit_weighted(
     signed: bool,
     fit_equally: Callable[[], Any],
 ) -> Any:
-    """Return a fitted clone, which nobody else holds."""
+    """Return a new clone of the estimator, fitted to weighted records."""
     if signed:
         try:
             with warnings_as_errors():
@@ -210,7 +211,7 @@ def scaled_steps(estimator: Any) -> list[Any]:
 
 
 def predicts_row_by_row(estimator: Any) -> bool:
-    """Return whether an estimator is known to; in a pipeline, scalers may be before it."""
+    """Return whether an estimator predicts each row by itself; pipelines may scale first."""
     *scalers, final = scaled_steps(estimator)
     return type(final) in row_wise() and all(type(one) in SCALERS for one in scalers)
 

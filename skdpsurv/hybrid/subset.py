@@ -39,17 +39,17 @@ def record_losses(
         if span <= 0.0:
             return np.zeros(X.shape[0])
         error = np.abs(np.clip(y, low, low + span) - predicted_numbers(fitted, X))
-        return _within(error / span)
+        return _clipped(error / span)
     likely = predicted_probabilities(fitted, X)
     place = places_of(y, fitted.classes_.tolist())
     padded = np.column_stack([likely, np.zeros(X.shape[0])])
     right = padded[np.arange(place.size), place]
     # |p - e_y|^2 / 2, with e_y outside the known classes for an unknown label.
-    return _within(0.5 * (np.sum(likely**2, axis=1) - 2.0 * right + 1.0))
+    return _clipped(0.5 * (np.sum(likely**2, axis=1) - 2.0 * right + 1.0))
 
 
-def _within(losses: FloatArray) -> FloatArray:
-    """Return losses in [0, 1], and 1 for no number."""
+def _clipped(losses: FloatArray) -> FloatArray:
+    """Return losses clipped to [0, 1]; 1 in place of NaN."""
     return np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0))
 
 
@@ -88,7 +88,7 @@ class SubsetChoice(Choices):
 
     @property
     def queries(self) -> list[Sums]:
-        """Each loss of a record is between 0 and 1."""
+        """Return the query: one record changes the sum of losses of each fit by at most 1."""
         return [Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)]
 
     def losses(self, context: Context, records: Blocks[PrivateRecords]) -> list[list[int]]:
@@ -96,7 +96,7 @@ class SubsetChoice(Choices):
         return [exact_losses(context, records, self.public)]
 
     def postprocess(self, context: Context, places: Sequence[int]) -> dict[str, Any]:
-        """Return the candidate."""
+        """Return the chosen subset of public records, and its weights."""
         return chosen(context, places[0])
 
 
@@ -113,7 +113,7 @@ class LossCurve(NoisySum):
     theorem = PROOF
 
     def query_for(self, context: Context) -> Sums:
-        """Each loss of a record is between 0 and 1."""
+        """Return the query: one record changes the sum of losses of each fit by at most 1."""
         return Sums(self.n_fits, LOSS.sensitivity, LOSS.exponent)
 
     def exact_answer(self, context: Context, records: Blocks[PrivateRecords]) -> list[int]:
@@ -121,7 +121,7 @@ class LossCurve(NoisySum):
         return exact_losses(context, records, self.public)
 
     def postprocess(self, context: Context, noisy: Sequence[int]) -> dict[str, Any]:
-        """Return the curve and the candidate."""
+        """Return the noisy losses of all subsets, and the subset with the least."""
         curve = np.array([LOSS.value(total) for total in noisy])
         return {**chosen(context, int(curve.argmin())), "curve": curve}
 

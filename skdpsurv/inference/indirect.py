@@ -198,7 +198,7 @@ class Indirect:
         return self.response.record_scores(*self._predictor(at, rows))
 
     def _at_truth(self, rows: FloatArray, scores: FloatArray, theta: FloatArray) -> _At:
-        """Return the equation for the truth."""
+        """Return the equation for the true coefficients, at ``theta``."""
         mass = self.distribution.mass
         probabilities, slopes = self.response.outcome_probabilities(*self._predictor(theta, rows))
         jacobian = mass * _over_rows(scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0), rows)
@@ -207,7 +207,7 @@ class Indirect:
         return _At(value, jacobian, self._variance(scores, probabilities, rows))
 
     def _at_limit(self, rows: FloatArray, probabilities: FloatArray, end: FloatArray) -> _At:
-        """Return the equation for the limit."""
+        """Return the equation for the limit of fits without noise, at ``end``."""
         scores = self._scores(end, rows)
         value = self.distribution.mass * _expected(scores, probabilities, rows)
         curvature = self._curvature(rows, probabilities, end)

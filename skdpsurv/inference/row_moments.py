@@ -23,14 +23,14 @@ from scipy import special
 from scipy.stats import qmc
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.clipping import row_pieces
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.mechanisms.moments import SecondMoments
 
-#: Least number of standard rows of each shape; and a factor of the number of columns.
+#: Number of standardised rows of each shape: at least, and per column.
 N_ROWS, ROWS_PER_COLUMN = 256, 8
 #: Eigenvalues below so many standard deviations of the noise are unknown.
 KNOWN = 2.0
@@ -39,7 +39,7 @@ SHAPES = ("normal", "uniform", "signs")
 
 @dataclass(frozen=True)
 class CovariateDistribution:
-    """Rows of unknown shape, with these moments.
+    """Covariates of which only these moments are known.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def standard_rows(shape: str, n_features: int) -> FloatArray:
 #: With standard errors, rows longer than the bound are weighted instead of scaled down, up to so
 #: many times the bound.
 DOWNWEIGHTING_BOUND = 4.0
-#: The constant of rows. A small one makes little noise on the moments, a large one little noise on
+#: The constant entry of each row. A small one means less noise on moments, a large one less on
 #: number and mean of the rows.
 CONSTANT = 0.5
 #: With more features, noise hides all moments.

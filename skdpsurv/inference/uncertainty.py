@@ -16,13 +16,13 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.data.shape import Shape, few_intervals
 from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.input_errors import refuse_unknown
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.dp.unknown_parameters import refuse_unknown
 from skdpsurv.release import Release, released_array
 from skdpsurv.release.raw_rows import headline
 
-#: Prefix of the values of a release.
+#: Prefix of the names of the values in a release.
 PREFIX = "inference_"
 NAMES = tuple(f"{PREFIX}{name}" for name in ("estimate", "covariance", "known"))
 
@@ -50,7 +50,7 @@ class Inference:
         return cls(np.zeros(size), np.zeros((size, size)), np.zeros(size, dtype=bool))
 
     def in_coordinates(self, change: FloatArray) -> Self:
-        """Return the inference of ``change @ parameters``; it needs known parameters."""
+        """Return the inference for ``change @ parameters``."""
         known = ~((change != 0.0) & ~self.known).any(axis=1)
         estimate, covariance = change @ self.estimate, change @ self.covariance @ change.T
         if not (np.isfinite(estimate).all() and np.isfinite(covariance).all()):
@@ -58,7 +58,7 @@ class Inference:
         return type(self)(estimate, _without_rounding(covariance), known)
 
     def values(self) -> dict[str, FloatArray]:
-        """Return the numbers of a release."""
+        """Return the numbers that a release keeps, by name."""
         found = self.estimate, self.covariance, self.known.astype(np.float64)
         return dict(zip(NAMES, found, strict=True))
 

@@ -35,7 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.checks import CHUNK_ELEMENTS, row_pieces
+from skdpsurv.dp.clipping import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods import hazard_kernel as kernel
 from skdpsurv.likelihoods.hazard_expansion import FULL, expand
@@ -256,7 +256,7 @@ class DiscreteHazard(BlockLikelihood):
     def _capped(
         self, a: FloatArray, b: FloatArray, survived: IntArray
     ) -> tuple[BoolArray, FloatArray]:
-        """Return which records are beyond their threshold b*, and the thresholds."""
+        """Return which records are beyond their cap threshold b*, and the thresholds."""
         if self.cap is None:
             return np.zeros(b.size, dtype=bool), np.array(np.inf)
         thresholds = np.full(b.size, np.inf)

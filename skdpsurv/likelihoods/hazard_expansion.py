@@ -28,11 +28,11 @@ from skdpsurv.likelihoods.links import Link, Series
 
 #: Error of sums that are meant to be exact, relative to the largest that |b| <= B allows.
 FULL = 1e-15
-#: Error from which on a link's rough series will do.
+#: Error from which on a link's rough series is accurate enough.
 ROUGH = 1e-8
-#: Up to here counting into cells is faster than adding up runs of equal exits.
+#: Up to this size, counting into cells is faster than adding up runs of equal exits.
 FEW_RECORDS = 1024
-#: The most Chebyshev polynomials that are worth their while, and the largest B.
+#: Largest number of Chebyshev polynomials that is faster than sums, and the largest B.
 MOST_TERMS, LARGEST_HALF_WIDTH = 256, 1e3
 
 

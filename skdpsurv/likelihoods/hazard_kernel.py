@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.checks import CHUNK_ELEMENTS, row_pieces
+from skdpsurv.dp.clipping import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.likelihoods.loss import SUM_ROWS, weighted_sum

@@ -113,12 +113,12 @@ class LinearLikelihood(BlockLikelihood):
 
     @property
     def n_params(self) -> int:
-        """One coefficient per column."""
+        """Number of parameters: one coefficient per column."""
         return self.n_features
 
     @property
     def constants(self) -> PrivacyConstants:
-        """S, tau and r of one record."""
+        """Privacy constants S, tau and r of the loss of one record."""
         c, curvature = self.loss.largest_slope, self.loss.largest_curvature
         slope_rounding = getattr(self.loss, "slope_rounding", SLOPE_ROUNDING)
         return PrivacyConstants(
@@ -161,7 +161,7 @@ class LogisticLoss:
 
     largest_slope: float = 1.0
     largest_curvature = 0.25
-    #: Outcomes that slope and curvature are about.
+    #: Outcomes for which slope and curvature are bounded.
     outcome_range = (-1.0, 1.0)
     slope_rounding = ELEMENTARY
     loss_at_zero = math.log(2.0)

@@ -99,16 +99,16 @@ class Link(ABC):
     tiled = False
     #: roundings of a predictor on the way to a slope, in a survival function and at its threshold
     roundings = 1.0
-    #: another one for larger hazards, to some 1e-8
+    #: rough coefficients of the polynomial, for larger hazards, with errors of 1e-8
     rough_series: ClassVar[Series | None] = None
 
     @abstractmethod
     def predictor(self, hazard: float) -> float:
-        """Return g(hazard)."""
+        """Return the linear predictor g(hazard) with this hazard."""
 
     @abstractmethod
     def survival(self, eta: FloatArray) -> Curve:
-        r"""Return :math:`\varphi, \varphi', \varphi''`."""
+        r"""Return the loss of a survived interval: :math:`\varphi, \varphi', \varphi''`."""
 
     def survival_outer(
         self, a: FloatArray, b: FloatArray, order: int

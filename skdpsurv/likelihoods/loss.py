@@ -1,4 +1,4 @@
-"""The protocol of likelihoods: all that a mechanism may ask of one."""
+"""The protocol of likelihoods: all methods that a mechanism may call."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks, pairwise_sum
-from skdpsurv.dp.checks import row_pieces
+from skdpsurv.dp.clipping import row_pieces
 from skdpsurv.dp.types import FloatArray, IntArray
 
 #: Rows that are added up one after another. Longer sums add such pieces in pairs, so that rounding
@@ -189,7 +189,7 @@ def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
 
 # ---- Distances of neighbours, at public points: measured, where proofs have bounds.
 
-#: Distances from a centre at which derivatives are compared, along at most so many coordinates.
+#: Distances from a centre at which derivatives are compared, and the most coordinates used.
 STEPS, MOST_COORDINATES = (0.3, 1.0, 3.0, 10.0, 100.0), 6
 #: Eigenvalues below this part of the largest trace are rounding.
 RANK_TOLERANCE = 1e-9
@@ -213,11 +213,11 @@ class Sensitivity:
 
     @property
     def trace(self) -> float:
-        """The trace of the larger side."""
+        """Larger one of the traces of the positive and of the negative part."""
         return max(float(side.sum()) for side in self.sides)
 
     def rank(self, largest_trace: float) -> int:
-        """Return the rank of the larger side."""
+        """Return the larger one of the ranks of the positive and of the negative part."""
         least = RANK_TOLERANCE * largest_trace
         return max(int(np.count_nonzero(side > least)) for side in self.sides)
 

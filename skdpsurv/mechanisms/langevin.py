@@ -47,9 +47,9 @@ from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 
 #: The acceptance rate at which local moves are fastest (Roberts and Rosenthal 1998).
 ACCEPTANCE = 0.574
-#: Bounds on h.
+#: Smallest and largest step h of the chain.
 STEPS = (1e-6, 1e2)
-#: Share of jumps, and degrees of freedom of Student's t.
+#: Share of moves that are jumps, and the degrees of freedom of their Student's t.
 JUMPS, JUMP_DF = 0.1, 5.0
 
 
@@ -75,7 +75,7 @@ class Frame:
         return np.asarray(self.root.T @ (coef - self.center))
 
     def draw(self, rng: np.random.Generator) -> FloatArray:
-        """Return the point of a jump."""
+        """Draw the point that a jump proposes."""
         normal = rng.standard_normal(self.center.size)
         if rng.random() < 0.5:
             return np.asarray(normal * math.sqrt(JUMP_DF / rng.chisquare(JUMP_DF)))
@@ -96,7 +96,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class _Point:
-    """A state with its energy and gradient."""
+    """A state of the chain, with its energy and gradient."""
 
     x: FloatArray
     coef: FloatArray
@@ -119,7 +119,7 @@ class Walk:
 
     @property
     def coef(self) -> FloatArray:
-        """The state."""
+        """The state of the chain, as coefficients."""
         return self._at.coef
 
     def move(self, rng: np.random.Generator, rate: float = 0.0) -> None:
@@ -164,7 +164,7 @@ def prior_draw(target: Target, rng: np.random.Generator) -> FloatArray:
 
 
 def weights(target: Target, n_stages: int) -> FloatArray:
-    """Return h of each stage."""
+    """Return the weight h of the likelihood at each stage of annealing."""
     nats = target.sanitizer.rate * target.sanitizer.ceiling * target.n_records
     return np.geomspace(min(1.0, 1.0 / nats), 1.0, n_stages)
 
@@ -189,7 +189,7 @@ def anneal(
         done, coef, step = until, walk.coef, walk.step
 
 
-#: The paper's lambda and mu.
+#: Lambda and mu of RMSprop preconditioning, as in the paper.
 DAMPING, MEMORY = 1e-5, 0.99
 #: Random rows are drawn for at most this many steps of pSGLD, and about so many rows, at once.
 STEPS_AT_ONCE, ROWS_AT_ONCE = 1000, 2**18

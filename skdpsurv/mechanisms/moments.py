@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_rows, row_pieces
+from skdpsurv.dp.clipping import clip_rows, row_pieces
 from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.noise import RandomSource, to_lattice
 from skdpsurv.dp.plan import Distances
@@ -50,7 +50,7 @@ class MeanOfRows:
 
     @property
     def sensitivity(self) -> float:
-        """Largest move of the mean by one record in L2, with rounding."""
+        """Sensitivity of the mean in L2, with rounding: its largest change by one record."""
         # Rows in the unit ball are rounded to multiples of 2^-30, which moves one by at most
         # sqrt(n_features) 2^-31; that the exact sum becomes a double costs n 2^-52 more.
         slack = math.sqrt(self.n_features) * (2.0**-31 + self.n_records * 2.0**-52)
@@ -118,7 +118,7 @@ class SecondMoments:
 
     @property
     def sensitivity(self) -> float:
-        """Largest move of the stretched upper triangle by one record, with rounding."""
+        """Sensitivity in L2 of the stretched upper triangle, with rounding."""
         # Rounding to the lattice moves a row by at most sqrt(width) 2^-16; that exact integers
         # become doubles moves each of the numbers by a relative 2^-53 of a sum of n.
         longest = self.norm + math.sqrt(self.width) * 2.0 ** (EXPONENT - 1)

@@ -44,7 +44,7 @@ from skdpsurv.mechanisms.newton_steps import WIDE, Goal, newton
 UNIT = 2.0**-53
 #: Factor for products of roundings and the rounding of the bound itself: all are below 1e-6.
 SECOND_ORDER = 1.001
-#: The least g of a certificate.
+#: Smallest tolerance g of a certificate.
 LEAST_TOLERANCE = 1e-9
 #: Part of g that a computed gradient may have; the rest is for rounding.
 COMPUTED_PART = 0.75
@@ -81,7 +81,7 @@ class Certificate:
 
     @property
     def computed(self) -> float:
-        """The largest norm of the computed gradient."""
+        """Largest norm that a computed gradient may have."""
         return COMPUTED_PART * self.tolerance
 
 

@@ -36,7 +36,7 @@ STEEP, LONGEST = 0.3, 16.0
 
 
 class Smooth(Protocol):
-    """A convex sum over records."""
+    """A smooth convex function: a sum over records."""
 
     @property
     def n_records(self) -> int:
@@ -88,7 +88,7 @@ def newton(
     hessian: FloatArray | None = None,
     box: float = math.inf,
 ) -> Found:
-    """Minimise from a start, with a Hessian of about there if one is known."""
+    """Minimise from a start, with the Hessian of a point nearby if there is one."""
     shift = start
     fast = FAST if function.n_records >= FEW_RECORDS else FAST**2
     fast **= min(1.0, WIDE / shift.size)
@@ -117,7 +117,7 @@ def newton(
         after, new = step.derivatives
         hessian = _secant(hessian, step.shift - shift, after - gradient) if new is None else new
         if np.max(np.abs(step.shift)) > box:
-            return Found(_within(box, shift, step.shift), False, hessian)
+            return Found(_inside_box(box, shift, step.shift), False, hessian)
         shift, gradient, before = step.shift, after, norm
         stretched |= step.length > 1.0
         norm = float(np.linalg.norm(gradient))
@@ -125,7 +125,7 @@ def newton(
     return Found(shift, norm <= goal.tolerance, hessian)
 
 
-def _within(box: float, inside: FloatArray, beyond: FloatArray) -> FloatArray:
+def _inside_box(box: float, inside: FloatArray, beyond: FloatArray) -> FloatArray:
     """Return the last point of a step that is in the box.
 
     Cut one by one, coefficients that go to infinity together would no longer cancel each other.

@@ -47,7 +47,7 @@ from skdpsurv.mechanisms.vector_noise import (
 SOLVER_SHARE, LARGEST_SOLVER_SHARE = 1e-3, 1e-2
 #: The largest scale of the solver's noise: see ``least_ridge``.
 LARGEST_SOLVER_SCALE = 3e-4
-#: The same scale for the paper's calibration, whose ridge should be the paper's if it can be.
+#: This scale in the paper's calibration, whose ridge should be the paper's if possible.
 LARGEST_SOLVER_SCALE_PUBLISHED = 1e-2
 
 

@@ -59,15 +59,15 @@ class Calibrated(Protocol):
 
     @property
     def certificate(self) -> Certificate | None:
-        """Conditions on the released point; None for none."""
+        """Conditions on the released point; None if it has none."""
 
     @property
     def linear(self) -> NoiseDistribution | None:
-        """Distribution of b; None for none."""
+        """Distribution of the noise b on the gradient; None without such noise."""
 
     @property
     def output(self) -> NoiseDistribution | None:
-        """Distribution of e; None for none."""
+        """Distribution of the noise e on the minimiser; None without such noise."""
 
     @property
     def noise_scale(self) -> float:
@@ -173,7 +173,7 @@ class Problem:
     price: SharedPrice | None = None
 
     def task(self, source: RandomSource) -> Objective | Descent:
-        """Return the computation, with its noise drawn."""
+        """Draw the noise, and return the minimisation that remains to be done."""
         how, blocks = self.calibration, self.blocks.persist()  # for every step
         if isinstance(how, DescentCalibration):
             noise = [draw_noise(how.each, source) for _ in range(how.n_steps)]

@@ -64,7 +64,7 @@ class Target:
         return self.blocks.map_reduce(self.likelihood.n_records)
 
     def energy(self, coef: FloatArray) -> tuple[float, FloatArray]:
-        """Return U and its gradient."""
+        """Return the energy U of coefficients, and its gradient."""
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
         total, gradient = self.blocks.map_reduce(partial(_squashed, self.likelihood, v, coef))
         value = 0.5 * prior * float(coef @ coef) + self.sanitizer.rate * v * total

@@ -60,15 +60,15 @@ class Integers(ABC):
     @property
     @abstractmethod
     def sensitivity(self) -> int:
-        """Largest move of the integers by one record, in L1."""
+        """Sensitivity in L1: the largest change of all integers by one record."""
 
     @property
     def squared_distance(self) -> int:
-        """Largest move of the integers by one record, in the square of L2; L1 bounds L2."""
+        """Square of the sensitivity in L2, which that in L1 bounds."""
         return self.sensitivity**2
 
     def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
-        """Return integers with noise on each, for one price together."""
+        """Return the integers with noise on each; the price pays for all of them together."""
         return _released(self, exact, price, source)
 
     def noise_at(self, price: Price) -> Noise:
@@ -215,7 +215,7 @@ class CellSums(Integers):
 
     @property
     def squared_distance(self) -> int:
-        """Both cells may be one; rounding moves two terms of two records by the root of 2 units."""
+        """Square of the L2 sensitivity: two records, each rounded twice, may be in one cell."""
         if self.distance is None:
             return self.sensitivity**2
         return (int(to_lattice([self.distance], self.exponent)[0]) + 2) ** 2
@@ -248,7 +248,7 @@ class Sums(Integers):
         return self.number * self.each**2
 
     def release(self, exact: Sequence[int], price: Price, source: RandomSource) -> list[int]:
-        """Return all sums, of any size, with noise, for one price together."""
+        """Return all sums, of any size, with noise; the price pays for all of them together."""
         return [_released(self, one, price, source) for one in exact]
 
     def least(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> int:
@@ -261,7 +261,7 @@ class Sums(Integers):
         return permute_and_flip([-total for total in exact], epsilon, float(self.each), source)
 
 
-#: The number of records with a property.
+#: Query: the number of records with a property.
 COUNT = Sum(0, 1)
 LOSS = Sum.of_reals(0.0, 1.0, -30)
 HISTOGRAM = Histogram()

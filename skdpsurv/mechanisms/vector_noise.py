@@ -62,7 +62,7 @@ class NoiseDistribution(Protocol):
         """Return the epsilon for which a distance is hidden: convex in it, and 0 at 0."""
 
     def draw(self, source: RandomSource) -> FloatArray:
-        """Return noise."""
+        """Draw a vector of noise."""
 
     @property
     def deviation(self) -> float:
@@ -197,7 +197,7 @@ def stated_law(distribution: NoiseDistribution) -> dict[str, Any]:
 
 
 def vector_noise(distribution: NoiseDistribution, sensitivity: float) -> Noise:
-    """Return the noise on a vector."""
+    """Return the noise on a vector, as a release states it."""
     own, variance = stated_law(distribution), distribution.deviation**2
     law = own["law"] if own["scale"] else NONE
     return Noise(law, own["scale"], sensitivity, "L2", own["lattice"], variance)
@@ -227,7 +227,7 @@ def with_noise(values: FloatArray, noise: Drawn, distribution: NoiseDistribution
 def add_noise(
     values: FloatArray, distribution: NoiseDistribution, source: RandomSource
 ) -> FloatArray:
-    """Draw noise, and return values with it."""
+    """Draw noise, and return the values with it."""
     return with_noise(values, draw_noise(distribution, source), distribution)
 
 

@@ -11,12 +11,12 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.base.pipelines import private_step, unprotected_steps
-from skdpsurv.data.cells import class_indices
+from skdpsurv.data.labels import class_indices
 from skdpsurv.data.shape import length
-from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.privacy_cost import Spend
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 
-#: Parameters that the search sets.
+#: Parameters of candidates that the search itself sets.
 RESERVED = ("epsilon", "delta", "random_state", "accountant")
 
 

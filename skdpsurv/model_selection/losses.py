@@ -26,13 +26,14 @@ from skdpsurv.base.tabular import ask_alone
 from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.cells import SingleRows, single_target
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import length, take
+from skdpsurv.data.single_rows import SingleRows, single_target
 from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
 from skdpsurv.dp.checks import one_of, positive_number
 from skdpsurv.dp.containers import is_frame, select
-from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
 from skdpsurv.mechanisms.sums import LOSS
@@ -41,11 +42,11 @@ from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 Loss = Callable[[Any, Any, Any], ArrayLike]
 
-#: Number of rows whose curves are in memory at once.
+#: Number of rows whose survival curves are in memory at once.
 BLOCK_ROWS = 4096
 #: Models of this package that predict row by row: curves of sums over a row's columns.
 ROW_BY_ROW = (DiscreteTimeModel, LogisticModel, StackingModel, WeibullCurve)
-#: Steps that take other cells than numbers.
+#: Steps of pipelines that take raw cells, not numbers alone.
 RAW = (PublicColumns, ColumnTransformer)
 #: Bound on the inputs of scikit-learn's trees.
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
@@ -215,7 +216,7 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
 
 
 def _goes_row_by_row(loss: Loss, model: Any) -> bool:
-    """Return True if loss and model are known, by their types, to treat rows one by one."""
+    """Return whether the types of loss and model ensure that each row is predicted by itself."""
     *_, final = flat_steps(model)
     ours = isinstance(loss, SurvivalLoss) or loss in (error_loss, brier_loss)
     inside = isinstance(final, PrivateMetaEstimator) and type(final.estimator_) in row_wise()

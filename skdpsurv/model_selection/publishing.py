@@ -15,8 +15,8 @@ from skdpsurv.data import public_steps
 from skdpsurv.data.cells import as_table
 from skdpsurv.data.feature import known_names
 from skdpsurv.dp.guarantee import PrivacyLeakWarning
-from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.references import phrase
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.release import Release
 

@@ -355,7 +355,7 @@ class PrivateSearchCV(BestModel, released=False):
         guarantee, values = published.guarantee, published.values
         best, model = values["best"], values["model"]
         if self.refit is None:
-            model = search_plan.never_asked(model, shape.public)
+            model = search_plan.unused_copy(model, shape.public)
         if model is None:
             raise RuntimeError(
                 "the chosen candidate could not be fitted. The budget is spent, and the reason is "

@@ -19,10 +19,11 @@ from skdpsurv.data.blocks import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import plan as plans
 from skdpsurv.dp.guarantee import weakest_status
-from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors
 from skdpsurv.dp.noise import RandomSource, restored_streams, uniform_below
 from skdpsurv.dp.privacy_cost import Concentrated, Price, Spend, epsilon_or_mu
 from skdpsurv.dp.references import WORDS, reference
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import BoolArray, IndexArray, IntArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.meta_estimator import (
@@ -85,7 +86,7 @@ class SearchRecords:
         return take(self.X, rows), take(self.y, rows), parameters
 
     def held_out(self, part: IndexArray) -> tuple[Any, Any]:
-        """Return some of the private records."""
+        """Return X and y of some of the private records."""
         rows = np.sort(self.private[part])
         # A list stays a list: in an array, one label would decide the type of all.
         return take(self.X, rows), take(self.y, rows)
@@ -134,7 +135,7 @@ class TrainedCandidates(plans.Mechanism):
 
     @property
     def status(self) -> str:
-        """The weakest of all fits."""
+        """Weakest status of the guarantees of all fits."""
         return weakest_status([fit.guarantee.status for fit in self.fits])
 
     def run(self, context: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
@@ -170,11 +171,11 @@ class SummedLosses(plans.NoisySum):
     theorem = reference("docs/proofs/private_search", "papernot-steinke", "liu-talwar")
 
     def exact_answer(self, context: plans.Context, records: Any) -> IntArray:
-        """Return exact sums, in units of the lattice."""
+        """Return exact sums of losses, in units of the lattice."""
         return _losses(self.loss, context["model"], records, self.workers)
 
     def postprocess(self, context: plans.Context, noisy: IntArray) -> dict[str, Any]:
-        """Return the noisy sums."""
+        """Return the noisy sums of losses."""
         return {"_losses": noisy.tolist()}
 
 
@@ -191,7 +192,7 @@ class LeastLoss(plans.Mechanism):
     proof = reference("docs/proofs/private_search", "chaudhuri")
 
     def scales(self) -> list[float]:
-        """Return the inverse of the price."""
+        """Return the scale of the noise on the losses, in units of their sensitivity."""
         return [1.0 / epsilon_or_mu(self.price)]
 
     def run(self, context: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
@@ -269,7 +270,7 @@ def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
         return call_or_none(lambda: estimator.fit(X, y, **parameters))
 
 
-def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
+def unused_copy(model: Any, public: tuple[Any, Any]) -> Any:
     """Return an equal model that was never shown a held-out record.
 
     Copies of a foreign estimator may share state that predictions change. So a new one is fitted to
@@ -339,7 +340,7 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> plans.P
         again, inputs = ", then a fit to all records", inputs | refit_inputs
         pairs = zip(shape.candidates, shape.refits, strict=True)
         last = tuple(LastFit((c,), (fit,), spend, price, workers) for c, fit in pairs)
-        nodes.append(plans.AdaptiveChoice(price, lambda known: last[known["best"]], last))
+        nodes.append(plans.AdaptiveChoice(price, lambda found: last[found["best"]], last))
     words = "; ".join(dict.fromkeys(fit.guarantee.mechanism for fit in shape.all_fits))
     return plans.Plan(
         plans.Sequential(tuple(nodes)),

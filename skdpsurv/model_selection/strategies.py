@@ -21,7 +21,7 @@ from skdpsurv.dp.types import IndexArray
 RUNS_PER_CANDIDATE = 10
 #: Upper limit on the expected number of runs, and lower limit on gamma of its distribution.
 MOST_RUNS, LEAST_GAMMA = 100_000, 1e-6
-#: A split search has as much to spend with a delta as without, up to rounding.
+#: Gaussian noise is used if a candidate then has more than this part of its epsilon without.
 ALMOST = 1.0 - 1e-6
 
 
@@ -83,7 +83,7 @@ class DisjointParts(Parameters):
         self.holdout = holdout
 
 
-#: Strategies by their words.
+#: Strategies of the search, by the words that select them.
 STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
     "repeat": RepeatedRuns,
     "split": DisjointParts,

@@ -109,7 +109,7 @@ def dress(ax: Axes, end: float, time_unit: str | None) -> None:
 
 
 def dress_probability(ax: Axes, label: str) -> None:
-    """Draw a probability on the vertical axis."""
+    """Scale and label the vertical axis for a probability."""
     ax.set_ylim(0.0, 1.0)
     ax.set_ylabel(label)
     frame(ax)

@@ -21,7 +21,7 @@ from skdpsurv.release import Release
 from skdpsurv.survival.weibull.weibull_plan import LEFT_CENSORED
 
 DISJOINT = "no person is in two of the pooled data sets"
-#: The same for parts of a pool, which are listed behind it.
+#: Assumption about parts of a pool; their digests follow it.
 APART = "no person is in the data sets of two of these releases (by SHA-256)"
 
 

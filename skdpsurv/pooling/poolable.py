@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from skdpsurv.data.cells import stated_classes
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import require_same_units
+from skdpsurv.data.labels import stated_classes
 from skdpsurv.dp.stated_noise import SUM
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference

@@ -1,4 +1,4 @@
-"""Releases that may be pooled: checks, and what they state alike."""
+"""Releases that may be pooled: checks, and the public parameters that they share."""
 
 from __future__ import annotations
 

@@ -18,9 +18,9 @@ from skdpsurv.priors.evidence import Evidence
 from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release
 
-#: Status of what is public already, such as a table in a journal.
+#: Status of a prior that is public already, such as a table in a journal.
 PUBLISHED = "published"
-#: The relation of guarantees that do not state one.
+#: Neighbour relation of guarantees that do not state one.
 _ABOUT = {RECORD: "about single records", PERSON: "about whole persons"}
 
 
@@ -124,7 +124,7 @@ def of_the_same_ledger(prior: Release, accountant: PrivacyAccountant) -> list[st
     return [phrase("same_ledger", which=which, where=where)]
 
 
-#: Range of errors and coefficients.
+#: Smallest standard error, and largest one or coefficient, that a prior may have.
 SMALLEST, LARGEST = 1e-12, 1e12
 #: The rule for the parameter ``prior``.
 is_prior = optional(instance(Release, "a Release, as Release.load returns"))

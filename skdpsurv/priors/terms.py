@@ -59,7 +59,7 @@ class Terms(NamedTuple):
         return mapped
 
     def numbers(self, column: str) -> list[Feature]:
-        """Return the features that measure a column."""
+        """Return the features that are numbers of a column."""
         return [f for f in self.features if f.column == column and _is_number(f)]
 
     def missing(self, theirs: Terms) -> list[str]:

@@ -51,13 +51,13 @@ LEAST_ALPHA = 1e-4
 
 
 def published_sensitivity(basis: FloatArray) -> float:
-    """Return S of lemma 4.2."""
+    """Return the gradient sensitivity S of the paper's lemma 4.2."""
     squares = np.sum(basis**2, axis=1)
     return float(np.sum(np.sqrt(squares + 4.0)) + np.sqrt(4.0 * squares.max() + 4.0))
 
 
 def published_cost(basis: FloatArray, kappa: float) -> float:
-    """Return J of equation 7."""
+    """Return J of the paper's equation 7: the epsilon that curvature costs."""
     return float(2.0 * np.sum(np.log1p(np.sqrt(np.sum(basis**2, axis=1) + 1.0) / (4.0 * kappa))))
 
 
@@ -68,7 +68,7 @@ def true_cost(basis: FloatArray, kappa: float) -> float:
 
 @dataclass(frozen=True)
 class PublishedPerturbation(Minimisers):
-    """The paper's perturbation."""
+    """Perturbation of the minimiser, calibrated as the paper does."""
 
     model: HazardModel
     price: float
@@ -120,7 +120,7 @@ class PublishedPerturbation(Minimisers):
         return [(constants, self.calibration)]
 
     def problems(self, context: Context, records: Blocks[HazardRecords]) -> list[Problem]:
-        """Return the one minimisation."""
+        """Return the minimisation of the fit, in a list of one."""
         norm, likelihood = self.model.data_norm, self.likelihood
         blocks = records.map(lambda block: block.clipped(0.0, norm))
         center, price = np.zeros(likelihood.n_params), SharedPrice(self.price)
@@ -200,7 +200,7 @@ class PublishedDiscreteTimeSurvival(
     'proved'
     """
 
-    #: It has no standard errors.
+    #: The published algorithms give no standard errors.
     inference_share = 0.0
 
     _rules: ClassVar[dict[str, Check]] = {"method": word_or(PosteriorSampling, *PURE, "psgld")}

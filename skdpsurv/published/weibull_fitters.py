@@ -180,7 +180,7 @@ class ExactLadder(Ladder):
 
 
 class PublishedLadder(Ladder):
-    """The paper's ladder, and a shape that is uniform in its cell; the first node, 0, is none."""
+    """The paper's ladder, whose shape is uniform in its cell; node 0 of the grid is not used."""
 
     name = "published ladder"
 
@@ -210,7 +210,7 @@ class NoisyEstimates(Mechanism):
 
     @property
     def cost(self) -> Cost:
-        """Both prices, one after the other."""
+        """Cost of both estimates, one after the other."""
         return sequential_cost(map(cost_of, self.prices))
 
     @property

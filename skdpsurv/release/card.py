@@ -11,7 +11,7 @@ from skdpsurv.dp.guarantee import FrozenMapping
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """What commands, forecasts, studies, pools, audits and reports ask of a class of estimators.
+    """What is to be known of a class of estimators elsewhere: names, data, measures, pooling.
 
     Each field is a keyword of the ``class`` statement. A subclass inherits all but the first three.
 

@@ -98,7 +98,7 @@ def checked_study(study: Any) -> Any:
 
 
 def checked_plan(plan: Any) -> Any:
-    """Return what was drawn, frozen, or refuse what is no mapping."""
+    """Return a frozen plan as releases state it, or refuse anything but a mapping."""
     if not isinstance(plan, Mapping | None):
         raise TypeError("plan of a release must be a mapping.")
     try:

@@ -47,7 +47,7 @@ def _noise(estimator: Any, values: dict[str, Any], made: Any) -> dict[str, Any]:
 
 
 def _weibull(parameters: dict[str, Any], public: Public) -> Changed:
-    """Give each method a class of its own."""
+    """Return today's class, and the parameters, of an older release of a Weibull fit."""
     names, tuned = ("method", "calibration", "n_rungs"), {**parameters, "tuning": 1}
     if not parameters.keys() >= set(names):
         return "DPWeibullFitter", tuned

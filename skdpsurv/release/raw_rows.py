@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skdpsurv.data.public_steps import columns_beyond
+from skdpsurv.data.public_steps import columns_out_of_bounds
 from skdpsurv.dp.containers import is_frame, labels_of, select
 from skdpsurv.dp.guarantee import SAME_GROUP
 from skdpsurv.dp.types import FloatArray
@@ -177,7 +177,7 @@ def raw_rows(release: Any, table: Any, strict: bool) -> Any:
             )
         table = in_order(table, names, release.target_names)
     arguments = release.transformer(), table, release.n_features_in, names
-    if strict and (beyond := columns_beyond(*arguments)):
+    if strict and (beyond := columns_out_of_bounds(*arguments)):
         raise ValueError(
             f"table must be within the public bounds with strict=True, and {', '.join(beyond)} is "
             "not."

@@ -20,17 +20,18 @@ from skdpsurv.data import public_steps
 from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
 from skdpsurv.dp.checks import Check, check_each
 from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, immutable
-from skdpsurv.dp.input_errors import suppressed_float_errors, with_suggestions
+from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
 from skdpsurv.dp.stated_noise import checked_noise
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.unknown_parameters import with_suggestions
 from skdpsurv.release import layout
 from skdpsurv.release.card import Card
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import ReleasedModel
 
-#: More columns than any table has: a release with more was crafted.
+#: Largest number of columns: a release with more was crafted.
 MOST_COLUMNS = 10_000_000
 
 
@@ -322,9 +323,9 @@ class Released(BaseEstimator):
     guarantee_: PrivacyGuarantee
     release_: Release
 
-    #: What others ask of the class.
+    #: Facts about the class for commands, studies, audits and reports.
     _card: ClassVar[Card] = Card()
-    #: Rules of the constructor's parameters; those of the base classes hold, too.
+    #: Rules of the constructor's parameters, in addition to those of the base classes.
     _rules: ClassVar[dict[str, Check]]
 
     def __init_subclass__(cls, *, released: bool = True, **options: Any) -> None:

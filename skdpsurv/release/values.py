@@ -1,4 +1,4 @@
-"""What estimators read of a release: numbers of a known shape, parameters, and its size."""
+"""Released values with checked shapes, released parameters, and the number of records."""
 
 from __future__ import annotations
 

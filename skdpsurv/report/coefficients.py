@@ -15,7 +15,7 @@ from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import Shown, ShownNumber, between
 from skdpsurv.report.text import WORDS, Table, distinct, short
 
-#: Longer figures, and longer tables, are left out or cut.
+#: Most coefficients in a figure, else there is none; and in a table, else it is cut.
 MOST_DRAWN, MOST_ROWS = 30, 300
 #: Logarithm of the largest ratio at which an axis ends; an interval beyond it has an arrow.
 LONGEST = 8.0

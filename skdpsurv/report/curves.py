@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.dp.input_errors import suppressed_warnings
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import LINE_WIDTH, colour, cut, dress, legend_beside
 from skdpsurv.report.figures import Figure, figures

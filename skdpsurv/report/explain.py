@@ -47,7 +47,7 @@ def units(release: Any) -> pd.DataFrame:
 
 
 def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
-    """Return coefficients per unit of the raw columns, as :func:`units` does.
+    """Return coefficients per unit of the raw columns, for the estimator of :func:`units`.
 
     Examples
     --------

@@ -41,7 +41,7 @@ STYLE: dict[Any, Any] = {
 
 
 class Figure(NamedTuple):
-    """A drawing as a part of HTML and as a file, what is to be seen in it, and its name."""
+    """A figure: its HTML, its file, a description of what is to be seen, and its name."""
 
     svg: Markup
     caption: str
@@ -150,7 +150,7 @@ class Advantage(NamedTuple):
 
     @classmethod
     def at(cls, epsilon: float, delta: float = 0.0) -> Self:
-        """Return the bounds for two numbers."""
+        """Return the bounds at an epsilon and a delta."""
         if epsilon > LARGEST:
             return cls(None, Decimal(1), Decimal(1))
         with localcontext() as context:

@@ -23,7 +23,7 @@ _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?", flags=re.AS
 
 
 class ShownNumber(NamedTuple):
-    """A published number, of whom, and the ends of its interval, NaN if there is none."""
+    """A published number, its subject, and the ends of its interval (NaN without one)."""
 
     quantity: str
     group: str
@@ -66,8 +66,8 @@ def probability(number: ShownNumber, with_ends: bool = True) -> str:
 
     Examples
     --------
-    >>> probability(Number("survival", "all", 0.5, 0.25, 0.75)), probability(Number("p", "all", 1))
-    ('0.500 (0.250\xa0to\xa00.750)', '1.000')
+    >>> probability(ShownNumber("survival", "all", 0.5, 0.25, 0.75))
+    '0.500 (0.250\xa0to\xa00.750)'
     """
     if math.isnan(number.low) or not with_ends:
         return f"{number.estimate:.3f}"

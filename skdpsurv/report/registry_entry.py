@@ -170,7 +170,7 @@ _Dumper.add_representer(str, _Dumper.represent_str)
 
 
 def _checked(name: str, value: Any) -> Any:
-    """Return a field as the entry has it."""
+    """Check a field, and return it as a registry entry has it."""
     if name in CHOICES:
         choice(*CHOICES[name])(name, value)
     if name == "publication_date":
@@ -193,7 +193,7 @@ def _text(name: str, text: Any) -> str:
 
 
 def _day(name: str, day: Any) -> str:
-    """Return a day as the registry has it."""
+    """Check a day, and return it as YYYY-MM-DD."""
     if isinstance(day, date):
         return f"{day:%Y-%m-%d}"
     says = "a date, or text such as '2026-03-01'"

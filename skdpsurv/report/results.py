@@ -1,4 +1,4 @@
-"""What is found in a release or an evaluation: tables, figures and numbers, for any page."""
+"""Tables, figures and numbers from a release or an evaluation, for any page."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from skdpsurv.descriptive.table_one import MUCH, DPTableOne
 from skdpsurv.report.numbers import ShownNumber
 from skdpsurv.report.text import WORDS, Table, distinct, escape_hidden
 
-#: Most rows.
+#: Largest number of rows of Table 1 on a page.
 MOST_ROWS = 300
 
 

@@ -61,7 +61,7 @@ def escape_hidden(text: object) -> str:
 
 
 def distinct(names: Iterable[object]) -> list[str]:
-    """Return escaped names, with a number where two would look alike.
+    """Return escaped names, numbered where two would look the same.
 
     Examples
     --------

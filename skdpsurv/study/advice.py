@@ -16,15 +16,15 @@ from skdpsurv.study.parts import PlannedAnalysis
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.study_forecast import Expected
 
-#: Errors relative to no privacy that are said to be large.
+#: Errors, relative to those without privacy, from which advice calls them large.
 LARGE = 2.0
-#: Least share of coefficients with an interval that is no matter for advice.
+#: From this share of coefficients with a finite interval, advice has nothing to say.
 MOST_INTERVALS = 0.9
 #: Largest factor by which an epsilon changes: errors are known for half and twice of it.
 MOST_CHANGE = 4.0
-#: Part of its range by which a typical value may differ from the middle.
+#: Largest distance of a typical value from the middle of its range, as a part of the range.
 FAR = 0.1
-#: Errors that fall with a smaller power of epsilon are no reason for another share.
+#: Errors that fall with a smaller power of epsilon are not balanced by shares.
 LEAST_POWER = 0.25
 TINY = 1e-6
 #: Forecasts of all analyses, by name; the decisive error comes first.
@@ -64,7 +64,7 @@ class Balance:
 
         def needed(excess: float) -> dict[str, float]:
             factors = {n: (max(a, TINY) / excess) ** (1 / p) for n, (_, a, p) in moving.items()}
-            return {n: moving[n][0] * _within(factor) for n, factor in factors.items()}
+            return {n: moving[n][0] * _limited(factor) for n, factor in factors.items()}
 
         low, high = TINY, 1.0 + max(excess for _, excess, _ in moving.values())
         for _ in range(60):
@@ -76,7 +76,7 @@ class Balance:
         return cls(stated | shares, before, 1.0 + high)
 
 
-def _within(factor: float) -> float:
+def _limited(factor: float) -> float:
     return min(max(factor, 1.0 / MOST_CHANGE), MOST_CHANGE)
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 
 from skdpsurv.dp.checks import choice, instance, positive
 from skdpsurv.dp.guarantee import as_json, immutable
-from skdpsurv.dp.input_errors import suggestion
 from skdpsurv.dp.privacy_cost import Spend
+from skdpsurv.dp.unknown_parameters import suggestion
 from skdpsurv.study.analysis_kinds import KINDS, StudySetting, column_labels, events_of, require
 
 #: Names that are names of files on all systems: Windows has devices of some.
@@ -144,7 +144,7 @@ class Analysis:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Say in errors whose entry is wrong."""
+        """Name the analysis in errors that are raised meanwhile."""
         try:
             yield
         except (TypeError, ValueError) as error:

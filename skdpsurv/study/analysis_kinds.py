@@ -27,7 +27,7 @@ Options = Mapping[str, Any]
 
 
 class StudySetting(Protocol):
-    """What an analysis must know of the protocol of its study."""
+    """The parts of a protocol that analyses depend on."""
 
     @property
     def columns(self) -> PublicColumns: ...
@@ -97,14 +97,14 @@ def require(holds: object, rule: str) -> None:
 # ---- Parameters of estimators, and arguments of ``fit``.
 
 
-#: Parameters of estimators that follow from the rest of a protocol.
+#: Parameters of estimators that follow from a protocol, so that options may not set them.
 _FOLLOWING = {"max_time", "groups", "causes", "censored", "columns", "classes", "model"}
-#: Those that a protocol may not set, either.
+#: Other parameters that the options of an analysis may not set.
 _SETTLED = {"epsilon", "delta", "prior", "random_state", "accountant", "inference_share"}
 
 
 def _parameter(name: str, options: Options, protocol: StudySetting) -> Any:
-    """Return a parameter that follows from the protocol."""
+    """Return the value of a parameter that follows from the protocol."""
     by, target = options.get("by"), options.get("target")
     match name:
         case "groups":
@@ -147,7 +147,7 @@ def _taken(
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of analysis: what its estimator has, and takes, decides what it asks a protocol."""
+    """A kind of analysis: its options follow from the parameters and the card of its estimator."""
 
     estimator: type[PrivateEstimator]
 

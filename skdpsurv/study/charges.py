@@ -154,7 +154,7 @@ class Charges:
             self.accountant.check(plan.guarantee())
 
     def charge_all(self, plan: StudyPlan, deal: str | None) -> None:
-        """Charge the whole study, once, for a deal of this name."""
+        """Charge the whole study, once; ``deal`` names the split of people, if there is one."""
         guarantee, first = plan.guarantee(), self.first
         if first is None:
             planned = {name: part.guarantee for name, part in plan.parts.items()}

@@ -21,7 +21,7 @@ from skdpsurv.study.study_plan import StudyPlan
 
 
 def check(folder: str | PathLike[str], accountant: PrivacyAccountant | None) -> list[str]:
-    """Return what does not belong together in the folder of a study; nothing if all does.
+    """Return contradictions in the folder of a study, in words; none if all belongs together.
 
     The journal has to fit the protocol, and the ledger the journal: each charge is there, states
     what the plan of the protocol costs (of a study by another version: what its analyses cost by
@@ -93,7 +93,7 @@ def _faults(
 
 
 def _order(journal: Journal) -> Iterator[str]:
-    """Find what happened without what has to come before it, or twice."""
+    """Find lines of the journal that come twice, or without those that must precede them."""
     intended, charged, started, released = set(), set(), set(), set()
     for line in journal.lines:
         nonce, name = line.get("nonce"), line.get("analysis")
@@ -119,7 +119,7 @@ def _order(journal: Journal) -> Iterator[str]:
 def _ledger(
     protocol: Protocol, journal: Journal, accountant: PrivacyAccountant | None
 ) -> Iterator[str]:
-    """Find what the ledger does not say, or says beside the journal."""
+    """Find charges that are in the journal and not in the ledger, or the other way round."""
     charged = journal.of("charged")
     if accountant is None:
         if any(line["receipt"] for line in charged):
@@ -153,7 +153,7 @@ def _planned(plan: StudyPlan) -> dict[str, Any]:
 
 
 def _charge(protocol: Protocol, plan: StudyPlan | None, intent: Line, first: bool) -> Iterator[str]:
-    """Find a charge for something else than the plan costs; None: than the journal states."""
+    """Find a charge that differs from the plan or, without one, from the journal."""
     names, stated = intent["analyses"], intent["guarantee"]
     planned = intent.get("planned", {}) if plan is None else _planned(plan)
     every = [one.name for one in protocol.analyses]

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from skdpsurv.base.prepared import PreparedFit
-from skdpsurv.dp.input_errors import suppressed_warnings
 from skdpsurv.dp.ledger import Receipt
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.study.study_plan import StudyPlan
 
 
@@ -47,7 +47,7 @@ def prepared(plan: StudyPlan, name: str, frame: pd.DataFrame, model: Any = None)
 
 
 def run(fit: PreparedFit, receipt: Receipt | None) -> Any:
-    """Return what a prepared fit releases, under a charge: a release, or an evaluation."""
+    """Run a prepared fit under a charge; return its release, or its evaluation."""
     with suppressed_warnings():  # they were given before
         found = fit.run(receipt)
     return getattr(found, "release_", found)

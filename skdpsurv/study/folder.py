@@ -25,7 +25,7 @@ from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.journal import Journal
 from skdpsurv.study.protocol import Protocol
 
-#: Names of files that are not whole yet.
+#: Pattern of names of files that are being written.
 _DRAFT = re.compile(r"\..*\.[0-9a-f]{16}")
 
 
@@ -107,7 +107,7 @@ class Folder:
         layout.save(text + "\n", self.file_of(analysis), when=when)
 
     def load(self, analysis: Analysis) -> tuple[Any, Receipt | None]:
-        """Return what an analysis released, with the receipt in it."""
+        """Read the release of an analysis, with the receipt in it."""
         if analysis.of is None:
             release = Release.load(self.file_of(analysis.name))
             return release, release.receipt
@@ -118,7 +118,7 @@ class Folder:
         return found, None if receipt is None else Receipt.checked(**receipt)
 
     def load_marked(self, analysis: Analysis, mark: Mapping[str, Any]) -> Any:
-        """Return what an analysis released; ValueError unless it is the file that was marked."""
+        """Read the release of an analysis; ValueError unless it is the file that was marked."""
         if self.sha256_of(analysis.name) != mark["sha256"]:
             raise ValueError(f"{self.file_of(analysis.name)} is not the file that was marked.")
         return self.load(analysis)[0]

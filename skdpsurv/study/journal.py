@@ -20,7 +20,7 @@ from skdpsurv.dp.durable import identity, locked, sync_folder
 from skdpsurv.dp.ledger import digest
 from skdpsurv.dp.references import __version__
 
-#: Kinds of lines, with the names of their fields. ``planned`` has the guarantees of the analyses,
+#: Kinds of lines, with the names of their fields. ``planned`` holds the guarantees of the analyses,
 #: by name; older journals do not state it.
 FIELDS = {
     "study": ("protocol", "file", "made_with"),
@@ -114,11 +114,11 @@ class Journal:
 
     @property
     def is_of_today(self) -> bool:
-        """Whether the study was begun with this version, which plans as it did."""
+        """Whether the study was begun with this version of the package."""
         return bool(self.lines) and self.lines[0].get("made_with") == f"skdpsurv {__version__}"
 
     def of(self, what: str) -> list[Line]:
-        """Return the lines of a kind."""
+        """Return the lines of one kind, such as "started"."""
         return [line for line in self.lines if line["what"] == what]
 
     def last_of(self, analysis: str) -> Line | None:

@@ -26,7 +26,7 @@ from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.analysis_kinds import KINDS
 from skdpsurv.study.protocol import Protocol
 
-#: Digits of the epsilon of a part.
+#: Number of significant digits of the epsilon of a part.
 DIGITS = Context(prec=4, rounding=ROUND_DOWN)
 #: Whose records an analysis uses.
 EVERYBODY, TRAINING, EVALUATION = "everybody", "training", "evaluation"
@@ -96,7 +96,7 @@ class PlannedAnalysis:
 
     @property
     def node(self) -> Sequential:
-        """Its measurements, which cost no more than its price."""
+        """The measurements of the analysis, held to its price."""
         return Sequential((self.plan.tree,), total=self.price)
 
 
@@ -172,9 +172,9 @@ def tree_of(parts: Mapping[str, PlannedAnalysis]) -> Sequential:
         tuple(part.node for part in parts.values() if part.people == people)
         for people in (EVERYBODY, TRAINING, EVALUATION)
     )
-    apart = [Disjoint(tuple(map(Sequential, two)), _dealt)] if two[1] else []
+    apart = [Disjoint(tuple(map(Sequential, two)), _split_elsewhere)] if two[1] else []
     return Sequential((*shared, *apart))
 
 
-def _dealt(records: Any, source: Any) -> Any:
-    raise NotImplementedError("people are dealt where a study is run, once, and durably.")
+def _split_elsewhere(records: Any, source: Any) -> Any:
+    raise NotImplementedError("people are split where a study is run, once, and durably.")

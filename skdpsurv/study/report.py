@@ -33,19 +33,19 @@ TABLE, PAGE, FIGURES = "table.csv", "report.html", "figures"
 
 
 class Section(NamedTuple):
-    """What an analysis found: the parts of a page; none if its release was lost."""
+    """Results of one analysis, as parts of a page; none if its release was lost."""
 
     analysis: Analysis
     heading: str
     guarantee: PrivacyGuarantee | None
     parts: Mapping[str, Any]
-    #: Hash of its file.
+    #: SHA-256 of the file of the release.
     sha256: str
 
 
 @dataclass(frozen=True, eq=False)
 class StudyReport:
-    """What was found in a study, at what price.
+    """Results of a study, and what they cost.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class StudyReport:
 
     @cached_property
     def sections(self) -> list[Section]:
-        """What each analysis found, in the order of a paper."""
+        """Results of each analysis, in the order of a paper."""
         order = list(WORDS["analyses"])
         analyses = sorted(self.plan.protocol.analyses, key=lambda one: order.index(one.kind))
         headings = Counter(map(_heading, analyses))
@@ -99,7 +99,7 @@ class StudyReport:
 
     @property
     def spent(self) -> PrivacyGuarantee:
-        """What all charges together promise: no more than the weakest release does."""
+        """Guarantee of all charges together, with the status of the weakest."""
         total, *again = self.charges
         if again:
             epsilon = float_above(exact_sum(one.epsilon for one in self.charges))
@@ -143,7 +143,7 @@ class StudyReport:
 
 
 def _heading(analysis: Analysis) -> str:
-    """Return the heading of an analysis, with what it is by or of."""
+    """Return the heading of an analysis, with the columns of its groups and its outcome."""
     words, options = WORDS["analyses"][analysis.kind], analysis.options
     by = f", by {options['by']}" if options.get("by") else ""
     return f"{words}{by}" + (f" of {options['target']}" if options.get("target") else "")

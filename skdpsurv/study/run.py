@@ -3,7 +3,7 @@
 1. The protocol has the hash that was signed.
 2. The ledger is asked; all records are read, for all analyses, if any of these may still run. A
    refusal costs nothing, unless the ledger charges refusals.
-3. The deal of people is durable; then the intent, with a nonce.
+3. The split of people is durable; then the intent, with a nonce.
 4. The whole study is charged at once. The nonce is in the guarantee that is charged, so that the
    charge is found again; then it is noted.
 5. For each analysis: ``started`` is durable before its first draw, its release is durable, then
@@ -34,15 +34,15 @@ from skdpsurv.dp.references import __version__
 from skdpsurv.study import fits
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.charges import Charges
-from skdpsurv.study.deal import People, raw_columns
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal, seconds
+from skdpsurv.study.people import People, raw_columns
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.study_plan import StudyPlan
 
 #: Called with the name of an analysis and what it released, once that is marked.
 Show = Callable[[str, Any], None]
-#: Reads records, once the ledger was asked.
+#: A function that reads the records; called once the ledger has room for the charge.
 Read = Callable[[], pd.DataFrame]
 
 
@@ -147,7 +147,7 @@ class _Run:
         return self.charges.first is None or any(self.charges.pays(self.plan, n) for n in able)
 
     def read(self, frame: pd.DataFrame | Read) -> None:
-        """Ask the ledger, count people, plan, deal, and read all records for all analyses."""
+        """Ask the ledger, count people, plan, split them, and read all records for all analyses."""
         first = self.charges.first
         with self.charges.looking():
             raw = frame() if callable(frame) else frame
@@ -159,13 +159,13 @@ class _Run:
                 raise InputValueError("the records must be of as many people as before.")
             self.charges.check_room(self.plan)
             if self.plan.n_evaluation and first is None:
-                self.people = self.people.dealt(self.plan.n_evaluation)
+                self.people = self.people.split(self.plan.n_evaluation)
             elif first is not None and self.plan.n_evaluation:
                 self.people = self.people.kept(self.folder.deal, first["deal"])
             self.fits = {name: self._prepared(name) for name in self.plan.parts}
 
     def charge(self) -> None:
-        """Keep the deal, and charge the whole study, once."""
+        """Keep the split of people, and charge the whole study, once."""
         name = None
         if self.plan.n_evaluation and self.charges.first is None:
             self.folder.private.mkdir(0o700, exist_ok=True)

@@ -1,4 +1,4 @@
-r"""What the analyses of a study will get, by simulation from public numbers.
+r"""Forecasts of the results of a study's analyses, by simulation from public numbers.
 
 Each analysis is simulated at half of its epsilon, at all of it and at twice of it. Its errors,
 relative to those without privacy, are taken to follow
@@ -30,7 +30,7 @@ from skdpsurv.study.parts import PlannedAnalysis
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.survival import DPKaplanMeierFitter
 
-#: More people than this are not simulated: errors hardly depend on them but by n epsilon. Fewer are
+#: Largest number of simulated people: beyond, errors depend on n times epsilon alone. Fewer are
 #: in an evaluation; of a table there is a formula.
 MOST, OTHERS = 1_000_000, {("model",): 100_000, ("rows",): 2**53}
 #: Multiples of the epsilon of a part at which it is simulated.
@@ -53,7 +53,7 @@ MEASURES: dict[str, tuple[str, float | None]] = {
 
 
 class Expected(NamedTuple):
-    """One number that an analysis will have: without privacy, and in this study.
+    """Expected value of one measure of an analysis: without privacy, and in this study.
 
     The smaller the better, if it ``is_error``, and up to ``small`` it is no matter for advice;
     ``power`` is that of 1 / epsilon by which privacy adds to it.
@@ -65,7 +65,7 @@ class Expected(NamedTuple):
     is_error: bool = True
     small: float = 0.0
     power: float = math.nan
-    #: At half of the epsilon, and at twice of it.
+    #: Expected value at half of the epsilon, and at twice the epsilon.
     half: float = math.nan
     twice: float = math.nan
     #: Interval for the mean, or median, of all studies like those that were simulated.
@@ -80,7 +80,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True)
 class Scenario(Guess):
-    """What is guessed of the people of a study, and how often studies are simulated.
+    """Assumptions about the people of a study, and the number of simulated studies.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Scenario(Guess):
 
     @property
     def words(self) -> str:
-        """What is guessed, and how sure the simulation is, in sentences."""
+        """The assumptions, and the precision of the simulation, in sentences."""
         ratios = {name: " : ".join(map("{:g}".format, n)) for name, n in self.shares.items()}
         divided = "".join(f" {name} divides as {ratio}." for name, ratio in ratios.items())
         sure = phrase("sure") if self.n_repeats > 1 else phrase("not_sure")
@@ -109,7 +109,7 @@ class Scenario(Guess):
         check_shares(self.shares, labels)
 
     def _of_event(self, part: PlannedAnalysis, protocol: Protocol) -> Scenario:
-        """Return the scenario in which only the events count that an analysis is of."""
+        """Return the scenario in which the events of one analysis are the only events."""
         of = part.analysis if part.analysis.of is None else protocol.analysis(part.analysis.of)
         labels, own = protocol.event_is, events_of(of.options, protocol)
         weights = self.shares.get(str(protocol.event), (1.0,) * len(labels))
@@ -130,7 +130,7 @@ class Scenario(Guess):
         return [(f", in the {word} group", max(n, 1)) for word, n in sizes.items()]
 
     def expected(self, part: PlannedAnalysis, protocol: Protocol) -> list[Expected]:
-        """Return what an analysis will have: its decisive error first; nothing if that is unknown.
+        """Forecast an analysis: its decisive error first; nothing if that is unknown.
 
         Raises
         ------

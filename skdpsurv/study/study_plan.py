@@ -90,7 +90,7 @@ class StudyPlan:
 
     @cached_property
     def _whole(self) -> Plan:
-        """All measurements within the budget of the study."""
+        """The plan of all measurements, within the budget of the study."""
         return Plan(tree_of(self.parts), self.protocol.first_epsilon, self.protocol.delta)
 
     @property

@@ -22,7 +22,8 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import checked_times
-from skdpsurv.dp.checks import clip_times, fraction, required_horizon
+from skdpsurv.dp.checks import fraction, required_horizon
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import InputValueError, refuse_masked
 from skdpsurv.dp.references import phrase
@@ -54,15 +55,15 @@ class ReleasedCurve(ABC):
 
     #: Name of the estimate in tables; "" for that of the estimator.
     short_name: ClassVar[str] = ""
-    #: The curve of ``confidence_interval_``.
+    #: Name of the curve whose interval is ``confidence_interval_``.
     main: ClassVar[str] = "survival_function"
-    #: Name of the time at which it falls below one half.
+    #: Name of the attribute for the time at which survival falls below one half.
     median: ClassVar[str] = "median"
-    #: The curve of ``predict``.
+    #: Name of the curve that ``predict`` evaluates.
     predicts: ClassVar[str] = "survival_function"
-    #: Whether a formula goes on beyond ``max_time``, with a warning, or times there are refused.
+    #: True to extrapolate beyond ``max_time``, with a warning; False to refuse such times.
     extrapolates: ClassVar[bool] = False
-    #: Names of the parameters.
+    #: Names of the estimated parameters of the curve.
     names: ClassVar[Sequence[str]] = ()
 
     #: Function that reads events from a column and its name; None: they are indicators.
@@ -83,7 +84,7 @@ class ReleasedCurve(ABC):
 
     @property
     def fitted(self) -> Mapping[str, Any]:
-        """Attributes of the fitted estimator."""
+        """The estimates, by the names of the fitted attributes."""
         return dict(zip(self.names, self.estimates.tolist(), strict=True))
 
     @property
@@ -96,7 +97,7 @@ class ReleasedCurve(ABC):
         return without_warnings(self.cumulative_hazard, times, self.estimates)
 
     def time_of(self, cumulative_hazard: float) -> float:
-        """Return the first time by which the cumulative hazard is as large."""
+        """Return the first time with at least this cumulative hazard."""
 
         def has_come(bits: int) -> bool:
             time = np.array([bits]).view(np.float64)
@@ -108,13 +109,13 @@ class ReleasedCurve(ABC):
         return float(np.int64(first).view(np.float64))
 
     def reached(self, cumulative_hazard: float) -> float:
-        """Return the first such time; infinite beyond max_time, unless the curve extrapolates."""
+        """Return the first time with this cumulative hazard; inf without one up to max_time."""
         with np.errstate(over="ignore", under="ignore"):
             time = self.time_of(cumulative_hazard)
         return time if self.extrapolates or time <= self.max_time else math.inf
 
     @classmethod
-    def within(cls, times: FloatArray, max_time: float, name: str) -> FloatArray:
+    def up_to_horizon(cls, times: FloatArray, max_time: float, name: str) -> FloatArray:
         """Return times; refuse times beyond the horizon, or warn if the curve extrapolates."""
         if np.max(times[np.isfinite(times)], initial=0.0) > max_time:
             if not cls.extrapolates:
@@ -209,7 +210,7 @@ def times_argument(times: ArrayLike, name: str = "times") -> FloatArray:
 
 
 def has(hook: str) -> Callable[[Any], bool]:
-    """Return a check whether a fitter's curve has a hook."""
+    """Return a function that says whether a fitter's curve has a hook."""
     return lambda fitter: hasattr(fitter._curve_type, hook)
 
 
@@ -236,7 +237,7 @@ class CurveFrames(PrivateEstimator):
         """Return the options, or raise TypeError or ValueError."""
         times = None if timeline is None else np.sort(times_argument(timeline, "timeline"))
         if times is not None:
-            self._curve_type.within(times, required_horizon(self.max_time), "timeline")
+            self._curve_type.up_to_horizon(times, required_horizon(self.max_time), "timeline")
         if label is not None and not isinstance(label, str):
             raise TypeError(f"label must be text, got {type(label).__name__}.")
         return DisplayOptions(times, label, None if alpha is None else fraction("alpha", alpha))
@@ -254,7 +255,7 @@ class CurveFrames(PrivateEstimator):
 
     def _times(self, times: ArrayLike) -> FloatArray:
         """Return times to evaluate the curve at, within its horizon."""
-        return self._curve.within(times_argument(times), self._curve.max_time, "times")
+        return self._curve.up_to_horizon(times_argument(times), self._curve.max_time, "times")
 
     def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
         """Return the probability of survival to each time.
@@ -337,7 +338,7 @@ class CurveFrames(PrivateEstimator):
             parametric distribution is extrapolated, with a PublicInputWarning.
         """
         curve, time = self._curve, self._percentile(p)
-        curve.within(np.array([time]), curve.max_time, f"percentile({p!r})")
+        curve.up_to_horizon(np.array([time]), curve.max_time, f"percentile({p!r})")
         return time
 
     def _percentile(self, p: float) -> float:
@@ -400,7 +401,7 @@ class CurveFrames(PrivateEstimator):
         """Median remaining time of survivors at the times of ``timeline``."""
         curve, times = self._curve, self.timeline
         ends = np.array([curve.reached(float(now) + math.log(2.0)) for now in curve.at(times)])
-        curve.within(ends, curve.max_time, "conditional_time_to_event_")
+        curve.up_to_horizon(ends, curve.max_time, "conditional_time_to_event_")
         name = f"{self.label} - Conditional median duration remaining to event"
         return self._table(ends - times, [name])
 
@@ -413,7 +414,7 @@ class CurveFrames(PrivateEstimator):
         return self._table(curve(self.timeline).to_numpy(), [self.label])
 
     def _band(self) -> FloatArray:
-        """Lower and upper ends of survival."""
+        """Lower and upper ends of the interval of survival."""
         return np.asarray(self.survival_band(self.timeline, self._level))
 
     def _named_ends(self, found: FloatArray) -> pd.DataFrame:

@@ -21,13 +21,14 @@ from skdpsurv.data.shape import Shape, in_memory, public_shape, require_in_memor
 from skdpsurv.data.sources import one_target
 from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
 from skdpsurv.dp.containers import unlabelled
-from skdpsurv.dp.input_errors import call_without_data, refuse_unknown
+from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.unknown_parameters import refuse_unknown
 from skdpsurv.release import Release
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival import released_curve
 
-#: Number of simulated curves.
+#: Number of simulated curves behind an interval.
 N_DRAWS = 1000
 #: Attributes that are slow to compute.
 SLOW = re.compile(r"summary$|confidence_interval_|conditional_time_to_event_$|_band$")
@@ -409,7 +410,7 @@ def target_blocks(X: Any, y: Any, *arguments: Any, events: Any = None) -> Any:
 
 
 def counted(shape: Shape, blocks: Any) -> Any:
-    """Return persistent blocks, after counting their records."""
+    """Return the blocks, kept in memory, after checking their number of records."""
     records = blocks.persist()
     shape.require(records.map_reduce(lambda block: block[1].size))
     return records

@@ -16,7 +16,7 @@ from skdpsurv.classification.stack_plan import (
     group_weights,
     relative_importances,
 )
-from skdpsurv.dp.checks import clip_rows
+from skdpsurv.dp.clipping import clip_rows
 
 NAMES = np.array(["age", "bmi", "dose", "sex"], dtype=object)
 

@@ -17,7 +17,7 @@ from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
 from skdpsurv.classification.logistic_measurements import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.dp.checks import row_weights
+from skdpsurv.dp.clipping import row_weights
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.inference import DOWNWEIGHTING_BOUND, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, LogisticLoss

@@ -72,8 +72,8 @@ class TestRows:
             plan = plan_of(model(43.0, partition=partition, combiner=combiner, holdout=0.3))
             (cap,) = {low.max_residual for low in plan.low}
             assert partition == "features" or 0.5 < cap < 1.0
-            parts, top = plan.deal(random_source(seed))
-            others, _ = plan.deal(random_source(7))  # of another seed
+            parts, top = plan.split(random_source(seed))
+            others, _ = plan.split(random_source(7))  # of another seed
             assert partition == "features" or sorted(parts[0]) != sorted(others[0])
             assert len(parts) == (3 if partition == "samples" else 1)
             assert top.size == (plan.high.n_records if plan.high else 0)
@@ -87,7 +87,7 @@ class TestRows:
     @pytest.mark.parametrize("partition", ["features", "samples"])
     def test_split_depends_on_n_and_seed_only(self, data, monkeypatch, partition):
         """Not on labels: no stratification."""
-        dealt, honest = [], stack_plan.Stack.deal
+        dealt, honest = [], stack_plan.Stack.split
 
         def spy(self, source):
             parts, top = honest(self, source)
@@ -103,7 +103,7 @@ class TestRows:
     def test_a_record_reaches_its_own_set_only(self, data):
         """One row changed far: the models of the other parts stay as they are, bit for bit."""
         one = model(50.0, partition="samples", combiner="vote")
-        parts, _ = plan_of(one).deal(random_source(0, purpose="split"))
+        parts, _ = plan_of(one).split(random_source(0, purpose="split"))
         before = one.fit(*data).low_level_coef_
         X, y = data[0].copy(), data[1].copy()
         i = parts[1][0]
@@ -114,7 +114,7 @@ class TestRows:
 
     def test_held_out_rows_do_not_reach_the_models_below(self, data):
         one = model(50.0, combiner="logistic")
-        _, top = plan_of(one).deal(random_source(0, purpose="split"))
+        _, top = plan_of(one).split(random_source(0, purpose="split"))
         before = one.fit(*data).release_.values
         y = data[1].copy()
         y[top] = 1 - y[top]
@@ -192,7 +192,7 @@ class TestWithoutPrivacy:
     def test_parts_are_logistic_regressions(self, data, variant):
         X, y = data
         one = model(np.inf, alpha=0.01, **variant).fit(X, y)
-        parts, top = plan_of(one).deal(random_source(0, purpose="split"))
+        parts, top = plan_of(one).split(random_source(0, purpose="split"))
         parts = parts * (3 // len(parts))
         for k, (rows, group) in enumerate(zip(parts, one.feature_groups_, strict=True)):
             alone = DPLogisticRegression(np.inf, alpha=0.01, classes=[0, 1])

@@ -162,7 +162,7 @@ def test_a_file_describes_columns(tmp_path, frame):
     )
     columns = PublicColumns.from_toml(str(path))
     assert columns.drop is None
-    assert columns._beyond(frame[list(columns.get_params()["columns"])]) == ["entry", "age"]
+    assert columns._out_of_bounds(frame[list(columns.get_params()["columns"])]) == ["entry", "age"]
     same = {"smoking": SPECIFICATIONS["smoking"], "entry": SPECIFICATIONS["entry"]}
     same |= {"age": SPECIFICATIONS["age"], "stage": [1, 2, 3], "alive": bool}
     same = PublicColumns(same, missing="category", drop=None)

@@ -242,7 +242,7 @@ def test_parameters_that_break_a_rule_are_refused():
 )
 def test_other_tables_are_refused(said, X):
     columns = PublicColumns({"a": (0, 1), "b": ["f", "m"]})
-    for method in (columns.fit, columns.transform, columns._beyond):
+    for method in (columns.fit, columns.transform, columns._out_of_bounds):
         assert re.search(said, refusal(method, X))
 
 
@@ -250,7 +250,7 @@ def test_a_table_without_rows_is_refused_in_fit_alone():
     columns, empty = PublicColumns({"a": (0, 1), "b": ["f", "m"]}), pd.DataFrame({"a": [], "b": []})
     assert "0 sample(s)" in refusal(columns.fit, empty)
     assert columns.transform(empty).shape == (0, 2)
-    assert columns._beyond(empty) == []
+    assert columns._out_of_bounds(empty) == []
     assert "lacks 'b'" in refusal(columns.transform, empty[["a"]])
 
 

@@ -19,8 +19,8 @@ from skdpsurv import (
     PublicColumns,
     split_target,
 )
-from skdpsurv.data.cells import SingleRows, single_target
 from skdpsurv.data.shape import take
+from skdpsurv.data.single_rows import SingleRows, single_target
 from skdpsurv.evaluation import private_survival_metrics
 
 N = 120

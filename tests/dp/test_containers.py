@@ -50,7 +50,7 @@ TYPED = {
     ("data/blocks", "X.target"): "a source of blocks",
     ("data/shape", "X.meta"): "a source of blocks",
     ("data/cells", "X.columns"): "a frame of polars",
-    ("data/cells", "X.toarray"): "a sparse matrix",
+    ("data/single_rows", "X.toarray"): "a sparse matrix",
     ("data/chunks", "X.columns"): "chunks",
     ("data/chunks", "y.columns"): "chunks",
     ("data/dask", "X.columns"): "a frame of Dask, or chunks",

@@ -11,7 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import clip_times
-from skdpsurv.dp.checks import clip_rows, row_weights, word_or
+from skdpsurv.dp.checks import word_or
+from skdpsurv.dp.clipping import clip_rows, row_weights
 from skdpsurv.dp.input_errors import check_finite
 
 finite = st.floats(allow_nan=False, allow_infinity=False)

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from skdpsurv.dp.input_errors import suppressed_warnings, warnings_as_errors
+from skdpsurv.dp.thread_warnings import suppressed_warnings, warnings_as_errors
 from skdpsurv.hybrid.meta_estimator import predicted_numbers
 
 

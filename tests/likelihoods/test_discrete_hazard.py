@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skdpsurv.dp.checks import row_weights
+from skdpsurv.dp.clipping import row_weights
 from skdpsurv.likelihoods import hazard_kernel
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_kernel import LEAST_RECORDS, cap_thresholds

@@ -194,6 +194,6 @@ class TestNewton:
 def test_a_step_out_of_the_box_is_cut_as_a_whole():
     """So that coefficients which go to infinity together still cancel each other."""
     inside, beyond = np.array([46.0, -48.0, 1.0]), np.array([62.0, -64.0, 5.0])
-    found = newton_steps._within(50.0, inside, beyond)
+    found = newton_steps._inside_box(50.0, inside, beyond)
     np.testing.assert_allclose(found, [48.0, -50.0, 1.5])
-    np.testing.assert_array_equal(newton_steps._within(50.0, beyond, 2.0 * beyond)[2], 5.0)
+    np.testing.assert_array_equal(newton_steps._inside_box(50.0, beyond, 2.0 * beyond)[2], 5.0)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.dp.checks import clip_rows
+from skdpsurv.dp.clipping import clip_rows
 from skdpsurv.mechanisms import moments as module
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.moments import MeanOfRows, SecondMoments

@@ -15,7 +15,7 @@ from sksurv.util import Surv
 
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter, HybridMEstimator
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
-from skdpsurv.dp.input_errors import suppressed_warnings
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import losses as summed
 from skdpsurv.model_selection.losses import (

@@ -82,7 +82,7 @@ def test_of_stacks(kind):
 
 
 def test_of_weibull_fits(monkeypatch):
-    monkeypatch.setattr(papers.weibull, "N_CELLS_PUBLISHED", 200)
+    monkeypatch.setattr(papers.weibull_fitters, "N_CELLS_PUBLISHED", 200)
     for kind, parameters, words in (
         (DPWeibullFitter, {}, ("ladder", "tight", None)),
         (papers.PublishedWeibullFitter, {"n_levels": 5}, ("ladder", "published", 5)),

@@ -19,7 +19,7 @@ from skdpsurv import PublicBoundsScaler
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.datasets import load_flchain
 from skdpsurv.dp import random_source
-from skdpsurv.dp.checks import clip_rows
+from skdpsurv.dp.clipping import clip_rows
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA

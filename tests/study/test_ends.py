@@ -14,9 +14,9 @@ from skdpsurv.release import layout
 from skdpsurv.study import charges
 from skdpsurv.study import folder as folders
 from skdpsurv.study.charges import Charges
-from skdpsurv.study.deal import People
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal
+from skdpsurv.study.people import People
 from skdpsurv.study.report import PAGE, TABLE, StudyReport
 from skdpsurv.study.run import _Run
 
@@ -189,7 +189,7 @@ def name_unsynced(module):
 
 def dealt_again(patch):
     """Going on, people are dealt anew."""
-    patch.setattr(People, "kept", lambda people, *_: people.dealt(6))
+    patch.setattr(People, "kept", lambda people, *_: people.split(6))
 
 
 def reserve_forgotten(patch):

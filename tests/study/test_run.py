@@ -18,10 +18,10 @@ from skdpsurv.study import Analysis, Study, charges, fits
 from skdpsurv.study import run as running
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
-from skdpsurv.study.deal import People, raw_columns
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import Journal
 from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING
+from skdpsurv.study.people import People, raw_columns
 from skdpsurv.study.run import run
 from skdpsurv.study.study_plan import StudyPlan
 
@@ -176,7 +176,7 @@ def test_people_are_dealt_and_not_rows(place):
     assert people.held_out.size == 120
     counts = np.zeros(120)
     for _ in range(300):
-        dealt = people.dealt(36)
+        dealt = people.split(36)
         counts += dealt.held_out
         assert dealt.held_out.sum() == 36
     training, evaluation = (set(dealt.part(part)["id"]) for part in (TRAINING, EVALUATION))
@@ -264,7 +264,7 @@ def test_each_kind_promises_what_was_planned(person, delta):
     frame = frame.assign(**{name: 0.5 for name in columns if name.startswith("x")})
     people = People.of(stated, raw_columns(stated, frame))
     plan = StudyPlan.of(stated, people.held_out.size)
-    people = people.dealt(plan.n_evaluation)
+    people = people.split(plan.n_evaluation)
     assert bool(delta) == any(part.guarantee.delta > 0.0 for part in plan.parts.values())
     for name, part in plan.parts.items():
         fits.prepared(plan, name, people.part(part.people))

@@ -15,7 +15,8 @@ import numpy as np
 
 from skdpsurv.audit.epsilon import released_numbers
 from skdpsurv.audit.subject import Subject, at_most, check_neighbours
-from skdpsurv.dp.input_errors import suppressed_float_errors, suppressed_warnings
+from skdpsurv.dp.input_errors import suppressed_float_errors
+from skdpsurv.dp.thread_warnings import suppressed_warnings
 from tests.support.asked_source import asked_instead
 from tests.support.draw_ratio import best_answer, comparable
 from tests.support.part_ratio import AuditedPart, audited_parts, whole_of

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skdpsurv.data.cells import stated_labels
+from skdpsurv.data.labels import stated_labels
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, fraction, positive_int, required, rule_of
 from skdpsurv.dp.types import FloatArray
@@ -25,7 +25,7 @@ from skdpsurv.survival.released_curve import interval
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-#: Most kinds of events.
+#: Largest number of kinds of events.
 MOST_CAUSES = 20
 
 _is_label = rule_of(

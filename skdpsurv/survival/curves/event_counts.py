@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.cells import label_indices, stated_labels
-from skdpsurv.dp.checks import clip_times, is_list, is_real, number_in
+from skdpsurv.data.labels import label_indices, stated_labels
+from skdpsurv.dp.checks import is_list, is_real, number_in
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.input_errors import refuse_masked
 from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.references import WORDS, reference
@@ -35,7 +36,7 @@ LARGEST_TABLE, LARGEST_TABLES = 1000, 20_000_000
 NARROWEST = 1e-9
 #: Rule for the epsilon of a table.
 IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
-#: Most groups.
+#: Largest number of groups.
 MOST_GROUPS = 1000
 NO_GROUP = (
     "group must be given to fit if groups are stated, and only then: the group of each record."
@@ -116,7 +117,7 @@ class Causes:
 
     @property
     def number(self) -> int:
-        """Kinds of events."""
+        """Number of kinds of events."""
         return 1 if self.labels is None else len(self.labels)
 
     @property
@@ -135,7 +136,7 @@ class Causes:
         return self.labels.index(label)
 
     def stated(self) -> dict[str, Any]:
-        """Return the parameters of a release."""
+        """Return the parameters that a release states."""
         return {} if self.labels is None else {"causes": self.labels, "censored": self.censored}
 
 
@@ -214,12 +215,12 @@ class EventCounts(NoisySum):
         return records.map_reduce(count).reshape(shape)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return the table."""
+        """Return the noisy table."""
         return {"counts": noisy}
 
 
 class ExactEventCounts(EventCounts):
-    """The same without privacy: reference."""
+    """Exact event counts by band of time: not private, for reference."""
 
     name = "none: an exact event-count table by band of time"
 
@@ -233,6 +234,6 @@ def check_size(stated: Any) -> None:
 
 
 def stated_ends(stated: Any) -> FloatArray:
-    """Return the ends of bands, by public parameters."""
+    """Return the ends of the bands that public parameters give."""
     breakpoints, number = stated["breakpoints"], stated["n_intervals"]
     return band_ends(float(stated["max_time"]), 0 if number == "auto" else number, breakpoints)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.cells import stated_labels
+from skdpsurv.data.labels import stated_labels
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.plan import Plan
@@ -28,7 +28,7 @@ from skdpsurv.survival.univariate import UnivariateFitter, counted, target_block
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-#: Rows of a summary.
+#: Number of rows of a printed summary.
 N_ROWS = 10
 
 

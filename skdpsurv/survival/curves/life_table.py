@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, special
 
-from skdpsurv.data.cells import stated_labels
+from skdpsurv.data.labels import stated_labels
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.dp.types import FloatArray
@@ -63,9 +63,9 @@ LOG_MASSES = (-30.0, 4.0)
 STEPS, LONGEST_STEP, SMALL_STEP = 60, 1.5, 1e-6
 #: Share of those at risk from which times of censoring within a band matter.
 MUCH = 0.25
-#: Largest standard error of a mass: nothing is known.
+#: Largest standard error of a mass: it means that nothing is known.
 LARGEST_ERROR = 1e3
-#: Doubles represent fractions of counts up to this number.
+#: Largest count whose fractions doubles represent.
 MOST_RECORDS = 2**50
 
 
@@ -357,7 +357,7 @@ class LifeTableCurve(ReleasedCurve):
         return np.asarray(self.of_events(self.fit.masses) / np.diff(self.timeline))
 
     def mean_log_likelihood(self, time: FloatArray, event: NDArray[Any]) -> float:
-        """Return that of times and numbers of causes, 0 if censored, by smoothed hazards."""
+        """Return the mean log-likelihood of times and causes (0: censored), by smoothed hazards."""
         band, seen, _ = bands_of(time, event > 0, self.ends)
         cumulated = np.cumsum(self.of_events(self.fit.masses).sum(axis=0))
         hazard = self.smoothed[event[seen].astype(int) - 1, band[seen]]

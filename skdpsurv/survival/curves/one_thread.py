@@ -13,7 +13,7 @@ from functools import cache
 
 from threadpoolctl import ThreadpoolController
 
-#: The number of BLAS's threads belongs to the process: two changes at once would mix up.
+#: Lock for changes of the number of BLAS threads, which belongs to the process.
 _LOCK = threading.RLock()
 _controller = cache(ThreadpoolController)
 

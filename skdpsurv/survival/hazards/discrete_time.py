@@ -274,7 +274,7 @@ class DPDiscreteTimeSurvival(
 
     @property
     def _is_asymptotic(self) -> bool:
-        """Whether privacy rests on the limit of a chain, not on the noise of its steps."""
+        """Whether privacy rests on the convergence of a chain, not on the noise of its steps."""
         return self._sampling is not None and not self.delta
 
     def _check_together(self) -> None:

@@ -50,7 +50,7 @@ CAP_LEVEL, HIGHEST_RISE, RISE_INFORMATION = 0.8, 3.0, 1.0
 #: Centred rows are clipped at a power of the information, within a range, times their root mean
 #: square length.
 SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
-#: The same with standard errors, where downweighting allows a lower bound.
+#: This power and range with standard errors: downweighted rows allow a lower bound.
 INFERENCE_SPREAD = (0.8, 4.0)
 #: The cap with standard errors: factor and power of the information, its maximum, and how many
 #: times the level of the life table it is at most (docs/benchmarks/intervals).
@@ -63,7 +63,7 @@ SMALLEST_SPREAD = 0.25
 
 
 class PilotEstimate(NamedTuple):
-    """Public or released before the perturbed fit: centre, mean of rows, clipping norm, row scale.
+    """Estimates known before the perturbed fit: centre, mean of rows, clipping norm, row scale.
 
     Centred rows are clipped to ``radius``; ``spread`` bounds their root mean square length.
     """
@@ -104,7 +104,7 @@ class HazardFit:
 
     @cached_property
     def basis(self) -> FloatArray:
-        """Columns of the baseline."""
+        """Basis of the baseline's predictor, one column for each parameter."""
         basis = models.orthogonal_basis(self.model.n_intervals, self.model.n_knots) * SHAPE_SIZE
         basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
         return basis
@@ -114,7 +114,7 @@ class HazardFit:
         return {}
 
     def bounded(self, cap: float | None) -> CappedFit:
-        """Return the likelihood with a cap, and its perturbation; a fit asks more than once."""
+        """Return the likelihood with a cap, and its perturbation; made once for each cap."""
         if cap not in self._bounded:
             self._bounded[cap] = self._made(cap)
         return self._bounded[cap]
@@ -125,13 +125,13 @@ class HazardFit:
         return CappedFit(likelihood, self.calibrated(likelihood))
 
     def calibrated(self, likelihood: DiscreteHazard) -> perturbation.Calibrated:
-        """Return ridge and noise for a likelihood."""
+        """Return the calibration of ridge and noise for a likelihood."""
         n, d, center = self.model.n_records, likelihood.n_params, self.center_of(likelihood)
         how = self.method, likelihood.constants, self.price
         return perturbation.calibrate(*how, n, d, self.alpha, self.distribution, center)
 
     def center_of(self, likelihood: DiscreteHazard) -> Center:
-        """Return public bounds of the centre."""
+        """Return public bounds on the centre of the ridge, and on the loss there."""
         least = np.linalg.svd(self.basis, compute_uv=False)[-1] / math.sqrt(self.basis.shape[0])
         largest = LARGEST_PREDICTOR
         return Center(largest / float(least), likelihood.loss_within(largest))
@@ -144,7 +144,7 @@ class HazardFit:
 
     @property
     def highest_cap(self) -> Any:
-        """Public maximum of the cap."""
+        """Public maximum of the cap on cumulative hazards."""
         least, model = self.likelihood.max_cumulative_hazard, self.model
         if least is None or not self.has_pilot or not isinstance(model.max_cumulative_hazard, str):
             return least
@@ -186,7 +186,7 @@ class HazardFit:
 
     @property
     def public_pilot(self) -> PilotEstimate:
-        """The prior hazard, and the bound on rows."""
+        """The pilot estimate that reads no record: the prior's hazard, and the bound on rows."""
         model, likelihood = self.model, self.likelihood
         center = np.zeros(likelihood.n_params)
         center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
@@ -204,7 +204,7 @@ class HazardFit:
         return records.map(lambda block: block.clipped(pilot.mean, pilot.radius, bound))
 
     def problem(self, records: models.Records, pilot: PilotEstimate) -> perturbation.Problem:
-        """Return the minimisation after a pilot."""
+        """Return the minimisation that follows from a pilot estimate."""
         likelihood, calibration = self.after(pilot)
         blocks, price = self.blocks(records, pilot), perturbation.SharedPrice(self.price)
         return perturbation.Problem(likelihood, blocks, calibration, pilot.center, price)
@@ -256,7 +256,7 @@ class LifeTable(HazardSum):
     query = HISTOGRAM  # each record is in one cell
 
     def exact_answer(self, context: Context, records: models.Records) -> IntArray:
-        """Return exact counts."""
+        """Return the exact event counts, by band of time."""
         return models.outcome_counts(records, self.fit.model.n_intervals, models.N_BANDS)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
@@ -288,7 +288,7 @@ class RowMean(HazardSum):
         return [query.distribution(self.price).scale / query.data_norm]
 
     def exact_answer(self, context: Context, records: models.Records) -> FloatArray:
-        """Return the exact mean."""
+        """Return the exact mean of the clipped rows."""
         return self.query_for(context).mean(records.map(lambda block: block.X))
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
@@ -310,7 +310,7 @@ class HazardPoint(Mechanism):
 
     @property
     def price(self) -> Price:  # type: ignore[override]
-        """The fit's price."""
+        """Price of the fit."""
         return self.fit.price
 
     def rests_on(self) -> list[type]:
@@ -362,7 +362,7 @@ class HazardMinimiser(HazardPoint, perturbation.Minimisers):
 
     @property
     def noise(self) -> float:  # type: ignore[override]
-        """The fit's noise."""
+        """Deviation of the noise relative to the gradient sensitivity."""
         return self.fit.noise
 
     @property
@@ -387,7 +387,7 @@ class HazardMinimiser(HazardPoint, perturbation.Minimisers):
         return super().stated() | ({} if prior is None else prior.promises.public_inputs())
 
     def problems(self, context: Context, records: models.Records) -> list[perturbation.Problem]:
-        """Return the one minimisation."""
+        """Return the minimisation of the fit, in a list of one."""
         return [self.fit.problem(records, self.fit.pilot(context))]
 
     def postprocess(self, context: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:

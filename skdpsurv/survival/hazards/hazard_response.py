@@ -169,11 +169,11 @@ class OutcomeCounts(HazardSum):
     query = HISTOGRAM  # each record is in one cell
 
     def exact_answer(self, context: Context, records: Records) -> IntArray:
-        """Return exact counts."""
+        """Return exact counts of events and censored records, by band of time."""
         return outcome_counts(records, self.fit.model.n_intervals, N_BANDS, horizon=True)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return rates, by block of time."""
+        """Return rates of censoring, by block of time."""
         return {"_losses": loss_rates(noisy, self.fit.model.n_intervals)}
 
 
@@ -184,7 +184,7 @@ class HazardMoments(RowMoments):
     fit: HazardFit
 
     def seen(self, context: Context, records: Records) -> Blocks[Any]:
-        """Return weighted rows."""
+        """Return the rows as the fit centres and weights them."""
         return self.fit.blocks(records, self.fit.pilot(context))
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_rows, clip_times, row_weights
+from skdpsurv.dp.clipping import clip_rows, clip_times, row_weights
 from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Context, Mechanism, Node, Plan
 from skdpsurv.dp.privacy_cost import Price
@@ -77,7 +77,7 @@ def grid_intervals(
 #: max_cumulative_hazard="auto": a low cap means little noise, a high one little bias.
 CAP_SCALE, CAP_POWER, CAP_RANGE = 0.9, 0.28, (0.8, 5.0)
 
-#: What a guarantee assumes of a model, and what it states.
+#: Assumptions of the guarantee of a hazard model, and the public inputs that it states.
 ASSUMED = (
     "n, the columns and every constructor parameter are public",
     "max_time and data_norm were not read off these records",
@@ -266,11 +266,11 @@ class Recalibration:
         return np.asarray(np.diff(self.shift) / np.diff(self.knots))
 
     def at(self, shares: FloatArray) -> FloatArray:
-        """Return the shift at shares of the horizon."""
+        """Return the shift of the predictor at shares of the horizon."""
         return np.asarray(np.interp(shares, self.knots, self.shift))
 
     def values(self) -> dict[str, FloatArray]:
-        """Return the numbers of a release."""
+        """Return the numbers that a release keeps, by name."""
         values = np.asarray(self.slope), self.knots, self.shift
         return dict(zip(RECALIBRATION, values, strict=True))
 

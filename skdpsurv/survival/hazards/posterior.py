@@ -199,7 +199,7 @@ class PosteriorDraw(Mechanism):
     sanitizer: Sanitizer = field(init=False)
     basis: FloatArray = field(init=False)
 
-    #: True in the limit of a chain.
+    #: The theorem holds in the limit of an infinite chain.
     claim = "asymptotic"
     law = "sanitised posterior"
     proof = reference("docs/proofs/posterior_sampling", "nguyen-hui")
@@ -218,7 +218,7 @@ class PosteriorDraw(Mechanism):
         return cost_of(self.epsilon)
 
     def rests_on(self) -> list[type]:
-        """Return the class of the link."""
+        """Return the classes that the theorem must be about: that of the link."""
         return [type(LINKS[self.model.link])]
 
     @property
@@ -242,7 +242,7 @@ class PosteriorDraw(Mechanism):
         }
 
     def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, Any]:
-        """Return the last state of one chain."""
+        """Return baseline and coefficients: the last state of a chain, rounded."""
         n_steps = self.schedule.n_steps(self.model.n_records)
         state = last_state(
             self.states(records, source), n_steps, self.schedule.sampler, self.schedule.verbose

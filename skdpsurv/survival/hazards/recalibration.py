@@ -65,7 +65,7 @@ SLOPE, HALF_SIGNAL, SLOPE_SCALE, LEAST_SLOPE = 0.05, 0.25, 0.2, 0.05
 POSITION_DEVIATION, SQUARE_DEVIATION = 0.29, 0.06
 #: Most blocks of time in a band, and points of the scores in a group.
 BLOCKS_IN_BAND, N_POINTS = 10, 3
-#: Steps of the fit, the longest of them, how many are whole, and the tolerance.
+#: Steps of the fit: most of them, the longest, how many are not shortened, and the tolerance.
 N_STEPS, LONGEST_STEP, WHOLE_STEPS, SHORT_STEP = 60, 0.7, 30, 0.005
 #: Largest linear predictor; range of the scores' guessed standard deviation.
 ETA_RANGE, SMALLEST_SCALE, LARGEST_SCALE = 30.0, 1e-6, 1e100
@@ -333,7 +333,7 @@ def _shifted(
 
 
 def _shrunk(prior: FloatArray, observed: FloatArray, scale: float, noise: FloatArray) -> FloatArray:
-    """Return the posterior mean of a noisy observation."""
+    """Return the posterior mean of a number that was observed with noise."""
     weight = scale**2 / (scale**2 + noise**2)
     return np.asarray(prior + weight * (observed - prior))
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 #: A finer grid would fill the memory, and be finer than any study's clock.
 MOST_INTERVALS = 1_000_000
-#: A coefficient with a larger error, of half the range of a column, may be any.
+#: A coefficient with a larger error (per half the range of a column) is shown as unknown.
 LARGEST_ERROR = 1.0
 #: Cells of rows by times that predictions hold at a time, 2 MiB in each array.
 BLOCK_ELEMENTS = 2**18

@@ -104,7 +104,7 @@ class WeibullCurve(UnivariateFitter, released=False, measure="largest_error"):
     _curve_type = WeibullDistribution
     _released: WeibullDistribution
 
-    #: Ranges in which double precision is enough.
+    #: Ranges of parameters in which double precision is accurate enough.
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),
         "max_time": horizon(number_in(1e-150, 1e150)),
@@ -137,7 +137,7 @@ class WeibullCurve(UnivariateFitter, released=False, measure="largest_error"):
     @property
     @abstractmethod
     def _way(self) -> weibull_plan.Way:
-        """The way to fit."""
+        """The plan and the reader of records that ``method`` stands for."""
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return self._setting(shape).stated()
@@ -168,11 +168,11 @@ class WeibullCurve(UnivariateFitter, released=False, measure="largest_error"):
 
     def _publish(self, shape: Shape, published: Published) -> Self:
         """Publish shape and scale, in the unit of time, and the number of events."""
-        known = published.values
+        released = published.values
         values = {
-            "rho": known["shape"],
-            "lambda": required_horizon(self.max_time) * math.exp(known["log_scale"]),
-            **({"n_events": known["n_events"]} if "n_events" in known else {}),
+            "rho": released["shape"],
+            "lambda": required_horizon(self.max_time) * math.exp(released["log_scale"]),
+            **({"n_events": released["n_events"]} if "n_events" in released else {}),
         }
         fitted: Self = super()._publish(shape, published._replace(values=values))
         return fitted

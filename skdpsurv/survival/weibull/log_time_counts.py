@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.checks import clip_times
+from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.noise import to_lattice
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import BEFORE_PART, SHAPE_RANGE, score_with_before, shape_score
@@ -46,7 +46,7 @@ N_CELLS = 2**17
 #: Powers theta for censoring, from nearly all censored at once to nearly none before the end.
 CENSORING_POWERS = np.geomspace(1e-3, 1e3, 121)
 
-#: Private events and times.
+#: Events and times of private records.
 Targets = Blocks[tuple[BoolArray, FloatArray]]
 #: Log times, events and records at each, and how many events were before them all.
 Weighted = tuple[FloatArray, NDArray[Any], FloatArray, int]
@@ -81,7 +81,7 @@ class CountTable:
         return x, np.arange(x.size) < self.events.sum()
 
     def weighted(self, left_censored: bool) -> Weighted:
-        """Return the arguments of the likelihood."""
+        """Return log times, events, weights and early events, for the likelihood."""
         weights, events, n_before = self.records.astype(float), self.events.copy(), 0
         if left_censored:
             n_before, events[0] = int(events[0]), 0
@@ -103,7 +103,7 @@ class LogTimes:
         return self.x, self.event
 
     def weighted(self, left_censored: bool) -> Weighted:
-        """Return the arguments of the likelihood."""
+        """Return log times, events, weights and early events, for the likelihood."""
         if not left_censored:
             return self.x, self.event, np.ones(self.x.size), 0
         inside, n_before = ~self.before, int((self.before & self.event).sum())
@@ -116,7 +116,7 @@ class LogTimes:
         )
 
 
-#: Records as a fit reads them: private.
+#: Private records, as a fit reads them.
 Records = CountTable | LogTimes
 
 
@@ -282,7 +282,7 @@ class ScoreTable:
 
     @property
     def total(self) -> int:
-        """h, the sum of phi over the records."""
+        """Sum h of the scores phi over the records."""
         return int(self.counts @ self.score)
 
     def to_raise(self) -> int:

@@ -41,7 +41,7 @@ SPREADS, DENOMINATORS = (0.4, 2.5), (0.35, 1.2)
 AT_BOUND = 1e-3
 #: One of so many simulated fits is of the released distribution, and so many at least.
 FIRST_PART, FIRST = 4, 10
-#: Distances of the other distributions, in errors.
+#: Distance of the other distributions from the released one, in standard errors.
 DISTANCE = 2.0
 
 
@@ -106,8 +106,8 @@ class _Simulation:
             cells = self.source.generator.multinomial(public.n_records, probabilities)
             events, censored = cells.reshape(2, -1)
             table = CountTable(public.omega, events + censored, events)
-            known = self.plan.run(table, self.source)
-            each[:] = math.log(known["shape"]), known["log_scale"]
+            drawn = self.plan.run(table, self.source)
+            each[:] = math.log(drawn["shape"]), drawn["log_scale"]
         return found
 
     def rate_at(self, truth: FloatArray) -> float | None:

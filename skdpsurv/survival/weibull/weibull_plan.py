@@ -51,7 +51,7 @@ LARGEST_LOG_SCALE = 300.0
 LEFT_CENSORED = "left_censored"
 PROOF = reference("docs/proofs/ladder", "nguyen-hui-weibull", "nissim")
 ASSUMED = tuple(WORDS["assumptions"]["curve"])
-#: Nodes of neighbours' ladders that an audit compares.
+#: Number of nodes of the grid at which an audit compares ladders of neighbours.
 NODES_LOOKED_AT = 256
 
 
@@ -160,7 +160,7 @@ class WeibullSum(NoisySum):
 
 
 class Events(WeibullSum):
-    """The number of events."""
+    """The noisy number of events."""
 
     name = "Laplace noise on the number of events"
     query = COUNT  # each record is one event at most
@@ -174,11 +174,11 @@ class Events(WeibullSum):
 
 
 class Powers(WeibullSum):
-    """The sum of times in horizons to a power, in [0, 1]; half of it for times before the grid."""
+    """Sum of times in horizons to a power in [0, 1]; times before the grid count for half."""
 
     @abstractmethod
     def power(self, context: Context) -> float:
-        """Return the exponent."""
+        """Return the exponent of the times that are added up."""
 
     def query_for(self, context: Context) -> Sum:
         return Sum.of_reals(0.0, 1.0, -log_time_counts.lattice_exponent(self.public.n_records, 1.0))
@@ -197,7 +197,7 @@ class Powers(WeibullSum):
 
 
 class FollowUp(Powers):
-    """The follow-up time of all records, in horizons."""
+    """The noisy follow-up time of all records, in horizons."""
 
     name = "Laplace noise on the follow-up time"
 
@@ -408,7 +408,7 @@ class WeibullMaximum(Mechanism):
         }
 
 
-#: Measurements after the first two: all with a correction, else three.
+#: Kinds of measurements after the first two; without a correction, the first three of them.
 LATER: tuple[Any, ...] = (MeanLogTime, ReleasedMeanLadder, Scale, Correction, Scale)
 
 
@@ -426,7 +426,7 @@ def tight_plan(public: WeibullSetting) -> Plan:
     total = remaining_budget(public.epsilon, *(each.price for each in first))
     rest = AdaptiveChoice(
         total,
-        lambda known: later(known["n_events"], known["n_events"] / known["follow_up"]),
+        lambda found: later(found["n_events"], found["n_events"] / found["follow_up"]),
         possible,
     )
     return public.plan_of(
@@ -437,7 +437,7 @@ def tight_plan(public: WeibullSetting) -> Plan:
 
 
 def priced(public: WeibullSetting, kinds: Sequence[Any], shares: Sequence[float]) -> Any:
-    """Return measurements, each at its share of epsilon."""
+    """Return measurements of these kinds, each at its share of epsilon."""
     pairs = zip(kinds, shares, strict=True)
     return tuple(kind(price=share * public.spendable, public=public) for kind, share in pairs)
 

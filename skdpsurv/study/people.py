@@ -1,9 +1,9 @@
-"""The people of a study, and the deal of them: who is held out for the evaluation.
+"""The people of a study, and their random split: who is held out for the evaluation.
 
-People are dealt, not rows, by a uniform permutation of their numbers (docs/proofs/study). It is
-drawn once, from the operating system's entropy, and durable before anything depends on it: a second
-deal could put somebody into both parts. It is kept beside a fingerprint of the records, in a file
-that only its owner can read: neither is ever published.
+People are split, not rows, by a uniform permutation of their numbers: "the deal" of
+docs/proofs/study and of the journal. It is drawn once, from the operating system's entropy, and
+durable before anything depends on it: a second one could put somebody into both parts. It is kept
+beside a fingerprint of the records, in a file that only its owner can read, and never published.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class People:
 
     @classmethod
     def of(cls, protocol: Protocol, frame: pd.DataFrame) -> People:
-        """Return the people of a frame, none of whom is held out."""
+        """Return the people of a frame of raw records; none of them is held out."""
         if protocol.person is not None:
             try:
                 names = read_names(frame[protocol.person])
@@ -63,8 +63,8 @@ class People:
             raise InputValueError("the records must be at least one.")
         return cls(frame, np.zeros(len(frame), dtype=bool))
 
-    def dealt(self, n_evaluation: int) -> People:
-        """Return these people after a deal that holds so many of them out."""
+    def split(self, n_evaluation: int) -> People:
+        """Return these people, with so many of them held out at random."""
         held_out = np.zeros_like(self.held_out)
         order = random_source(None).generator.permutation(held_out.size)
         held_out[order[:n_evaluation]] = True
@@ -77,9 +77,9 @@ class People:
         return self.frame[~self.held_out if people == TRAINING else self.held_out]
 
     def keep(self, path: Path, when: float) -> str:
-        """Write the deal to a new file that nobody else can read; durable once this returns.
+        """Write who is held out to a new file that nobody else can read; durable once this returns.
 
-        Returns its name, drawn at random: public, and no function of the deal.
+        Returns a name for this split, drawn at random: public, and no function of who is held out.
         """
         held_out, name = np.flatnonzero(self.held_out).tolist(), secrets.token_hex(16)
         content = {"name": name, "held_out": held_out, "records": self._fingerprint()}
@@ -87,12 +87,12 @@ class People:
         return name
 
     def kept(self, path: Path, name: str) -> People:
-        """Return these people by the deal in a file.
+        """Return these people, split as a file says.
 
         Raises
         ------
         ValueError
-            If the deal was of other records, or has another name.
+            If the file is about other records, or has another name.
         """
         content = json.loads(path.read_text(encoding="utf-8"))
         if content["name"] != name:

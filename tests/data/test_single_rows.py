@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from skdpsurv.data.cells import SingleRows, single_target
+from skdpsurv.data.single_rows import SingleRows, single_target
 
 FRAME = pd.DataFrame({"age": [61, 48, 70], "ill": [True, False, True], "dose": [0.5, 1.0, 2.0]})
 TEXT = FRAME.assign(stage=pd.Categorical(["I", "II", "I"]), seen=pd.Timestamp("2020-02-03"))
