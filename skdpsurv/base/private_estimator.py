@@ -31,7 +31,7 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors
 from skdpsurv.dp.ledger import REFUSED, Receipt
 from skdpsurv.dp.looking import looking
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.plan import Plan, all_drawn
 from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.dp.proofs import status_of
 from skdpsurv.dp.references import phrase
@@ -279,6 +279,7 @@ class PrivateEstimator(Released, released=False):
         # Without privacy, bounds that nobody needs may be infinite.
         make = self._plan if math.isinf(self.epsilon) else self._representable_plan
         plan = make(shape)
+        all_drawn(plan.tree)  # or an error, before anything is charged: a release states it
         guarantee = plan.guarantee(self._status(shape), people=people)
         if guarantee.delta and math.isfinite(guarantee.epsilon):
             require_delta(guarantee.epsilon, guarantee.delta)

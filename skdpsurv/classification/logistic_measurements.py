@@ -281,6 +281,13 @@ class FittedGroups(perturbation.Minimisers):
             for group, how in zip(fit.groups, fit.calibrations, strict=True)
         ]
 
+    def drawn(self, context: Context | None) -> dict[str, Any]:
+        """Return the fits, each of so many ``models``; those with one ``part`` share its price."""
+        found = dict(super().drawn(context))
+        places = [(i, fit.n_outputs) for i, fit in enumerate(self.fits) for _ in fit.groups]
+        both = zip(found["fits"], places, strict=True)
+        return {**found, "fits": [{**one, "part": i, "models": n} for one, (i, n) in both]}
+
     def scales(self) -> list[float]:
         groups = [(group.norm, group.factor) for fit in self.fits for group in fit.groups]
         noises = [(c.kappa, c.noise_scale or 1.0) for fit in self.fits for c in fit.calibrations]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, Context
 from numbers import Integral, Real
@@ -58,28 +58,33 @@ _PLAIN: dict[Any, Callable[[Any], object]] = {
 }
 
 
-def immutable(name: str, value: object) -> object:
-    """Return an immutable copy made of Python's own types, which JSON can hold."""
+def immutable(name: str, value: object, *keys: str) -> Any:
+    """Return an immutable copy made of Python's own types, which JSON can hold.
+
+    ``keys`` lead to the value, for messages.
+    """
     if value is None:
         return None
     for kind, plain in _PLAIN.items():
         if isinstance(value, kind):
             converted = plain(value)
             if converted != converted:
-                raise ValueError(f"{name} must not hold NaN.")
+                raise ValueError(f"{_place(name, keys)} must not hold NaN.")
             return converted
     if isinstance(value, np.ndarray):
-        return immutable(name, value.tolist())
+        return immutable(name, value.tolist(), *keys)
     if isinstance(value, list | tuple):
-        return tuple(immutable(name, v) for v in value)
+        return tuple(immutable(name, v, *keys) for v in value)
     if isinstance(value, Mapping):
-        return FrozenMapping(
-            {str(k): immutable(f"{name}[{str(k)!r}]", v) for k, v in value.items()}
-        )
+        return FrozenMapping({str(k): immutable(name, v, *keys, str(k)) for k, v in value.items()})
     raise TypeError(
-        f"{name} must be made of numbers, strings, None, sequences and mappings, "
+        f"{_place(name, keys)} must be made of numbers, strings, None, sequences and mappings, "
         f"got {type(value).__name__}."
     )
+
+
+def _place(name: str, keys: Sequence[str]) -> str:
+    return name + "".join(f"[{key[:40]!r}]" for key in keys[:9])
 
 
 def as_json(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:

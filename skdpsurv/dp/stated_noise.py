@@ -19,6 +19,8 @@ from skdpsurv.dp.privacy_cost import Concentrated, Cost, Price, epsilon_or_mu
 Distances = list[tuple[str, float, float]]
 #: Names of distributions of noise on numbers; other mechanisms have names of their own.
 LAPLACE, GAUSSIAN, NONE, SUM = "laplace", "gaussian", "none", "sum"
+#: Most levels of a plan in a file.
+DEEPEST = 100
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Noise:
     lattice : float or tuple of float
         Spacing of the released numbers, in their unit.
     variance : float
-        That of each released number, or slightly more.
+        The largest of a released number, or slightly more.
     """
 
     law: str
@@ -86,17 +88,72 @@ def noise_of(plan: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
     return {k: v for node in plan.get("nodes", ()) for k, v in noise_of(node).items()}
 
 
-def checked_noise(stated: Any) -> Any:
-    """Return laws and variances by name, frozen; ValueError if they are none."""
-    found: Any = immutable("noise", stated)
+def checked_noise(stated: Any, plan: Mapping[str, Any] | None, *, pooled: bool) -> Any:
+    """Return laws and variances by name, frozen; ValueError if they are none, or not the plan's.
+
+    Of a pool they are those of sums, and its plan is made of the plans of its sites. Files of older
+    layouts have no plan to follow from.
+    """
+    found = immutable("noise", stated)
     if not isinstance(found, Mapping) or not all(isinstance(e, Mapping) for e in found.values()):
         raise TypeError("noise of a release must be a mapping of names to mappings.")
     for name, one in found.items():
         law, variance = one.get("law"), one.get("variance")
         is_variance = type(variance) in (int, float) and 0.0 <= variance < 1e300
-        if {*one} != {"law", "variance"} or not isinstance(law, str) or not is_variance:
-            raise ValueError(f"noise of a release must hold law and variance of {name!r}.")
+        is_law = law == SUM if pooled else isinstance(law, str) and law != SUM
+        if {*one} != {"law", "variance"} or not is_law or not is_variance:
+            raise ValueError(f"noise of a release must hold law and variance of {name[:40]!r}.")
+    if plan is None:
+        return found
+    own = noise_of(plan)
+    if pooled:
+        sites = [noise_of(site) for site in plan["nodes"]]
+        shared = [name for name in found if all(name in site for site in sites)]
+        sums = {name: sum(site[name]["variance"] for site in sites) for name in shared}
+        own = {name: {"law": SUM, "variance": variance} for name, variance in sums.items()}
+    near = all(
+        name in own
+        and one["law"] == own[name]["law"]
+        and math.isclose(one["variance"], own[name]["variance"], rel_tol=1e-9)
+        for name, one in found.items()
+    )
+    if not near or (not pooled and {*found} != {*own}):
+        raise ValueError("noise of a release must be that of its plan.")
     return found
+
+
+def checked_plan(plan: Any) -> Any:
+    """Return a frozen plan as releases state it, or refuse what is none."""
+    if not isinstance(plan, Mapping | None):
+        raise TypeError("plan of a release must be a mapping.")
+    try:
+        found = immutable("plan", plan)
+    except RecursionError:
+        raise ValueError("plan of a release must not be so deep.") from None
+    if found is not None:
+        _require_finite(found, DEEPEST)
+        _require_nodes(found)
+    return found
+
+
+def _require_finite(value: Any, levels: int) -> None:
+    if not levels:
+        raise ValueError("plan of a release must not be so deep.")
+    if isinstance(value, float) and math.isinf(value):
+        raise ValueError('plan of a release must hold numbers, or "inf".')
+    if isinstance(value, Mapping | tuple):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            _require_finite(one, levels - 1)
+
+
+def _require_nodes(node: Any) -> None:
+    """Refuse nodes that are no measurements, nor made of nodes."""
+    nodes = node.get("nodes", ()) if isinstance(node, Mapping) else None
+    given = {"law", "variance"} if isinstance(nodes, tuple) and "gives" in node else set()
+    if not isinstance(nodes, tuple) or not {"node", *given} <= {*node}:
+        raise ValueError("plan of a release must be made of nodes, as its schema has them.")
+    for one in nodes:
+        _require_nodes(one)
 
 
 def plain(stated: Mapping[str, Any]) -> dict[str, Any]:

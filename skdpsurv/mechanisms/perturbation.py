@@ -45,6 +45,7 @@ from skdpsurv.mechanisms.vector_noise import (
     SphericalLaplace,
     add_noise,
     draw_noise,
+    lattice_of,
     nearest_doubles,
     stated_law,
 )
@@ -113,6 +114,7 @@ def _stated(constants: PrivacyConstants, how: Calibrated) -> dict[str, Any]:
         "kappa": how.kappa,
         **({"n_steps": how.n_steps} if isinstance(how, NoisyGradients) else {}),
         **{f"{name}_noise": stated_law(one) for name, one in own if one is not None},
+        **({} if how.output is None else {"lattice": lattice_of(how.output)}),
     }
 
 

@@ -188,19 +188,24 @@ def arithmetic(distribution: type[NoiseDistribution]) -> str:
 
 
 def stated_law(distribution: NoiseDistribution) -> dict[str, Any]:
-    """Return a distribution as releases state it; the lattice is that of sums with it."""
+    """Return a distribution as releases state it."""
     kinds: dict[type, str] = {SphericalLaplace: LAPLACE, SphericalGaussian: GAUSSIAN}
     kind, scale = type(distribution), distribution.scale
     law = f"spherical {kinds[kind]}" if kind in kinds else kind.__name__
-    lattice = lattice_step(scale * LATTICE_FRACTION) if scale > 0.0 else 0.0
-    return {"law": law, "dimension": distribution.dimension, "scale": scale, "lattice": lattice}
+    return {"law": law, "dimension": distribution.dimension, "scale": scale}
+
+
+def lattice_of(distribution: NoiseDistribution) -> float:
+    """Return the spacing of released sums of vectors and noise."""
+    scale = distribution.scale
+    return lattice_step(scale * LATTICE_FRACTION) if scale > 0.0 else 0.0
 
 
 def vector_noise(distribution: NoiseDistribution, sensitivity: float) -> Noise:
     """Return the noise on a vector, as a release states it."""
     own, variance = stated_law(distribution), distribution.deviation**2
     law = own["law"] if own["scale"] else NONE
-    return Noise(law, own["scale"], sensitivity, "L2", own["lattice"], variance)
+    return Noise(law, own["scale"], sensitivity, "L2", lattice_of(distribution), variance)
 
 
 #: Noise that was drawn: in many digits where no seed was given and the distribution is spherical.

@@ -221,7 +221,8 @@ class NoisyEstimates(Mechanism):
     def drawn(self, context: Context | None) -> dict[str, Any]:
         """Return the noise on each sum."""
         each = [self.query.noise_at(price) for price in self.prices]
-        return {**asdict(each[0]), "scale": [one.scale for one in each]}
+        several = {name: [getattr(one, name) for one in each] for name in ("scale", "variance")}
+        return {**asdict(each[0]), **several}
 
     def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, float]:
         """Return noisy means of shape and log scale."""

@@ -15,7 +15,7 @@ import numpy as np
 from skdpsurv.dp.durable import sync_folder
 from skdpsurv.dp.guarantee import PrivacyGuarantee, as_json, immutable
 from skdpsurv.dp.ledger import Receipt
-from skdpsurv.release.older_layouts import upgraded
+from skdpsurv.release.older_layouts import noise_of_counts, upgraded
 
 #: Version of the layout that is written. Docs: docs/schemas/release-3.json.
 SCHEMA_VERSION = 3
@@ -97,14 +97,10 @@ def checked_study(study: Any) -> Any:
     return immutable("study", study)
 
 
-def checked_plan(plan: Any) -> Any:
-    """Return a frozen plan as releases state it, or refuse anything but a mapping."""
-    if not isinstance(plan, Mapping | None):
-        raise TypeError("plan of a release must be a mapping.")
-    try:
-        return immutable("plan", plan)
-    except RecursionError:
-        raise ValueError("plan of a release must not be so deep.") from None
+def require_noise(noise: Any, *made_of: Any) -> None:
+    """Refuse noise of a release without a plan, if files of older layouts did not have it."""
+    if noise != noise_of_counts(*made_of):
+        raise ValueError("noise of a release without a plan must be that of an older layout.")
 
 
 def save(

@@ -23,7 +23,7 @@ def upgraded(data: dict[str, Any], version: int) -> dict[str, Any]:
     if version == 1:  # which said nothing of columns, nor of what made it
         data = {**data, "columns": None, "target_names": (), "made_with": "skdpsurv 0.1"}
     made = data.get("fit_guarantee") or data["guarantee"]
-    noise = _noise(data["estimator"], data["values"], made)
+    noise = noise_of_counts(data["estimator"], data["values"], made)
     data = {**data, "plan": None, "fit_plan": None, "noise": noise}
     change = _CHANGES.get(data["estimator"]) if isinstance(data["estimator"], str) else None
     if change is None or not isinstance(data["parameters"], dict):
@@ -32,12 +32,13 @@ def upgraded(data: dict[str, Any], version: int) -> dict[str, Any]:
     return {**data, "estimator": estimator, "parameters": parameters}
 
 
-def _noise(estimator: Any, values: dict[str, Any], made: Any) -> dict[str, Any]:
+def noise_of_counts(estimator: Any, values: Mapping[str, Any], made: Any) -> dict[str, Any]:
     """Return law and variance of the noise on a table of counts."""
-    if "count_variance" in values:
-        variance = values["count_variance"]
-        law = "sum" if "pooled" in made.public_inputs else "gaussian" if made.delta else "laplace"
-        return {"counts": {"law": law, "variance": variance}}
+    pooled = "pooled" in made.public_inputs
+    if pooled or (estimator == "DPTableOne" and "count_variance" in values):
+        law = "sum" if pooled else "gaussian" if made.delta else "laplace"
+        variance = values.get("count_variance")
+        return {} if variance is None else {"counts": {"law": law, "variance": variance}}
     if estimator not in ("DPKaplanMeierFitter", "DPAalenJohansenFitter"):
         return {}
     if math.isinf(made.epsilon):

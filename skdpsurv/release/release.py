@@ -23,7 +23,7 @@ from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, immutable
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
-from skdpsurv.dp.stated_noise import checked_noise
+from skdpsurv.dp.stated_noise import checked_noise, checked_plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.dp.unknown_parameters import with_suggestions
 from skdpsurv.release import layout
@@ -125,10 +125,17 @@ class Release(ReleasedModel):
             target_names=tuple(self.target_names),
             receipt=None if self.receipt is None else Receipt.checked(*self.receipt),
             study=None if self.study is None else layout.checked_study(self.study),
-            plan=layout.checked_plan(self.plan),
-            fit_plan=layout.checked_plan(self.fit_plan),
-            noise=checked_noise(self.noise),
+            plan=checked_plan(self.plan),
+            fit_plan=checked_plan(self.fit_plan),
         )
+        made, whole = self.made_by, self.guarantee
+        pooled = "pooled" in whole.public_inputs
+        plan = self.plan if self.fit_plan is None else self.fit_plan
+        self._replace(noise=checked_noise(self.noise, plan, pooled=pooled))
+        if plan is None and not pooled and self.noise:
+            layout.require_noise(self.noise, self.estimator, self.values, made)
+        if made.epsilon > whole.epsilon:
+            raise ValueError("fit_guarantee of a release must not be of more than its guarantee.")
         if self.columns is not None:
             self._check_columns()
 

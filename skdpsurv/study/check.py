@@ -8,14 +8,23 @@ from os import PathLike
 from typing import Any
 
 from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.ledger import Receipt, digest
-from skdpsurv.dp.privacy_cost import Spend, remaining_budget
+from skdpsurv.dp.privacy_cost import (
+    Cost,
+    Spend,
+    cost_of,
+    disjoint_cost,
+    gaussian_price,
+    remaining_budget,
+    sequential_cost,
+)
 from skdpsurv.dp.references import __version__
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.charges import entry_name, stated_guarantee
 from skdpsurv.study.folder import Folder, sha256_of_file
 from skdpsurv.study.journal import Journal, Line
+from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING, whose
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.study_plan import StudyPlan
 
@@ -165,11 +174,35 @@ def _charge(protocol: Protocol, plan: StudyPlan | None, intent: Line, first: boo
         fits = stated == stated_guarantee(whole, protocol, intent["nonce"]).to_dict()
         fits = fits and intent.get("planned", planned).items() <= planned.items()
     elif fits:
-        costs = {f"epsilon_{name}": planned[name]["epsilon"] for name in names}
-        own = {"protocol_sha256": protocol.sha256, "nonce": intent["nonce"], **costs}
+        own = {"protocol_sha256": protocol.sha256, "nonce": intent["nonce"]}
+        own |= {"n_records": intent["n_people"]}
+        own |= {f"epsilon_{name}": planned[name]["epsilon"] for name in names}
         fits = own.items() <= stated["public_inputs"].items()
+        fits = fits and _covers(protocol, stated, planned)
     if not fits:
         yield f"the charge for {', '.join(names)} is not what the plan of the protocol costs"
+
+
+def _covers(protocol: Protocol, stated: Line, planned: Line) -> bool:
+    """Return whether a charge is of all that its analyses cost together, by their guarantees."""
+    whole = PrivacyGuarantee.from_dict(stated)
+    each = {one.name: PrivacyGuarantee.from_dict(planned[one.name]) for one in protocol.analyses}
+    costs: dict[str, list[Cost]] = {people: [] for people in (EVERYBODY, TRAINING, EVALUATION)}
+    for analysis in protocol.analyses:
+        own = each[analysis.name]
+        price = gaussian_price(own.rho) if own.delta and own.rho is not None else own.epsilon
+        costs[whose(protocol, analysis)].append(cost_of(price))
+    shared, *apart = (sequential_cost(costs[people]) for people in costs)
+    cost = sequential_cost([shared, disjoint_cost(apart)])
+    relation = RECORD if protocol.person is None else PERSON
+    relation += SAME_GROUP * any(one.neighbours.endswith(SAME_GROUP) for one in each.values())
+    found = {(one.status, one.neighbours.removesuffix(SAME_GROUP)) for one in each.values()}
+    return (
+        # The price of noise is rounded where a guarantee states its rho.
+        cost.within(whole.epsilon * (1.0 + 1e-9), whole.delta)
+        and (whole.status, whole.neighbours) == ("proved", relation)
+        and found == {("proved", relation.removesuffix(SAME_GROUP))}
+    )
 
 
 def _release(

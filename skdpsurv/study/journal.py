@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from skdpsurv.dp.durable import identity, locked, sync_folder
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.ledger import digest
 from skdpsurv.dp.references import __version__
 
@@ -182,7 +183,10 @@ def _line(text: bytes, before: list[Line]) -> Line | None:
         line = json.loads(text)
         content = {name: value for name, value in line.items() if name != "link"}
         link_fits = line == _linked(before, content)
-        content = {"planned": {}, **content} if line["what"] == "intent" else content
+        if line["what"] == "intent":
+            content = {"planned": {}, **content}
+            for stated in (content["guarantee"], *dict(content["planned"]).values()):
+                PrivacyGuarantee.from_dict(stated)
         fits = link_fits and {*content} == {"what", *FIELDS[line["what"]]}
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None

@@ -3,14 +3,26 @@
 import itertools
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any
 
+import numpy as np
 import pytest
 
-from skdpsurv import DPWeibullFitter, Release
-from skdpsurv.dp.plan import AdaptiveChoice, Sequential, all_drawn
+from skdpsurv import (
+    DPKaplanMeierFitter,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    PrivacyAccountant,
+    PrivateStackingClassifier,
+    Release,
+)
+from skdpsurv.dp.guarantee import immutable
+from skdpsurv.dp.plan import AdaptiveChoice, Plan, Sequential, all_drawn
+from skdpsurv.mechanisms.sums import Integers
 from tests.support import checks
+from tests.support.extensions import extension
 from tests.support.registry import PRIVATE
 
 SETTINGS = [setting for setting in PRIVATE if not setting.slow]
@@ -133,27 +145,99 @@ def test_a_secret_number_of_runs_is_not_stated():
     assert len(stated) == 1
 
 
+def crafted(content, **changes):
+    """Refuse the file of a release with other plan or noise."""
+    with pytest.raises(ValueError, match=r"plan|noise|JSON of a Release|deep|fit_guarantee"):
+        Release.from_json(json.dumps(content | changes))
+
+
 def test_crafted_plans_and_noise_are_refused():
-    good = {"counts": {"law": "laplace", "variance": 1.0}}
     with checks.quiet():
         release = DPWeibullFitter(1.0, max_time=1.0, random_state=0).fit([0.5] * 9).release_
     content = json.loads(release.to_json())
-    Release.from_json(json.dumps(content | {"noise": good}))
-    deep = {}
-    for _ in range(2000):
-        deep = {"nodes": [deep]}
-    with pytest.raises(ValueError, match="deep"):
-        replace(release, plan=deep)
-    for plan in (3, "x", [1]):
-        with pytest.raises(ValueError, match="JSON of a Release"):
-            Release.from_json(json.dumps(content | {"plan": plan}))
-    for noise in ({"counts": {}}, {"counts": {"law": 1, "variance": 1.0}}, {"counts": 3}, [], None):
-        with pytest.raises(ValueError, match=r"Release|noise"):
-            Release.from_json(json.dumps(content | {"noise": noise}))
-    for variance in (-1.0, True, "1", 10**400, None):
-        wrong = json.dumps(
-            content | {"noise": {"counts": {"law": "laplace", "variance": variance}}}
-        )
-        with pytest.raises(ValueError, match="noise"):
-            Release.from_json(wrong)
-    assert math.isfinite(content["noise"]["n_events"]["variance"])
+    own = content["noise"]["n_events"]
+    deep = {"node": "sequence"}
+    for _ in range(150):
+        deep = {"node": "sequence", "nodes": [deep]}
+    deeper = {"node": "sequence"}
+    for _ in range(3000):
+        deeper = {"node": "sequence", "nodes": [deeper]}
+    for plan in (deep, deeper):
+        with pytest.raises(ValueError, match="deep"):
+            replace(release, plan=plan)
+    for nodes in ("xx", [3], [{"nodes": []}], [{"node": "measurement", "gives": "counts"}], None):
+        crafted(content, plan={"node": "sequence", "nodes": nodes})
+    for plan in (3, "x", [1], {}):
+        crafted(content, plan=plan)
+    for noise in ({"counts": {}}, {"counts": 3}, [], None, {}, {"n_events": own, "counts": own}):
+        crafted(content, noise=noise)
+    for variance in (-1.0, True, "1", 10**400, None, 0.9 * own["variance"]):
+        crafted(content, noise={"n_events": own | {"variance": variance}})
+    for law in ("gaussian", "none", "sum", 1, None):
+        crafted(content, noise={"n_events": own | {"law": law}})
+    infinite = json.dumps(content).replace('"node"', '"more": 1e999, "node"')
+    with pytest.raises(ValueError, match="plan of a release must hold numbers"):
+        Release.from_json(infinite)
+    assert math.isfinite(own["variance"])
+
+
+def test_noise_without_a_plan_is_that_of_an_older_layout():
+    """A curve of a file that states no plan: its table's noise follows from epsilon."""
+    with checks.quiet():
+        fitter = DPKaplanMeierFitter(0.1, max_time=1.0, random_state=0).fit([0.5] * 99)
+    content = json.loads(fitter.release_.to_json()) | {"plan": None}
+    assert Release.from_json(json.dumps(content)).noise == fitter.release_.noise
+    for noise in ({"law": "laplace", "variance": 8.0}, {"law": "sum", "variance": 800.0}):
+        crafted(content, noise={"counts": noise})
+    crafted(content, fit_guarantee=content["guarantee"] | {"epsilon": 50.0})
+    older = {name: v for name, v in content.items() if name not in ("plan", "fit_plan", "noise")}
+    values = content["values"] | {"count_variance": 1e-6}
+    read = Release.from_json(json.dumps(older | {"schema_version": 2, "values": values}))
+    assert read.noise["counts"]["variance"] == pytest.approx(800.0)
+
+
+def test_long_names_in_plans_are_no_work():
+    """The place of a value is put together for a message alone, and shortened there."""
+    content = {"x" * 10**6: [0.0] * 10_000, "y": [math.nan]}
+    with pytest.raises(ValueError, match=r"^plan\['y'\] must not hold NaN"):
+        immutable("plan", content)
+    with pytest.raises(ValueError, match=r"^plan\['x{40}'\] must not") as refused:
+        immutable("plan", {"x" * 10**6: [math.nan]})
+    assert len(str(refused.value)) < 100
+
+
+def test_models_of_several_classes_are_stated_with_their_parts():
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-0.5, 0.5, (90, 3)), np.arange(90) % 3
+    stack = {"classes": [0, 1, 2], "partition": "samples", "random_state": 0}
+    with checks.quiet():
+        one = DPLogisticRegression(3.0, classes=[0, 1, 2], random_state=0).fit(X, y).release_
+        below = PrivateStackingClassifier(3.0, **stack).fit(X, y).release_
+    (fit,) = one.plan["nodes"][0]["fits"] if "nodes" in one.plan else one.plan["fits"]
+    assert (fit["part"], fit["models"]) == (0, 3)
+    found = [leaf for leaf in measurements(below.plan) if "fits" in leaf]
+    parts = [fit["part"] for fit in found[0]["fits"]]
+    assert parts == list(range(len(parts)))
+    assert {fit["models"] for fit in found[0]["fits"]} == {3}
+
+
+def test_what_a_release_could_not_state_is_refused_before_the_charge():
+    ledger, module = PrivacyAccountant(np.inf), extension("histogram")
+
+    @dataclass(frozen=True)
+    class Own(Integers):
+        what: Any
+        sensitivity = 2
+
+    class Counts(module.Counts):
+        asserted = True
+        query = Own(len)
+
+    class Histogram(module.DPHistogram, released=False):
+        def _plan(self, shape):
+            made = Counts(price=1.0, edges=np.linspace(0.0, 1.0, 11))
+            return Plan(made, 1.0, inputs={"n_records": shape.n_records})
+
+    with pytest.raises(TypeError, match="must be made of numbers"):
+        Histogram(1.0, accountant=ledger).fit(np.zeros((30, 1)))
+    assert ledger.entries().empty

@@ -1,6 +1,7 @@
 """Tests of the check of a folder: every fault that an editor can leave is found."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -52,6 +53,30 @@ def forge(place, change):
         linked.append(_linked(linked, line))
     text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in linked)
     Folder(place.out).journal.write_text(text)
+
+
+def undercharge(place):
+    """Charge a new ledger next to nothing for a study, and make its folder say so."""
+    intent, path = unlinked(place)[1], place.out.parent / "ledger.sqlite"
+    for one in path.parent.glob("ledger.sqlite*"):
+        one.unlink()
+    PrivacyAccountant(20.0, path=path)
+    cheap = replace(PrivacyGuarantee.from_dict(intent["guarantee"]), epsilon=0.001)
+    before = place.ledger._ledger.receipts()[-1]._asdict()
+    name = f"{entry_name(place.protocol)} {intent['nonce'][:16]}"
+    receipt = place.ledger.charge(cheap, estimator=name)._asdict()
+    folder = Folder(place.out)
+    for analysis in intent["analyses"]:
+        rewrite(folder.file_of(analysis), lambda content: content.update(receipt=receipt))
+
+    def change(lines):
+        lines[1].update(guarantee=cheap.to_dict(), ledger=before)
+        lines[2]["receipt"] = receipt
+        for line in lines:
+            if line["what"] == "released":
+                line["sha256"] = folder.sha256_of(line["analysis"])
+
+    forge(place, change)
 
 
 def test_releases(place):
@@ -257,9 +282,21 @@ def test_a_folder_of_a_version_that_planned_otherwise(place, monkeypatch):
         assert place.check() == []
         report = Study(place.protocol).report(place.out, place.ledger)
         assert "120 (everybody)" in report.html
+        honest = unlinked(place)[1]["planned"]["weibull"]
         forge(place, lambda lines: lines[1]["planned"]["weibull"].update(epsilon=1.0))
         assert any("is not what the plan" in one for one in place.check())
         assert any("weibull.json states another guarantee" in one for one in place.check())
+        forge(place, lambda lines: lines[1]["planned"].update(weibull=honest))
+        assert place.check() == []
+        text = Folder(place.out).journal.read_text()
+        forge(place, lambda lines: lines[1]["planned"].update(weibull=None))
+        with pytest.raises(ValueError, match="does not fit those before it"):
+            place.check()
+        Folder(place.out).journal.write_text(text)
     # Journals that state nothing of it are compared with a plan of today.
+    text = Folder(place.out).journal.read_text()
     forge(place, lambda lines: [line.pop("planned", None) for line in lines])
     assert place.check() == []
+    Folder(place.out).journal.write_text(text)
+    undercharge(place)
+    assert any("is not what the plan" in one for one in place.check())
