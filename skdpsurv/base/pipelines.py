@@ -22,13 +22,13 @@ from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.base.private_estimator import PrivateEstimator
 from skdpsurv.data.public_steps import column_names, learned_steps, valid_row
 from skdpsurv.data.shape import PublicInputWarning, length, placeholder, size
+from skdpsurv.dp.checks import unknown_parameter
 from skdpsurv.dp.containers import labels_of
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.input_errors import NO_TABLE, call_without_data
 from skdpsurv.dp.looking import require_free
 from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import BoolArray
-from skdpsurv.dp.unknown_parameters import unknown_parameter
 
 
 def private_step(estimator: Any) -> tuple[str, PrivateEstimator]:

@@ -24,7 +24,15 @@ from skdpsurv.data.sources import as_source
 from skdpsurv.data.target import paired
 from skdpsurv.dp import guarantee as guarantees
 from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
+from skdpsurv.dp.checks import (
+    Check,
+    Parameters,
+    instance,
+    optional,
+    positive,
+    seed,
+    unknown_parameter,
+)
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.exact_vectors import require_delta
 from skdpsurv.dp.guarantee import PrivacyGuarantee
@@ -36,7 +44,6 @@ from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.dp.proofs import status_of
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.stated_noise import noise_of
-from skdpsurv.dp.unknown_parameters import unknown_parameter
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release, Released, parameters_of
 

@@ -329,7 +329,7 @@ def make(
     options : mapping of str to str
         Parameters that have an option of their own.
     """
-    from skdpsurv.dp.unknown_parameters import suggestion
+    from skdpsurv.dp.checks import suggestion
 
     allowed = set(inspect.signature(kind).parameters) - {*stated, *options, "accountant", "verbose"}
     found: dict[str, Any] = {}

@@ -1,11 +1,14 @@
 """Rules of public parameters.
 
 An estimator declares one rule for each parameter of its constructor. Parameters are public: a
-message may show them. Rules look at no record.
+message may show them. Rules look at no record. Messages about unknown parameters suggest a name.
 """
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -16,6 +19,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdpsurv.dp.containers import is_lazy
+from skdpsurv.dp.references import WORDS
 
 #: Called with the name and the value of a parameter; raises if the value breaks a rule.
 Check = Callable[[str, Any], object]
@@ -292,3 +296,58 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
 def required_horizon(max_time: Any) -> float:
     horizon(positive())("max_time", max_time)
     return float(max_time)
+
+
+#: Parameters of other packages that are not needed here, and why.
+REASONS = {name: reason for names, reason in WORDS["unneeded"].items() for name in names.split()}
+
+
+def suggestion(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
+    """Return a sentence about an unknown parameter, or "".
+
+    ``names`` are those that the method has; ``made_with`` those of the constructor.
+    """
+    known = [*names, *made_with]
+    if name in made_with:
+        return " It is a parameter of the constructor."
+    if name in REASONS:
+        return f" In its place: {REASONS[name]}."
+    here, more = WORDS["elsewhere"].get(name, ("", ""))
+    # Where there is no norm of rows, alpha is the level of intervals.
+    if here in known and (here != "alpha" or "data_norm" in known):
+        return f" In its place: {here}{'' if here in names else ' of the constructor'}{more}."
+    near = difflib.get_close_matches(name, known, 1)
+    where = " of the constructor" if near and near[0] not in names else ""
+    return f" Did you mean {near[0]}{where}?" if near else ""
+
+
+def with_suggestions(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a constructor or ``fit`` suggest a name for an unknown keyword."""
+    kinds = inspect.signature(method).parameters
+    takes_all = any(kind.kind is kind.VAR_KEYWORD for kind in kinds.values())
+
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **given: Any) -> Any:
+        for name in given:
+            if name not in kinds and not takes_all:
+                names = list(kinds)[1:]
+                raise TypeError(unknown_parameter(type(self), method.__name__, name, names))
+        return method(self, *args, **given)
+
+    return checked
+
+
+def unknown_parameter(kind: type, method: str, name: str, names: Collection[str]) -> str:
+    """Return the error message for an unknown keyword of a constructor or another method."""
+    if method == "__init__":
+        return f"{kind.__name__} has no parameter {name!r}.{suggestion(name, names)}"
+    said = suggestion(name, names, list(inspect.signature(kind).parameters))
+    return f"{method} of {kind.__name__} has no parameter {name!r}.{said}"
+
+
+def refuse_unknown(kind: type, method: str, function: Any, given: Collection[str]) -> None:
+    """Refuse options of a method that the function behind it does not have."""
+    names = inspect.getfullargspec(function).kwonlyargs
+    for name in given:
+        if name not in names:
+            raise TypeError(unknown_parameter(kind, method, name, names))

@@ -14,11 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.feature import Feature
 from skdpsurv.data.shape import Shape, few_intervals
-from skdpsurv.dp.checks import fraction
+from skdpsurv.dp.checks import fraction, refuse_unknown
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.dp.unknown_parameters import refuse_unknown
 from skdpsurv.release import Release, released_array
 from skdpsurv.release.raw_rows import headline
 

@@ -18,14 +18,13 @@ from sklearn.base import BaseEstimator
 
 from skdpsurv.data import public_steps
 from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
-from skdpsurv.dp.checks import Check, check_each
+from skdpsurv.dp.checks import Check, check_each, with_suggestions
 from skdpsurv.dp.guarantee import FrozenMapping, PrivacyGuarantee, immutable
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
 from skdpsurv.dp.stated_noise import checked_noise, checked_plan
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.unknown_parameters import with_suggestions
 from skdpsurv.release import layout
 from skdpsurv.release.card import Card
 from skdpsurv.release.published_table import published_table

@@ -10,10 +10,9 @@ from typing import Any, Self
 
 import pandas as pd
 
-from skdpsurv.dp.checks import choice, instance, positive
+from skdpsurv.dp.checks import choice, instance, positive, suggestion
 from skdpsurv.dp.guarantee import as_json, immutable
 from skdpsurv.dp.privacy_cost import Spend
-from skdpsurv.dp.unknown_parameters import suggestion
 from skdpsurv.study.analysis_kinds import KINDS, StudySetting, column_labels, events_of, require
 
 #: Names that are names of files on all systems: Windows has devices of some.

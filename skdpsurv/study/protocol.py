@@ -19,12 +19,11 @@ from skdpsurv.data import PublicColumns
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.target import checked_events, checked_times, split_target
 from skdpsurv.dp.budget import dataset_name, text
-from skdpsurv.dp.checks import instance, integer, number_in, optional, positive
+from skdpsurv.dp.checks import instance, integer, number_in, optional, positive, suggestion
 from skdpsurv.dp.guarantee import as_json
 from skdpsurv.dp.input_errors import InputValueError, call_or_none
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
-from skdpsurv.dp.unknown_parameters import suggestion
 from skdpsurv.study.analyses import Analysis, event_labels
 from skdpsurv.study.analysis_kinds import events_of
 

@@ -19,11 +19,10 @@ from skdpsurv.data import target as targets
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, in_memory, public_shape, require_in_memory, size
 from skdpsurv.data.sources import one_target
-from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
+from skdpsurv.dp.checks import Check, fraction, number_in, positive_int, refuse_unknown
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import call_without_data
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.dp.unknown_parameters import refuse_unknown
 from skdpsurv.release import Release
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival import released_curve
