@@ -35,7 +35,7 @@ BITS = np.random.default_rng(0).integers(0, 2**63, size=1000).view(np.float64)
         {"values": {"coef": BITS[np.isfinite(BITS)]}},
         {"guarantee": PrivacyGuarantee(np.inf, status="none")},
         {"fit_guarantee": PrivacyGuarantee(0.3, public_inputs={"n": 8})},
-        {"fit_guarantee": PrivacyGuarantee(np.inf, status="none")},
+        dict.fromkeys(("guarantee", "fit_guarantee"), PrivacyGuarantee(np.inf, status="none")),
     ],
 )
 def test_json_round_trip_to_the_last_bit(changes):

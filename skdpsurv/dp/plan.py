@@ -161,12 +161,16 @@ class AdaptiveChoice(Composite):
     def parts(self, context: Context, records: Any, source: RandomSource) -> Iterable[Part]:
         return [(self.resolve(context), records)]
 
+    @cached_property
+    def _status(self) -> str:
+        """The weakest status of what may be chosen."""
+        return _weakest(everything(self))
+
     def resolve(self, context: Context) -> Node:
         """Return the node for earlier releases, or refuse one that costs or assumes too much."""
         node = self.choose(context)
         _require(node.cost, self.total)
-        stated, found = (_weakest(everything(one)) for one in (self, node))
-        if weakest_status([stated, found]) != stated:
+        if weakest_status([self._status, _weakest(everything(node))]) != self._status:
             raise ValueError("a choice must be as private as what may be chosen is stated to be.")
         return node
 

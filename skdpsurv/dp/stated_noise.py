@@ -7,7 +7,7 @@ were used, to the last bit, so that a reader can compute the guarantee from them
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, is_dataclass
 from typing import Any, Protocol
 
@@ -107,9 +107,7 @@ def checked_noise(stated: Any, plan: Mapping[str, Any] | None, *, pooled: bool) 
         return found
     own = noise_of(plan)
     if pooled:
-        sites = [noise_of(site) for site in plan["nodes"]]
-        shared = [name for name in found if all(name in site for site in sites)]
-        sums = {name: sum(site[name]["variance"] for site in sites) for name in shared}
+        sums = {name: math.fsum(_variances(plan, name)) for name in found}
         own = {name: {"law": SUM, "variance": variance} for name, variance in sums.items()}
     near = all(
         name in own
@@ -120,6 +118,14 @@ def checked_noise(stated: Any, plan: Mapping[str, Any] | None, *, pooled: bool) 
     if not near or (not pooled and {*found} != {*own}):
         raise ValueError("noise of a release must be that of its plan.")
     return found
+
+
+def _variances(node: Mapping[str, Any], name: str) -> Iterator[float]:
+    """Yield the variances of all measurements that give a value of this name."""
+    if node.get("gives") == name:
+        yield float(node["variance"])
+    for one in node.get("nodes", ()):
+        yield from _variances(one, name)
 
 
 def checked_plan(plan: Any) -> Any:

@@ -68,7 +68,7 @@ def test_noise_adds_up():
     pooled = pool_releases([*curves(epsilon=np.inf, seeds=(0,)), south])
     assert pooled.noise["counts"]["variance"] == pytest.approx(2.0 * (2.0 / 0.5) ** 2)
     for variance in [-1.0, 1e30, [1.0, 2.0]]:
-        with pytest.raises(ValueError, match=r"noise of (a|the) release must hold"):
+        with pytest.raises(ValueError, match="noise of a release must"):
             replace(
                 north, noise={"counts": {"law": "laplace", "variance": variance}}
             ).to_estimator()
