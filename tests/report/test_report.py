@@ -21,6 +21,7 @@ from skdpsurv import (
 )
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
+from skdpsurv.published import weibull_fitters
 from skdpsurv.report import (
     curves,
     explain,
@@ -60,6 +61,7 @@ def no_figures(monkeypatch):
     """Draw nothing, and simulate few records for intervals: how wide they are is not asked."""
     monkeypatch.setattr(figures, "can_draw", lambda: False)
     monkeypatch.setattr(curves, "N_RESAMPLES", 10)
+    monkeypatch.setattr(weibull_fitters, "N_CELLS_PUBLISHED", 200)  # a tenth, and of the time
 
 
 def text_of(*arguments, **options) -> str:
