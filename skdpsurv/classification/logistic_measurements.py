@@ -276,17 +276,10 @@ class FittedGroups(perturbation.Minimisers):
 
     def calibrated(self, context: Context | None) -> list[Any]:
         return [
-            (Logistic(group.n_params, group.bound, fit.max_residual).constants, how)
-            for fit in self.fits
-            for group, how in zip(fit.groups, fit.calibrations, strict=True)
+            (Logistic(own.n_params, own.bound, fit.max_residual).constants, how, i, fit.n_outputs)
+            for i, fit in enumerate(self.fits)
+            for own, how in zip(fit.groups, fit.calibrations, strict=True)
         ]
-
-    def drawn(self, context: Context | None) -> dict[str, Any]:
-        """Return the fits, each of so many ``models``; those with one ``part`` share its price."""
-        found = dict(super().drawn(context))
-        places = [(i, fit.n_outputs) for i, fit in enumerate(self.fits) for _ in fit.groups]
-        both = zip(found["fits"], places, strict=True)
-        return {**found, "fits": [{**one, "part": i, "models": n} for one, (i, n) in both]}
 
     def scales(self) -> list[float]:
         groups = [(group.norm, group.factor) for fit in self.fits for group in fit.groups]

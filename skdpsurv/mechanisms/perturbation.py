@@ -89,8 +89,11 @@ def theorem_classes(likelihood: Likelihood, calibration: Calibrated) -> list[typ
     return [type(likelihood), type(calibration), *(type(law) for law in laws if law is not None)]
 
 
-def stated_fits(fits: Sequence[tuple[PrivacyConstants, Calibrated]]) -> dict[str, Any]:
-    """Return the law of perturbed fits, and the constants and the noise of each."""
+def stated_fits(fits: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Return the law of perturbed fits, and the constants and the noise of each.
+
+    A fit is one of so many ``models``; fits with the same ``part`` share one price.
+    """
     return {"law": _law(fits[0][1]), "fits": [_stated(*fit) for fit in fits]}
 
 
@@ -102,12 +105,16 @@ def _law(how: Calibrated) -> str:
     return NONE if how.output is None else NAMES["out_pert"]
 
 
-def _stated(constants: PrivacyConstants, how: Calibrated) -> dict[str, Any]:
+def _stated(
+    constants: PrivacyConstants, how: Calibrated, part: int = 0, models: int = 1
+) -> dict[str, Any]:
     own: tuple[tuple[str, NoiseDistribution | None], ...]
     own = ("objective", how.linear), ("output", how.output)
     if isinstance(how, NoisyGradients):
         own = (("gradient", how.each),)
     return {
+        "part": part,
+        "models": models,
         "sensitivity": constants.gradient_sensitivity,
         "hessian_trace": constants.hessian_trace,
         "hessian_rank": constants.hessian_rank,
@@ -223,7 +230,7 @@ class Minimisers(Mechanism):
     noise: float = math.inf
 
     @abstractmethod
-    def calibrated(self, context: Context | None) -> Sequence[tuple[PrivacyConstants, Calibrated]]:
+    def calibrated(self, context: Context | None) -> Sequence[tuple[Any, ...]]:
         """Return constants and calibration of each minimisation, or of the extreme ones."""
 
     def drawn(self, context: Context | None) -> Mapping[str, Any]:

@@ -127,13 +127,12 @@ class Release(ReleasedModel):
             plan=checked_plan(self.plan),
             fit_plan=checked_plan(self.fit_plan),
         )
-        made, whole = self.made_by, self.guarantee
-        pooled = "pooled" in whole.public_inputs
+        pooled = "pooled" in self.guarantee.public_inputs
         plan = self.plan if self.fit_plan is None else self.fit_plan
         self._replace(noise=checked_noise(self.noise, plan, pooled=pooled))
         if plan is None and not pooled and self.noise:
-            layout.require_noise(self.noise, self.estimator, self.values, made)
-        if made.epsilon > whole.epsilon:
+            layout.require_noise(self.noise, self.estimator, self.values, self.made_by)
+        if self.made_by.epsilon > self.guarantee.epsilon:
             raise ValueError("fit_guarantee of a release must not be of more than its guarantee.")
         if self.columns is not None:
             self._check_columns()
