@@ -221,8 +221,8 @@ class NoisyEstimates(Mechanism):
     def drawn(self, context: Context | None) -> dict[str, Any]:
         """Return the noise on each sum."""
         each = [self.query.noise_at(price) for price in self.prices]
-        scales, variances = [one.scale for one in each], [one.variance for one in each]
-        return {**asdict(each[0]), "scale": scales, "variance": variances}
+        largest = max(one.variance for one in each)
+        return {**asdict(each[0]), "scale": [one.scale for one in each], "variance": largest}
 
     def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, float]:
         """Return noisy means of shape and log scale."""

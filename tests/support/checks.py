@@ -231,8 +231,8 @@ def check_neighbours(setting, one, other):
     )
 
 
-#: Estimators that divide their budget, or cap their loss, in view of noisy counts.
-CHOOSE = ("DPDiscreteTimeSurvival", "DPWeibullFitter")
+#: Estimators that divide their budget, cap their loss or bound rows, in view of noisy counts.
+CHOOSE = ("DPDiscreteTimeSurvival", "DPWeibullFitter", "HybridMEstimator: cells and residuals")
 
 
 def may_differ(setting, path):
