@@ -68,10 +68,10 @@ class Query(Protocol):
 
 
 def stated_noise(query: Query, price: Price) -> dict[str, Any]:
-    """Return a query and its noise, as JSON holds them."""
+    """Return a query and its noise, by name."""
     names: list[str] = [one.name for one in fields(query)] if is_dataclass(query) else []
     own = {"kind": type(query).__name__, **{name: getattr(query, name) for name in names}}
-    return plain({"query": own, **asdict(query.noise_at(price))})
+    return {"query": own, **asdict(query.noise_at(price))}
 
 
 def stated_cost(cost: Cost) -> dict[str, Any]:
@@ -82,10 +82,16 @@ def stated_cost(cost: Cost) -> dict[str, Any]:
 
 def noise_of(plan: Mapping[str, Any] | None) -> dict[str, dict[str, Any]]:
     """Return law and variance of the noise on each result of a plan, by its name."""
-    if plan is None or "gives" in plan:
-        own = plan or {}
-        return {own["gives"]: {name: own[name] for name in ("law", "variance")}} if own else {}
-    return {k: v for node in plan.get("nodes", ()) for k, v in noise_of(node).items()}
+    found = [] if plan is None else _giving(plan)
+    return {one["gives"]: {name: one[name] for name in ("law", "variance")} for one in found}
+
+
+def _giving(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the measurements of a stated plan whose noisy answer is a value of the release."""
+    if "gives" in node:
+        yield node
+    for one in node.get("nodes", ()):
+        yield from _giving(one)
 
 
 def checked_noise(stated: Any, plan: Mapping[str, Any] | None, *, pooled: bool) -> Any:
@@ -107,7 +113,8 @@ def checked_noise(stated: Any, plan: Mapping[str, Any] | None, *, pooled: bool) 
         return found
     own = noise_of(plan)
     if pooled:
-        sums = {name: math.fsum(_variances(plan, name)) for name in found}
+        each = [(one["gives"], float(one["variance"])) for one in _giving(plan)]
+        sums = {name: math.fsum(v for of, v in each if of == name) for name in own}
         own = {name: {"law": SUM, "variance": variance} for name, variance in sums.items()}
     near = all(
         name in own
@@ -118,14 +125,6 @@ def checked_noise(stated: Any, plan: Mapping[str, Any] | None, *, pooled: bool) 
     if not near or (not pooled and {*found} != {*own}):
         raise ValueError("noise of a release must be that of its plan.")
     return found
-
-
-def _variances(node: Mapping[str, Any], name: str) -> Iterator[float]:
-    """Yield the variances of all measurements that give a value of this name."""
-    if node.get("gives") == name:
-        yield float(node["variance"])
-    for one in node.get("nodes", ()):
-        yield from _variances(one, name)
 
 
 def checked_plan(plan: Any) -> Any:
