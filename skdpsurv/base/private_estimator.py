@@ -6,7 +6,6 @@ import copy
 import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 from skdpsurv.base.prepared import PreparedFit, target_of
@@ -324,10 +323,9 @@ class PrivateEstimator(Released, released=False):
             target_names=published.target,
             plan=published.plan,
             noise=noise_of(published.plan),
+            receipt=published.receipt,
         )
         self._set_release(release)
-        if published.receipt is not None:
-            self.release_ = replace(release, receipt=published.receipt)
         return self
 
     #: Distribution of the noise on perturbed minimisers.
