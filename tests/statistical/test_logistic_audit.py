@@ -21,8 +21,8 @@ from tests.support.planted_defects import intercept_outside_the_norm
 def norm_left_out_of_the_noise():
     honest = ColumnGroup.rows
 
-    def rows(self, X, data_norm):
-        seen = honest(self, X, data_norm)
+    def rows(self, X, data_norm, *rest):
+        seen = honest(self, X, data_norm, *rest)
         seen[:, : len(self.indices)] *= data_norm
         return seen
 
