@@ -33,14 +33,14 @@ quick: $(VENV)/.installed-test ## what changes most often: layers, contract, pla
 QUICK_TESTS = tests/test_layers.py tests/test_contract.py tests/test_base.py tests/dp/test_plan.py \
 	tests/mechanisms tests/leaks/test_golden_releases.py
 
-test-slow: $(VENV)/.installed-test $(VENV)/.installed-bench ## the slow tests: statistical checks of the privacy guarantees (half of them: PART=1/2)
+test-slow: $(VENV)/.installed-test $(VENV)/.installed-bench ## the slow tests: statistical checks of the privacy guarantees (a third of them: PART=1/3)
 	$(PYTEST) -m slow $(if $(PART),--part $(PART)) $(ARGS)
 
 test-lowest: BIN := $(LOWEST)/bin
 test-lowest: $(LOWEST)/.installed-test ## quick tests with the oldest Python and dependencies allowed
 	$(PYTEST) -m "not slow" $(if $(PART),--part $(PART)) $(ARGS)
 
-check: lint test docs dist test-lowest test-slow ## everything; continuous integration runs half of the last two, in turn
+check: lint test docs dist test-lowest test-slow ## everything; continuous integration runs a third of the last two, in turn
 
 mutants: $(VENV)/.installed-test ## which small defects of the code that privacy rests on do tests find? (half an hour)
 	@$(INSTALL) --group mutants
