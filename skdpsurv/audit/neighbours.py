@@ -55,7 +55,7 @@ class _Sizes(NamedTuple):
     seed: int
 
     def along(self, size: float, column: int = 0) -> FloatArray:
-        """Return a row of length ``size`` along one column."""
+        """Return the row of norm ``size`` that is zero in all other columns."""
         return size * np.eye(self.n_features)[column]
 
     def shared(self, size: float) -> FloatArray:

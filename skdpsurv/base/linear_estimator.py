@@ -36,7 +36,7 @@ LEAST_PENALTY = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class LinearMinimiser(perturbation.Minimisers):
-    """A perturbed minimiser of a loss of one predictor."""
+    """The measurement of a private linear model: its loss, minimised with calibrated noise."""
 
     likelihood: LinearLikelihood
     calibration: Calibrated

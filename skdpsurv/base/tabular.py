@@ -273,7 +273,7 @@ class LinearEstimator(TabularEstimator, takes=("rows", "outcomes")):
     def _blocks(
         self, read: Callable[..., Any], shape: Any, X: ArrayLike, y: ArrayLike
     ) -> Blocks[Any]:
-        """Return records, each block of them read by itself."""
+        """Cut X and y into blocks of rows, and apply ``read`` to each block by itself."""
         blocks = in_blocks(X, y, width=shape.n_features)
         blocks = blocks.map(partial(read, self._without_ledger(), shape))
         records = blocks.persist(self._memory_ratio(shape))

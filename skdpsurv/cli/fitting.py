@@ -323,11 +323,11 @@ def make(
     ----------
     kind : type
     stated : mapping
-        Parameters that are settled.
+        Values of parameters that the command has read already.
     settings : sequence of str
-        Others, as NAME=VALUE.
+        Other parameters, as NAME=VALUE.
     options : mapping of str to str
-        Parameters that have an option of their own.
+        Names of parameters that ``settings`` may not name, and the options that state them.
     """
     from skdpsurv.dp.checks import suggestion
 

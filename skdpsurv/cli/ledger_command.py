@@ -1,4 +1,4 @@
-"""The ledger of a command: opened, described and charged; and skdpsurv ledger."""
+"""Opens and describes the ledger that a command charges; the commands of skdpsurv ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results on standard output and in files, whose place is tried before a charge."""
+"""Prints results and writes files, after a test, before the charge, that they can be written."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def table_of(
 def other_columns(
     time: str | None, event: str | None, person: str | None, labels: tuple[Any, ...] = ()
 ) -> dict[str, Labels]:
-    """Return the columns that are no covariates, with the labels of events that are text."""
+    """Return time, event and person columns, each with the labels to read it by, if it is text."""
     texts = labels if labels and isinstance(labels[0], str) else None
     found = {time: None, person: (), event: texts}
     return {name: found[name] for name in found if name is not None}

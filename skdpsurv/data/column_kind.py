@@ -80,7 +80,7 @@ class ColumnKind:
         return InputValueError(f"X {rule} column {self.column!r}{remedy and ': '}{remedy}.")
 
     def encode(self, values: Any) -> list[Any]:
-        """Return the features of values that were read, in arrays of one or more columns."""
+        """Return values, as :meth:`read` returned them, as features: a list of arrays."""
         missing = np.isnan(values)
         return [*self._encoded(values, missing), *[missing] * (self.missing == "category")]
 

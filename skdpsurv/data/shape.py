@@ -139,7 +139,7 @@ def unstated_norm() -> list[str]:
 def few_intervals(
     n_records: int, n_features: int, epsilon: float, share: float, least: float
 ) -> list[str]:
-    """Return a warning if most intervals will be infinite."""
+    """Return a list: a warning if there are no standard errors or few intervals, or nothing."""
     information = n_records * epsilon
     stated = {"share": share, "information": information, "n_features": n_features}
     if information < least:
@@ -149,7 +149,7 @@ def few_intervals(
 
 
 def missing_from_prior(columns: Sequence[str]) -> list[str]:
-    """Return a warning if a prior has columns that the records do not have."""
+    """Return a list: a warning if a prior has columns that the records lack, or nothing."""
     return [phrase("missing_from_prior", columns=", ".join(columns))] if columns else []
 
 

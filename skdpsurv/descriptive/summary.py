@@ -103,7 +103,7 @@ class Summary:
 def _of_part(
     cells: Cells, solved: Solved, chosen: FloatArray, level: share_intervals.Level
 ) -> Iterator[tuple[tuple[str, str], share_intervals.Estimated]]:
-    """Yield (level, statistic) of each row of one column, and its estimate for some groups."""
+    """Yield rows of one column: (level, statistic), and the estimate for the chosen groups."""
 
     def of(places: Any) -> FloatArray:
         weights = np.zeros(cells.number)

@@ -42,7 +42,7 @@ def program_delta(epsilon: float) -> float:
 
 
 def require_delta(epsilon: float, delta: float) -> None:
-    """Refuse a delta below ten times what ``MOST_VECTORS`` noisy vectors may add to it."""
+    """Refuse a delta below ten times what ``MOST_VECTORS`` vectors, drawn in floats, may add."""
     least = 10.0 * MOST_VECTORS * program_delta(epsilon)
     if delta < least:
         rule = f"0 or at least {least:.2g}" if least < 1.0 else "0"

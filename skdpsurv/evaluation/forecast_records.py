@@ -247,7 +247,7 @@ class HazardTruth:
     def of(
         cls, z: FloatArray, strength: float, event_rate: float, censoring: float, shape: float
     ) -> HazardTruth:
-        """Return the distribution with given expected shares of events and dropouts."""
+        """Return the distribution with these shares of events, and of dropouts among the rest."""
         ratios = _ratios(strength * z)
         stay = (1.0 - event_rate) * (1.0 - censoring)
 
@@ -286,7 +286,7 @@ class HazardTruth:
         return np.asarray(np.exp(-np.outer(ratios * self.hazard, times**self.shape)))
 
     def draw(self, z: FloatArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
-        """Draw events, and times up to 1."""
+        """Draw who has an observed event, and times as shares of the horizon."""
         rates = _ratios(self.strength * z) * self.hazard
         lifetime = (rng.exponential(size=z.size) / rates) ** (1.0 / self.shape)
         # Beyond the horizon where a uniform number is beyond d.

@@ -128,7 +128,7 @@ class AccuracyForecast:
 
     @staticmethod
     def _smallest(acceptable: pd.Series) -> float | None:
-        """Return the smallest epsilon from which on all are acceptable."""
+        """Return the smallest epsilon such that it and all larger ones are acceptable, or None."""
         below = acceptable.index[~acceptable.to_numpy(dtype=bool)]
         found = acceptable.index[acceptable.index > max(below, default=-math.inf)]
         return float(found[0]) if len(found) else None
@@ -237,7 +237,7 @@ def _plain(number: float) -> float | str | None:
 
 
 def _draw(ax: Any, table: pd.DataFrame, name: str, label: str, without: float, colour: str) -> None:
-    """Draw a measure against epsilon, and its value without privacy; infinity is not drawn."""
+    """Plot a measure against epsilon, with the middle 80 % of studies, and without privacy."""
     epsilons = table.index
     if f"{name}_low" in table:
         shade = {"color": colour, "alpha": 0.2, "linewidth": 0.0, "label": "middle 80 % of studies"}

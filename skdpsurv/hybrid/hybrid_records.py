@@ -241,7 +241,7 @@ class CategoricalAxis:
 
 @dataclass(frozen=True)
 class Design:
-    """The estimator's view of a record: numbers, and indicators of public categories.
+    """The columns of the design matrix: numbers, and indicators of public categories.
 
     The first category of each column is left out, as the intercept stands for it. A category that
     no public record has looks like the first.
@@ -258,7 +258,7 @@ class Design:
 
 @dataclass(frozen=True)
 class PointMap:
-    """The map of records to points, outcome included; all of it is public."""
+    """The public map of a record, outcome included, to a point, by which neighbours are found."""
 
     numeric: NumericAxes
     categorical: tuple[CategoricalAxis, ...]

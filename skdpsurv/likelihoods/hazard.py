@@ -227,7 +227,10 @@ class DiscreteHazard(BlockLikelihood):
     def linearized(
         self, coef: FloatArray, block: HazardBlock, tolerance: float = FULL
     ) -> Linearized:
-        """Return losses and weighted gradients, in O(n + q) time where there is no cap."""
+        """Return the losses, and a function from weights to the weighted sum of gradients.
+
+        In O(n + number of intervals) time without a cap and weights, if the link has an expansion.
+        """
         a, b = self._predictor(coef, block)
         expansion = None
         if self.max_cumulative_hazard is None and block.weight is None:

@@ -339,7 +339,7 @@ def cap_thresholds(
 def _look_up(
     link: Link, a: FloatArray, k: IntArray, cap: float, highest: float
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
-    """Return which thresholds are below ``highest``, and a bracket of each with a start inside."""
+    """Return which thresholds may be below ``highest``; and their low ends, starts, high ends."""
     lowest = least_thresholds(a, k, cap).min()
     n_points = int(min(max((highest - lowest) / LOOKED_UP, 1.0), MOST_LOOKED_UP - 1.0)) + 2
     points = np.linspace(lowest, max(highest, lowest), n_points)

@@ -40,10 +40,10 @@ from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseDistribution, Spherica
 
 @dataclass(frozen=True)
 class CalibratedPart:
-    """One of the models.
+    """What a joint calibration needs of one of the models.
 
-    Its noise is proportional to 1 / ``weight``, which is a_k. ``ridge`` is the least kappa_k
-    wanted, and ``center_norm`` the public norm of the centre that the model is shrunk towards.
+    The model's noise is proportional to 1 / ``weight``, which is a_k. ``ridge`` is the least
+    kappa_k wanted; ``center_norm`` is the public norm of the centre that it is shrunk towards.
     """
 
     constants: PrivacyConstants

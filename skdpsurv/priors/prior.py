@@ -57,7 +57,7 @@ def _words(entry: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Promises:
-    """The guarantees of the people behind a prior, whom no noise of this fit protects.
+    """What was promised to the people whose records made a prior; this fit adds no noise for them.
 
     The entries are those of the prior, of the prior that it started from, and so on: epsilon,
     delta, status (or "published"), sha256 of the JSON and, unless single records, neighbours.

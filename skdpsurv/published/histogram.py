@@ -50,7 +50,7 @@ RANGE = checks.rule_of("a pair (lowest, highest) of finite numbers, rising", hol
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class GridCounts(NoisySum):
-    """Counts of records in the cells of a grid."""
+    """Noisy counts of records in the cells of a public grid."""
 
     n_cells: int
 

@@ -140,7 +140,7 @@ class _Bounds:
         return self.lower_left(k) < self.upper_right(k)
 
     def top(self, k: int) -> int:
-        """Return the sum of the k largest powers."""
+        """Return the sum of the k largest values of time**shape, in units of the lattice."""
         bin_ = int(np.searchsorted(self._number, k))
         spare = int(self._number[bin_]) - k
         return int(self._powers[bin_]) - spare * int(self._power[N_BINS - bin_])

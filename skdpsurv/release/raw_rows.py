@@ -156,7 +156,7 @@ def headline(release: Any) -> str:
 
 
 def raw_rows(release: Any, table: Any, strict: bool) -> Any:
-    """Return raw rows with their columns in order, or raise ValueError."""
+    """Return raw rows with their columns in the release's order, or refuse what it cannot take."""
     if release.guarantee.not_covered:
         raise ValueError(
             "a release does not hold the steps of its pipeline that learned from records: use "

@@ -49,7 +49,7 @@ def _rows(model: DPTableOne) -> Iterator[Sequence[str]]:
 
 
 def _filled(model: DPTableOne, nonnormal: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield rows whose cells have an estimate, and below it its two intervals."""
+    """Yield all rows as HTML: a name, and cells of an estimate with its two intervals below."""
     bare, *both = (
         model.to_frame(intervals=one, nonnormal=nonnormal) for one in (None, "people", "population")
     )

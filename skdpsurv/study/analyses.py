@@ -78,7 +78,7 @@ class Analysis:
 
     @property
     def of(self) -> str | None:
-        """Name of the analysis that is evaluated."""
+        """Name of the other analysis that this one evaluates; None if it is no evaluation."""
         return self.options.get("of")
 
     def estimator(self, protocol: StudySetting, spend: Spend, model: Any = None) -> Any:

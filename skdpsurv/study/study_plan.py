@@ -171,7 +171,7 @@ class StudyPlan:
         return {}
 
     def forecast(self, scenario: Scenario | None = None) -> pd.DataFrame:
-        """Return what each analysis will have, by simulation; no record is used.
+        """Return the accuracy to expect of each analysis, by simulation; no record is used.
 
         Parameters
         ----------
@@ -182,8 +182,9 @@ class StudyPlan:
         pandas.DataFrame
             Indexed by analysis and by what is forecast, with the columns ``without privacy``,
             ``half epsilon``, ``in this study``, ``from`` and ``to``, an interval of about 95 % for
-            that mean or median of simulated studies (NaN for figures by formula, or of one study),
-            ``twice epsilon``, and ``times``, the ratio of the third and the first, for errors.
+            the mean or median over simulated studies (NaN for figures by formula, or of one study),
+            ``twice epsilon``, and ``times``: ``in this study`` divided by ``without privacy``, of
+            errors.
             Empty for an analysis that cannot be simulated.
         """
         rows = [

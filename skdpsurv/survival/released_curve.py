@@ -254,7 +254,7 @@ class CurveFrames(PrivateEstimator):
         return self._released
 
     def _times(self, times: ArrayLike) -> FloatArray:
-        """Return times to evaluate the curve at, within its horizon."""
+        """Return times as an array; beyond the horizon they are refused, or extrapolated."""
         return self._curve.up_to_horizon(times_argument(times), self._curve.max_time, "times")
 
     def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
@@ -392,7 +392,7 @@ class CurveFrames(PrivateEstimator):
 
     @property
     def confidence_interval_(self) -> pd.DataFrame:
-        """Pointwise intervals of the estimator's main curve: of survival, mostly."""
+        """Pointwise confidence intervals of the estimator's main curve, most often of survival."""
         frame: pd.DataFrame = getattr(self, f"confidence_interval_{self._curve_type.main}_")
         return frame
 

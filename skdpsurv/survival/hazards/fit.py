@@ -161,7 +161,7 @@ class HazardFit:
         return [least, self.bounded(self.highest_cap)]
 
     def after(self, pilot: PilotEstimate) -> CappedFit:
-        """Return the fit with the cap for a released life table."""
+        """Return likelihood and calibration, with the cap that follows from a life table."""
         least, *rest = self.ends
         if not rest:
             return least
@@ -236,7 +236,7 @@ class HazardFit:
 
 
 def stated_range(first: Any, last: Any) -> Any:
-    """Return the public statement of a number that a release decides between two ends."""
+    """Return how a guarantee states a number that an earlier release will choose in a range."""
     return first if first == last else {"from": first, "to": last}
 
 
@@ -250,7 +250,7 @@ class HazardSum(NoisySum):
 
 
 class LifeTable(HazardSum):
-    """Records by band and event, and the baseline fitted to these counts."""
+    """Noisy counts of records by band of time and event, and the baseline fitted to them."""
 
     name = "a life table"
     query = HISTOGRAM  # each record is in one cell

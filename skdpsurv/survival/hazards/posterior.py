@@ -122,7 +122,7 @@ class PosteriorSampling(checks.Parameters):
             self._require_epochs(LEAST_STEPS["mala"], "sampler='mala'")
 
     def check_noisy(self) -> None:
-        """Refuse parameters that do not fit a delta, or raise ValueError naming the parameter."""
+        """Raise a ValueError that names the parameter, unless these parameters fit a delta."""
         if self.sampler != "psgld":
             raise ValueError(
                 "delta must be 0 with sampler='mala': PosteriorSampling('psgld') takes one."

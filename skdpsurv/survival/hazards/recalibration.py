@@ -215,7 +215,7 @@ def _solve(table: _Table, prior: FloatArray, scales: FloatArray) -> FloatArray:
 
 @dataclass
 class _Table:
-    """A noisy table, and its estimating equations for line and slope."""
+    """The noisy table of risk groups by band, and the equations for line and slope."""
 
     layout: RiskLayout
     counts: FloatArray
