@@ -75,7 +75,7 @@ def stated_guarantee(
 
 
 def reserve_left(protocol: Protocol, charged: Sequence[Line]) -> float:
-    """Return what charges after the first leave of a reserve: less than 0 if it is overspent."""
+    """Return the rest of a reserve, which pays charges after the first; negative if overspent."""
     return remaining_budget(protocol.reserve, *(one["guarantee"]["epsilon"] for one in charged[1:]))
 
 
