@@ -32,6 +32,12 @@ def upgraded(data: dict[str, Any], version: int) -> dict[str, Any]:
     return {**data, "estimator": estimator, "parameters": parameters}
 
 
+def require_noise(noise: Any, *made_of: Any) -> None:
+    """Refuse noise of a release without a plan, if files of older layouts did not have it."""
+    if noise != noise_of_counts(*made_of):
+        raise ValueError("noise of a release without a plan must be that of an older layout.")
+
+
 def noise_of_counts(estimator: Any, values: Mapping[str, Any], made: Any) -> dict[str, Any]:
     """Return law and variance of the noise on a table of counts."""
     pooled = "pooled" in made.public_inputs

@@ -25,7 +25,7 @@ from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
 from skdpsurv.dp.stated_noise import checked_noise, checked_plan
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.release import layout
+from skdpsurv.release import layout, older_layouts
 from skdpsurv.release.card import Card
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import ReleasedModel
@@ -131,7 +131,7 @@ class Release(ReleasedModel):
         plan = self.plan if self.fit_plan is None else self.fit_plan
         self._replace(noise=checked_noise(self.noise, plan, pooled=pooled))
         if plan is None and not pooled and self.noise:
-            layout.require_noise(self.noise, self.estimator, self.values, self.made_by)
+            older_layouts.require_noise(self.noise, self.estimator, self.values, self.made_by)
         if self.made_by.epsilon > self.guarantee.epsilon:
             raise ValueError("fit_guarantee of a release must not be of more than its guarantee.")
         if self.columns is not None:

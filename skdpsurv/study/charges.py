@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +22,7 @@ from skdpsurv.dp.ledger import REFUSED, STUDY, Receipt, now
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.looking import looking
 from skdpsurv.dp.privacy_cost import remaining_budget, rho_for
-from skdpsurv.study.journal import Journal, Line
+from skdpsurv.study.journal import Journal, Line, receipt_in
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.study_plan import StudyPlan
 
@@ -74,6 +74,11 @@ def stated_guarantee(
     return replace(guarantee, public_inputs={**guarantee.public_inputs, **own})
 
 
+def reserve_left(protocol: Protocol, charged: Sequence[Line]) -> float:
+    """Return the rest of a reserve, which pays charges after the first; negative if overspent."""
+    return remaining_budget(protocol.reserve, *(one["guarantee"]["epsilon"] for one in charged[1:]))
+
+
 @dataclass
 class Charges:
     """The charges of a study to its ledger, if it has one.
@@ -105,11 +110,11 @@ class Charges:
         RuntimeError
             If the ledger cannot be asked.
         """
-        for line in self.journal.of("charged"):
-            self._require_history(line["receipt"])
+        for charge in self.journal.charged:
+            self._require_history(charge["receipt"])
         for intent in self.journal.of("intent"):
-            if self.journal.charge(intent["nonce"]) is None:
-                self._require_history(intent["ledger"])
+            if not self.journal.charge(intent["nonce"]):
+                self._require_history(receipt_in(intent["ledger"]))
                 if receipt := self._found(intent):
                     self._note(intent["nonce"], receipt)
         if self.first is None and self.accountant is not None:
@@ -123,11 +128,11 @@ class Charges:
         if not all(intent["analyses"] for intent in self.journal.charged):
             raise ValueError("this study was refused for its records, and charged for that.")
 
-    def _require_history(self, stated: Any) -> None:
-        if (stated is None) != (self.accountant is None):
+    def _require_history(self, receipt: Receipt | None) -> None:
+        if (receipt is None) != (self.accountant is None):
             raise ValueError("this study was begun with a ledger, or without one, unlike now.")
         if self.accountant is not None:
-            self.accountant.verify(Receipt.checked(**stated))
+            self.accountant.verify(receipt)
 
     def _found(self, intent: Line) -> Receipt | None:
         if self.accountant is None:
@@ -149,8 +154,8 @@ class Charges:
         return looking(ledger, prices, lambda price: self._charge({}, price, 0))
 
     def check_room(self, plan: StudyPlan) -> None:
-        """Raise BudgetExceededError unless the whole study was charged, or has room."""
-        if self.first is None and self.accountant is not None:
+        """Raise BudgetExceededError unless the whole study has room."""
+        if self.accountant is not None:
             self.accountant.check(plan.guarantee())
 
     def charge_all(self, plan: StudyPlan, deal: str | None) -> None:
@@ -159,7 +164,9 @@ class Charges:
         if first is None:
             planned = {name: part.guarantee for name, part in plan.parts.items()}
             self._charge(planned, guarantee, plan.n_people, deal)
-        elif first["guarantee"] != self._stated(guarantee, first["nonce"]).to_dict():
+            return
+        stated = stated_guarantee(guarantee, self.protocol, first["nonce"])
+        if first["guarantee"] != stated.to_dict():
             raise ValueError("this study was charged for another plan than today's.")
 
     def unused(self, plan: StudyPlan, name: str) -> str | None:
@@ -181,8 +188,7 @@ class Charges:
     def pays(self, plan: StudyPlan, name: str) -> bool:
         """Return whether an analysis has a charge that it has not used, or the reserve has one."""
         guarantee = plan.parts[name].guarantee
-        again = [intent["guarantee"]["epsilon"] for intent in self.journal.charged[1:]]
-        left = remaining_budget(self.protocol.reserve, *again)
+        left = reserve_left(self.protocol, self.journal.charged)
         return bool(self._unstarted(name)) or (not guarantee.delta and guarantee.epsilon <= left)
 
     def _unstarted(self, name: str) -> list[str]:
@@ -190,12 +196,6 @@ class Charges:
         used = [one["nonce"] for one in self.journal.of("started") if one["analysis"] == name]
         charged = [one["nonce"] for one in self.journal.charged if name in one["analyses"]]
         return [nonce for nonce in charged if nonce not in used]
-
-    def receipt(self, nonce: str) -> Receipt | None:
-        """Return the receipt of a charge; None without a ledger."""
-        charge = self.journal.charge(nonce)
-        stated = None if charge is None else charge["receipt"]
-        return None if stated is None else Receipt.checked(**stated)
 
     def _charge(
         self,
@@ -206,24 +206,19 @@ class Charges:
     ) -> str:
         """Note the intent, charge, and note the charge; return the nonce."""
         nonce, ledger, before, receipt = secrets.token_hex(16), self.accountant, None, None
-        stated = self._stated(guarantee, nonce)
+        stated = stated_guarantee(guarantee, self.protocol, nonce)
         if ledger is not None:
             ledger.check(stated)
             before = ledger._ledger.receipts()[-1]._asdict()
-        intent: dict[str, Any] = {"nonce": nonce, "analyses": list(planned)}
-        intent |= {"guarantee": stated.to_dict()}
-        intent["planned"] = {name: one.to_dict() for name, one in planned.items()}
-        intent |= {"n_people": n_people, "deal": deal, "ledger": before, "when": now()}
-        self.journal.add("intent", **intent)
+        each = {name: one.to_dict() for name, one in planned.items()}
+        intent: dict[str, Any] = {"nonce": nonce, "n_people": n_people, "deal": deal}
+        intent |= {"analyses": [*each], "guarantee": stated.to_dict(), "planned": each}
+        self.journal.add("intent", **intent, ledger=before, when=now())
         if ledger is not None:
             name = f"{entry_name(self.protocol)} {nonce[:16]}"
             receipt = ledger.charge(stated, estimator=name)
         self._note(nonce, receipt)
         return nonce
 
-    def _stated(self, guarantee: PrivacyGuarantee, nonce: str) -> PrivacyGuarantee:
-        return stated_guarantee(guarantee, self.protocol, nonce)
-
     def _note(self, nonce: str, receipt: Receipt | None) -> None:
-        stated = None if receipt is None else receipt._asdict()
-        self.journal.add("charged", nonce=nonce, receipt=stated)
+        self.journal.add("charged", nonce=nonce, receipt=receipt and receipt._asdict())

@@ -22,7 +22,7 @@ from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.release import Release, layout
 from skdpsurv.report.text import sha256
 from skdpsurv.study.analyses import Analysis
-from skdpsurv.study.journal import Journal
+from skdpsurv.study.journal import Journal, receipt_in
 from skdpsurv.study.protocol import Protocol
 
 #: Pattern of names of files that are being written.
@@ -102,8 +102,8 @@ class Folder:
         if isinstance(found, Release):
             text = replace(found, study=study).to_json(indent=2)
         else:
-            stated = None if receipt is None else receipt._asdict()
-            text = json.dumps({**found.to_dict(), "receipt": stated, "study": study}, indent=2)
+            content = {**found.to_dict(), "receipt": receipt and receipt._asdict()}
+            text = json.dumps({**content, "study": study}, indent=2)
         layout.save(text + "\n", self.file_of(analysis), when=when)
 
     def load(self, analysis: Analysis) -> tuple[Any, Receipt | None]:
@@ -113,27 +113,27 @@ class Folder:
             return release, release.receipt
         content = json.loads(self.file_of(analysis.name).read_text(encoding="utf-8"))
         content.pop("study", None)
-        receipt = content.pop("receipt")
-        found = SurvivalEvaluation.from_dict(content)
-        return found, None if receipt is None else Receipt.checked(**receipt)
+        receipt = receipt_in(content.pop("receipt"))
+        return SurvivalEvaluation.from_dict(content), receipt
 
-    def load_marked(self, analysis: Analysis, mark: Mapping[str, Any]) -> Any:
+    def load_marked(self, analysis: Analysis, journal: Journal) -> Any:
         """Read the release of an analysis; ValueError unless it is the file that was marked."""
-        if self.sha256_of(analysis.name) != mark["sha256"]:
+        mark = journal.released(analysis.name)
+        if mark is None or self.sha256_of(analysis.name) != mark["sha256"]:
             raise ValueError(f"{self.file_of(analysis.name)} is not the file that was marked.")
         return self.load(analysis)[0]
 
-    def publish(self, files: Mapping[str, str], journal: Journal, when: float) -> None:
+    def publish(self, files: Mapping[str, str], journal: Journal) -> None:
         """Write the report, and note it: each file of an earlier one is replaced by a whole one."""
         for name, text in files.items():
             path = self.path / name
             path.parent.mkdir(exist_ok=True)
             path.unlink(missing_ok=True)
-            layout.save(text, path, when=when)
+            layout.save(text, path, when=journal.when)
         hashes = {name: sha256(text) for name, text in files.items()}
         if journal.published != hashes:
             journal.add("published", files=hashes)
-        self.set_times(when)
+        self.set_times(journal.when)
 
     def set_times(self, when: float) -> None:
         """Let all files and folders state one time."""

@@ -16,9 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from skdpsurv.dp.durable import identity, locked, sync_folder
+from skdpsurv.dp.durable import locked, sync_folder
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.ledger import digest
+from skdpsurv.dp.ledger import Receipt, digest
 from skdpsurv.dp.references import __version__
 
 #: Kinds of lines, with the names of their fields. ``planned`` holds the guarantees of the analyses,
@@ -70,20 +70,13 @@ class Journal:
                     f"{path.parent} is in use by another process, and nothing was done."
                 ) from None
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
-            try:
-                journal = cls(path)
-                journal._descriptor = descriptor
-                os.ftruncate(descriptor, journal._length)  # what a crash tore
-                os.fsync(descriptor)
-                sync_folder(path.parent)
-                yield journal
-            finally:
-                os.close(descriptor)
-
-    @property
-    def file(self) -> str:
-        """Numbers of the file: a copy of it has others."""
-        return identity(self.path)
+            stack.callback(os.close, descriptor)
+            journal = cls(path)
+            journal._descriptor = descriptor
+            os.ftruncate(descriptor, journal._length)  # what a crash tore
+            os.fsync(descriptor)
+            sync_folder(path.parent)
+            yield journal
 
     def add(self, what: str, **fields: Any) -> None:
         """Append a line, and return once it is durable.
@@ -98,9 +91,8 @@ class Journal:
         descriptor, self._descriptor = self._descriptor, None
         if os.write(descriptor, data) < len(data):
             raise OSError(f"{self.path} could not be written: is the disk full?")
-        if charged := self.charged:
-            when = seconds(charged[0]["when"])
-            os.utime(self.path, (when, when))
+        if self.charged:
+            os.utime(self.path, (self.when, self.when))
         os.fsync(descriptor)
         self.lines.append(line)
         self._descriptor = descriptor
@@ -139,22 +131,29 @@ class Journal:
 
     @property
     def charged(self) -> list[Line]:
-        """The intents that were charged: the study first, then each analysis that was lost."""
-        found = (self.intent(line["nonce"]) for line in self.of("charged"))
-        return [intent for intent in found if intent is not None]
+        """The intents that were charged, with receipts: the study, then each lost analysis."""
+        intents = {line["nonce"]: line for line in self.of("intent")}
+        noted = {line["nonce"]: receipt_in(line["receipt"]) for line in self.of("charged")}
+        return [{**intents[n], "receipt": noted[n]} for n in noted if n in intents]
 
-    def intent(self, nonce: str) -> Line | None:
-        """Return the intent with a nonce, or None."""
-        return next((line for line in self.of("intent") if line["nonce"] == nonce), None)
+    @property
+    def when(self) -> float:
+        """Time of the charge for the whole study, in seconds since 1970: all files state it."""
+        return seconds(self.charged[0]["when"])
 
-    def charge(self, nonce: str) -> Line | None:
-        """Return the line that notes the charge with a nonce, or None."""
-        return next((line for line in self.of("charged") if line["nonce"] == nonce), None)
+    def charge(self, nonce: str) -> Line:
+        """Return the intent with a nonce, and its receipt; nothing if it was not charged."""
+        return next((one for one in self.charged if one["nonce"] == nonce), {})
 
 
 def seconds(when: str) -> float:
     """Return a time of the journal in seconds since 1970."""
     return datetime.fromisoformat(when).timestamp()
+
+
+def receipt_in(stated: Mapping[str, Any] | None) -> Receipt | None:
+    """Return the receipt that a file states, if it states one."""
+    return None if stated is None else Receipt.checked(**stated)
 
 
 def _linked(before: list[Line], content: Line) -> Line:

@@ -20,7 +20,7 @@ from typing import Any
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.plan import Disjoint, Plan, Sequential
+from skdpsurv.dp.plan import Disjoint, Node, Plan, Sequential
 from skdpsurv.evaluation.forecast import planned_shape
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.analysis_kinds import KINDS
@@ -168,8 +168,13 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, PlannedAnalysis]:
 
 def tree_of(parts: Mapping[str, PlannedAnalysis]) -> Sequential:
     """Return the measurements of a study: of everybody, and of two parts that share nobody."""
+    return together([(part.people, part.node) for part in parts.values()])
+
+
+def together(nodes: Sequence[tuple[str, Node]]) -> Sequential:
+    """Return nodes as one, by whose records each of them uses."""
     shared, *two = (
-        tuple(part.node for part in parts.values() if part.people == people)
+        tuple(node for place, node in nodes if place == people)
         for people in (EVERYBODY, TRAINING, EVALUATION)
     )
     apart = [Disjoint(tuple(map(Sequential, two)), _split_elsewhere)] if two[1] else []

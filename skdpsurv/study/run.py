@@ -27,7 +27,7 @@ import pandas as pd
 
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.durable import sync_folder
+from skdpsurv.dp.durable import identity, sync_folder
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.ledger import now
 from skdpsurv.dp.references import __version__
@@ -92,7 +92,7 @@ def run(
         # An evaluation needs its model.
         for analysis in sorted(protocol.analyses, key=lambda one: one.of is not None):
             study.release(analysis)
-        place.set_times(study.when)
+        place.set_times(journal.when)
         return [one.name for one in protocol.analyses if journal.released(one.name) is None]
 
 
@@ -111,13 +111,14 @@ class _Run:
     def recognise(self) -> None:
         """Note the protocol, or refuse a journal that may not be gone on with."""
         stated = {"protocol": self.protocol.sha256, "made_with": f"skdpsurv {__version__}"}
+        file = identity(self.journal.path)  # a copy of it has other numbers
         if not self.journal.lines:
-            self.journal.add("study", file=self.journal.file, **stated)
+            self.journal.add("study", file=file, **stated)
         first = self.journal.lines[0]
         for name, value in stated.items():
             if first[name] != value:
                 raise ValueError(f"this study was begun with {name} {first[name]}, not {value}.")
-        if first["file"] != self.journal.file:
+        if first["file"] != file:
             raise ValueError(
                 f"{self.folder.path} is a copy of the folder of a study, or came back from a "
                 "backup: the other one may have gone on. Go on there, or begin in a new folder."
@@ -155,12 +156,11 @@ class _Run:
             n_people = self.people.held_out.size
             if first is None:
                 self.plan = StudyPlan.of(self.protocol, n_people)
+                self.charges.check_room(self.plan)
+                self.people = self.people.split(self.plan.n_evaluation)
             elif first["n_people"] != n_people:
                 raise InputValueError("the records must be of as many people as before.")
-            self.charges.check_room(self.plan)
-            if self.plan.n_evaluation and first is None:
-                self.people = self.people.split(self.plan.n_evaluation)
-            elif first is not None and self.plan.n_evaluation:
+            elif self.plan.n_evaluation:
                 self.people = self.people.kept(self.folder.deal, first["deal"])
             self.fits = {name: self._prepared(name) for name in self.plan.parts}
 
@@ -188,9 +188,7 @@ class _Run:
         self.show(name, self._marked(analysis))
 
     def _marked(self, analysis: Analysis) -> Any:
-        mark = self.journal.released(analysis.name)
-        assert mark is not None
-        return self.folder.load_marked(analysis, mark)
+        return self.folder.load_marked(analysis, self.journal)
 
     def _settle(self, analysis: Analysis, nonce: str) -> None:
         """Mark an analysis that was killed: released if its release is there, or else lost."""
@@ -199,7 +197,7 @@ class _Run:
             found, receipt = self.folder.load(analysis)
         planned = self.plan.parts[analysis.name].guarantee.to_dict()
         is_own = found is not None and found.guarantee.to_dict() == planned
-        if is_own and receipt == self.charges.receipt(nonce):
+        if is_own and receipt == self.journal.charge(nonce).get("receipt"):
             sync_folder(self.folder.releases)  # which the kill may have forestalled
             self._mark(analysis.name, nonce)
             return
@@ -208,11 +206,11 @@ class _Run:
         self.journal.add("lost", analysis=analysis.name, nonce=nonce)
 
     def _run(self, name: str, nonce: str, model: Any) -> None:
-        receipt = self.charges.receipt(nonce)
+        receipt = self.journal.charge(nonce)["receipt"]
         fit = self.fits.pop(name) if model is None else self._prepared(name, model)
         self.journal.add("started", analysis=name, nonce=nonce)
         found = fits.run(fit, receipt)
-        self.folder.save(name, found, receipt, self.when)
+        self.folder.save(name, found, receipt, self.journal.when)
         self._mark(name, nonce)
 
     def _prepared(self, name: str, model: Any = None) -> PreparedFit:
@@ -222,10 +220,4 @@ class _Run:
     def _mark(self, name: str, nonce: str) -> None:
         sha256 = self.folder.sha256_of(name)
         self.journal.add("released", analysis=name, nonce=nonce, sha256=sha256)
-        self.folder.set_times(self.when)
-
-    @property
-    def when(self) -> float:
-        """Time of the charge for the whole study: all files state it."""
-        assert self.charges.first is not None
-        return seconds(self.charges.first["when"])
+        self.folder.set_times(self.journal.when)

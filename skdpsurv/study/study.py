@@ -13,7 +13,7 @@ from skdpsurv.study import run as running
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
 from skdpsurv.study.folder import Folder
-from skdpsurv.study.journal import Journal, seconds
+from skdpsurv.study.journal import Journal
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.report import StudyReport
 from skdpsurv.study.study_plan import StudyPlan
@@ -116,7 +116,7 @@ class Study:
         today = journal.is_of_today  # another version may plan otherwise
         return StudyReport(
             StudyPlan.of(protocol, n_people) if today else StudyPlan(protocol, n_people, {}),
-            {n: place.load_marked(protocol.analysis(n), mark) for n, mark in marks.items()},
+            {name: place.load_marked(protocol.analysis(name), journal) for name in marks},
             [PrivacyGuarantee.from_dict(intent["guarantee"]) for intent in charged],
             date=charged[0]["when"][:10],
             left=None if ledger is None else ledger.remaining(protocol.delta),
@@ -145,5 +145,5 @@ class Study:
     def _publish(self, place: Folder, ledger: PrivacyAccountant | None) -> StudyReport:
         report = self.report(place.path, ledger)
         with place.writing(self.protocol) as journal:
-            place.publish(report.files(), journal, seconds(journal.charged[0]["when"]))
+            place.publish(report.files(), journal)
         return report

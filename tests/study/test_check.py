@@ -10,11 +10,13 @@ from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.report import curves, figures
 from skdpsurv.study import Analysis, Study
 from skdpsurv.study.charges import entry_name
-from skdpsurv.study.check import check
+from skdpsurv.study.check import _covers, check
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.journal import FIELDS, _linked
+from skdpsurv.study.study_plan import StudyPlan
 
 from .studies import ANALYSES
+from .test_plan import wide
 from .test_run import FRAME, LIGHT, Place, end_in
 
 
@@ -268,6 +270,18 @@ def test_what_is_run_is_what_was_hashed(tmp_path):
     assert place.check() == []
     release, _ = Folder(place.out).load(place.protocol.analysis("table"))
     assert release.columns["parameters"]["columns"][0]["bounds"] == (30, 95)
+
+
+@pytest.mark.parametrize("delta", [0.0, 1e-9])
+def test_what_another_version_charged_covers_its_analyses_by_their_guarantees(delta):
+    plan = StudyPlan.of(wide(delta=delta), 4000)
+    planned = {name: part.guarantee.to_dict() for name, part in plan.parts.items()}
+    stated = plan.guarantee().to_dict()
+    assert (stated["delta"] > 0.0) == (delta > 0.0)
+    assert _covers(plan.protocol, stated, planned)
+    assert not _covers(plan.protocol, {**stated, "epsilon": 0.9 * stated["epsilon"]}, planned)
+    dear = {**planned["curves"], "epsilon": 1.1 * planned["curves"]["epsilon"]}
+    assert not _covers(plan.protocol, stated, {**planned, "curves": dear})
 
 
 def test_a_folder_of_a_version_that_planned_otherwise(place, monkeypatch):
