@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 #: Models that ``skdpsurv fit`` fits.
 Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])
 _LISTS = ("groups", "causes", "classes")
-#: Options, and the parameters of an estimator that they set.
+#: Parameters of an estimator, and the options that set them.
 OPTIONS = {name: name for name in ("epsilon", "max_time", "link", "prior", "delta", *_LISTS)}
-OPTIONS |= {"seed": "random_state", "schema": "columns", "intervals": "inference_share"}
+OPTIONS |= {"random_state": "seed", "columns": "schema", "inference_share": "intervals"}
 #: Options, and the parameter that an estimator must have to take them.
 REQUIRES = dict.fromkeys(("time", "event", "all_events", "event_is", "censored_is"), "max_time")
 REQUIRES |= {"drop": "columns", "strict": "columns", "group": "groups", "target": "classes"}
-REQUIRES |= OPTIONS
+REQUIRES |= {option: parameter for parameter, option in OPTIONS.items()}
 #: Options that must be given to every estimator that takes them.
 NEEDED = ("schema", "causes", "target", "classes")
 
@@ -149,11 +149,7 @@ def fit(
     from skdpsurv.dp.references import phrase
 
     stated = _parameters_of(kind, columns, model, spending, form)
-    if not spending.dry_run:
-        reserve(out)
-    options = {parameter: option for option, parameter in OPTIONS.items()}
-    estimator: Any = make(estimator_class(kind), stated, set_, options)
-    estimator._check_parameters()
+    estimator: Any = make(estimator_class(kind), stated, set_, OPTIONS)
     described = stated.get("columns")
     features = described._names() if described is not None else []
     if "causes" in estimator._card.takes:  # the estimator reads the labels itself
@@ -202,8 +198,7 @@ def spend(
     Parameters
     ----------
     estimator : estimator
-        Its parameters have been checked.
-    table : Table
+    table : RecordFile
     arguments : callable
         Makes the arguments of ``fit`` of the rows.
     spending, form, out, as_json
@@ -219,6 +214,9 @@ def spend(
     """
     from skdpsurv.base.prepared import looking_for
 
+    estimator._check_parameters()
+    if not spending.dry_run:
+        reserve(out)
     estimator.accountant = ledger = open_ledger(spending)
     elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
@@ -291,17 +289,14 @@ def evaluate(
 
     target = survival_columns(columns)
     require(not form.dask, "--dask is for fit: an evaluation reads rows in memory.")
-    if not spending.dry_run:
-        reserve(out)
     published = load_release(release)
     with refusals("description"):
         model = published._model
         if not hasattr(model, "predict_survival_function"):
             raise TypeError(f"a {published.estimator} does not predict survival of people.")
         horizon = published.parameters.get("max_time") if max_time is None else max_time
-        given: dict[str, Any] = {"random_state": spending.seed}
-        evaluation = Evaluation(model, spending.epsilon, max_time=horizon, **given)
-    evaluation._check_parameters()
+        given: dict[str, Any] = {"max_time": horizon, "random_state": spending.seed}
+        evaluation = Evaluation(model, spending.epsilon, **given)
     table = table_of_release(published, data, form, target, drop)
     arguments = partial(taken, list(published.feature_names_in or ()), columns, None, None)
     found = spend(evaluation, table, arguments, spending, form, out, as_json)
@@ -401,7 +396,7 @@ def _parameters_of(
         given["prior"] = load_release(model.prior)
     for name in _LISTS:
         given[name] = _labels(flag(name), given[name]) if given[name] else None
-    known = {p: given[name] for name, p in OPTIONS.items() if p in parameters}
+    known = {p: given[name] for p, name in OPTIONS.items() if p in parameters}
     stated = {name: value for name, value in known.items() if value is not None}
     if "causes" in estimator_class(kind)._card.takes:
         named = columns.event is not None and not columns.event_is
@@ -417,16 +412,12 @@ def _target(
     takes: Sequence[str], columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
 ) -> dict[str, Labels]:
     """Return the columns that are no covariates, with their labels if they are text."""
-    if "classes" in takes:
-        found = other_columns(None, None, columns.person)
-        found[str(model.target)] = _texts(stated["classes"])
-    else:
-        found = survival_columns(columns)
+    named = {model.target: stated.get("classes"), model.group: stated.get("groups")}
     if "causes" in takes:
-        found[str(columns.event)] = _texts([*stated["causes"], stated["censored"]])
-    if model.group is not None:
-        found[model.group] = _texts(stated["groups"])
-    return found
+        named[columns.event] = [*stated["causes"], stated["censored"]]
+    survives = "classes" not in takes
+    found = survival_columns(columns) if survives else other_columns(None, None, columns.person)
+    return found | {name: _texts(labels) for name, labels in named.items() if name and labels}
 
 
 def _labels(option: str, texts: Sequence[str]) -> list[Any]:

@@ -45,7 +45,9 @@ def show(
     """
     try:
         if as_json:
-            typer.echo(json.dumps(_plain(content), allow_nan=False))
+            from skdpsurv.dp.guarantee import as_json as plain
+
+            typer.echo(json.dumps(plain(content, _json_leaf), allow_nan=False))
         else:
             from rich.console import Console
 
@@ -222,12 +224,6 @@ def save_or_print(text: str, path: Path) -> None:
         raise CommandError("output", f"{error} It was charged, and {where}") from error
 
 
-def _plain(value: Any) -> Any:
+def _json_leaf(value: Any) -> Any:
     """Return a value as JSON has it: floats that are not finite become text."""
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -12,7 +12,7 @@ from typing import Any
 from skdpsurv.cli.failures import WORDS, require
 from skdpsurv.cli.fitting import make, show_fit, spend, taken
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
-from skdpsurv.cli.printing import reserve, table_lines
+from skdpsurv.cli.printing import table_lines
 from skdpsurv.cli.survival_columns import other_columns, public_columns, split_names, table_of
 
 Intervals = StrEnum("Intervals", ["people", "population", "none"])
@@ -88,10 +88,7 @@ def table(
     columns = public_columns(described.schema, form.missing_value)
     stated = {name: getattr(described, name) for name in ("by", "by_is_public", "delta")}
     stated |= {"columns": columns, "epsilon": spending.epsilon, "random_state": spending.seed}
-    if not spending.dry_run:
-        reserve(out)
     estimator: Any = make(DPTableOne, stated, set_, OPTIONS)
-    estimator._check_parameters()
     numbers = [k.column for k in estimator._described_kinds() if k.bounded]
     nonnormal = split_names(described.nonnormal, numbers)
     unknown = [name for name in nonnormal if name not in numbers]

@@ -6,7 +6,7 @@ It follows from releases and the protocol alone, so that it costs nothing and ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -133,7 +133,8 @@ class StudyReport:
         page |= {"sections": self.sections, "g": spent, "bound": bound, "can_draw": can_draw()}
         page |= {"columns": described_kinds(protocol.kinds), "refused": REFUSED}
         for name in ("limits", "assumptions"):
-            page[name] = _distinct([getattr(one, name) for one in (spent, *guarantees)])
+            texts = (text for one in (spent, *guarantees) for text in getattr(one, name))
+            page[name] = list(dict.fromkeys(texts))
         return PAGES.get_template("study.html.jinja").render(page, version=__version__)
 
     def files(self) -> dict[str, str]:
@@ -147,8 +148,3 @@ def _heading(analysis: Analysis) -> str:
     words, options = WORDS["analyses"][analysis.kind], analysis.options
     by = f", by {options['by']}" if options.get("by") else ""
     return f"{words}{by}" + (f" of {options['target']}" if options.get("target") else "")
-
-
-def _distinct(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return each text once."""
-    return list(dict.fromkeys(text for texts in lists for text in texts))
