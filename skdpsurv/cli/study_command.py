@@ -72,7 +72,6 @@ def plan(
     repeats : int, default=5
         Number of studies to simulate; 0 for no forecast and no advice.
     """
-    from skdpsurv.study.protocol_page import protocol_page
     from skdpsurv.study.study_forecast import Scenario
     from skdpsurv.study.study_plan import StudyPlan
 
@@ -96,7 +95,7 @@ def plan(
             scenario = Scenario(*guessed, shares=named)
     with working("Simulating", as_json), refusals("parameter"):
         advice = [] if scenario is None else planned.advice(scenario)
-        page = "" if out is None else protocol_page(planned, scenario)
+        page = "" if out is None else planned.page(scenario)
     lines: list[Any] = [f"{stated.title}: {guarantee_line(guarantee)}", rich_table(planned.table)]
     if scenario is not None:
         forecast = planned.forecast(scenario)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from skdpsurv.evaluation.result import SurvivalEvaluation
-from skdpsurv.plotting.calibration_plot import plot_calibration
+from skdpsurv.plotting.survival_curves import plot_calibration
 from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.curves import curves
 from skdpsurv.report.figures import Figure, figures

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections import ChainMap
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.evaluation.evaluation import Evaluation
 from skdpsurv.release import Release
@@ -24,31 +23,8 @@ from skdpsurv.release import Release
 MISSING = "missing"
 #: Options of an analysis, by name.
 Options = Mapping[str, Any]
-
-
-class StudySetting(Protocol):
-    """The parts of a protocol that analyses depend on."""
-
-    @property
-    def columns(self) -> PublicColumns: ...
-    @property
-    def kinds(self) -> list[ColumnKind]: ...
-    @property
-    def max_time(self) -> float: ...
-    @property
-    def time(self) -> str: ...
-    @property
-    def event(self) -> str | None: ...
-    @property
-    def person(self) -> str | None: ...
-    @property
-    def event_is(self) -> tuple[Any, ...]: ...
-    @property
-    def censored_is(self) -> tuple[Any, ...]: ...
-    @property
-    def targets(self) -> set[str]: ...
-    def analysis(self, name: str) -> Any: ...
-    def target(self, frame: pd.DataFrame, labels: tuple[Any, ...] = ()) -> pd.DataFrame: ...
+#: A protocol, whose module imports this one.
+StudySetting = Any
 
 
 def column_labels(protocol: StudySetting, name: str) -> list[Any]:
@@ -72,13 +48,8 @@ def labels_of(protocol: StudySetting, name: str, frame: pd.DataFrame) -> NDArray
 
 def described(options: Options, protocol: StudySetting) -> PublicColumns:
     """Return the columns of an analysis: those it names, or all but the classes of classifiers."""
-    names = [kind.column for kind in protocol.kinds if kind.column not in protocol.targets]
-    return columns_of(protocol, options.get("columns", names))
-
-
-def columns_of(protocol: StudySetting, names: Collection[object]) -> PublicColumns:
-    """Return the description of some columns, in the order of the protocol."""
-    stated = protocol.columns._described()
+    every = [kind.column for kind in protocol.kinds if kind.column not in protocol.targets]
+    names, stated = options.get("columns", every), protocol.columns._described()
     kept = [table for table in stated["columns"] if table["name"] in names]
     return PublicColumns(**{**stated, "columns": kept})
 
