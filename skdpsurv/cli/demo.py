@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ class Comparison(NamedTuple):
     n_test: int
 
 
-@command
+@partial(command, for_machines=False)
 def demo(
     *,
     epsilon: list[float] = [3.0, 1.0, 0.3, 0.1],  # noqa: B006, typer copies it
@@ -77,7 +78,7 @@ def demo(
     require(positive, "--epsilon must be a positive finite number.")
     writable = out.parent.is_dir() and out.suffix in (".png", ".pdf", ".svg")
     require(writable, "--out must end in .png, .pdf or .svg, in a folder that exists.")
-    with working("Fitting Cox regression and the private models", as_json=False):
+    with working("Fitting Cox regression and the private models"):
         found = compare_on_flchain(epsilon, seed=seed)
     title = f"flchain: fitted to {found.n_train:,} people, scored on {found.n_test:,}"
     lines = [rich_table(found.scores, title), WORDS["demo"].format(spent=found.spent)]
@@ -87,7 +88,7 @@ def demo(
             lines.append(f"Figure: {out.resolve()}")
         except ImportError as error:
             lines.append(f"No figure. {error}")
-    show({}, lines, as_json=False)
+    show({}, lines)
 
 
 def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) -> Comparison:

@@ -128,7 +128,6 @@ def fit(
     out: Path,
     form: FileFormat,
     set_: list[str] = NONE,
-    as_json: bool = False,
 ) -> None:
     """Fit a model to a file of records, and write a release, which may be published.
 
@@ -161,11 +160,11 @@ def fit(
     table = table_of(data, form, features, described, target, model.drop, ignored)
 
     arguments = partial(taken, features, columns, model.target, model.group)
-    found = spend(estimator, table, arguments, spending, form, out, as_json, strict=model.strict)
+    found = spend(estimator, table, arguments, spending, form, out, strict=model.strict)
     for words in getattr(found, "_horizon_words", list)():
         if phrase("horizon_unit") in words:  # also beside results for machines
             typer.echo(f"skdpsurv: warning: {words}", err=True)
-    show_fit(found, {}, result_lines(found.release_), as_json, out)
+    show_fit(found, {}, result_lines(found.release_), out)
 
 
 def taken(
@@ -188,7 +187,6 @@ def spend(
     spending: Spending,
     form: FileFormat,
     out: Path,
-    as_json: bool,
     *,
     strict: bool = False,
     hint: str = WORDS["about_records"],
@@ -201,7 +199,7 @@ def spend(
     table : RecordFile
     arguments : callable
         Makes the arguments of ``fit`` of the rows.
-    spending, form, out, as_json
+    spending, form, out
     strict : bool, default=False
         Refuse values beyond the bounds of ``columns``.
     hint : str
@@ -222,14 +220,14 @@ def spend(
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
     require(not (strict and elsewhere), message)
     with looking_for(estimator):  # whatever fails until the charge may tell of the records
-        with working("Reading", as_json):
+        with working("Reading"):
             frame = read_table(table, form)
         rows = form.dask or len(frame)
         require(rows, f"{table.path} must have at least one row below its names.", "data")
         with refusals("data", after=hint, private=True):
             given = arguments(frame)
             if spending.dry_run:
-                _rehearse(estimator, given, as_json)
+                _rehearse(estimator, given)
             elif strict:
                 from skdpsurv.data.public_steps import columns_out_of_bounds
 
@@ -238,7 +236,7 @@ def spend(
                 message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
                 require(not beyond, message, "data")
             doing = "Fitting" if hasattr(estimator, "fit") else "Evaluating"
-            with working(doing, as_json):
+            with working(doing):
                 found: Any = None if spending.dry_run else estimator.prepare(**given).run()
     if spending.dry_run:
         raise typer.Exit
@@ -248,14 +246,12 @@ def spend(
     return found
 
 
-def show_fit(
-    fitted: Any, found: dict[str, Any], lines: Iterable[Any], as_json: bool, out: Path
-) -> None:
+def show_fit(fitted: Any, found: dict[str, Any], lines: Iterable[Any], out: Path) -> None:
     """Print a fit whose release is written: its summary, around results for machines or people."""
     content, (first, *rest) = _summary(fitted, fitted.guarantee_)
     ending = [*rest, f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
     content = {"release": str(out.resolve()), **content, **found}
-    show(content, chain([first], lines, ending), as_json, out)
+    show(content, chain([first], lines, ending), out)
 
 
 @command
@@ -270,7 +266,6 @@ def evaluate(
     form: FileFormat,
     max_time: float | None = None,
     drop: list[str] = NONE,
-    as_json: bool = False,
 ) -> None:
     """Measure a released survival model privately: C-index, Brier score, calibration, intervals.
 
@@ -299,11 +294,11 @@ def evaluate(
         evaluation = Evaluation(model, spending.epsilon, **given)
     table = table_of_release(published, data, form, target, drop)
     arguments = partial(taken, list(published.feature_names_in or ()), columns, None, None)
-    found = spend(evaluation, table, arguments, spending, form, out, as_json)
+    found = spend(evaluation, table, arguments, spending, form, out)
     ledger = evaluation.accountant
     content = {"evaluation": str(out.resolve()), **found.to_dict(), "ledger": ledger_state(ledger)}
     lines = [repr(found), f"Evaluation: {out}", f"Ledger: {ledger_line(ledger)}"]
-    show(content, lines, as_json, out)
+    show(content, lines, out)
 
 
 def make(
@@ -344,7 +339,7 @@ def make(
         return kind(**stated).set_params(**found)
 
 
-def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
+def _rehearse(estimator: Any, arguments: Mapping[str, Any]) -> None:
     """Print what a fit would be charged; nothing is spent."""
     fit = estimator.prepare(**arguments)
     fit.warn()
@@ -360,7 +355,7 @@ def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> No
         expected = expected_widths(estimator, n_records)
         content["expected"] = expected.to_dict("records")
         lines.append(rich_table(expected, "Half-widths of intervals to be expected"))
-    show(content, lines, as_json)
+    show(content, lines)
 
 
 def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any], list[str]]:

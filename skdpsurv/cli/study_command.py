@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from skdpsurv.cli.failures import CommandError, refusals, require
+from skdpsurv.cli.failures import AS_JSON, CommandError, refusals, require
 from skdpsurv.cli.ledger_command import ledger_line, ledger_state, opened
 from skdpsurv.cli.options import NONE, FileFormat, command, parse
 from skdpsurv.cli.printing import guarantee_line, reserve, rich_table, save, show, working
@@ -43,7 +43,6 @@ def plan(
     baseline: str = "flat",
     shares: list[str] = NONE,
     repeats: int = 5,
-    as_json: bool = False,
 ) -> None:
     """Print what a study costs and what it will get, with advice. Nothing is spent.
 
@@ -93,7 +92,7 @@ def plan(
             parted = (text.rpartition("=") for text in shares)
             named = {name: list(map(parse, numbers.split(","))) for name, _, numbers in parted}
             scenario = Scenario(*guessed, shares=named)
-    with working("Simulating", as_json), refusals("parameter"):
+    with working("Simulating"), refusals("parameter"):
         advice = [] if scenario is None else planned.advice(scenario)
         page = "" if out is None else planned.page(scenario)
     lines: list[Any] = [f"{stated.title}: {guarantee_line(guarantee)}", rich_table(planned.table)]
@@ -110,14 +109,12 @@ def plan(
     if scenario is not None:
         content["forecast"] = forecast.reset_index().replace({math.nan: None}).to_dict("records")
         content |= {"advice": advice, "best_shares": planned.best_shares(scenario)}
-    show(content, lines, as_json, out)
+    show(content, lines, out)
 
 
 @app.command()
 @command
-def run(
-    protocol: Path, data: Path, /, *, form: FileFormat, hash: str, out: Path, as_json: bool = False
-) -> None:
+def run(protocol: Path, data: Path, /, *, form: FileFormat, hash: str, out: Path) -> None:
     """Run a study: charge the ledger once, and write releases and a report. Or go on with it.
 
     If a run was ended, the same command goes on where it stopped, under the same charge. If all was
@@ -151,7 +148,9 @@ def run(
     ledger = _ledger(stated)
     order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=Console(stderr=True, quiet=as_json), transient=True) as shown:
+    with Progress(
+        *columns, console=Console(stderr=True, quiet=AS_JSON.get()), transient=True
+    ) as shown:
         task = shown.add_task("Reading", total=len(order))
 
         def begin() -> Any:
@@ -176,12 +175,12 @@ def run(
     if (private := Folder(out).private).exists():
         lines.append(f"Keep to yourself: {private}")
     content = {"folder": str(out.resolve()), "released": list(report.found), "lost": lost}
-    show({**content, "ledger": ledger_state(ledger)}, lines, as_json, out)
+    show({**content, "ledger": ledger_state(ledger)}, lines, out)
 
 
 @app.command()
 @command
-def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) -> None:
+def check(folder: Path, /, *, ledger: str | None = None) -> None:
     """Check that the releases of a study, its ledger and its protocol belong together.
 
     A fault ends with exit code 9.
@@ -204,7 +203,7 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
     again = " The same run writes the report anew." * any("report that" in one for one in faults)
     require(not faults, f"{'; '.join(faults)}.{again}", "refuted")
     line = f"{folder}: releases, ledger and protocol belong together. SHA-256 {stated.sha256}"
-    show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line], as_json)
+    show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line])
 
 
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:

@@ -72,7 +72,6 @@ def table(
     out: Path,
     form: FileFormat,
     set_: list[str] = NONE,
-    as_json: bool = False,
 ) -> None:
     """Describe the records of a file: counts, means, quartiles and differences by group (Table 1).
 
@@ -100,8 +99,8 @@ def table(
 
     arguments = partial(taken, names, SurvivalColumns(person=person), None, None)
     options: Any = {"strict": described.strict, "hint": WORDS["about_cells"]}
-    found = spend(estimator, read, arguments, spending, form, out, as_json, **options)
+    found = spend(estimator, read, arguments, spending, form, out, **options)
     rows = found.table_.reset_index().to_json(orient="records")
     intervals = None if described.intervals is Intervals.none else str(described.intervals)
     lines = table_lines(found, intervals=intervals, nonnormal=nonnormal)
-    show_fit(found, {"table": json.loads(rows)}, lines, as_json, out)
+    show_fit(found, {"table": json.loads(rows)}, lines, out)
