@@ -70,6 +70,8 @@ def refusals(
         raise
     except Exception as error:
         found, message = _described(error, kind) if private else (kind, str(error))
+        if kind == "data" and isinstance(error, BlockingIOError | FileExistsError):  # of a folder
+            found, message = "output", str(error)
         if kind == "output" and isinstance(error, OSError):  # may name a temporary file
             message = error.strerror or message
     raise CommandError(found, f"{before}{message}{after if found == kind else ''}")

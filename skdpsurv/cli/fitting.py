@@ -189,7 +189,6 @@ def spend(
     out: Path,
     *,
     strict: bool = False,
-    hint: str = WORDS["about_records"],
 ) -> Any:
     """Ask the ledger, read a file, fit, and write what is released; or rehearse that, and exit.
 
@@ -202,8 +201,6 @@ def spend(
     spending, form, out
     strict : bool, default=False
         Refuse values beyond the bounds of ``columns``.
-    hint : str
-        Ending of an error about the records.
 
     Returns
     -------
@@ -219,6 +216,7 @@ def spend(
     elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
     require(not (strict and elsewhere), message)
+    hint = WORDS["about_cells" if estimator._card.takes == ("rows",) else "about_records"]
     with looking_for(estimator):  # whatever fails until the charge may tell of the records
         with working("Reading"):
             frame = read_table(table, form)
@@ -391,8 +389,7 @@ def _parameters_of(
         given["prior"] = load_release(model.prior)
     for name in _LISTS:
         given[name] = _labels(flag(name), given[name]) if given[name] else None
-    known = {p: given[name] for p, name in OPTIONS.items() if p in parameters}
-    stated = {name: value for name, value in known.items() if value is not None}
+    stated = {p: given[n] for p, n in OPTIONS.items() if p in parameters and given[n] is not None}
     if "causes" in estimator_class(kind)._card.takes:
         named = columns.event is not None and not columns.event_is
         message = "--event must name the column of --causes, and --censored-is one other label."

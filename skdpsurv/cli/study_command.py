@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,16 +139,15 @@ def run(protocol: Path, data: Path, /, *, form: FileFormat, hash: str, out: Path
     stated = read_protocol(protocol)
     message = f"--hash must be that of the signed protocol; {protocol} has {stated.sha256}."
     require(hash.lower() == stated.sha256, message, "description")
-    with refusals("data"), _folder_failures():
+    with refusals("data"):
         journal = Journal(Folder(out).journal)
         was_whole = None not in (journal.released(one.name) for one in stated.analyses)
     table: Any = None if was_whole else table_of_study(stated, data, form)
     ledger = _ledger(stated)
     order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(
-        *columns, console=Console(stderr=True, quiet=AS_JSON.get()), transient=True
-    ) as shown:
+    terminal = Console(stderr=True, quiet=AS_JSON.get())
+    with Progress(*columns, console=terminal, transient=True) as shown:
         task = shown.add_task("Reading", total=len(order))
 
         def begin() -> Any:
@@ -163,7 +160,7 @@ def run(protocol: Path, data: Path, /, *, form: FileFormat, hash: str, out: Path
             following = order[place] if place < len(order) else "Report"
             shown.update(task, completed=place, description=following)
 
-        with refusals("data", private=True), _folder_failures():
+        with refusals("data", private=True):
             report = Study(stated).run(begin, out, show=advance, accountant=ledger)
     lost = [name for name in order if name not in report.found]
     lines = [f"{stated.title}: {guarantee_line(report.spent)}", f"Ledger: {ledger_line(ledger)}"]
@@ -220,17 +217,6 @@ def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
     except BudgetExceededError as error:
         return [f"Ledger: the study would be refused. {error}"]
     return [f"Ledger: {ledger_line(ledger)}"]
-
-
-@contextmanager
-def _folder_failures() -> Iterator[None]:
-    """Let a folder that is in use, or of something else, be a failure of output."""
-    try:
-        yield
-        return
-    except (BlockingIOError, FileExistsError) as error:
-        message = str(error)
-    raise CommandError("output", message)
 
 
 def _ledger(protocol: Protocol, moved: str | None = None) -> PrivacyAccountant | None:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.failures import WORDS, require
+from skdpsurv.cli.failures import require
 from skdpsurv.cli.fitting import make, show_fit, spend, taken
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
 from skdpsurv.cli.printing import table_lines
@@ -98,8 +98,7 @@ def table(
     read = table_of(data, form, names, columns, others, described.drop)
 
     arguments = partial(taken, names, SurvivalColumns(person=person), None, None)
-    options: Any = {"strict": described.strict, "hint": WORDS["about_cells"]}
-    found = spend(estimator, read, arguments, spending, form, out, **options)
+    found = spend(estimator, read, arguments, spending, form, out, strict=described.strict)
     rows = found.table_.reset_index().to_json(orient="records")
     intervals = None if described.intervals is Intervals.none else str(described.intervals)
     lines = table_lines(found, intervals=intervals, nonnormal=nonnormal)
