@@ -22,7 +22,7 @@ from skdpsurv.release import Release
 from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage, Figure, can_draw
 from skdpsurv.report.numbers import ShownNumber, csv_text
-from skdpsurv.report.results import evaluated, figures_of, numbers_of, results
+from skdpsurv.report.results import all_of, evaluated, results
 from skdpsurv.report.text import PAGES, WORDS
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.parts import sizes, whose
@@ -111,7 +111,8 @@ class StudyReport:
     @cached_property
     def numbers(self) -> pd.DataFrame:
         """All published numbers: analysis, quantity, group, estimate, low and high."""
-        rows = [(one.analysis.name, *row) for one in self.sections for row in numbers_of(one.parts)]
+        found = ((one.analysis.name, all_of(one.parts, "numbers")) for one in self.sections)
+        rows = [(name, *row) for name, numbers in found for row in numbers]
         return pd.DataFrame(rows, columns=["analysis", *ShownNumber._fields])
 
     @cached_property
@@ -120,7 +121,7 @@ class StudyReport:
         return {
             f"{section.analysis.name}-{one.name}.svg": one
             for section in self.sections
-            for one in figures_of(section.parts)
+            for one in all_of(section.parts, "figures")
         }
 
     @cached_property
