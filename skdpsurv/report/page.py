@@ -53,11 +53,11 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
         raise TypeError(f"evaluation must be of private_survival_metrics, got {kind}.")
     guarantee = release.guarantee
     proved = guarantee.status == "proved"
-    page = {"title": title or f"Privacy report: {release.estimator}", "version": __version__}
+    page: dict[str, Any] = {"title": title or f"Privacy report: {release.estimator}"}
     page |= {"release": release, "g": guarantee, "inner": release.fit_guarantee, "proved": proved}
     page |= {"Advantage": Advantage, "columns": described(release), "can_draw": can_draw()}
     page["advantage"] = advantage_figures(guarantee) if proved else []
-    page["sha"] = sha256(release.to_json())
+    page |= {"sha": sha256(release.to_json()), "version": __version__}
     page["sha_of_file"] = sha256(release.to_json(indent=2) + "\n")
     return PAGES.get_template("report.html.jinja").render(page, **results(release, evaluation))
 

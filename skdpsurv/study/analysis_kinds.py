@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import ChainMap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,32 +68,27 @@ def require(holds: object, rule: str) -> None:
 # ---- Parameters of estimators, and arguments of ``fit``.
 
 
+def _classes(options: Options, protocol: StudySetting) -> list[Any]:
+    """Return the labels of the column of classes."""
+    target = options.get("target")
+    require(target, "target must be given: the column of classes")
+    (kind,) = (one for one in protocol.kinds if one.column == target)
+    require(kind.missing == "error", f"{target} must not have missing values, as a target")
+    return column_labels(protocol, str(target))
+
+
 #: Parameters of estimators that follow from a protocol, so that options may not set them.
-_FOLLOWING = {"max_time", "groups", "causes", "censored", "columns", "classes", "model"}
+_FOLLOWING: Mapping[str, Callable[[Options, StudySetting], Any]] = {
+    "max_time": lambda _, protocol: protocol.max_time,
+    "groups": lambda own, protocol: own.get("by") and column_labels(protocol, own["by"]),
+    "causes": lambda _, protocol: list(protocol.event_is),
+    "censored": lambda _, protocol: protocol.censored_is[0],
+    "columns": described,
+    "classes": _classes,
+    "model": lambda own, study: study.analysis(str(own.get("of"))).estimator(study, Spend(1.0)),
+}
 #: Other parameters that the options of an analysis may not set.
 _SETTLED = {"epsilon", "delta", "prior", "random_state", "accountant", "inference_share"}
-
-
-def _parameter(name: str, options: Options, protocol: StudySetting) -> Any:
-    """Return the value of a parameter that follows from the protocol."""
-    by, target = options.get("by"), options.get("target")
-    match name:
-        case "groups":
-            return None if by is None else column_labels(protocol, by)
-        case "causes":
-            return list(protocol.event_is)
-        case "censored":
-            return protocol.censored_is[0]
-        case "columns":
-            return described(options, protocol)
-        case "classes":
-            require(target, "target must be given: the column of classes")
-            (kind,) = (one for one in protocol.kinds if one.column == target)
-            require(kind.missing == "error", f"{target} must not have missing values, as a target")
-            return column_labels(protocol, str(target))
-        case "model":
-            return protocol.analysis(str(options.get("of"))).estimator(protocol, Spend(1.0))
-    return protocol.max_time
 
 
 def _taken(
@@ -144,12 +139,12 @@ class Kind:
     @property
     def options(self) -> set[str]:
         """Names of all options."""
-        return {*self.words} | self.parameters - _FOLLOWING - _SETTLED
+        return {*self.words} | self.parameters - _FOLLOWING.keys() - _SETTLED
 
     def settings(self, options: Options, protocol: StudySetting) -> dict[str, Any]:
         """Return the parameters that follow from the protocol."""
-        options, names = self._stated(options, protocol), _FOLLOWING & self.parameters
-        return {name: _parameter(name, options, protocol) for name in names}
+        options, names = self._stated(options, protocol), _FOLLOWING.keys() & self.parameters
+        return {name: _FOLLOWING[name](options, protocol) for name in names}
 
     def arguments(
         self, options: Options, protocol: StudySetting, frame: pd.DataFrame

@@ -19,19 +19,9 @@ from skdpsurv.report.figures import Advantage
 from skdpsurv.report.numbers import between
 from skdpsurv.report.text import PAGES
 from skdpsurv.study.advice import Balance, StudyForecast, advice, gains
-from skdpsurv.study.parts import (
-    EVALUATION,
-    EVERYBODY,
-    TRAINING,
-    PlannedAnalysis,
-    parts_of,
-    sizes,
-    tree_of,
-)
+from skdpsurv.study.parts import EVALUATION, PlannedAnalysis, parts_of, sizes, tree_of
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.study_forecast import Scenario
-
-__all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "PlannedAnalysis", "Scenario", "StudyPlan"]
 
 #: Other shares are proposed if they reduce the largest relative error to this part of it.
 BETTER = 0.9
