@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from skdpsurv.cli import printing
 from skdpsurv.cli.failures import WORDS, refusals, require
 from skdpsurv.cli.ledger_command import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command, flag, parse
-from skdpsurv.cli.printing import (
-    expected_widths,
-    guarantee_line,
-    reserve,
-    result_lines,
-    rich_table,
-    save_or_print,
-    show,
-    working,
-)
 from skdpsurv.cli.record_files import RecordFile, read_table
 from skdpsurv.cli.releases import load_release, table_of_release
 from skdpsurv.cli.survival_columns import (
@@ -164,7 +155,7 @@ def fit(
     for words in getattr(found, "_horizon_words", list)():
         if phrase("horizon_unit") in words:  # also beside results for machines
             typer.echo(f"skdpsurv: warning: {words}", err=True)
-    show_fit(found, {}, result_lines(found.release_), out)
+    show_fit(found, {}, printing.result_lines(found.release_), out)
 
 
 def taken(
@@ -211,14 +202,14 @@ def spend(
 
     estimator._check_parameters()
     if not spending.dry_run:
-        reserve(out)
+        printing.reserve(out)
     estimator.accountant = ledger = open_ledger(spending)
     elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
     require(not (strict and elsewhere), message)
     hint = WORDS["about_cells" if estimator._card.takes == ("rows",) else "about_records"]
     with looking_for(estimator):  # whatever fails until the charge may tell of the records
-        with working("Reading"):
+        with printing.working("Reading"):
             frame = read_table(table, form)
         rows = form.dask or len(frame)
         require(rows, f"{table.path} must have at least one row below its names.", "data")
@@ -234,13 +225,13 @@ def spend(
                 message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
                 require(not beyond, message, "data")
             doing = "Fitting" if hasattr(estimator, "fit") else "Evaluating"
-            with working(doing):
+            with printing.working(doing):
                 found: Any = None if spending.dry_run else estimator.prepare(**given).run()
     if spending.dry_run:
         raise typer.Exit
     released = getattr(found, "release_", None)
     text = json.dumps(found.to_dict(), indent=2) if released is None else released.to_json(indent=2)
-    save_or_print(f"{text}\n", out)
+    printing.save_or_print(f"{text}\n", out)
     return found
 
 
@@ -249,7 +240,7 @@ def show_fit(fitted: Any, found: dict[str, Any], lines: Iterable[Any], out: Path
     content, (first, *rest) = _summary(fitted, fitted.guarantee_)
     ending = [*rest, f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
     content = {"release": str(out.resolve()), **content, **found}
-    show(content, chain([first], lines, ending), out)
+    printing.show(content, chain([first], lines, ending), out)
 
 
 @command
@@ -296,7 +287,7 @@ def evaluate(
     ledger = evaluation.accountant
     content = {"evaluation": str(out.resolve()), **found.to_dict(), "ledger": ledger_state(ledger)}
     lines = [repr(found), f"Evaluation: {out}", f"Ledger: {ledger_line(ledger)}"]
-    show(content, lines, out)
+    printing.show(content, lines, out)
 
 
 def make(
@@ -350,10 +341,10 @@ def _rehearse(estimator: Any, arguments: Mapping[str, Any]) -> None:
     content = {"dry_run": True, **content}
     if hasattr(estimator, "expected_table"):
         n_records: Any = guarantee.public_inputs["n_records"]
-        expected = expected_widths(estimator, n_records)
+        expected = printing.expected_widths(estimator, n_records)
         content["expected"] = expected.to_dict("records")
-        lines.append(rich_table(expected, "Half-widths of intervals to be expected"))
-    show(content, lines)
+        lines.append(printing.rich_table(expected, "Half-widths of intervals to be expected"))
+    printing.show(content, lines)
 
 
 def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any], list[str]]:
@@ -361,7 +352,7 @@ def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any
     from skdpsurv.evaluation.forecast import gain_of_delta
 
     name, ledger = type(estimator).__name__, estimator.accountant
-    lines = [f"{name}: {guarantee_line(guarantee)}", f"Ledger: {ledger_line(ledger)}"]
+    lines = [f"{name}: {printing.guarantee_line(guarantee)}", f"Ledger: {ledger_line(ledger)}"]
     if getattr(estimator, "columns", None) is not None and hasattr(estimator, "data_norm"):
         n_records: Any = guarantee.public_inputs["n_records"]
         n_features = len(estimator.columns.get_feature_names_out())
