@@ -83,30 +83,25 @@ def plan(
     with refusals("parameter"):
         planned = StudyPlan.of(stated, n_people)  # type: ignore[arg-type]
         guarantee = planned.guarantee()
+    lines: list[Any] = [f"{stated.title}: {guarantee_line(guarantee)}", rich_table(planned.table)]
+    content: dict[str, Any] = {"sha256": stated.sha256, "guarantee": guarantee.to_dict()}
+    content["analyses"] = planned.table.reset_index().to_dict("records")
     scenario = None
     if repeats:
         guessed = (event_rate, censoring, baseline, concordance, repeats)
-        with refusals("parameter"):
+        with working("Simulating"), refusals("parameter"):
             parted = (text.rpartition("=") for text in shares)
             named = {name: list(map(parse, numbers.split(","))) for name, _, numbers in parted}
             scenario = Scenario(*guessed, shares=named)
-    with working("Simulating"), refusals("parameter"):
-        advice = [] if scenario is None else planned.advice(scenario)
-        page = "" if out is None else planned.page(scenario)
-    lines: list[Any] = [f"{stated.title}: {guarantee_line(guarantee)}", rich_table(planned.table)]
-    if scenario is not None:
-        forecast = planned.forecast(scenario)
+            advice, forecast = planned.advice(scenario), planned.forecast(scenario)
         lines += [rich_table(forecast.drop(columns="times").round(3)), scenario.words, *advice]
-    lines += [*_room(stated, guarantee), f"Protocol: SHA-256 {stated.sha256}"]
-    if out is not None:
-        save(page, out)
-        lines.append(f"To sign: {out}")
-    lines.append("Nothing was spent.")
-    content: dict[str, Any] = {"sha256": stated.sha256, "guarantee": guarantee.to_dict()}
-    content["analyses"] = planned.table.reset_index().to_dict("records")
-    if scenario is not None:
         content["forecast"] = forecast.reset_index().replace({math.nan: None}).to_dict("records")
         content |= {"advice": advice, "best_shares": planned.best_shares(scenario)}
+    lines += [*_room(stated, guarantee), f"Protocol: SHA-256 {stated.sha256}"]
+    if out is not None:
+        save(planned.page(scenario), out)
+        lines.append(f"To sign: {out}")
+    lines.append("Nothing was spent.")
     show(content, lines, out)
 
 
