@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -52,7 +53,7 @@ class Comparison(NamedTuple):
     n_test: int
 
 
-@command
+@partial(command, for_machines=False)
 def demo(
     *,
     epsilon: list[float] = [3.0, 1.0, 0.3, 0.1],  # noqa: B006, typer copies it
@@ -77,7 +78,7 @@ def demo(
     require(positive, "--epsilon must be a positive finite number.")
     writable = out.parent.is_dir() and out.suffix in (".png", ".pdf", ".svg")
     require(writable, "--out must end in .png, .pdf or .svg, in a folder that exists.")
-    with working("Fitting Cox regression and the private models", as_json=False):
+    with working("Fitting Cox regression and the private models"):
         found = compare_on_flchain(epsilon, seed=seed)
     title = f"flchain: fitted to {found.n_train:,} people, scored on {found.n_test:,}"
     lines = [rich_table(found.scores, title), WORDS["demo"].format(spent=found.spent)]
@@ -87,7 +88,7 @@ def demo(
             lines.append(f"Figure: {out.resolve()}")
         except ImportError as error:
             lines.append(f"No figure. {error}")
-    show({}, lines, as_json=False)
+    show({}, lines)
 
 
 def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) -> Comparison:
@@ -106,7 +107,6 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
     from skdpsurv.data import PublicBoundsScaler
     from skdpsurv.data.target import event_and_time
     from skdpsurv.datasets import load_flchain
-    from skdpsurv.dp.accountant import PrivacyAccountant
     from skdpsurv.dp.guarantee import PrivacyLeakWarning
     from skdpsurv.evaluation import concordance_index
     from skdpsurv.reference import fit_cox, relative_error
@@ -139,7 +139,6 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
     cox = fit_cox(Z[train], y_train)
     scores = [score("Cox regression", cox, math.inf, "none")]
     models = {}
-    ledger = PrivacyAccountant(rehearsal=seed is not None)
     for epsilon in (math.inf, *sorted(set(epsilons), reverse=True)):
         private = math.isfinite(epsilon)
         model = DPDiscreteTimeSurvival(
@@ -147,7 +146,6 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
             max_time=data.max_time,
             data_norm=math.sqrt(Z.shape[1]) / 2.0,  # columns are in [-1, 1]
             random_state=seed if private else None,
-            accountant=ledger if private else None,
         )
         with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
             # The column "status" says it.
@@ -160,9 +158,8 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
     scores.append(("Kaplan-Meier", math.inf, "none", 0.5, without_covariates, math.nan))
     profiles = pd.DataFrame.from_dict(PROFILES, orient="index", columns=COLUMNS)
     Z_profiles = scaler.transform(profiles[list(data.X)])
-    spent = ledger.spent() + ledger.rehearsed()  # one of the two is zero
     table = pd.DataFrame(scores, columns=SCORES)
-    return Comparison(table, models, Z_profiles, spent, len(train), len(test))
+    return Comparison(table, models, Z_profiles, math.fsum(set(epsilons)), len(train), len(test))
 
 
 def _save_figure(comparison: Comparison, path: Path) -> None:

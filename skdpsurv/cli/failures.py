@@ -13,6 +13,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ _KINDS += ["missing package", "refuted"]
 EXIT_CODES = {kind: code for code, kind in enumerate(_KINDS, start=1)} | {"interrupted": 130}
 #: Longest texts in a message: about common options, and others.
 WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+#: Whether the command that runs prints for machines.
+AS_JSON: ContextVar[bool] = ContextVar("AS_JSON", default=False)
 CHARGED = "If the fit had begun, the ledger holds its charge."
 
 _ROOT = Path(__file__).parents[1]
@@ -67,6 +70,8 @@ def refusals(
         raise
     except Exception as error:
         found, message = _described(error, kind) if private else (kind, str(error))
+        if kind == "data" and isinstance(error, BlockingIOError | FileExistsError):  # of a folder
+            found, message = "output", str(error)
         if kind == "output" and isinstance(error, OSError):  # may name a temporary file
             message = error.strerror or message
     raise CommandError(found, f"{before}{message}{after if found == kind else ''}")
@@ -77,6 +82,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
+        AS_JSON.set(bool(kwargs.get("as_json")))
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.showwarning = _show_warning
@@ -89,7 +95,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             except Exception as error:
                 kind, message = _described(error, "parameter")
         # Raised outside of the handler, so that the error and its text are not chained.
-        print_failure(kind, message, bool(kwargs.get("as_json")))
+        print_failure(kind, message, AS_JSON.get())
         raise typer.Exit(EXIT_CODES[kind])
 
     return run

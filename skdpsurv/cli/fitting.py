@@ -14,19 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from skdpsurv.cli import printing
 from skdpsurv.cli.failures import WORDS, refusals, require
 from skdpsurv.cli.ledger_command import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command, flag, parse
-from skdpsurv.cli.printing import (
-    expected_widths,
-    guarantee_line,
-    reserve,
-    result_lines,
-    rich_table,
-    save_or_print,
-    show,
-    working,
-)
 from skdpsurv.cli.record_files import RecordFile, read_table
 from skdpsurv.cli.releases import load_release, table_of_release
 from skdpsurv.cli.survival_columns import (
@@ -45,13 +36,13 @@ if TYPE_CHECKING:
 #: Models that ``skdpsurv fit`` fits.
 Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])
 _LISTS = ("groups", "causes", "classes")
-#: Options, and the parameters of an estimator that they set.
+#: Parameters of an estimator, and the options that set them.
 OPTIONS = {name: name for name in ("epsilon", "max_time", "link", "prior", "delta", *_LISTS)}
-OPTIONS |= {"seed": "random_state", "schema": "columns", "intervals": "inference_share"}
+OPTIONS |= {"random_state": "seed", "columns": "schema", "inference_share": "intervals"}
 #: Options, and the parameter that an estimator must have to take them.
 REQUIRES = dict.fromkeys(("time", "event", "all_events", "event_is", "censored_is"), "max_time")
 REQUIRES |= {"drop": "columns", "strict": "columns", "group": "groups", "target": "classes"}
-REQUIRES |= OPTIONS
+REQUIRES |= {option: parameter for parameter, option in OPTIONS.items()}
 #: Options that must be given to every estimator that takes them.
 NEEDED = ("schema", "causes", "target", "classes")
 
@@ -128,7 +119,6 @@ def fit(
     out: Path,
     form: FileFormat,
     set_: list[str] = NONE,
-    as_json: bool = False,
 ) -> None:
     """Fit a model to a file of records, and write a release, which may be published.
 
@@ -149,11 +139,7 @@ def fit(
     from skdpsurv.dp.references import phrase
 
     stated = _parameters_of(kind, columns, model, spending, form)
-    if not spending.dry_run:
-        reserve(out)
-    options = {parameter: option for option, parameter in OPTIONS.items()}
-    estimator: Any = make(estimator_class(kind), stated, set_, options)
-    estimator._check_parameters()
+    estimator: Any = make(estimator_class(kind), stated, set_, OPTIONS)
     described = stated.get("columns")
     features = described._names() if described is not None else []
     if "causes" in estimator._card.takes:  # the estimator reads the labels itself
@@ -165,11 +151,11 @@ def fit(
     table = table_of(data, form, features, described, target, model.drop, ignored)
 
     arguments = partial(taken, features, columns, model.target, model.group)
-    found = spend(estimator, table, arguments, spending, form, out, as_json, strict=model.strict)
+    found = spend(estimator, table, arguments, spending, form, out, strict=model.strict)
     for words in getattr(found, "_horizon_words", list)():
         if phrase("horizon_unit") in words:  # also beside results for machines
             typer.echo(f"skdpsurv: warning: {words}", err=True)
-    show_fit(found, {}, result_lines(found.release_), as_json, out)
+    show_fit(found, {}, printing.result_lines(found.release_), out)
 
 
 def taken(
@@ -192,25 +178,20 @@ def spend(
     spending: Spending,
     form: FileFormat,
     out: Path,
-    as_json: bool,
     *,
     strict: bool = False,
-    hint: str = WORDS["about_records"],
 ) -> Any:
     """Ask the ledger, read a file, fit, and write what is released; or rehearse that, and exit.
 
     Parameters
     ----------
     estimator : estimator
-        Its parameters have been checked.
-    table : Table
+    table : RecordFile
     arguments : callable
         Makes the arguments of ``fit`` of the rows.
-    spending, form, out, as_json
+    spending, form, out
     strict : bool, default=False
         Refuse values beyond the bounds of ``columns``.
-    hint : str
-        Ending of an error about the records.
 
     Returns
     -------
@@ -219,19 +200,23 @@ def spend(
     """
     from skdpsurv.base.prepared import looking_for
 
+    estimator._check_parameters()
+    if not spending.dry_run:
+        printing.reserve(out)
     estimator.accountant = ledger = open_ledger(spending)
     elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
     message = "--strict is for files in memory, and for ledgers that do not charge refusals."
     require(not (strict and elsewhere), message)
+    hint = WORDS["about_cells" if estimator._card.takes == ("rows",) else "about_records"]
     with looking_for(estimator):  # whatever fails until the charge may tell of the records
-        with working("Reading", as_json):
+        with printing.working("Reading"):
             frame = read_table(table, form)
         rows = form.dask or len(frame)
         require(rows, f"{table.path} must have at least one row below its names.", "data")
         with refusals("data", after=hint, private=True):
             given = arguments(frame)
             if spending.dry_run:
-                _rehearse(estimator, given, as_json)
+                _rehearse(estimator, given)
             elif strict:
                 from skdpsurv.data.public_steps import columns_out_of_bounds
 
@@ -240,24 +225,22 @@ def spend(
                 message = f"--strict: values beyond the bounds of {', '.join(beyond)}."
                 require(not beyond, message, "data")
             doing = "Fitting" if hasattr(estimator, "fit") else "Evaluating"
-            with working(doing, as_json):
+            with printing.working(doing):
                 found: Any = None if spending.dry_run else estimator.prepare(**given).run()
     if spending.dry_run:
         raise typer.Exit
     released = getattr(found, "release_", None)
     text = json.dumps(found.to_dict(), indent=2) if released is None else released.to_json(indent=2)
-    save_or_print(f"{text}\n", out)
+    printing.save_or_print(f"{text}\n", out)
     return found
 
 
-def show_fit(
-    fitted: Any, found: dict[str, Any], lines: Iterable[Any], as_json: bool, out: Path
-) -> None:
+def show_fit(fitted: Any, found: dict[str, Any], lines: Iterable[Any], out: Path) -> None:
     """Print a fit whose release is written: its summary, around results for machines or people."""
     content, (first, *rest) = _summary(fitted, fitted.guarantee_)
     ending = [*rest, f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
     content = {"release": str(out.resolve()), **content, **found}
-    show(content, chain([first], lines, ending), as_json, out)
+    printing.show(content, chain([first], lines, ending), out)
 
 
 @command
@@ -272,7 +255,6 @@ def evaluate(
     form: FileFormat,
     max_time: float | None = None,
     drop: list[str] = NONE,
-    as_json: bool = False,
 ) -> None:
     """Measure a released survival model privately: C-index, Brier score, calibration, intervals.
 
@@ -291,24 +273,21 @@ def evaluate(
 
     target = survival_columns(columns)
     require(not form.dask, "--dask is for fit: an evaluation reads rows in memory.")
-    if not spending.dry_run:
-        reserve(out)
     published = load_release(release)
     with refusals("description"):
         model = published._model
         if not hasattr(model, "predict_survival_function"):
             raise TypeError(f"a {published.estimator} does not predict survival of people.")
         horizon = published.parameters.get("max_time") if max_time is None else max_time
-        given: dict[str, Any] = {"random_state": spending.seed}
-        evaluation = Evaluation(model, spending.epsilon, max_time=horizon, **given)
-    evaluation._check_parameters()
+        given: dict[str, Any] = {"max_time": horizon, "random_state": spending.seed}
+        evaluation = Evaluation(model, spending.epsilon, **given)
     table = table_of_release(published, data, form, target, drop)
     arguments = partial(taken, list(published.feature_names_in or ()), columns, None, None)
-    found = spend(evaluation, table, arguments, spending, form, out, as_json)
+    found = spend(evaluation, table, arguments, spending, form, out)
     ledger = evaluation.accountant
     content = {"evaluation": str(out.resolve()), **found.to_dict(), "ledger": ledger_state(ledger)}
     lines = [repr(found), f"Evaluation: {out}", f"Ledger: {ledger_line(ledger)}"]
-    show(content, lines, as_json, out)
+    printing.show(content, lines, out)
 
 
 def make(
@@ -349,7 +328,7 @@ def make(
         return kind(**stated).set_params(**found)
 
 
-def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
+def _rehearse(estimator: Any, arguments: Mapping[str, Any]) -> None:
     """Print what a fit would be charged; nothing is spent."""
     fit = estimator.prepare(**arguments)
     fit.warn()
@@ -362,10 +341,10 @@ def _rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> No
     content = {"dry_run": True, **content}
     if hasattr(estimator, "expected_table"):
         n_records: Any = guarantee.public_inputs["n_records"]
-        expected = expected_widths(estimator, n_records)
+        expected = printing.expected_widths(estimator, n_records)
         content["expected"] = expected.to_dict("records")
-        lines.append(rich_table(expected, "Half-widths of intervals to be expected"))
-    show(content, lines, as_json)
+        lines.append(printing.rich_table(expected, "Half-widths of intervals to be expected"))
+    printing.show(content, lines)
 
 
 def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any], list[str]]:
@@ -373,7 +352,7 @@ def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any
     from skdpsurv.evaluation.forecast import gain_of_delta
 
     name, ledger = type(estimator).__name__, estimator.accountant
-    lines = [f"{name}: {guarantee_line(guarantee)}", f"Ledger: {ledger_line(ledger)}"]
+    lines = [f"{name}: {printing.guarantee_line(guarantee)}", f"Ledger: {ledger_line(ledger)}"]
     if getattr(estimator, "columns", None) is not None and hasattr(estimator, "data_norm"):
         n_records: Any = guarantee.public_inputs["n_records"]
         n_features = len(estimator.columns.get_feature_names_out())
@@ -401,8 +380,7 @@ def _parameters_of(
         given["prior"] = load_release(model.prior)
     for name in _LISTS:
         given[name] = _labels(flag(name), given[name]) if given[name] else None
-    known = {p: given[name] for name, p in OPTIONS.items() if p in parameters}
-    stated = {name: value for name, value in known.items() if value is not None}
+    stated = {p: given[n] for p, n in OPTIONS.items() if p in parameters and given[n] is not None}
     if "causes" in estimator_class(kind)._card.takes:
         named = columns.event is not None and not columns.event_is
         message = "--event must name the column of --causes, and --censored-is one other label."
@@ -417,16 +395,12 @@ def _target(
     takes: Sequence[str], columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
 ) -> dict[str, Labels]:
     """Return the columns that are no covariates, with their labels if they are text."""
-    if "classes" in takes:
-        found = other_columns(None, None, columns.person)
-        found[str(model.target)] = _texts(stated["classes"])
-    else:
-        found = survival_columns(columns)
+    named = {model.target: stated.get("classes"), model.group: stated.get("groups")}
     if "causes" in takes:
-        found[str(columns.event)] = _texts([*stated["causes"], stated["censored"]])
-    if model.group is not None:
-        found[model.group] = _texts(stated["groups"])
-    return found
+        named[columns.event] = [*stated["causes"], stated["censored"]]
+    survives = "classes" not in takes
+    found = survival_columns(columns) if survives else other_columns(None, None, columns.person)
+    return found | {name: _texts(labels) for name, labels in named.items() if name and labels}
 
 
 def _labels(option: str, texts: Sequence[str]) -> list[Any]:

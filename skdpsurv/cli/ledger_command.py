@@ -87,7 +87,7 @@ def ledger_line(accountant: PrivacyAccountant | None) -> str:
 
 @app.command(name="show")
 @command
-def show_ledger(ledger: str, /, *, dataset: str | None = None, as_json: bool = False) -> None:
+def show_ledger(ledger: str, /, *, dataset: str | None = None) -> None:
     """Print the entries of a ledger and its remaining budget.
 
     Parameters
@@ -102,7 +102,7 @@ def show_ledger(ledger: str, /, *, dataset: str | None = None, as_json: bool = F
     content = {"ledger": ledger_state(accountants[0]), "entries": entries.to_dict("records")}
     # A terminal is too narrow for the mechanisms, which are in the export.
     table = rich_table(entries.drop(columns=["mechanism", "neighbours", "guarantee"]))
-    show(content, [table, *map(ledger_line, accountants)], as_json)
+    show(content, [table, *map(ledger_line, accountants)])
 
 
 @app.command()
@@ -116,7 +116,6 @@ def create(
     rehearsal: bool = False,
     charge_refusals: bool = False,
     composition: str = "basic",
-    as_json: bool = False,
 ) -> None:
     """Create a ledger, or open an existing one that was created with the same settings.
 
@@ -138,12 +137,12 @@ def create(
     settings |= {"epsilon": budget, "delta": delta, "composition": composition}
     accountant = opened(ledger, **settings)
     line = f"{ledger}: a budget of epsilon = {accountant.epsilon:g} for each data set"
-    show({"ledger": ledger_state(accountant)}, [line], as_json)
+    show({"ledger": ledger_state(accountant)}, [line])
 
 
 @app.command()
 @command
-def copy(ledger: str, to: str, /, *, as_json: bool = False) -> None:
+def copy(ledger: str, to: str, /) -> None:
     """Move a ledger, for example from a file to a server. The old one is closed.
 
     Parameters
@@ -158,12 +157,12 @@ def copy(ledger: str, to: str, /, *, as_json: bool = False) -> None:
     moved = opened(to)
     n_entries = len(moved.entries())
     content = {"ledger": ledger_state(moved), "entries": n_entries}
-    show(content, [f"{n_entries} entries: {to}. {ledger} is closed."], as_json)
+    show(content, [f"{n_entries} entries: {to}. {ledger} is closed."])
 
 
 @app.command()
 @command
-def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False) -> None:
+def verify(ledger: str, /, *, release: list[Path] = NONE) -> None:
     """Check that no entry of a ledger was changed or removed since releases were charged to it.
 
     Parameters
@@ -179,15 +178,15 @@ def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False)
     n_entries = len(accountant.entries())
     line = f"{ledger}: {n_entries} entries fit their hashes, and {len(releases)} releases fit them"
     content = {"entries": n_entries, "releases": list(paths.values())}
-    show({"ledger": ledger_state(accountant), "verified": content}, [line], as_json)
+    show({"ledger": ledger_state(accountant), "verified": content}, [line])
 
 
 @app.command()
 @command
-def export(ledger: str, /, *, out: Path, as_json: bool = False) -> None:
+def export(ledger: str, /, *, out: Path) -> None:
     """Write the entries of a ledger to a CSV file."""
     from skdpsurv.report.numbers import csv_text
 
     entries = opened(ledger).entries()
     save(csv_text(entries), out)
-    show({"export": str(out.resolve())}, [f"{len(entries)} entries: {out}"], as_json)
+    show({"export": str(out.resolve())}, [f"{len(entries)} entries: {out}"])

@@ -125,11 +125,11 @@ class Spending:
     seed: int | None = None
 
 
-def command(function: Callable[..., None]) -> Callable[..., None]:
+def command(function: Callable[..., None], *, for_machines: bool = True) -> Callable[..., None]:
     """Make a Typer command of a function; each failure in it ends in one line.
 
     Positional parameters become arguments, and all others options, with help from the docstring.
-    Each field of a dataclass becomes an option.
+    Each field of a dataclass becomes an option. ``for_machines`` adds --json, which ``show`` heeds.
     """
     types = get_type_hints(function)
     positional: list[str] = []
@@ -146,8 +146,12 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         if parameter.kind is parameter.POSITIONAL_ONLY:
             positional.append(name)
 
+    if for_machines:
+        as_json = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False)
+        parameters.append(_option(as_json, bool, function))
+
     @wraps(function)
-    def run(**given: Any) -> None:
+    def run(as_json: bool = False, **given: Any) -> None:
         for name, (kind, names) in groups.items():
             given[name] = kind(**{field: given.pop(field) for field in names})
         function(*[given.pop(name) for name in positional], **given)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from skdpsurv.cli.failures import CommandError, refusals, require
+from skdpsurv.cli.failures import AS_JSON, CommandError, refusals, require
 
 if TYPE_CHECKING:
     from skdpsurv.dp.guarantee import PrivacyGuarantee
@@ -28,9 +28,7 @@ N_TIMES = 4
 RESERVED_BYTES = 2**20
 
 
-def show(
-    content: dict[str, Any], lines: Iterable[Any], as_json: bool, written: Path | None = None
-) -> None:
+def show(content: dict[str, Any], lines: Iterable[Any], written: Path | None = None) -> None:
     """Print a result to standard output.
 
     Parameters
@@ -39,13 +37,14 @@ def show(
         Result for machines.
     lines : iterable of str or of rich tables
         Result for people, not iterated for machines.
-    as_json : bool
     written : Path or None
         File that holds the result already; a failure to print refers to it.
     """
     try:
-        if as_json:
-            typer.echo(json.dumps(_plain(content), allow_nan=False))
+        if AS_JSON.get():
+            from skdpsurv.dp.guarantee import as_json
+
+            typer.echo(json.dumps(as_json(content, _json_leaf), allow_nan=False))
         else:
             from rich.console import Console
 
@@ -66,11 +65,11 @@ def show(
 
 
 @contextmanager
-def working(what: str, as_json: bool) -> Iterator[None]:
+def working(what: str) -> Iterator[None]:
     """Show a progress indicator on a terminal."""
     from rich.console import Console
 
-    with Console(stderr=True, quiet=as_json).status(what):
+    with Console(stderr=True, quiet=AS_JSON.get()).status(what):
         yield
 
 
@@ -222,12 +221,6 @@ def save_or_print(text: str, path: Path) -> None:
         raise CommandError("output", f"{error} It was charged, and {where}") from error
 
 
-def _plain(value: Any) -> Any:
+def _json_leaf(value: Any) -> Any:
     """Return a value as JSON has it: floats that are not finite become text."""
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -50,7 +50,6 @@ def explain(
     evaluation: Path | None = None,
     registry: Path | None = None,
     publisher: Path | None = None,
-    as_json: bool = False,
 ) -> None:
     """Say in plain words what was released, about which columns, and what is promised to whom.
 
@@ -94,7 +93,7 @@ def explain(
         content["registry"] = str(registry.resolve())
         lines.append(f"Entry of the registry: {registry}")
     shown = lines or chain([in_words(published)], printing.result_lines(published))
-    printing.show(content, shown, as_json)
+    printing.show(content, shown)
 
 
 def _load_evaluation(path: Path) -> SurvivalEvaluation:
@@ -118,7 +117,6 @@ def predict(
     keep: list[str] = NONE,
     drop: list[str] = NONE,
     strict: bool = False,
-    as_json: bool = False,
 ) -> None:
     """Write predictions to a CSV file: risk and survival, or the probability of each class.
 
@@ -158,9 +156,9 @@ def predict(
     else:
         # Columns to keep are read as text: a name may begin with 0.
         table = table_of_release(published, new, form, dict.fromkeys(keep, MISSING), drop)
-        with printing.working("Reading", as_json):
+        with printing.working("Reading"):
             rows = read_table(table, form)
-        with printing.working("Predicting", as_json), refusals("data", private=True):
+        with printing.working("Predicting"), refusals("data", private=True):
             if form.dask:  # predictions are as long as the file
                 rows = rows.compute()
             predicted = _predictions(published, model, rows, at, strict)
@@ -171,7 +169,7 @@ def predict(
     printing.save(csv_text(found), out)
     text = f"{len(found):,} rows of {', '.join(found.columns)}: {out}"
     content = {"predictions": str(out.resolve()), "columns": list(found.columns)}
-    printing.show(content, [text], as_json, out)
+    printing.show(content, [text], out)
 
 
 def _times(texts: Sequence[str], release: Release) -> Any:
@@ -212,13 +210,7 @@ def _predictions(release: Release, model: Any, table: Any, at: Any, strict: bool
 
 @command
 def pool(
-    releases: list[Path],
-    /,
-    *,
-    out: Path,
-    effects: str = "fixed",
-    overlap: bool = False,
-    as_json: bool = False,
+    releases: list[Path], /, *, out: Path, effects: str = "fixed", overlap: bool = False
 ) -> None:
     """Make one release of several, of different people: coefficients, curves or tables add up.
 
@@ -246,4 +238,4 @@ def pool(
     promised = printing.guarantee_line(pooled.guarantee)
     first = f"{pooled.estimator}: {len(studies)} releases, {promised}"
     ending = [f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
-    printing.show(content, chain([first], printing.result_lines(pooled), ending), as_json)
+    printing.show(content, chain([first], printing.result_lines(pooled), ending))

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.failures import WORDS, require
+from skdpsurv.cli.failures import AS_JSON, WORDS, require
 from skdpsurv.cli.fitting import Kind, estimator_class, make
 from skdpsurv.cli.options import NONE, command
 from skdpsurv.cli.printing import reserve, rich_table, show, working
@@ -39,7 +39,6 @@ def plan(
     repeats: int = 20,
     figure: Path | None = None,
     seed: int | None = None,
-    as_json: bool = False,
 ) -> None:
     """Forecast accuracy at several epsilons, by simulation: no record is read, nothing is spent.
 
@@ -96,7 +95,7 @@ def plan(
         epsilons=epsilon,
         n_repeats=repeats,
         random_state=seed,
-        verbose=0 if as_json else 1,
+        verbose=0 if AS_JSON.get() else 1,
     )
     meanings = {name: text for name, text in WORDS["legend"].items() if name in forecast.table}
     table = forecast.table[list(meanings)].round(3) + 0.0
@@ -108,7 +107,7 @@ def plan(
 
         np.ravel(forecast.plot())[0].figure.savefig(figure, dpi=150)
         lines.append(f"Figure: {figure}")
-    show(forecast.to_dict(), lines, as_json)
+    show(forecast.to_dict(), lines)
 
 
 @command
@@ -120,7 +119,6 @@ def audit(
     epsilon: float = 1.0,
     trials: int = 1000,
     pairs: int = 3,
-    as_json: bool = False,
 ) -> None:
     """Try to tell simulated neighbouring data sets apart by their releases. Spends no budget.
 
@@ -155,7 +153,7 @@ def audit(
     confidence = 1.0 - FALSE_ALARM / len(tried)
     found: list[dict[str, Any]] = []
     for name, *pair in tried:
-        with working(f"Attacking: {name}", as_json):
+        with working(f"Attacking: {name}"):
             result = audit_epsilon(estimator, *pair, n_trials=trials, confidence=confidence)
             measured = measurement_audit(estimator, *pair)
             density = None
@@ -180,7 +178,7 @@ def audit(
         WORDS["audit"],
         verdict if passed else "The claim is REFUTED.",
     ]
-    show({**content, "pairs": found}, lines, as_json)
+    show({**content, "pairs": found}, lines)
     require(passed, f"epsilon = {epsilon:g} does not hold.", "refuted")
 
 

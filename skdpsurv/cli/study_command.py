@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from skdpsurv.cli.failures import CommandError, refusals, require
+from skdpsurv.cli.failures import AS_JSON, CommandError, refusals, require
 from skdpsurv.cli.ledger_command import ledger_line, ledger_state, opened
 from skdpsurv.cli.options import NONE, FileFormat, command, parse
 from skdpsurv.cli.printing import guarantee_line, reserve, rich_table, save, show, working
@@ -43,7 +41,6 @@ def plan(
     baseline: str = "flat",
     shares: list[str] = NONE,
     repeats: int = 5,
-    as_json: bool = False,
 ) -> None:
     """Print what a study costs and what it will get, with advice. Nothing is spent.
 
@@ -72,7 +69,6 @@ def plan(
     repeats : int, default=5
         Number of studies to simulate; 0 for no forecast and no advice.
     """
-    from skdpsurv.study.protocol_page import protocol_page
     from skdpsurv.study.study_forecast import Scenario
     from skdpsurv.study.study_plan import StudyPlan
 
@@ -87,38 +83,31 @@ def plan(
     with refusals("parameter"):
         planned = StudyPlan.of(stated, n_people)  # type: ignore[arg-type]
         guarantee = planned.guarantee()
+    lines: list[Any] = [f"{stated.title}: {guarantee_line(guarantee)}", rich_table(planned.table)]
+    content: dict[str, Any] = {"sha256": stated.sha256, "guarantee": guarantee.to_dict()}
+    content["analyses"] = planned.table.reset_index().to_dict("records")
     scenario = None
     if repeats:
         guessed = (event_rate, censoring, baseline, concordance, repeats)
-        with refusals("parameter"):
+        with working("Simulating"), refusals("parameter"):
             parted = (text.rpartition("=") for text in shares)
             named = {name: list(map(parse, numbers.split(","))) for name, _, numbers in parted}
             scenario = Scenario(*guessed, shares=named)
-    with working("Simulating", as_json), refusals("parameter"):
-        advice = [] if scenario is None else planned.advice(scenario)
-        page = "" if out is None else protocol_page(planned, scenario)
-    lines: list[Any] = [f"{stated.title}: {guarantee_line(guarantee)}", rich_table(planned.table)]
-    if scenario is not None:
-        forecast = planned.forecast(scenario)
+            advice, forecast = planned.advice(scenario), planned.forecast(scenario)
         lines += [rich_table(forecast.drop(columns="times").round(3)), scenario.words, *advice]
-    lines += [*_room(stated, guarantee), f"Protocol: SHA-256 {stated.sha256}"]
-    if out is not None:
-        save(page, out)
-        lines.append(f"To sign: {out}")
-    lines.append("Nothing was spent.")
-    content: dict[str, Any] = {"sha256": stated.sha256, "guarantee": guarantee.to_dict()}
-    content["analyses"] = planned.table.reset_index().to_dict("records")
-    if scenario is not None:
         content["forecast"] = forecast.reset_index().replace({math.nan: None}).to_dict("records")
         content |= {"advice": advice, "best_shares": planned.best_shares(scenario)}
-    show(content, lines, as_json, out)
+    lines += [*_room(stated, guarantee), f"Protocol: SHA-256 {stated.sha256}"]
+    if out is not None:
+        save(planned.page(scenario), out)
+        lines.append(f"To sign: {out}")
+    lines.append("Nothing was spent.")
+    show(content, lines, out)
 
 
 @app.command()
 @command
-def run(
-    protocol: Path, data: Path, /, *, form: FileFormat, hash: str, out: Path, as_json: bool = False
-) -> None:
+def run(protocol: Path, data: Path, /, *, form: FileFormat, hash: str, out: Path) -> None:
     """Run a study: charge the ledger once, and write releases and a report. Or go on with it.
 
     If a run was ended, the same command goes on where it stopped, under the same charge. If all was
@@ -145,14 +134,15 @@ def run(
     stated = read_protocol(protocol)
     message = f"--hash must be that of the signed protocol; {protocol} has {stated.sha256}."
     require(hash.lower() == stated.sha256, message, "description")
-    with refusals("data"), _folder_failures():
+    with refusals("data"):
         journal = Journal(Folder(out).journal)
         was_whole = None not in (journal.released(one.name) for one in stated.analyses)
     table: Any = None if was_whole else table_of_study(stated, data, form)
     ledger = _ledger(stated)
     order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with Progress(*columns, console=Console(stderr=True, quiet=as_json), transient=True) as shown:
+    terminal = Console(stderr=True, quiet=AS_JSON.get())
+    with Progress(*columns, console=terminal, transient=True) as shown:
         task = shown.add_task("Reading", total=len(order))
 
         def begin() -> Any:
@@ -165,7 +155,7 @@ def run(
             following = order[place] if place < len(order) else "Report"
             shown.update(task, completed=place, description=following)
 
-        with refusals("data", private=True), _folder_failures():
+        with refusals("data", private=True):
             report = Study(stated).run(begin, out, show=advance, accountant=ledger)
     lost = [name for name in order if name not in report.found]
     lines = [f"{stated.title}: {guarantee_line(report.spent)}", f"Ledger: {ledger_line(ledger)}"]
@@ -177,12 +167,12 @@ def run(
     if (private := Folder(out).private).exists():
         lines.append(f"Keep to yourself: {private}")
     content = {"folder": str(out.resolve()), "released": list(report.found), "lost": lost}
-    show({**content, "ledger": ledger_state(ledger)}, lines, as_json, out)
+    show({**content, "ledger": ledger_state(ledger)}, lines, out)
 
 
 @app.command()
 @command
-def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) -> None:
+def check(folder: Path, /, *, ledger: str | None = None) -> None:
     """Check that the releases of a study, its ledger and its protocol belong together.
 
     A fault ends with exit code 9.
@@ -205,7 +195,7 @@ def check(folder: Path, /, *, ledger: str | None = None, as_json: bool = False) 
     again = " The same run writes the report anew." * any("report that" in one for one in faults)
     require(not faults, f"{'; '.join(faults)}.{again}", "refuted")
     line = f"{folder}: releases, ledger and protocol belong together. SHA-256 {stated.sha256}"
-    show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line], as_json)
+    show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line])
 
 
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
@@ -222,17 +212,6 @@ def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
     except BudgetExceededError as error:
         return [f"Ledger: the study would be refused. {error}"]
     return [f"Ledger: {ledger_line(ledger)}"]
-
-
-@contextmanager
-def _folder_failures() -> Iterator[None]:
-    """Let a folder that is in use, or of something else, be a failure of output."""
-    try:
-        yield
-        return
-    except (BlockingIOError, FileExistsError) as error:
-        message = str(error)
-    raise CommandError("output", message)
 
 
 def _ledger(protocol: Protocol, moved: str | None = None) -> PrivacyAccountant | None:

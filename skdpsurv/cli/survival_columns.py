@@ -38,7 +38,6 @@ def schema(
     person: str | None = None,
     drop: list[str] = NONE,
     out: Path = Path("columns.toml"),
-    as_json: bool = False,
 ) -> None:
     """Write a template of columns.toml, in which you describe the columns of a file.
 
@@ -72,7 +71,7 @@ def schema(
     head = Path(__file__).with_name("columns_template.toml").read_text(encoding="utf-8")
     save(head.replace("FILE", data.name) + "".join(lines), out)
     text = f"{out} names {len(described)} columns. Describe each, from public knowledge alone."
-    show({"schema": str(out.resolve())}, [text, "Then give it to fit as --schema."], as_json)
+    show({"schema": str(out.resolve())}, [text, "Then give it to fit as --schema."])
 
 
 def _key(name: str) -> str:

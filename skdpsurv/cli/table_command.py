@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.failures import WORDS, require
+from skdpsurv.cli.failures import require
 from skdpsurv.cli.fitting import make, show_fit, spend, taken
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
-from skdpsurv.cli.printing import reserve, table_lines
+from skdpsurv.cli.printing import table_lines
 from skdpsurv.cli.survival_columns import other_columns, public_columns, split_names, table_of
 
 Intervals = StrEnum("Intervals", ["people", "population", "none"])
@@ -72,7 +72,6 @@ def table(
     out: Path,
     form: FileFormat,
     set_: list[str] = NONE,
-    as_json: bool = False,
 ) -> None:
     """Describe the records of a file: counts, means, quartiles and differences by group (Table 1).
 
@@ -88,10 +87,7 @@ def table(
     columns = public_columns(described.schema, form.missing_value)
     stated = {name: getattr(described, name) for name in ("by", "by_is_public", "delta")}
     stated |= {"columns": columns, "epsilon": spending.epsilon, "random_state": spending.seed}
-    if not spending.dry_run:
-        reserve(out)
     estimator: Any = make(DPTableOne, stated, set_, OPTIONS)
-    estimator._check_parameters()
     numbers = [k.column for k in estimator._described_kinds() if k.bounded]
     nonnormal = split_names(described.nonnormal, numbers)
     unknown = [name for name in nonnormal if name not in numbers]
@@ -102,9 +98,8 @@ def table(
     read = table_of(data, form, names, columns, others, described.drop)
 
     arguments = partial(taken, names, SurvivalColumns(person=person), None, None)
-    options: Any = {"strict": described.strict, "hint": WORDS["about_cells"]}
-    found = spend(estimator, read, arguments, spending, form, out, as_json, **options)
+    found = spend(estimator, read, arguments, spending, form, out, strict=described.strict)
     rows = found.table_.reset_index().to_json(orient="records")
     intervals = None if described.intervals is Intervals.none else str(described.intervals)
     lines = table_lines(found, intervals=intervals, nonnormal=nonnormal)
-    show_fit(found, {"table": json.loads(rows)}, lines, as_json, out)
+    show_fit(found, {"table": json.loads(rows)}, lines, out)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from skdpsurv.plotting.calibration_plot import plot_calibration, plot_risk_groups
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
-from skdpsurv.plotting.survival_curves import plot_survival_curves
+from skdpsurv.plotting.survival_curves import (
+    plot_calibration,
+    plot_risk_groups,
+    plot_survival_curves,
+)
 from skdpsurv.plotting.univariate_plot import add_at_risk_counts, plot_univariate
 
 __all__ = [

@@ -17,8 +17,6 @@ from skdpsurv.report.text import WORDS, Table, distinct, short
 
 #: Most coefficients in a figure, else there is none; and in a table, else it is cut.
 MOST_DRAWN, MOST_ROWS = 30, 300
-#: Logarithm of the largest ratio at which an axis ends; an interval beyond it has an arrow.
-LONGEST = 8.0
 ENDS = ["coef lower 95%", "coef upper 95%"]
 
 
@@ -101,11 +99,10 @@ def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> 
     """Return a figure that compares columns: each for a step of it."""
     over = frame.mul([feature.per for feature in features], axis=0)
     over.index = pd.Index(distinct(map(_drawn_label, features)))
-    limits = _limits(over, bool(ratio))
     name = ratio or "Coefficient"
 
     def draw(ax: Any) -> None:
-        plot_coefficients(over, ratios=bool(ratio), limits=limits, ax=ax)
+        plot_coefficients(over, ratios=bool(ratio), ax=ax)
         low, high = ax.get_xlim()
         if ratio and high > 50.0 * low:  # ticks at 1, 2 and 5 would be too many
             ax.locator_params(axis="x", numticks=8, subs=(1.0,))
@@ -113,17 +110,6 @@ def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> 
 
     caption = WORDS["captions"]["forest"].format(name)
     return figures(draw, "coefficients", 1.1 + 0.34 * len(features), caption)
-
-
-def _limits(table: pd.DataFrame, ratios: bool) -> tuple[float, float]:
-    """Return the ends of an axis with no effect, all points, and all intervals that are finite."""
-    inside = np.append(table[["coef", *ENDS]], 0.0)
-    inside = inside[np.isfinite(inside)]
-    inside = inside.clip(-LONGEST, LONGEST) if ratios else inside
-    room = 0.05 * float(np.ptp(inside)) or 1.0
-    limits = np.array([inside.min() - room, inside.max() + room])
-    low, high = (ratios_of(limits) if ratios else limits).tolist()
-    return low, high
 
 
 def _label(feature: Feature) -> str:

@@ -46,7 +46,7 @@ def curves(model: Any, unit: str = "") -> dict[str, Any]:
         shown.append(_over_time(members, times, caption, quantity, estimate))
     if not hasattr(model, "of_group"):
         shown.append(_parameters(model))
-    drawn = _figures(model, members, causes, unit) if len(members) <= MOST_DRAWN else []
+    drawn = _figures(model, members, causes, end, unit) if len(members) <= MOST_DRAWN else []
     if hasattr(model, "number_at_risk"):
         at_risk = _over_time(members, times, "Number at risk (noisy)", "number at risk", _at_risk)
         # A figure has them.
@@ -169,11 +169,10 @@ def _parameters(model: Any) -> Shown:
 
 
 def _figures(
-    model: Any, members: Mapping[str, Any], causes: Mapping[str, Any], unit: str
+    model: Any, members: Mapping[str, Any], causes: Mapping[str, Any], end: float, unit: str
 ) -> list[Figure]:
     caption = WORDS["captions"]["figure_free" if causes else "figure"]
     height, at_risk, names = 3.6, hasattr(model, "number_at_risk"), list(members)
-    end = float(model.release_.parameters["max_time"])
     if at_risk:
         caption += ", and noisy numbers at risk"
         height += 0.18 * (1 + len(names))

@@ -200,24 +200,21 @@ def _column_words(
         for inner, indices in parts:
             yield from _column_words(inner, [names[j] for j in indices], missing)
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
-        for kind in public_steps.kinds_of(step, names):
-            yield kind.column, _kind_words(kind, missing[kind.missing])
+        yield from described_kinds(public_steps.kinds_of(step, names), missing)
     else:
         description = public_steps.describe(step, names) or {}
         parameters = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
         yield listed(names), f"{description['step']} of scikit-learn ({parameters})"
 
 
-def _kind_words(kind: ColumnKind, missing: str) -> str:
-    """Return the content of a column, its typical value, and the meaning of a missing one."""
-    typical = kind.typical
-    if isinstance(typical, bool):
-        typical = str(typical).lower()
-    text = f"{typical:.12g}" if isinstance(typical, float) else typical
-    example = "" if typical is None else f"typical is {text}; "
-    return f"{kind.words()}; {example}{missing}"
-
-
-def described_kinds(kinds: Sequence[ColumnKind]) -> list[tuple[str, str]]:
-    """Return columns by their descriptions, and what they hold."""
-    return [(kind.column, _kind_words(kind, WORDS["missing"][kind.missing])) for kind in kinds]
+def described_kinds(
+    kinds: Sequence[ColumnKind], missing: Mapping[str, str] = WORDS["missing"]
+) -> list[tuple[str, str]]:
+    """Return columns, and their contents, their typical values and the meaning of missing ones."""
+    found = []
+    for kind in kinds:
+        typical = str(kind.typical).lower() if isinstance(kind.typical, bool) else kind.typical
+        text = f"{typical:.12g}" if isinstance(typical, float) else typical
+        example = "" if typical is None else f"typical is {text}; "
+        found.append((kind.column, f"{kind.words()}; {example}{missing[kind.missing]}"))
+    return found

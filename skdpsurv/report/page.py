@@ -51,7 +51,14 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
     if evaluation is not None and not isinstance(evaluation, SurvivalEvaluation):
         kind = type(evaluation).__name__
         raise TypeError(f"evaluation must be of private_survival_metrics, got {kind}.")
-    page = {"title": title or f"Privacy report: {release.estimator}", **_context(release)}
+    guarantee = release.guarantee
+    proved = guarantee.status == "proved"
+    page: dict[str, Any] = {"title": title or f"Privacy report: {release.estimator}"}
+    page |= {"release": release, "g": guarantee, "inner": release.fit_guarantee, "proved": proved}
+    page |= {"Advantage": Advantage, "columns": described(release), "can_draw": can_draw()}
+    page["advantage"] = advantage_figures(guarantee) if proved else []
+    page |= {"sha": sha256(release.to_json()), "version": __version__}
+    page["sha_of_file"] = sha256(release.to_json(indent=2) + "\n")
     return PAGES.get_template("report.html.jinja").render(page, **results(release, evaluation))
 
 
@@ -75,15 +82,3 @@ def save_report(
         As for :func:`html_report`.
     """
     save(html_report(release, title=title, evaluation=evaluation), path)
-
-
-def _context(release: Any) -> dict[str, Any]:
-    """Return the variables of the template."""
-    guarantee = release.guarantee
-    proved = guarantee.status == "proved"
-    page = {"release": release, "g": guarantee, "inner": release.fit_guarantee, "proved": proved}
-    page |= {"Advantage": Advantage, "columns": described(release), "can_draw": can_draw()}
-    page["advantage"] = advantage_figures(guarantee) if proved else []
-    page["sha"] = sha256(release.to_json())
-    page["sha_of_file"] = sha256(release.to_json(indent=2) + "\n")
-    return page | {"version": __version__}

@@ -56,11 +56,6 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
     }
 
 
-def _others(kind: ColumnKind) -> list[Any]:
-    """Return other values to compare with that of the example."""
-    return kind.others()[:MOST_TRIED]
-
-
 def _rows(model: Any, rows: pd.DataFrame) -> Any:
     """Return rows as a model takes them: by name, if its columns have names."""
     named = model.release_.feature_names_in is not None
@@ -75,7 +70,7 @@ def _profiles(
     tried = [(-1, example)] + [
         (j, [*example[:j], other, *example[j + 1 :]])
         for j, kind in enumerate(kinds)
-        for other in _others(kind)
+        for other in kind.others()[:MOST_TRIED]
     ]
     rows = pd.DataFrame([row for _, row in tried], columns=names, dtype=object)
     if hasattr(model, "predict_survival_function"):

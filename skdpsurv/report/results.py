@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from skdpsurv.evaluation.result import SurvivalEvaluation
-from skdpsurv.plotting.calibration_plot import plot_calibration
+from skdpsurv.plotting.survival_curves import plot_calibration
 from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.curves import curves
-from skdpsurv.report.figures import Figure, figures
+from skdpsurv.report.figures import figures
 from skdpsurv.report.numbers import ShownNumber, between, probability
 from skdpsurv.report.profiles import example_predictions
 from skdpsurv.report.table_one_page import table_one
@@ -75,15 +75,6 @@ def evaluated(evaluation: SurvivalEvaluation, unit: str = "") -> dict[str, Any]:
     return {"evaluation": evaluation, "horizon": horizon, **shown, "numbers": measures + numbers}
 
 
-def _shown(parts: Mapping[str, Any]) -> list[Any]:
-    return [parts[name] for name in PARTS if parts.get(name) is not None]
-
-
-def numbers_of(parts: Mapping[str, Any]) -> list[ShownNumber]:
-    """Return the numbers of all parts."""
-    return [number for part in _shown(parts) for number in part.get("numbers", ())]
-
-
-def figures_of(parts: Mapping[str, Any]) -> list[Figure]:
-    """Return the figures of all parts."""
-    return [one for part in _shown(parts) for one in part.get("figures", ())]
+def all_of(parts: Mapping[str, Any], what: str) -> list[Any]:
+    """Return the "numbers" or the "figures" of all parts."""
+    return [one for name in PARTS for one in (parts.get(name) or {}).get(what, ())]

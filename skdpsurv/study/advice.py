@@ -66,13 +66,13 @@ class Balance:
             factors = {n: (max(a, TINY) / excess) ** (1 / p) for n, (_, a, p) in moving.items()}
             return {n: moving[n][0] * _limited(factor) for n, factor in factors.items()}
 
-        low, high = TINY, 1.0 + max(excess for _, excess, _ in moving.values())
+        before = 1.0 + max(excess for _, excess, _ in moving.values())
+        low, high = TINY, before
         for _ in range(60):
             middle = math.sqrt(low * high)
             low, high = (middle, high) if sum(needed(middle).values()) > whole else (low, middle)
         unit = sum(stated[name] for name in moving) / whole
         shares = {name: round(unit * epsilon, 2) for name, epsilon in needed(high).items()}
-        before = 1.0 + max(excess for _, excess, _ in moving.values())
         return cls(stated | shares, before, 1.0 + high)
 
 

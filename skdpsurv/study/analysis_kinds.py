@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections import ChainMap
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.evaluation.evaluation import Evaluation
 from skdpsurv.release import Release
@@ -24,31 +23,8 @@ from skdpsurv.release import Release
 MISSING = "missing"
 #: Options of an analysis, by name.
 Options = Mapping[str, Any]
-
-
-class StudySetting(Protocol):
-    """The parts of a protocol that analyses depend on."""
-
-    @property
-    def columns(self) -> PublicColumns: ...
-    @property
-    def kinds(self) -> list[ColumnKind]: ...
-    @property
-    def max_time(self) -> float: ...
-    @property
-    def time(self) -> str: ...
-    @property
-    def event(self) -> str | None: ...
-    @property
-    def person(self) -> str | None: ...
-    @property
-    def event_is(self) -> tuple[Any, ...]: ...
-    @property
-    def censored_is(self) -> tuple[Any, ...]: ...
-    @property
-    def targets(self) -> set[str]: ...
-    def analysis(self, name: str) -> Any: ...
-    def target(self, frame: pd.DataFrame, labels: tuple[Any, ...] = ()) -> pd.DataFrame: ...
+#: A protocol, whose module imports this one.
+StudySetting = Any
 
 
 def column_labels(protocol: StudySetting, name: str) -> list[Any]:
@@ -72,13 +48,8 @@ def labels_of(protocol: StudySetting, name: str, frame: pd.DataFrame) -> NDArray
 
 def described(options: Options, protocol: StudySetting) -> PublicColumns:
     """Return the columns of an analysis: those it names, or all but the classes of classifiers."""
-    names = [kind.column for kind in protocol.kinds if kind.column not in protocol.targets]
-    return columns_of(protocol, options.get("columns", names))
-
-
-def columns_of(protocol: StudySetting, names: Collection[object]) -> PublicColumns:
-    """Return the description of some columns, in the order of the protocol."""
-    stated = protocol.columns._described()
+    every = [kind.column for kind in protocol.kinds if kind.column not in protocol.targets]
+    names, stated = options.get("columns", every), protocol.columns._described()
     kept = [table for table in stated["columns"] if table["name"] in names]
     return PublicColumns(**{**stated, "columns": kept})
 
@@ -97,32 +68,27 @@ def require(holds: object, rule: str) -> None:
 # ---- Parameters of estimators, and arguments of ``fit``.
 
 
+def _classes(options: Options, protocol: StudySetting) -> list[Any]:
+    """Return the labels of the column of classes."""
+    target = options.get("target")
+    require(target, "target must be given: the column of classes")
+    (kind,) = (one for one in protocol.kinds if one.column == target)
+    require(kind.missing == "error", f"{target} must not have missing values, as a target")
+    return column_labels(protocol, str(target))
+
+
 #: Parameters of estimators that follow from a protocol, so that options may not set them.
-_FOLLOWING = {"max_time", "groups", "causes", "censored", "columns", "classes", "model"}
+_FOLLOWING: Mapping[str, Callable[[Options, StudySetting], Any]] = {
+    "max_time": lambda _, protocol: protocol.max_time,
+    "groups": lambda own, protocol: own.get("by") and column_labels(protocol, own["by"]),
+    "causes": lambda _, protocol: list(protocol.event_is),
+    "censored": lambda _, protocol: protocol.censored_is[0],
+    "columns": described,
+    "classes": _classes,
+    "model": lambda own, study: study.analysis(str(own.get("of"))).estimator(study, Spend(1.0)),
+}
 #: Other parameters that the options of an analysis may not set.
 _SETTLED = {"epsilon", "delta", "prior", "random_state", "accountant", "inference_share"}
-
-
-def _parameter(name: str, options: Options, protocol: StudySetting) -> Any:
-    """Return the value of a parameter that follows from the protocol."""
-    by, target = options.get("by"), options.get("target")
-    match name:
-        case "groups":
-            return None if by is None else column_labels(protocol, by)
-        case "causes":
-            return list(protocol.event_is)
-        case "censored":
-            return protocol.censored_is[0]
-        case "columns":
-            return described(options, protocol)
-        case "classes":
-            require(target, "target must be given: the column of classes")
-            (kind,) = (one for one in protocol.kinds if one.column == target)
-            require(kind.missing == "error", f"{target} must not have missing values, as a target")
-            return column_labels(protocol, str(target))
-        case "model":
-            return protocol.analysis(str(options.get("of"))).estimator(protocol, Spend(1.0))
-    return protocol.max_time
 
 
 def _taken(
@@ -173,12 +139,12 @@ class Kind:
     @property
     def options(self) -> set[str]:
         """Names of all options."""
-        return {*self.words} | self.parameters - _FOLLOWING - _SETTLED
+        return {*self.words} | self.parameters - _FOLLOWING.keys() - _SETTLED
 
     def settings(self, options: Options, protocol: StudySetting) -> dict[str, Any]:
         """Return the parameters that follow from the protocol."""
-        options, names = self._stated(options, protocol), _FOLLOWING & self.parameters
-        return {name: _parameter(name, options, protocol) for name in names}
+        options, names = self._stated(options, protocol), _FOLLOWING.keys() & self.parameters
+        return {name: _FOLLOWING[name](options, protocol) for name in names}
 
     def arguments(
         self, options: Options, protocol: StudySetting, frame: pd.DataFrame

@@ -6,7 +6,7 @@ It follows from releases and the protocol alone, so that it costs nothing and ma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from skdpsurv.release import Release
 from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage, Figure, can_draw
 from skdpsurv.report.numbers import ShownNumber, csv_text
-from skdpsurv.report.results import evaluated, figures_of, numbers_of, results
+from skdpsurv.report.results import all_of, evaluated, results
 from skdpsurv.report.text import PAGES, WORDS
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.parts import sizes, whose
@@ -111,7 +111,8 @@ class StudyReport:
     @cached_property
     def numbers(self) -> pd.DataFrame:
         """All published numbers: analysis, quantity, group, estimate, low and high."""
-        rows = [(one.analysis.name, *row) for one in self.sections for row in numbers_of(one.parts)]
+        found = ((one.analysis.name, all_of(one.parts, "numbers")) for one in self.sections)
+        rows = [(name, *row) for name, numbers in found for row in numbers]
         return pd.DataFrame(rows, columns=["analysis", *ShownNumber._fields])
 
     @cached_property
@@ -120,7 +121,7 @@ class StudyReport:
         return {
             f"{section.analysis.name}-{one.name}.svg": one
             for section in self.sections
-            for one in figures_of(section.parts)
+            for one in all_of(section.parts, "figures")
         }
 
     @cached_property
@@ -133,7 +134,8 @@ class StudyReport:
         page |= {"sections": self.sections, "g": spent, "bound": bound, "can_draw": can_draw()}
         page |= {"columns": described_kinds(protocol.kinds), "refused": REFUSED}
         for name in ("limits", "assumptions"):
-            page[name] = _distinct([getattr(one, name) for one in (spent, *guarantees)])
+            texts = (text for one in (spent, *guarantees) for text in getattr(one, name))
+            page[name] = list(dict.fromkeys(texts))
         return PAGES.get_template("study.html.jinja").render(page, version=__version__)
 
     def files(self) -> dict[str, str]:
@@ -147,8 +149,3 @@ def _heading(analysis: Analysis) -> str:
     words, options = WORDS["analyses"][analysis.kind], analysis.options
     by = f", by {options['by']}" if options.get("by") else ""
     return f"{words}{by}" + (f" of {options['target']}" if options.get("target") else "")
-
-
-def _distinct(lists: Iterable[Sequence[str]]) -> list[str]:
-    """Return each text once."""
-    return list(dict.fromkeys(text for texts in lists for text in texts))

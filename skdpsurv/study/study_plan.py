@@ -13,22 +13,15 @@ from skdpsurv.dp.checks import integer
 from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
-from skdpsurv.dp.references import WORDS, phrase, reference
+from skdpsurv.dp.references import WORDS, __version__, phrase, reference
+from skdpsurv.report.explain import described_kinds
+from skdpsurv.report.figures import Advantage
+from skdpsurv.report.numbers import between
+from skdpsurv.report.text import PAGES
 from skdpsurv.study.advice import Balance, StudyForecast, advice, gains
-from skdpsurv.study.parts import (
-    EVALUATION,
-    EVERYBODY,
-    TRAINING,
-    PlannedAnalysis,
-    parts_of,
-    sizes,
-    tree_of,
-)
+from skdpsurv.study.parts import EVALUATION, PlannedAnalysis, parts_of, sizes, tree_of
 from skdpsurv.study.protocol import Protocol
-from skdpsurv.study.protocol_page import protocol_page
 from skdpsurv.study.study_forecast import Scenario
-
-__all__ = ["EVALUATION", "EVERYBODY", "TRAINING", "PlannedAnalysis", "Scenario", "StudyPlan"]
 
 #: Other shares are proposed if they reduce the largest relative error to this part of it.
 BETTER = 0.9
@@ -247,6 +240,14 @@ class StudyPlan:
         Returns
         -------
         str
-            HTML, the same for the same arguments.
+            HTML, the same for the same arguments; it loads nothing.
         """
-        return protocol_page(self, scenario)
+        guarantee, columns = self.guarantee(), described_kinds(self.protocol.kinds)
+        page: dict[str, Any] = {"forecast": None, "advice": [], "guessed": ""}
+        if scenario is not None:
+            page = {"forecast": self.outlook(scenario), "advice": self.advice(scenario)}
+            page["guessed"] = scenario.words
+        page |= {"plan": self, "protocol": self.protocol, "g": guarantee, "columns": columns}
+        page["bound"] = Advantage.at(guarantee.epsilon, guarantee.delta)
+        page |= {"between": between, "version": __version__}
+        return PAGES.get_template("protocol.html.jinja").render(page)

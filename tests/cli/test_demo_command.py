@@ -49,6 +49,7 @@ def test_a_seed_repeats_the_demo_and_is_called_what_it_is(monkeypatch):
 
 
 def test_demo_refuses():
+    run("demo", "--json", code=2)  # its figures are for people
     for epsilon in ("0", "inf", "nan"):
         run("demo", "--epsilon", epsilon, code=2)
     for path, said in (("no-such-folder/demo.png", "folder that exists"), ("demo.doc", ".png")):

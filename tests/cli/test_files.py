@@ -232,7 +232,7 @@ def test_what_cannot_be_said_is_written_all_the_same(study, monkeypatch):
         yield "something"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("skdpsurv.cli.fitting.result_lines", broken)
+    monkeypatch.setattr("skdpsurv.cli.printing.result_lines", broken)
     study.km(code=7, says="is written, and paid for")
     assert study.release("km").guarantee.epsilon == 1.0
 

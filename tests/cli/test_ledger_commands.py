@@ -34,6 +34,15 @@ def test_verify_and_copy(study):
         study.run("ledger", "copy", old, "@third.sqlite", code=6)
 
 
+def test_one_command_prints_for_machines_and_the_next_for_people(study):
+    charged(study, "l", "a")
+    assert study.json("ledger", "show", "@l.sqlite")["ledger"]["spent"] == 0.5
+    for fails in (("ledger", "show", "@none.sqlite"), ("ledger", "verify", "@l.sqlite")):
+        assert not study.run(*fails).output.startswith("{")
+    error = study.run("ledger", "show", "@none.sqlite", "--json", code=6).stderr
+    assert json.loads(error)["error"] == "ledger"
+
+
 def test_one_charge_does_not_pay_for_two_releases(study):
     release = charged(study, "l", "one")
     content = json.loads((study.folder / "one.json").read_text())

@@ -34,7 +34,7 @@ from skdpsurv.report import (
 from skdpsurv.report.figures import Advantage
 from skdpsurv.report.numbers import ShownNumber
 from skdpsurv.report.profiles import example_predictions
-from skdpsurv.report.results import numbers_of, results
+from skdpsurv.report.results import all_of, results
 from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
 from skdpsurv.survival.comparisons import logrank_test, multivariate_logrank_test
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
@@ -574,7 +574,7 @@ class TestCurves:
 @checks.each(DRAWN)
 def test_numbers_for_files_are_those_of_the_page(setting, no_figures):
     parts = results(proved(setting))
-    frame = pd.DataFrame(numbers_of(parts), columns=ShownNumber._fields)
+    frame = pd.DataFrame(all_of(parts, "numbers"), columns=ShownNumber._fields)
     assert not frame.duplicated(["quantity", "group"]).any()
     known = frame.dropna()
     assert (known.low <= known.high).all()

@@ -11,7 +11,6 @@ from skdpsurv.data import PublicColumns
 from skdpsurv.evaluation import forecast_studies
 from skdpsurv.study import Analysis, StudyPlan
 from skdpsurv.study.advice import Balance
-from skdpsurv.study.protocol_page import protocol_page
 from skdpsurv.study.study_forecast import Expected, Scenario, _interval
 from tests.study.studies import protocol
 
@@ -241,7 +240,7 @@ class TestAdvice:
 class TestPage:
     def test_it_says_what_will_be_charged_and_has_the_hash(self, plan):
         page = plan.page()
-        assert page == protocol_page(plan)
+        assert page == plan.page()
         for text in (plan.protocol.sha256, "A. Curie", "protocol 7", "Epsilon = 6", "Signature"):
             assert text in page
         for part in plan.parts.values():
@@ -250,13 +249,13 @@ class TestPage:
         assert "What it will get" not in page
 
     def test_with_a_forecast(self, plan):
-        page = protocol_page(plan, ONCE)
+        page = plan.page(ONCE)
         assert "mean error of a predicted risk" in page
         assert ONCE.words in page
-        assert protocol_page(plan, ONCE) == page
+        assert plan.page(ONCE) == page
 
     def test_it_escapes_and_loads_nothing(self):
-        page = protocol_page(StudyPlan.of(protocol(title="<script>alert(1)</script>"), 400))
+        page = StudyPlan.of(protocol(title="<script>alert(1)</script>"), 400).page()
         assert "<script>" not in page
         assert not re.search(r"(src|href)=|url\(|@import", page)
 
