@@ -7,7 +7,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data import PublicColumns
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.evaluation.evaluation import Evaluation
 from skdpsurv.release import Release
@@ -23,8 +24,31 @@ from skdpsurv.release import Release
 MISSING = "missing"
 #: Options of an analysis, by name.
 Options = Mapping[str, Any]
-#: A protocol, whose module imports this one.
-StudySetting = Any
+
+
+class StudySetting(Protocol):
+    """The parts of a protocol that analyses depend on."""
+
+    @property
+    def columns(self) -> PublicColumns: ...
+    @property
+    def kinds(self) -> list[ColumnKind]: ...
+    @property
+    def max_time(self) -> float: ...
+    @property
+    def time(self) -> str: ...
+    @property
+    def event(self) -> str | None: ...
+    @property
+    def person(self) -> str | None: ...
+    @property
+    def event_is(self) -> tuple[Any, ...]: ...
+    @property
+    def censored_is(self) -> tuple[Any, ...]: ...
+    @property
+    def targets(self) -> set[str]: ...
+    def analysis(self, name: str) -> Any: ...
+    def target(self, frame: pd.DataFrame, labels: tuple[Any, ...] = ()) -> pd.DataFrame: ...
 
 
 def column_labels(protocol: StudySetting, name: str) -> list[Any]:
