@@ -19,7 +19,7 @@ from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.data.blocks import same_records
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.noise import random_source, restored_streams
-from skdpsurv.dp.plan import Disjoint, Measurement
+from skdpsurv.dp.plan import Disjoint, Measurement, leaves
 from skdpsurv.dp.privacy_cost import Cost, epsilon_or_mu
 from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics
@@ -241,7 +241,7 @@ def _compared(
 def _of_sets(visit: Visit, node: Disjoint) -> MeasuredDistance:
     """Return the number of disjoint sets that differ: at most one may."""
     moved = sum(not same_records(a, b) for a, b in zip(visit.one, visit.other, strict=True))
-    names = " | ".join(dict.fromkeys(leaf.name for leaf in node.leaves()))
+    names = " | ".join(dict.fromkeys(leaf.name for leaf in leaves(node)))
     return MeasuredDistance(names, _price(node), "sets that share a record", float(moved), 1.0)
 
 

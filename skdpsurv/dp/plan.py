@@ -58,10 +58,6 @@ class Composite:
 
     nodes: tuple[Node, ...]
 
-    def leaves(self) -> Iterator[Measurement]:
-        for node in self.nodes:
-            yield from leaves(node)
-
     def stated(self) -> dict[str, Any]:
         """Return the public numbers of all nodes."""
         return {name: value for node in self.nodes for name, value in node.stated().items()}
@@ -164,13 +160,13 @@ class AdaptiveChoice(Composite):
     @cached_property
     def _status(self) -> str:
         """The weakest status of what may be chosen."""
-        return _weakest(everything(self))
+        return _weakest(self)
 
     def resolve(self, context: Context) -> Node:
         """Return the node for earlier releases, or refuse one that costs or assumes too much."""
         node = self.choose(context)
         _require(node.cost, self.total)
-        if weakest_status([self._status, _weakest(everything(node))]) != self._status:
+        if weakest_status([self._status, _weakest(node)]) != self._status:
             raise ValueError("a choice must be as private as what may be chosen is stated to be.")
         return node
 
@@ -275,26 +271,20 @@ def _require(cost: Cost, total: Price) -> None:
         raise ValueError("measurements must cost no more than their total.")
 
 
-def leaves(node: Node) -> Iterator[Measurement]:
-    """Yield the measurements of a node, from left to right."""
+def leaves(node: Node, *, possible: bool = False) -> Iterator[Measurement]:
+    """Yield the measurements of a node, from left to right; perhaps of all possible choices."""
     if isinstance(node, Measurement):
         yield node
     else:
-        yield from node.leaves()
+        for one in node.possible if possible and isinstance(node, AdaptiveChoice) else node.nodes:
+            yield from leaves(one, possible=possible)
 
 
-def everything(node: Node) -> Iterator[Measurement]:
-    """Yield the measurements of a node, and of all its possible choices."""
-    if isinstance(node, Measurement):
-        yield node
-    else:
-        for one in node.possible if isinstance(node, AdaptiveChoice) else node.nodes:
-            yield from everything(one)
-
-
-def _weakest(measurements: Iterable[Measurement]) -> str:
+def _weakest(node: Node) -> str:
+    """Return the weakest status of a node and all its possible choices."""
     # Whatever a class says of itself, it must be registered.
-    both = (s for one in measurements for s in (one.status, status_of([type(one)])))
+    every = leaves(node, possible=True)
+    both = (s for one in every for s in (one.status, status_of([type(one)])))
     return weakest_status(["proved", *both])
 
 
@@ -366,7 +356,7 @@ class Plan:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Conditions of the guarantee."""
-        of_leaves = (text for leaf in everything(self.tree) for text in leaf.assumptions)
+        of_leaves = (text for leaf in leaves(self.tree, possible=True) for text in leaf.assumptions)
         kinds = filter(is_asserted, self.unproved)
         asserted = (WORDS["assumptions"]["asserted"].format(name=name_of(kind)) for kind in kinds)
         return tuple(dict.fromkeys([*self.assumed, OWN_RECORD, *of_leaves, *asserted]))
@@ -374,7 +364,7 @@ class Plan:
     @property
     def unproved(self) -> list[type]:
         """Classes that a claim rests on, and no registered theorem is about."""
-        every = [] if math.isinf(self.epsilon) else everything(self.tree)
+        every = [] if math.isinf(self.epsilon) else leaves(self.tree, possible=True)
         return unproved(k for e in every if e.claim != "none" for k in (type(e), *e.rests_on()))
 
     def public_inputs(self) -> dict[str, Any]:
@@ -395,7 +385,7 @@ class Plan:
             renyi=self.cost.renyi,
             neighbours=(PERSON if people else RECORD) + SAME_GROUP * self.same_group,
             mechanism=self.mechanism,
-            status=weakest_status([status, self.status, _weakest(everything(self.tree))]),
+            status=weakest_status([status, self.status, _weakest(self.tree)]),
             public_inputs=self.public_inputs(),
             assumptions=(*self.assumptions, *about),
             source="; ".join(dict.fromkeys(leaf.proof for leaf in self.leaves if leaf.proof)),

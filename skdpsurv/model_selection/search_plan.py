@@ -130,7 +130,7 @@ class TrainedCandidates(plans.Mechanism):
 
     def rests_on(self) -> list[type]:
         """Return all that the plans of fits rest on."""
-        leaves = (leaf for fit in self.fits for leaf in plans.everything(fit.plan.tree))
+        leaves = (leaf for fit in self.fits for leaf in plans.leaves(fit.plan.tree, possible=True))
         return [kind for leaf in leaves for kind in (type(leaf), *leaf.rests_on())]
 
     @property
