@@ -18,7 +18,8 @@ from skdpsurv.audit.events import (
     largest_bound,
     learned_scores,
 )
-from skdpsurv.audit.subject import Subject, audited, private_step, verdict
+from skdpsurv.audit.subject import Subject, audited, verdict
+from skdpsurv.base.pipelines import last_step
 from skdpsurv.data.blocks import first
 from skdpsurv.dp.checks import fraction, positive_int, seed, verbosity
 from skdpsurv.dp.thread_warnings import suppressed_warnings
@@ -252,7 +253,7 @@ def audit_epsilon(
 
 def released_numbers(fitted: Any) -> Numbers:
     """Return all that a fitted estimator has released, as numbers."""
-    step = private_step(fitted)
+    _, step = last_step(fitted)
     values = getattr(getattr(step, "release_", None), "values", None)
     if not isinstance(values, Mapping):
         raise TypeError(

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
+from skdpsurv.base.pipelines import last_step
 from skdpsurv.dp.containers import SPARSE, shape_of
 from skdpsurv.dp.types import BoolArray
 
@@ -42,7 +42,7 @@ class Subject:
     @classmethod
     def of(cls, estimator: Any) -> Subject:
         """Check an estimator, and read what it claims."""
-        step = private_step(estimator)
+        _, step = last_step(estimator)
         is_made = hasattr(step, "get_params") and not isinstance(step, type)
         parameters = step.get_params(deep=False) if is_made else {}
         epsilon, delta = parameters.get("epsilon"), parameters.get("delta", 0.0)
@@ -66,7 +66,7 @@ class Subject:
     def seeded(self, seed: int | None) -> Any:
         """Return an unfitted clone with another seed, or none."""
         copy = clone(self.estimator)
-        step = private_step(copy)
+        _, step = last_step(copy)
         if "random_state" in step.get_params(deep=False):
             step.set_params(random_state=seed)
         return copy
@@ -92,13 +92,6 @@ def audited(estimator: Any, data: Any, neighbour: Any) -> tuple[Subject, list[Ma
     arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
     check_neighbours(*arguments)
     return subject, arguments
-
-
-def private_step(estimator: Any) -> Any:
-    """Return the last step of a pipeline, or the estimator itself."""
-    while isinstance(estimator, Pipeline):
-        estimator = estimator.steps[-1][1]
-    return estimator
 
 
 def check_neighbours(data: Mapping[str, Any], neighbour: Mapping[str, Any]) -> None:

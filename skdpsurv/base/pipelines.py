@@ -47,6 +47,15 @@ def private_step(estimator: Any) -> tuple[str, PrivateEstimator]:
     )
 
 
+def last_step(estimator: Any) -> tuple[str, Any]:
+    """Return the prefix of parameters of the last step of a pipeline, and that step."""
+    prefix = ""
+    while isinstance(estimator, Pipeline) and estimator.steps:
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix, estimator
+
+
 def one_of_each(estimator: Any) -> tuple[str, ...]:
     """Return the names of ``fit`` parameters with an entry for each record."""
     prefix, step = private_step(estimator)

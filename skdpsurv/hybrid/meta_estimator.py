@@ -36,6 +36,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skdpsurv.base import tabular
+from skdpsurv.base.pipelines import last_step
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.public_steps import is_nothing
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
@@ -93,15 +94,6 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     if call_or_none(lambda: bool(pd.isna(outcome).any())) is not False:
         raise ValueError("y contains NaN or missing labels; every record must have a label.")
     return outcome
-
-
-def last_step(estimator: Any) -> tuple[str, Any]:
-    """Return the prefix of parameters of the last step of a pipeline, and that step."""
-    prefix = ""
-    while isinstance(estimator, Pipeline) and estimator.steps:
-        name, estimator = estimator.steps[-1]
-        prefix += f"{name}__"
-    return prefix, estimator
 
 
 def fit_clone(estimator: Any, X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:

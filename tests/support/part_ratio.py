@@ -4,7 +4,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from skdpsurv.audit.subject import at_most, private_step
+from skdpsurv.audit.subject import at_most
+from skdpsurv.base.pipelines import last_step
 from skdpsurv.dp.privacy_cost import epsilon_or_mu, rho_for, search_epsilon
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.mechanisms.descent import DescentCalibration
@@ -125,7 +126,7 @@ class Whole(NamedTuple):
 
 
 def whole_of(fitted, parts, epsilon):
-    step = private_step(fitted)
+    _, step = last_step(fitted)
     if isinstance(step, PrivateSearchCV) and "expected_runs" in step.guarantee_.public_inputs:
         return _best_of_runs(step, parts, epsilon)
     # Parts whose records are other people's cost nothing: each record is in one of them.
