@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -180,11 +179,6 @@ def require(holds: bool, column: str, rule: str, error: type[Exception] = ValueE
     """Raise an error that names a column and the rule that its specification breaks."""
     if not holds:
         raise error(f"columns[{column!r}] must {rule}.")
-
-
-def is_number(value: Any) -> bool:
-    """Return whether a part of a specification is a real number."""
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
 
 
 def items(column: str, key: str, values: Any) -> list[Any]:

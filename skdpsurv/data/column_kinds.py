@@ -7,14 +7,14 @@ import sys
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from itertools import permutations, product
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skdpsurv.data.cells import days, numbers, positions, quietly
-from skdpsurv.data.column_kind import Bounded, ColumnKind, is_number, items, require
+from skdpsurv.data.column_kind import Bounded, ColumnKind, items, require
 from skdpsurv.data.feature import Expression, Feature
+from skdpsurv.dp.checks import is_integer, is_real
 from skdpsurv.dp.types import FloatArray
 
 #: Formats of dates as text, beside ISO 8601; '%Y-%d-%m' looks like that.
@@ -42,7 +42,7 @@ class Number(Bounded):
     @classmethod
     def _specified(cls, column: str, missing: str, bounds: Any, unit: Any) -> Self:
         ends = items(column, "bounds", bounds)
-        require(all(map(is_number, ends)), column, "have numbers as bounds", TypeError)
+        require(all(map(is_real, ends)), column, "have numbers as bounds", TypeError)
         floats = quietly(lambda: [float(end) for end in ends]) if len(ends) == 2 else None
         low, high = floats or (np.nan, np.nan)
         apart = high / 2 - low / 2 >= sys.float_info.min  # below, the inverse overflows
@@ -169,7 +169,7 @@ class Category(ColumnKind):
     def _specified(cls, column: str, missing: str, categories: Any, drop: str | None) -> Self:
         labels = items(column, "categories", categories)
         texts = all(isinstance(label, str) for label in labels)
-        integers = all(isinstance(label, Integral) and is_number(label) for label in labels)
+        integers = all(map(is_integer, labels))
         rule = "have labels as categories, at least one, all text or all integers"
         require(bool(labels) and (texts or integers), column, rule)
         plain: tuple[Any, ...] = tuple(map(str.__str__ if texts else int, labels))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.data.cells import quietly
-from skdpsurv.data.column_kind import ColumnKind, is_number, require
+from skdpsurv.data.column_kind import ColumnKind, require
 from skdpsurv.data.column_kinds import KINDS
-from skdpsurv.dp.checks import choice, one_of, optional
+from skdpsurv.dp.checks import choice, is_real, one_of, optional
 
 MISSING = ("error", "midpoint", "category")
 
@@ -80,7 +80,7 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     option = stated.get(kind.option, "") if kind.option else drop
     found: ColumnKind = kind._specified(column, str.__str__(missing), stated[kind.key], option)
     if "per" in stated:
-        fits = is_number(per := stated["per"]) and 0.0 < per <= found.ends[1] - found.ends[0]
+        fits = is_real(per := stated["per"]) and 0.0 < per <= found.ends[1] - found.ends[0]
         require(fits, column, "have as per a positive number, at most the width of its bounds")
         found = replace(found, per=float(per))
     return _with_typical(found, stated["typical"]) if "typical" in stated else found
@@ -111,5 +111,5 @@ def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
     require(isinstance(specification, list), column, rule, TypeError)
     rule = "not be a list of two numbers, which may be bounds or categories: write (low, high), or "
     rule += "{'categories': [one, other]}; the type bool for 0 and 1"
-    require(len(specification) != 2 or not all(map(is_number, specification)), column, rule)
+    require(len(specification) != 2 or not all(map(is_real, specification)), column, rule)
     return {"categories": specification}
