@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, ClassVar
@@ -124,7 +125,8 @@ def fit_weighted(
 ) -> Any:
     """Return a new clone of the estimator, fitted to weighted records."""
     if signed:
-        try:
+        # Not convex with these weights, or no minimum.
+        with suppress(ValueError, ArithmeticError, Warning):
             with warnings_as_errors():
                 fitted = fit_clone(estimator, X, y, weights)
             *scalers, final = scaled_steps(fitted)
@@ -133,8 +135,6 @@ def fit_weighted(
                 rows = scaler.transform(rows.copy())
             if is_minimum(final, rows, weights):
                 return fitted
-        except (ValueError, ArithmeticError, Warning):
-            pass  # not convex with these weights, or no minimum
     clipped = np.maximum(weights, 0.0)
     if not clipped.any():
         clipped = np.ones_like(weights)

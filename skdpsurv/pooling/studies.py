@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -90,12 +91,10 @@ def leaves(release: Release) -> list[dict[str, Any]]:
                 **({} if receipt is None else {"ledger": receipt.ledger}),
             }
         ]
-    try:
+    with suppress(KeyError, TypeError, ValueError):
         entries = [dict(entry) for entry in pooled]
         if entries and all(isinstance(entry["sha256"], str) for entry in entries):
             return entries
-    except (KeyError, TypeError, ValueError):
-        pass
     raise ValueError("releases must say what they were pooled from, if they were.")
 
 

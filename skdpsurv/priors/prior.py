@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -69,10 +70,8 @@ class Promises:
     def of(cls, prior: Release | None) -> Promises:
         if prior is None:
             return cls(())
-        try:
+        with suppress(AttributeError, KeyError, TypeError, ValueError):
             return cls((_own_entry(prior), *map(_checked, earlier(prior))))
-        except (AttributeError, KeyError, TypeError, ValueError):
-            pass
         raise ValueError("prior must state epsilon, delta and status of its own prior.")
 
     def public_inputs(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
@@ -193,14 +194,12 @@ class PublishedCoefficients:
 def _read(release: Release) -> Terms:
     """Return terms and references of a release; ValueError if it has none."""
     labels = str | int | bool | None
-    try:
+    with suppress(TypeError, ValueError, AttributeError):
         terms = [(column, level) for column, level in release.parameters["terms"]]
         references = dict(release.parameters["references"])
         pairs = [*terms, *references.items()]
         if all(isinstance(column, str) and isinstance(one, labels) for column, one in pairs):
             return Terms([_feature(column, level) for column, level in terms], references)
-    except (TypeError, ValueError, AttributeError):
-        pass
     raise ValueError("parameters of the release must hold terms, and references of categories.")
 
 
