@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
+from skdpsurv.data.histories import read_target
 from skdpsurv.data.shape import require_one_each
 from skdpsurv.data.target import event_and_time, survival_target
 from skdpsurv.dp.checks import positive_int, positive_number
-from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.references import extra
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.weibull import BEFORE_PART
@@ -208,9 +208,8 @@ def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> Weibull
     """
     with extra("reference", "lifelines", "fit_weibull"):
         from lifelines import WeibullFitter
-    event, time = event_and_time(y)
-    time, event = clip_times(time, event, max_time)
-    least = max_time * np.exp(-omega)
+    seen = read_target(y).clipped(max_time)
+    time, event, least = seen.exit, seen.event, max_time * np.exp(-omega)
     before = time < least
     if not before.any():
         return WeibullFitter().fit(time, event)
@@ -283,15 +282,15 @@ def person_period(
     if rows.ndim != 2 or len(rows) != q or not np.isfinite(rows).all():
         raise ValueError(f"basis must be finite and of shape ({q}, n_basis), got {rows.shape}.")
     covariates = check_array(X, dtype=np.float64, input_name="X")
-    event, time = event_and_time(y)
-    require_one_each(len(time), len(covariates))
-    time, event = clip_times(time, event, max_time)
-    interval = np.clip(np.ceil(q * time / max_time), 1, q).astype(np.int64)
+    histories = read_target(y)
+    require_one_each(histories.size, len(covariates))
+    seen = histories.on_grid(max_time, q)
+    interval = seen.exit
     record = np.repeat(np.arange(len(interval)), interval)
     last = np.cumsum(interval) - 1
     first = last - interval + 1
     at_risk = np.arange(len(record)) - first[record]
     design = np.hstack([rows[at_risk], covariates[record]])
     response = np.zeros(len(record))
-    response[last[event]] = 1.0
+    response[last[seen.event]] = 1.0
     return design, response

@@ -10,6 +10,7 @@ from scipy.stats import chi2
 from sklearn.base import clone
 
 from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
 from skdpsurv.dp.noise import lattice_laplace
 from skdpsurv.survival.comparisons import (
@@ -72,8 +73,8 @@ class TestLogRank:
         rejected = 0
         for seed in range(repetitions):
             time, event, treated = simulated(n, 1.0, seed, censoring)
-            band, seen, stayed = bands_of(time, event, ends)
-            cell = np.where(stayed, 24, np.where(seen, 0, 12) + band)
+            seen, band = bands_of(Histories(time, event), ends)
+            cell = seen.cells(band, 12, 1.5)
             exact = np.bincount(25 * treated + cell, minlength=50)
             noisy = lattice_laplace(exact, 2.0 / epsilon, random_source(seed)).astype(float)
             made = []

@@ -9,14 +9,8 @@ import pytest
 from sksurv.util import Surv
 
 from skdpsurv import DPKaplanMeierFitter, FrameChunks, PrivacyAccountant
-from skdpsurv.data.target import (
-    checked_events,
-    checked_times,
-    event_and_time,
-    fit_target,
-    paired,
-    split_target,
-)
+from skdpsurv.data.histories import checked_events, checked_times
+from skdpsurv.data.target import event_and_time, fit_target, paired, split_target
 
 #: Names that say nothing, or both: the first is taken for the event.
 UNSAID = [("first", "second"), ("days", "weeks"), ("died_within_years", "t")]
@@ -142,7 +136,7 @@ def test_a_span_of_time_in_a_list_is_one_record():
 @pytest.mark.parametrize("row", [[5.0], (5.0,), np.array([5.0])])
 def test_the_first_record_does_not_say_what_those_of_all_others_are(row):
     times, events = [5.0, 3.0, 4.0, 2.0], [1, 0, 1, 0]
-    assert fit_target(times, events)[1].tolist() == times
+    assert fit_target(times, events).exit.tolist() == times
     for place in range(4):
         mixed = [*times[:place], row, *times[place + 1 :]]
         with pytest.raises(ValueError, match="durations must be a list of numbers, or X one of"):
@@ -172,13 +166,13 @@ def test_names_say_whether_one_column_holds_times_and_types_nothing(kind, column
         fitter = DPKaplanMeierFitter(1.0, max_time=9.0, accountant=PrivacyAccountant(1.0))
         if taken:
             fitter.fit(rows, target)
-            assert fit_target(rows, target)[1].tolist() == y.tolist()
+            assert fit_target(rows, target).exit.tolist() == y.tolist()
             continue
         with pytest.raises(ValueError, match="not said which of them are times"):
             fitter.fit(rows, target)
         assert fitter.accountant.spent() == 0.0
     y = pd.DataFrame({"died": [0, 1, 1], "days": [5.0, 6.0, 7.0]})
-    assert fit_target(X, y)[1].tolist() == [5.0, 6.0, 7.0]
+    assert fit_target(X, y).exit.tolist() == [5.0, 6.0, 7.0]
 
 
 @pytest.mark.parametrize("wrong", [True, np.True_, "5", None, Decimal(5), [5.0], 1j, pd.NA])

@@ -27,6 +27,7 @@ from benchmarks.papers.discrete_time import errors, present
 from benchmarks.random_walk import GridLosses
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Plan, Sequential
@@ -158,9 +159,8 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
     model = DPDiscreteTimeSurvival(epsilon, **options)
     plan = model._plan(Shape(*X.shape))
     _, fit = look_and_fit(plan)
-    records = HazardRecords.on_grid(
-        X, data.event[train], data.time[train], data.max_time, fit.model.n_intervals
-    )
+    histories = Histories(data.time[train], data.event[train])
+    records = HazardRecords(X, histories.on_grid(data.max_time, fit.model.n_intervals))
 
     def row(method: str, rho: float, coefs: np.ndarray) -> Row:
         some = coefs[:: max(1, len(coefs) // 10)]

@@ -13,7 +13,7 @@ from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages
 from benchmarks.studies.populations import People, Resampled, resampled
 from skdpsurv import DPDiscreteTimeSurvival
-from skdpsurv.data.target import event_and_time
+from skdpsurv.data.histories import read_target
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards.model import HazardRecords, orthogonal_basis, published_basis
@@ -81,15 +81,15 @@ def without_privacy(people: People | Resampled, n: int) -> tuple[np.ndarray, flo
     """Return standard errors of maximum likelihood in a sample, and the share of events."""
     X, y = people.sample(n, 2**32 - 1)
     fit = DPDiscreteTimeSurvival(math.inf, max_time=people.max_time, link=people.link).fit(X, y)
-    event, time = event_and_time(y)
-    records = HazardRecords.on_grid(X, event, time, people.max_time, fit.n_intervals)
+    histories = read_target(y)
+    records = HazardRecords(X, histories.on_grid(people.max_time, fit.n_intervals))
     basis = orthogonal_basis(fit.n_intervals, fit.n_knots)
     likelihood = DiscreteHazard(basis, X.shape[1], link=LINKS[people.link])
     values = published_basis(fit.n_intervals, fit.n_knots) @ fit.baseline_coef_
     baseline = np.linalg.lstsq(basis, values, rcond=None)[0]
     at = np.concatenate([baseline, fit.coef_])
     hessian = likelihood.derivatives(at, records.clipped(0.0, math.inf)).hessian
-    return np.sqrt(np.diag(np.linalg.inv(hessian)))[fit.n_knots :], float(event.mean())
+    return np.sqrt(np.diag(np.linalg.inv(hessian)))[fit.n_knots :], float(histories.event.mean())
 
 
 def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:

@@ -15,6 +15,7 @@ from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
 from skdpsurv.evaluation.evaluation_plan import TIMES, evaluation_plan
 from skdpsurv.evaluation.evaluation_plan import EvaluationSetting as PublicSetting
@@ -77,7 +78,9 @@ def everybody(setting: Setting, name: str, model: str, share: float) -> Everybod
     ).fit(data.X[train], data.y[train])
     horizon = share * data.max_time
     predicted = predicted_survival(fitted, data.X[test], times_to(horizon))
-    return Everybody(EvaluationRecords(predicted, data.event[test], data.time[test]), horizon)
+    return Everybody(
+        EvaluationRecords(predicted, Histories(data.time[test], data.event[test])), horizon
+    )
 
 
 def _simulated(
@@ -91,7 +94,7 @@ def _simulated(
     hazard = said_level * base * np.exp(said_slope * slope * z)
     predicted = np.exp(-hazard[:, None] * times_to(1.0))
     return Everybody(
-        EvaluationRecords(predicted, time <= censored, np.minimum(time, censored)), 1.0
+        EvaluationRecords(predicted, Histories(np.minimum(time, censored), time <= censored)), 1.0
     )
 
 
@@ -108,8 +111,8 @@ def measure(setting: Setting, case: Case, repetition: int) -> Row:
     """Return distances from the values without noise, and whether everybody's are covered."""
     world = everybody(setting, case["data"], case["model"], case["share"])
     rng = np.random.default_rng(repetition)
-    rows = rng.integers(0, world.records.time.size, N_RECORDS)
-    sample = EvaluationRecords(*(part[rows] for part in world.records))
+    rows = rng.integers(0, world.records.histories.size, N_RECORDS)
+    sample = EvaluationRecords(world.records.survival[rows], world.records.histories.take(rows))
     public = PublicSetting(EPSILON, N_RECORDS, world.horizon, 5, 3)
     noise = random_source(seed(*case.values(), repetition))
     released = evaluation_plan(public).run(InMemory([sample]), noise)

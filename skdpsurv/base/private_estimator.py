@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from skdpsurv.base.prepared import PreparedFit, target_of
 from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.histories import refuse_starts
 from skdpsurv.data.person import one_record_each, one_record_each_of
 from skdpsurv.data.shape import (
     decided_by_one,
@@ -18,6 +19,7 @@ from skdpsurv.data.shape import (
     public_shape,
     refuse_no_target,
     require_one_each,
+    target_names,
 )
 from skdpsurv.data.sources import as_source
 from skdpsurv.data.target import paired
@@ -175,8 +177,11 @@ class PrivateEstimator(Released, released=False):
 
     def _check_options(self, options: Mapping[str, Any]) -> None:
         """Refuse arguments that ``fit`` does not have."""
+        taken = ", ".join(self._card.histories)
+        said = f" Of histories it takes no columns but {taken}." if taken else ""
         for name in set(options) - set(self._one_of_each):
-            raise TypeError(unknown_parameter(type(self), "prepare", name, self._one_of_each))
+            unknown = unknown_parameter(type(self), "prepare", name, self._one_of_each)
+            raise TypeError(unknown + said)
 
     def _given(self, X: Any, y: Any, options: Mapping[str, Any]) -> tuple[Any, Any]:
         """Return X and y as readers of records take them."""
@@ -196,6 +201,9 @@ class PrivateEstimator(Released, released=False):
             plan, guarantee = self._plan_and_guarantee(shape, people=person is not None)
         if isinstance(X, Blocks):
             self._refuse_unsendable(X, plan)
+        if self._card.histories:  # none of them takes an entry
+            names = target_names(target_of(X, y))
+            refuse_starts(names, names)
         messages = list(self._input_warnings(shape, X, target_of(X, y), **options))
         if math.isfinite(self.epsilon) and not inner:
             delta = guarantee.delta or float(getattr(self, "delta", 0.0))

@@ -25,7 +25,6 @@ from skdpsurv.cli.survival_columns import (
     other_columns,
     public_columns,
     survival_columns,
-    survival_target,
     table_of,
 )
 
@@ -168,7 +167,9 @@ def taken(
     """Return the arguments of ``fit``: columns of a file by what is taken of them."""
     named = {"X": features or None, "y": target, "person": columns.person, "group": group}
     found = {name: frame[column] for name, column in named.items() if column is not None}
-    return found if columns.time is None else {**found, "y": survival_target(frame, columns)}
+    if columns.time is not None:
+        found["y"] = columns.named().target(frame)
+    return found
 
 
 def spend(

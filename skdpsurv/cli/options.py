@@ -8,11 +8,14 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from skdpsurv.cli.failures import WORDS, guarded, require
+
+if TYPE_CHECKING:
+    from skdpsurv.data.histories import Columns
 
 #: Default of options that may be given several times.
 NONE: Any = ()
@@ -79,6 +82,17 @@ class SurvivalColumns:
     def __post_init__(self) -> None:
         for name in ("event_is", "censored_is"):
             object.__setattr__(self, name, self.labels(flag(name), getattr(self, name)))
+
+    def named(self) -> Columns:
+        """Return these columns, with labels as Parquet files have them, too."""
+        from skdpsurv.data.histories import Columns
+
+        def labels(texts: list[str]) -> list[Any]:
+            values = map(parse, map(str.lower, texts))
+            return [*texts, *(one for one in values if isinstance(one, int | float))]
+
+        lists = labels(self.event_is), labels(self.censored_is)
+        return Columns(self.time, self.event, self.person, *lists)
 
     @staticmethod
     def labels(option: str, texts: Sequence[str]) -> list[str]:

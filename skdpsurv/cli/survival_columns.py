@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skdpsurv.cli.failures import refusals, require
-from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command, parse
+from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command
 from skdpsurv.cli.printing import save, show
 from skdpsurv.cli.record_files import RecordFile, column_names, few, read_table, require_columns
 
@@ -56,13 +56,13 @@ def schema(
     drop : list of str
         Column to leave out, as in fit. May be given several times.
     """
-    from skdpsurv.data.target import refuse_starts
+    from skdpsurv.data.histories import refuse_starts
 
     names = column_names(data, form)
     excluded = [name for name in (time, event, target, person) if name] + split_names(drop, names)
     require_columns(data, excluded, names)
     with refusals("data"):
-        refuse_starts(time, names)
+        refuse_starts([time], names)
     frame = read_table(RecordFile(data, tuple(names)), form, FIRST).head(FIRST)
     repeated = [name for name in names if (frame[name].astype(str) == name).any()]
     require(not repeated, f"{data} must begin with a line of names, not repeated below.", "data")
@@ -138,7 +138,7 @@ def table_of(
     drop, ignored : collection of str
         Columns to leave out: those to drop must exist. None ignores all others.
     """
-    from skdpsurv.data.target import refuse_starts
+    from skdpsurv.data.histories import refuse_starts
 
     names = column_names(path, form)
     drop = split_names(drop, names)
@@ -147,9 +147,8 @@ def table_of(
     require_columns(path, [*used, *drop], names)
     both = [name for name in drop if name in used]
     require(not both, f"--drop must not name {few(both)}: it is in use.")
-    for name in [name for name, labels in more.items() if labels is None]:  # among them times
-        with refusals("data"):
-            refuse_starts(name, names)
+    with refusals("data"):  # times have no labels
+        refuse_starts([name for name, labels in more.items() if labels is None], names)
     known = names if ignored is None else {*used, *drop, *ignored}
     extra = [name for name in names if name not in known]
     message = f"schema and release must describe {few(extra)}: --drop leaves them out."
@@ -174,41 +173,5 @@ def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     time, event, person = columns.time, columns.event, columns.person
     require(time is not None, "--time must name the column of times.")
     require((event is None) == columns.all_events, "give either --event or --all-events.")
-    seen, censored = set(columns.event_is), set(columns.censored_is)
-    together = bool(seen) == bool(censored) and not (seen and event is None)
-    message = "--event-is and --censored-is must differ, and must be given together, with --event."
-    require(together and not seen & censored, message)
-    found = other_columns(time, event, person, (*columns.event_is, *columns.censored_is))
-    if event is not None:  # names may contradict the options
-        names: dict[str, Any] = {"time": time, "event": event, "person": person}
-        import pandas as pd
-
-        from skdpsurv.data.target import split_target
-
-        split_target(pd.DataFrame(columns=list(found)), **names)
-    return found
-
-
-def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
-    """Return events and times for ``fit``, or times alone if all are events.
-
-    Labels of events become 1, those of censored records 0, and others 2, which fit refuses.
-    """
-    if (event := columns.event) is None:
-        return frame[columns.time]
-    y = frame[[event, columns.time]]
-    flags: dict[Any, float] = dict.fromkeys(columns.event_is, 1.0)
-    flags |= dict.fromkeys(columns.censored_is, 0.0)
-    for label, flag in list(flags.items()):
-        if isinstance(value := parse(label.lower()), int | float):  # of Parquet files
-            flags[value] = flag
-    if not flags:
-        return y
-
-    def flagged(part: Any) -> Any:
-        found = part[event].astype(object).map(lambda label: flags.get(label, 2.0), "ignore")
-        return part.assign(**{event: found.astype(float)})
-
-    if hasattr(type(y), "map_partitions"):
-        return y.map_partitions(flagged, meta=flagged(y._meta))
-    return flagged(y)
+    columns.named().check()
+    return other_columns(time, event, person, (*columns.event_is, *columns.censored_is))

@@ -29,10 +29,10 @@ def one_target(
     X: Any, y: Any, durations: Any = None, event_observed: Any = None
 ) -> tuple[Any, Any, Any]:
     """Return X, y and events of a fit; durations, beside events, stand for y."""
-    values, *events = chosen_target(X, y, durations, event_observed)
-    if events and events[0] is not None and in_memory(events[0]):
+    y, durations, events = chosen_target(X, y, durations, event_observed)
+    if events is not None and in_memory(events):
         raise TypeError("event_observed must be where durations are, and not in memory.")
-    return (None, values, events[0]) if events else (X, values, None)
+    return (X, y, None) if durations is None else (None, durations, events)
 
 
 # ---- Collections of Dask: frames, arrays and series.

@@ -38,11 +38,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from skdpsurv.data.histories import read_columns
 from skdpsurv.data.target import survival_target
 from skdpsurv.dp.references import extra
 
@@ -90,13 +90,9 @@ def load_survival_csv(
     for name, column in (("time", time), ("event", event)):
         if column not in frame.columns:
             raise ValueError(f"{name} must name a column of the file, got {column!r}.")
-    times = pd.to_numeric(frame[time], errors="coerce").to_numpy(dtype=np.float64)
-    if not np.isfinite(times).all() or (times < 0).any():
-        raise ValueError(f"column {time!r} must hold finite times that are not negative.")
-    events = frame[event]
-    if not events.isin([0, 1]).all():
-        raise ValueError(f"column {event!r} must hold 0 (censored) and 1 (event) only.")
-    return frame.drop(columns=[time, event]), survival_target(events.to_numpy(dtype=bool), times)
+    times = pd.to_numeric(frame[time], errors="coerce")
+    found = read_columns(times, frame[event], (f"column {time!r}", f"column {event!r}"))
+    return frame.drop(columns=[time, event]), survival_target(found.cause, found.exit)
 
 
 # From the study's design and from clinical chemistry, not from the minimum and maximum of the

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from skdpsurv.base.private_estimator import PrivateEstimator, Published
 from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.histories import Histories, read_target
 from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
-from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
 from skdpsurv.dp.guarantee import immutable
@@ -183,8 +183,8 @@ class Exactly(Mechanism):
         self, context: Context, records: Blocks[EvaluationRecords], source: Any
     ) -> dict[str, Any]:
         """Return the exact measures, for the released groups."""
-        parts = zip(*records.results(lambda block: block), strict=True)
-        whole = EvaluationRecords(*(np.concatenate(part) for part in parts))
+        survival, histories = zip(*records.results(lambda block: block), strict=True)
+        whole = EvaluationRecords(np.concatenate(survival), Histories.joined(histories))
         return {"exact": exact_measures(whole, Reading.of(self.setting, dict(context)))}
 
 
@@ -248,7 +248,7 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
         )
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
-        """Return predictions, events and times; cells are checked if their columns are declared."""
+        """Return predictions and histories; cells are checked if their columns are declared."""
         model = self.model
         described = isinstance(model, TabularEstimator) and model.columns_ is not None
 
@@ -257,16 +257,16 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
             refuse_no_target(target)
             if described:  # refused here, as a failed prediction would count as unknown
                 model._prediction_rows(rows)
-            event, time = event_and_time(target)
-            require_one_each(time.size, length(rows))
-            return predictions.single_rows(model, rows), event, time
+            histories = read_target(target)
+            require_one_each(histories.size, length(rows))
+            return predictions.single_rows(model, rows), histories
 
         times = np.append(self._setting(shape).times, float(self.max_time))
         records = in_blocks(X, y).map(read).persist()
-        shape.require(records.map_reduce(lambda block: block[2].size))
+        shape.require(records.map_reduce(lambda block: block[1].size))
         return records.map(
             lambda block: EvaluationRecords(
-                predictions.predicted_survival(model, block[0], times), *block[1:]
+                predictions.predicted_survival(model, block[0], times), block[1]
             )
         )
 

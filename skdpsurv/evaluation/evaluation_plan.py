@@ -125,8 +125,9 @@ class TimeEdges(Choices):
         candidates = risk_table.time_candidates(horizon)
 
         def exits(block: EvaluationRecords) -> IntArray:
-            left = np.where(block.event, block.time <= horizon, block.time < horizon)
-            return _bins(candidates, block.time[left], "left")
+            time, event = block.histories.exit, block.histories.event
+            left = np.where(event, time <= horizon, time < horizon)
+            return _bins(candidates, time[left], "left")
 
         *ranks, total = (int(rank) for rank in np.cumsum(records.map_reduce(exits)))
         return [[abs(n_bands * rank - k * total) for rank in ranks] for k in range(1, n_bands)]
@@ -205,7 +206,7 @@ class BrierTotal(TableSums):
         uncensored = curve(times)
 
         def brier(block: EvaluationRecords) -> int:
-            at_exit = curve(np.minimum(block.time, self.setting.horizon))
+            at_exit = curve(np.minimum(block.histories.exit, self.setting.horizon))
             return LOSS.total(risk_table.brier_terms(block, times, uncensored, at_exit))
 
         return records.map_reduce(brier)

@@ -40,6 +40,7 @@ from scipy.optimize import brentq
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.column_kind import ColumnKind
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp import checks
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
@@ -285,13 +286,13 @@ class HazardTruth:
         ratios = _ratios(self.strength * z)
         return np.asarray(np.exp(-np.outer(ratios * self.hazard, times**self.shape)))
 
-    def draw(self, z: FloatArray, rng: np.random.Generator) -> tuple[BoolArray, FloatArray]:
-        """Draw who has an observed event, and times as shares of the horizon."""
+    def draw(self, z: FloatArray, rng: np.random.Generator) -> Histories:
+        """Draw histories; their exits are shares of the horizon."""
         rates = _ratios(self.strength * z) * self.hazard
         lifetime = (rng.exponential(size=z.size) / rates) ** (1.0 / self.shape)
         # Beyond the horizon where a uniform number is beyond d.
         ends = np.minimum(rng.random(z.size) / max(self.dropout, 1e-12), 1.0)
-        return np.asarray(lifetime <= ends), np.asarray(np.minimum(lifetime, ends))
+        return Histories(np.minimum(lifetime, ends), np.asarray(lifetime <= ends))
 
     def information(self, X: FloatArray, z: FloatArray) -> FloatArray:
         r"""Return a record's mean information on log hazard ratios, by the partial likelihood.

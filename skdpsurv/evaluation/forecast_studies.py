@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,9 +159,9 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
     truth = pairs.truth(kind, z, setting.guess.concordance, *setting.guess._survival[:n_settings])
     firsts = truth.firsts(z, pairs)
     X, effects = table.rows(setting.n_records, rng)
-    outcome = truth.draw(effects / unit, rng)
+    outcome: Any = truth.draw(effects / unit, rng)
     if survives:
-        y = survival_target(outcome[0], outcome[1] * float(estimator.max_time))
+        y = survival_target(outcome.event, outcome.exit * float(estimator.max_time))
     else:
         y = np.sort(np.asarray(estimator.classes))[outcome.astype(int)]
 
@@ -229,7 +229,7 @@ def curve_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSeque
     """Simulate one study without covariates; errors are absolute, and means over groups."""
     rng = np.random.default_rng(seed)
     truth = HazardTruth.of(np.zeros(1), 0.0, *setting.guess._survival)
-    event, time = truth.draw(np.zeros(setting.n_records), rng)
+    drawn = truth.draw(np.zeros(setting.n_records), rng)
     horizon = float(estimator.max_time)
     shares = np.arange(1, N_CURVE_TIMES + 1) / N_CURVE_TIMES
     true = truth.survival(np.zeros(1), shares)[0]
@@ -260,7 +260,7 @@ def curve_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSeque
 
     run: Run = {}
     for epsilon in setting.epsilons:
-        model = _fitted(estimator, epsilon, rng, time * horizon, event, **options)
+        model = _fitted(estimator, epsilon, rng, drawn.exit * horizon, drawn.event, **options)
         curves = [model] if labels is None else [model.of_group(label) for label in labels]
         scores = [score(curve) for curve in curves]
         run[epsilon] = {name: float(np.mean([s[name] for s in scores])) for name in scores[0]}
@@ -274,12 +274,13 @@ def evaluation_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
     shape, some = Shape(setting.n_records, 0), z[:N_FRESH]
     pairs = Pairs.among(some.size)
     truth = pairs.truth(HazardTruth, some, setting.guess.concordance, *setting.guess._survival)
-    event, time = truth.draw(z, rng)
+    drawn = truth.draw(z, rng)
+    histories = replace(drawn, exit=drawn.exit * horizon)
     run: Run = {}
     for epsilon in setting.epsilons:
         evaluation = clone(estimator).set_params(epsilon=epsilon)
         times = np.append(evaluation._setting(shape).times, horizon) / horizon
-        people = EvaluationRecords(truth.survival(z, times), event, time * horizon)
+        people = EvaluationRecords(truth.survival(z, times), histories)
         plan, guarantee = evaluation._plan_and_guarantee(shape)
         values = plan.run(InMemory([people]), random_source(int(rng.integers(2**31))))
         found = evaluation._publish(shape, Published(guarantee, values, (), None)).c_index

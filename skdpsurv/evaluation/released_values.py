@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdpsurv.data.histories import Histories
 from skdpsurv.data.target import survival_target
-from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.evaluation import risk_table
@@ -218,7 +218,7 @@ def _terms(reading: Reading, sums: ReleasedSums) -> tuple[FloatArray, FloatArray
         terms = []
         for s in np.clip(around, max(low, 1e-6), high):
             survival = np.tile(np.append(s**share, s), (time.size, 1))
-            records = EvaluationRecords(survival, event, time)
+            records = EvaluationRecords(survival, Histories(time, event))
             terms.append(risk_table.brier_terms(records, setting.times, *weights))
         cells = np.stack(terms, axis=1).reshape(2 * n_bands + 1, -1)
         mean[g], variance[g] = cells.mean(axis=1), cells.var(axis=1)
@@ -233,12 +233,13 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     stands for groups without records.
     """
     setting = reading.setting
-    time, event = clip_times(records.time, records.event, setting.horizon)
+    seen = records.histories.clipped(setting.horizon)
+    time, event = seen.exit, seen.event
     uncensored, at_exit = (
         np.where(shares > 0.0, shares, 1.0)  # nobody is left where it is 0
         for shares in (_survival(~event, time, at, after=event) for at in (setting.times, time))
     )
-    clipped = EvaluationRecords(records.survival, event, time)
+    clipped = EvaluationRecords(records.survival, seen)
     last = records.survival[:, -1]
     group = np.searchsorted(reading.ends[1:-1], last, side="right")
     groups = [group == g for g in range(reading.merged.shape[0])]

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.data.histories import Histories
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.mechanisms.sums import CellSums
 
 #: Offsets of records from the middle of their cells, in widths of the cell.
@@ -34,8 +35,7 @@ class EvaluationRecords(NamedTuple):
     """Private records; ``survival`` is predicted at the Brier times and at the horizon."""
 
     survival: FloatArray
-    event: BoolArray
-    time: FloatArray
+    histories: Histories
 
 
 def risk_candidates() -> FloatArray:
@@ -102,15 +102,13 @@ class EvaluationTable:
         """Return sums of offsets of times by band, with events and without; no survivors."""
         column, n_bands = self._columns(records), self.n_bands
         left = column < 2 * n_bands
-        column, time = column[left], np.minimum(records.time[left], self.horizon)
+        column, time = column[left], np.minimum(records.histories.exit[left], self.horizon)
         return OFFSETS.totals(column, _offsets(time, self.band_ends, column % n_bands), 2 * n_bands)
 
     def _columns(self, records: EvaluationRecords) -> IntArray:
-        n_bands = self.n_bands
-        band = np.searchsorted(self.time_edges, records.time, side="left")
-        past = (records.time > self.horizon) | (~records.event & (records.time >= self.horizon))
-        column = np.where(past, 2 * n_bands, np.where(records.event, band, n_bands + band))
-        return np.asarray(column, dtype=np.int64)
+        seen = records.histories.clipped(self.horizon)
+        band = np.searchsorted(self.time_edges, seen.exit, side="left")
+        return seen.cells(band, self.n_bands, self.horizon)
 
 
 def brier_terms(
@@ -127,8 +125,8 @@ def brier_terms(
         \frac1J\sum_j \frac{\hat S(t_j)^2\,1(T \le t_j, \delta)}{G(T)}
         + \frac{(1 - \hat S(t_j))^2\,1(T > t_j)}{G(t_j)}
     """
-    survival, time = records.survival[:, :-1], records.time[:, None]
-    gone = (time <= times) & records.event[:, None]
+    survival, time = records.survival[:, :-1], records.histories.exit[:, None]
+    gone = (time <= times) & records.histories.event[:, None]
     squares = np.where(gone, survival**2 / at_exit[:, None], 0.0)
     squares += np.where(time > times, (1.0 - survival) ** 2 / uncensored, 0.0)
     terms = squares.mean(axis=1)

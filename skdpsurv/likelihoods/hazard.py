@@ -35,6 +35,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp.clipping import CHUNK_ELEMENTS, row_pieces
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods import hazard_kernel as kernel
@@ -74,13 +75,11 @@ class HazardBlock(NamedTuple):
 
 
 def hazard_block(
-    X: FloatArray,
-    interval: IntArray,
-    event: BoolArray,
-    change: Callable[[FloatArray], FloatArray] | None = None,
+    X: FloatArray, histories: Histories, change: Callable[[FloatArray], FloatArray] | None = None
 ) -> HazardBlock:
-    """Sort records (any order; intervals 1..q) into a block, with ``change`` made to their rows."""
-    survived = interval - event
+    """Sort records (any order; on a grid) into a block, with ``change`` made to their rows."""
+    event = histories.event
+    survived = histories.exit - event
     # Integers of 16 bits are sorted in a time that does not grow faster than their number.
     short = survived.astype(np.uint16) if survived.max(initial=0) < 2**16 else survived
     order = np.argsort(short, kind="stable")

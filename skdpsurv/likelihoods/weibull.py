@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp.types import BoolArray, FloatArray
 
 #: The smallest shape, as a part of the largest one.
@@ -111,13 +112,10 @@ def efficient_score(
 
 
 def mean_log_likelihood(
-    log_time: FloatArray,
-    event: BoolArray,
-    log_scale: float,
-    shape: float,
-    before: BoolArray | None = None,
+    histories: Histories, log_scale: float, shape: float, before: BoolArray | None = None
 ) -> float:
-    """Return the mean log-likelihood of times; those marked ``before`` ended before their time."""
+    """Return the mean log-likelihood of log times; those ``before`` ended before their time."""
+    log_time, event = histories.exit, histories.event
     power = shape * (log_time - log_scale)
     density = np.log(shape) + power - log_time
     with np.errstate(over="ignore"):

@@ -26,10 +26,11 @@ from skdpsurv.base.tabular import ask_alone
 from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
+from skdpsurv.data.histories import Histories, read_target
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import length, take
 from skdpsurv.data.single_rows import SingleRows, single_target
-from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
+from skdpsurv.data.target import fit_target, is_two_dimensional
 from skdpsurv.dp.checks import one_of, positive_number
 from skdpsurv.dp.containers import is_frame, select
 from skdpsurv.dp.input_errors import call_or_none, suppressed_float_errors
@@ -115,18 +116,19 @@ class SurvivalLoss:
     def __call__(self, model: Any, X: Any, y: Any) -> FloatArray:
         """Return the losses of records."""
         # A curve's X holds its times.
-        event, time = event_and_time(y) if is_two_dimensional(X) else fit_target(X, y, None, None)
-        losses = np.empty(time.size)
-        for start in range(0, time.size, BLOCK_ROWS):
+        found = read_target(y) if is_two_dimensional(X) else fit_target(X, y)
+        losses = np.empty(found.size)
+        for start in range(0, found.size, BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
             steps = np.diff(self._curves(model, take(X, part)), axis=1, prepend=0.0)
-            losses[part] = self._losses(steps, time[part] / self.horizon, event[part])
+            losses[part] = self._losses(steps, found.take(part))
         return losses
 
-    def _losses(self, steps: FloatArray, t: FloatArray, event: BoolArray) -> FloatArray:
-        """Return losses from increments of H and times in units of the horizon."""
-        n_intervals, rows = self.n_intervals, np.arange(t.size)
-        event = event & (t <= 1.0)
+    def _losses(self, steps: FloatArray, histories: Histories) -> FloatArray:
+        """Return losses of histories from increments of H."""
+        n_intervals, rows = self.n_intervals, np.arange(histories.size)
+        t = histories.exit / self.horizon
+        event = histories.event & (t <= 1.0)
         t = np.clip(t, 0.0, 1.0)
         last = np.clip(np.ceil(t * n_intervals), 1, n_intervals).astype(np.intp) - 1
         before = np.cumsum(steps, axis=1)[rows, last] - steps[rows, last]

@@ -52,6 +52,12 @@ class Card:
     beyond_constructor: tuple[str, ...] = ()
     beyond_release: str = ""
 
+    @property
+    def histories(self) -> tuple[str, ...]:
+        """Columns of :class:`skdpsurv.data.histories.Histories` that ``fit`` takes, if any."""
+        of_times = ("exit", "cause") if {"times", "causes", "model"} & {*self.takes} else ()
+        return of_times + ("stratum",) * ("group" in self.takes)
+
     def of_subclass(self, options: dict[str, Any]) -> Self:
         """Return the card of a subclass, and remove its fields from options of the class."""
         stated = {one.name: options.pop(one.name) for one in fields(self) if one.name in options}

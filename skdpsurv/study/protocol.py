@@ -7,21 +7,20 @@ import json
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import pandas as pd
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.data.target import checked_events, checked_times, split_target
+from skdpsurv.data.histories import UNSTATED, Columns, checked_events, read_columns
 from skdpsurv.dp.budget import dataset_name, text
 from skdpsurv.dp.checks import instance, integer, number_in, optional, positive, suggestion
 from skdpsurv.dp.guarantee import as_json
-from skdpsurv.dp.input_errors import InputValueError, call_or_none
+from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.study.analyses import Analysis, event_labels
@@ -141,16 +140,9 @@ class Protocol:
     def _check_outcome(self) -> None:
         others = [name for name in (self.time, self.event, self.person) if name is not None]
         for name in others:
-            _require(others.count(name) == 1, "time, event and person", "name different columns")
             both = [kind.column for kind in self.kinds if kind.column == name]
             _require(not both, "columns", f"not describe {name}, which is no covariate")
-        seen, censored = self.event_is, self.censored_is
-        together = bool(seen) == bool(censored) and not (seen and self.event is None)
-        rule = "be given together, for a column of events, and be different labels"
-        _require(together and not {*seen} & {*censored}, "event_is and censored_is", rule)
-        if self.event is not None:  # names may contradict what is said of them
-            named: dict[str, Any] = {"time": self.time, "event": self.event, "person": self.person}
-            split_target(pd.DataFrame(columns=others), **named)
+        self._outcome.check()
 
     def _check_budget(self) -> None:
         _require(self.reserve < self.epsilon, "reserve", "be less than epsilon")
@@ -319,6 +311,11 @@ class Protocol:
             "other_events": [label for label in self.event_is if label not in labels],
         }
 
+    @property
+    def _outcome(self) -> Columns:
+        """The columns that hold histories."""
+        return Columns(self.time, self.event, self.person, self.event_is, self.censored_is)
+
     def target(self, frame: pd.DataFrame, labels: tuple[Any, ...] = ()) -> pd.DataFrame:
         """Return events and times for ``fit``, under the names of their columns.
 
@@ -330,20 +327,16 @@ class Protocol:
         ValueError
             If an event or a time is none; the message names the column.
         """
-        time = checked_times(frame[self.time], f"{self.time}, the column of times,")
-        event: Any = True if self.event is None else frame[self.event]
-        if stated := {*self.event_is, *self.censored_is}:
-            known = call_or_none(event.isin, stated)
-            if known is None or not known.all():
-                raise InputValueError(
-                    f"{self.event}, the column of events, must hold labels of event_is and "
-                    "censored_is alone. Case and spaces count."
-                )
-            event = event.isin(labels or self.event_is)
-        elif self.event is not None:
-            hint = "event_is and censored_is state other labels."
-            event = checked_events(event, f"{self.event}, the column of events,", hint)
-        found = pd.DataFrame({"event": np.asarray(event), "time": time}, index=frame.index)
+        event: Any = None if self.event is None else self._outcome.events(frame, labels)
+        words = f"{self.time}, the column of times,", f"{self.event}, the column of events,"
+        if self.event_is and (event == UNSTATED).any():
+            raise InputValueError(
+                f"{words[1]} must hold labels of event_is and censored_is alone. Case and spaces "
+                "count."
+            )
+        hint = "event_is and censored_is state other labels."
+        seen = read_columns(frame[self.time], event, words, partial(checked_events, hint=hint))
+        found = pd.DataFrame({"event": seen.cause, "time": seen.exit}, index=frame.index)
         return found if self.event is None else found.set_axis([self.event, self.time], axis=1)
 
 

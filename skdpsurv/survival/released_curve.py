@@ -21,13 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data import PublicInputWarning
-from skdpsurv.data.target import checked_times
+from skdpsurv.data.histories import Histories, checked_times
 from skdpsurv.dp.checks import fraction, required_horizon
-from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import InputValueError, refuse_masked
 from skdpsurv.dp.references import phrase
-from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
 
 #: A function of times, shape (n_times,), and parameters, shape (..., n_parameters).
@@ -66,8 +65,8 @@ class ReleasedCurve(ABC):
     #: Names of the estimated parameters of the curve.
     names: ClassVar[Sequence[str]] = ()
 
-    #: Function that reads events from a column and its name; None: they are indicators.
-    read_events: Any = None
+    #: Function that reads causes from a column and its name; None: there are indicators of events.
+    read_causes: Any = None
     estimates: FloatArray
     hazard: CurveHook
     plausible: Callable[[int], FloatArray]
@@ -147,12 +146,12 @@ class ReleasedCurve(ABC):
         hazards = np.maximum.accumulate(np.minimum(hazards, 1e9), axis=-1)
         return np.array([crossing(knots, row, -math.log(p)) for row in hazards])
 
-    def mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
-        """Return the mean log-likelihood of times that are not clipped yet."""
-        time, event = clip_times(time, event, self.max_time)
+    def mean_log_likelihood(self, histories: Histories) -> float:
+        """Return the mean log-likelihood of histories that are not clipped yet."""
+        seen = histories.clipped(self.max_time)
         with np.errstate(divide="ignore"):
-            log_hazard = np.log(without_warnings(self.hazard, time, self.estimates))
-        return float(np.mean(np.where(event, log_hazard, 0.0) - self.at(time)))
+            log_hazard = np.log(without_warnings(self.hazard, seen.exit, self.estimates))
+        return float(np.mean(np.where(seen.event, log_hazard, 0.0) - self.at(seen.exit)))
 
 
 def crossing(knots: FloatArray, hazards: FloatArray, target: float) -> float:

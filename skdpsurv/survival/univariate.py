@@ -140,8 +140,8 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
         if self.n_features_in_ > 0 and targets.is_two_dimensional(X):
             self._see_rows(X)
         X, y, durations, event = map(unlabelled, (X, y, durations, event_observed))
-        event, time = targets.fit_target(X, y, durations, event, curve.read_events)
-        return curve.mean_log_likelihood(time, event)
+        found = targets.fit_target(X, y, durations, event, curve.read_causes)
+        return curve.mean_log_likelihood(found)
 
     def _sources(self, X: Any, y: Any, *, person: Any = None, **options: Any) -> Any:
         """Return the arguments; out-of-core arguments as one source, with one target."""
@@ -175,9 +175,23 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
         # Durations alone are all observed, as in lifelines; beside X, events may be forgotten.
         return targets.no_events(y) if targets.is_two_dimensional(X) else []
 
-    def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Any:
-        arguments = (options.get(name) for name in self._one_of_each)
-        return counted(shape, target_blocks(X, y, *arguments))
+    def _read(
+        self, shape: Any, X: Any, y: Any, *, causes: Any = None, groups: Any = None, **options: Any
+    ) -> Any:
+        """Return histories in blocks, kept in memory, after checking their number.
+
+        ``causes`` reads causes from a column and its name; None: there are indicators of events.
+        ``groups`` are the labels of strata; None: there is one.
+        """
+        if isinstance(X, Blocks):  # whose records may hold y alone
+            blocks = in_blocks(X, y)
+        else:
+            group = options.pop("group", None)
+            y, times, event = targets.target_arguments(X, y, **options)
+            blocks = in_blocks(times, y, event, group)
+        records = blocks.map(partial(targets.read_block, causes, groups)).persist()
+        shape.require(records.map_reduce(lambda block: block.size))
+        return records
 
     def _see_rows(self, X: Any) -> int:
         """Return the number of rows of X, which must have as many columns as in ``fit``."""
@@ -387,29 +401,3 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
         tags.input_tags.sparse = True
         tags.input_tags.string = True
         return tags
-
-
-def target_blocks(X: Any, y: Any, *arguments: Any, events: Any = None) -> Any:
-    """Return blocks of events, times and further entries of each record.
-
-    The arguments are durations and event_observed, and perhaps others. ``events`` reads events from
-    a column and its name; None: they are indicators.
-    """
-    durations, event_observed, *others = arguments
-    if isinstance(X, Blocks):
-        # Their records may hold y alone.
-        number = 2 + len(others)
-        read: Any = partial(targets.event_and_time_of, events=events)
-        blocks = in_blocks(X, y).map(lambda block: (*block[1:], None, None)[:number])
-    else:
-        read, target = targets.target_reader(X, y, durations, event_observed, events)
-        blocks = in_blocks(*target, *others)
-    end = -len(others) or None
-    return blocks.map(lambda block: (*read(*block[:end]), *block[len(block[:end]) :]))
-
-
-def counted(shape: Shape, blocks: Any) -> Any:
-    """Return the blocks, kept in memory, after checking their number of records."""
-    records = blocks.persist()
-    shape.require(records.map_reduce(lambda block: block[1].size))
-    return records

@@ -208,7 +208,7 @@ def test_settings_are_parameters_of_the_estimator(study):
 def test_options_that_break_a_rule_are_named(study):
     for more, says in [
         (("--event-is", "dead"), "--censored-is"),
-        (("--event-is", "1", "--censored-is", "1"), "must differ"),
+        (("--event-is", "1", "--censored-is", "1"), "be different labels"),
         (("--all-events",), "either --event or --all-events"),
         (("--budget", "2"), "--budget needs --ledger"),
         (("--group", "stage"), "--groups"),

@@ -18,10 +18,11 @@ from scipy import special
 
 import skdpsurv
 from skdpsurv import DPDiscreteTimeSurvival
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import ETA_LIMIT, LINKS, Link, Logit, Symmetric
 from skdpsurv.report.text import WORDS
 from tests.likelihoods.hazards import records
+from tests.support.hazard_blocks import hazard_block
 
 #: Digits at which truth is computed, and digits that subtractions from 1 may take from it.
 DIGITS, SPARE = 220, 150

@@ -9,6 +9,7 @@ import numpy as np
 
 from skdpsurv.audit.walk import visits
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
 from skdpsurv.evaluation.evaluation_plan import EvaluationSetting, TimeEdges, evaluation_plan
 from skdpsurv.evaluation.risk_table import EvaluationRecords
@@ -34,7 +35,7 @@ def records(last):
     risk[-1], event[-1], time[-1] = last
     survival = risk[:, None] ** np.linspace(0.1, 1.0, 33)
     cuts = np.array_split(np.arange(30), 3)
-    return InMemory([EvaluationRecords(survival[i], event[i], time[i]) for i in cuts])
+    return InMemory([EvaluationRecords(survival[i], Histories(time[i], event[i])) for i in cuts])
 
 
 def test_prices_add_up_to_epsilon():

@@ -107,7 +107,8 @@ def test_simulated_records_are_as_asked(baseline, event_rate, censoring):
     z = z / z.std()
     shape, pairs = BASELINES[baseline], Pairs.among(2000)
     truth = pairs.truth(HazardTruth, z[:2000], 0.75, event_rate, censoring, shape)
-    event, time = truth.draw(z, rng)
+    drawn = truth.draw(z, rng)
+    event, time = drawn.event, drawn.exit
     assert time.min() >= 0.0
     assert time.max() <= 1.0
     assert not event[time == 1.0].any()
@@ -126,11 +127,12 @@ def test_expected_concordance_is_that_of_drawn_outcomes():
     score = z + rng.normal(size=z.size)
     pairs = Pairs.among(z.size)
     truth = HazardTruth.of(z, 1.0, 0.5, 0.7, 2.0)
-    event, time = truth.draw(z, rng)
+    drawn = truth.draw(z, rng)
+    event, time = drawn.event, drawn.exit
     expected = pairs.concordance(score, *truth.firsts(z, pairs))
     assert concordance_index(target(event, time), score) == pytest.approx(expected, abs=0.015)
     survival = truth.survival(z, np.array([0.5]))[:, 0].mean()
-    lifetimes = HazardTruth(1.0, truth.hazard, 0.0, 2.0).draw(z, rng)[1]
+    lifetimes = HazardTruth(1.0, truth.hazard, 0.0, 2.0).draw(z, rng).exit
     assert (lifetimes > 0.5).mean() == pytest.approx(survival, abs=0.015)
 
 
@@ -141,7 +143,8 @@ def test_standard_errors_without_privacy_are_those_of_cox_regression():
     table = SimulatedTable(plain_columns(3), None, rng)
     X, z = table.rows(8000, rng)
     truth = HazardTruth.of(z, 0.5, 0.4, 0.8, 0.5)
-    event, time = truth.draw(z, rng)
+    drawn = truth.draw(z, rng)
+    event, time = drawn.event, drawn.exit
     frame = pd.DataFrame(X, columns=list("abc")).assign(time=np.maximum(time, 1e-9), event=event)
     cox = CoxPHFitter().fit(frame, "time", "event").standard_errors_.to_numpy()
     errors = np.sqrt(np.diag(np.linalg.inv(len(X) * truth.information(X, z))))

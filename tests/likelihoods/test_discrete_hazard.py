@@ -8,9 +8,10 @@ from scipy import optimize
 
 from skdpsurv.dp.clipping import row_weights
 from skdpsurv.likelihoods import hazard_kernel
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.hazard_kernel import LEAST_RECORDS, cap_thresholds
 from skdpsurv.likelihoods.links import LINKS
+from tests.support.hazard_blocks import hazard_block
 
 from .hazards import D, Q, hazard, records, some_coefs
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods.hazard import DiscreteHazard, extent, gradient_sensitivity, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, extent, gradient_sensitivity
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards.model import orthogonal_basis
 from tests.support.combinations import thinned
+from tests.support.hazard_blocks import hazard_block
 
 R = 0.8
 CASES = [("logit", None), *((n, h) for n in sorted(LINKS) for h in (0.5, 1.0, 2.0))]

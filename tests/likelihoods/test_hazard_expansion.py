@@ -8,10 +8,11 @@ import pytest
 from scipy import special
 
 from skdpsurv.likelihoods import hazard, hazard_expansion
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.hazard_expansion import FULL, MOST_TERMS, expand
 from skdpsurv.likelihoods.links import LINKS, Probit
 from skdpsurv.survival.hazards.model import orthogonal_basis
+from tests.support.hazard_blocks import hazard_block
 
 Q, N = 20, 80
 BASIS = orthogonal_basis(Q, 3)

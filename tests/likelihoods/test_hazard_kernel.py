@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.likelihoods import hazard_kernel
-from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.hazard_kernel import (
     LEAST_RECORDS,
     KernelSums,
@@ -15,6 +15,7 @@ from skdpsurv.likelihoods.hazard_kernel import (
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.likelihoods.loss import SUM_ROWS
 from tests.support.combinations import thinned
+from tests.support.hazard_blocks import hazard_block
 
 Q, N = 30, 700
 WITH_SERIES = ["cloglog", "logit"]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.likelihoods import hazard_kernel
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.hazard_kernel import (
     FARTHEST,
     LENGTH,
@@ -18,6 +18,7 @@ from skdpsurv.likelihoods.hazard_kernel import (
 )
 from skdpsurv.likelihoods.links import LINKS, Probit
 from skdpsurv.likelihoods.loss import SUM_ROWS
+from tests.support.hazard_blocks import hazard_block
 
 PROBIT = LINKS["probit"].bounded_at(0.01)
 Q, N, CAP = 40, 900, 1.5

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, Logistic
 from skdpsurv.likelihoods.links import LINKS
 from tests.support.extensions import extension
+from tests.support.hazard_blocks import hazard_block
 
 from .hazards import D, N, hazard, records, some_coefs
 

@@ -9,7 +9,6 @@ from scipy import special
 from skdpsurv.likelihoods.hazard import (
     DiscreteHazard,
     gradient_rounding,
-    hazard_block,
     loss_at_zero,
     predictor_rounding,
 )
@@ -19,6 +18,7 @@ from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
 from skdpsurv.likelihoods.loss import ELEMENTARY, LARGEST_BLOCK, block_derivatives
 from skdpsurv.mechanisms.newton import gradient_error
 from skdpsurv.survival.hazards.model import orthogonal_basis
+from tests.support.hazard_blocks import hazard_block
 
 UNIT = 2.0**-53
 

@@ -8,6 +8,7 @@ import pytest
 from lifelines import WeibullFitter
 from scipy import stats
 
+from skdpsurv.data.histories import Histories
 from skdpsurv.likelihoods.weibull import (
     SHAPE_RANGE,
     before_residual,
@@ -59,16 +60,16 @@ def test_log_likelihood_against_scipy(shape):
     time, event = simulate(200, 1.2, 0.7, 1.0, seed=5)
     law = stats.weibull_min(shape, scale=0.4)
     exact = np.where(event, law.logpdf(time), law.logsf(time)).mean()
-    found = mean_log_likelihood(np.log(time), event, math.log(0.4), shape)
+    found = mean_log_likelihood(Histories(np.log(time), event), math.log(0.4), shape)
     assert found == pytest.approx(exact, rel=1e-12)
 
 
 def test_log_likelihood_of_an_impossible_time():
+    one = np.array([True])
     with np.errstate(all="raise"):
-        assert mean_log_likelihood(np.array([0.0]), np.array([True]), -300.0, 10.0) == -math.inf
+        assert mean_log_likelihood(Histories(np.zeros(1), one), -300.0, 10.0) == -math.inf
     with np.errstate(divide="raise"):  # an event before, of a probability below all doubles
-        one = np.array([True])
-        assert mean_log_likelihood(np.array([-3.0]), one, 300.0, 10.0, one) == -3030.0
+        assert mean_log_likelihood(Histories(np.array([-3.0]), one), 300.0, 10.0, one) == -3030.0
 
 
 class TestGroups:
@@ -214,7 +215,7 @@ class TestEventsBefore:
         clipped = np.maximum(np.where(before, -omega, x), -omega)
 
         def likelihood(shape, log_scale):
-            return mean_log_likelihood(clipped, event, log_scale, shape, before)
+            return mean_log_likelihood(Histories(clipped, event), log_scale, shape, before)
 
         shape, log_scale = maximum_likelihood_with_before(
             clipped[~before], event[~before], int(before.sum()), omega, MAX_SHAPE

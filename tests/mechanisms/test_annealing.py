@@ -9,14 +9,15 @@ import pytest
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import langevin
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
-from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
+from skdpsurv.survival.hazards.model import HazardModel, orthogonal_basis
 from skdpsurv.survival.hazards.posterior import PosteriorDraw, PosteriorSampling
+from tests.support.hazard_blocks import hazard_block, hazard_records
 
 
 def logistic(n=500, epsilon=5.0, label=1.0):
@@ -48,10 +49,10 @@ class TestStart:
             still = lambda *args: replace(chain(*args), step_size=1e-20)  # noqa: E731
             monkeypatch.setattr(PosteriorSampling, "chain", still)
         n, rng = 40, np.random.default_rng(1)
-        one = HazardRecords(rng.uniform(-1, 1, (n, 2)), np.full(n, 3), np.full(n, True))
+        one = hazard_records(rng.uniform(-1, 1, (n, 2)), np.full(n, 3), np.full(n, True))
         others = [
-            HazardRecords(one.X, one.interval, np.arange(n) > 0),  # a neighbour
-            HazardRecords(-9.0 * one.X, np.full(n, 10), np.full(n, False)),
+            hazard_records(one.X, one.histories.exit, np.arange(n) > 0),  # a neighbour
+            hazard_records(-9.0 * one.X, np.full(n, 10), np.full(n, False)),
         ]
         for seed in (0, 1):
             state, precision = self.first_state(sampler, one, seed, alpha)

@@ -8,7 +8,7 @@ import pytest
 from scipy import optimize
 
 from skdpsurv.data.blocks import InMemory, in_blocks
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.likelihoods.loss import PrivacyConstants
@@ -27,8 +27,9 @@ from skdpsurv.mechanisms.newton import (
 )
 from skdpsurv.mechanisms.newton_steps import Goal
 from skdpsurv.survival.hazards.discrete_time import fit_of
-from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
+from skdpsurv.survival.hazards.model import HazardModel, orthogonal_basis
 from tests.support.combinations import thinned
+from tests.support.hazard_blocks import hazard_block, hazard_records
 
 CONSTANTS = PrivacyConstants(2.0, 0.25, 1, 300.0, 10.0, math.log(2.0))
 
@@ -276,7 +277,7 @@ class TestManyEqualRecords:
         event = np.arange(cls.N) % 3 == 0
         X = np.tile([0.3, -0.7], (cls.N, 1))
         arrays = in_blocks(X, np.ones(cls.N, dtype=np.int64), event)
-        blocks = arrays.map(lambda each: HazardRecords(*each).clipped(0.0, 1.0))
+        blocks = arrays.map(lambda each: hazard_records(*each).clipped(0.0, 1.0))
         row, both = blocks.blocks[0].X[0], np.array([block.X for block in blocks.blocks])
         np.testing.assert_array_equal(both, np.broadcast_to(row, (2, cls.N // 2, 2)))
         return plan, blocks, row, int(event.sum())

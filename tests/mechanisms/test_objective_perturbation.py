@@ -10,7 +10,7 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.likelihoods.loss import PrivacyConstants, Sensitivity
 from skdpsurv.mechanisms import objective
@@ -18,6 +18,7 @@ from skdpsurv.mechanisms.newton import certificate
 from skdpsurv.mechanisms.objective import SOLVER_SHARE, calibrate, calibrate_to_cost, smallest_ridge
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, SphericalLaplace
+from tests.support.hazard_blocks import hazard_block
 
 CONSTANTS = [
     PrivacyConstants(2.0, 0.25, 1),

@@ -8,13 +8,14 @@ from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.likelihoods.loss import PrivacyConstants
 from skdpsurv.mechanisms.newton import Certificate, Objective, certificate, minimize
 from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
+from tests.support.hazard_blocks import hazard_block
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])

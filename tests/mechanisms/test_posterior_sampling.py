@@ -9,11 +9,12 @@ import pytest
 from scipy import optimize
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION, Sanitizer, Target, calibrate
 from skdpsurv.survival.hazards.model import orthogonal_basis
+from tests.support.hazard_blocks import hazard_block
 
 Q, N = 12, 40
 BASIS = orthogonal_basis(Q, 2)

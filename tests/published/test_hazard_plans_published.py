@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms.objective import SOLVER_SHARE
 from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.published.hazards import (
@@ -15,6 +15,7 @@ from skdpsurv.published.hazards import (
     true_cost,
 )
 from skdpsurv.survival.hazards.model import HazardModel, published_basis
+from tests.support.hazard_blocks import hazard_block
 from tests.support.refusing import refused
 
 

@@ -17,14 +17,16 @@ from scipy import special
 
 from skdpsurv import PublicBoundsScaler
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.datasets import load_flchain
 from skdpsurv.dp import random_source
 from skdpsurv.dp.clipping import clip_rows
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
-from skdpsurv.survival.hazards.model import grid_intervals, orthogonal_basis
+from skdpsurv.survival.hazards.model import orthogonal_basis
+from tests.support.hazard_blocks import hazard_block
 
 Q, KNOTS, COLUMNS, EPSILON = 12, 3, ["age", "sex_male"], 4.0
 
@@ -47,9 +49,9 @@ def records():
     scaled = pd.DataFrame(np.asarray(scaler.fit_transform(data.X)), columns=data.X.columns)
     X = scaled[COLUMNS].to_numpy(dtype=float)
     event, time = (data.y[name] for name in data.y.dtype.names)
-    interval, event = grid_intervals(time, event, data.max_time, Q)
+    found = Histories(time, event).on_grid(data.max_time, Q)
     third = slice(None, None, 3)
-    return clip_rows(X[third], 1.0), interval[third], event[third]
+    return clip_rows(X[third], 1.0), found.exit[third], found.event[third]
 
 
 def metropolis(log_density, start, covariance, n_steps, rng):

@@ -133,7 +133,7 @@ WRONG = [
     ("max_time = 1000\n", "", "max_time must be given, in [outcome]"),
     ("1000", "0", "max_time must be a positive finite number, got 0"),
     ("1000", '"1000"', "max_time must be a positive finite number, got str"),
-    ('event = "died"', 'event = "days"', "time, event and person must name different columns"),
+    ('event = "died"', 'event = "days"', "time and event and person must be different columns"),
     ('person = "id"', 'person = "age"', "columns must not describe age, which is no covariate"),
     ('"died"', '"died"\nevent_is = ["yes"]', "event_is and censored_is must be given together"),
     ('"died"', '"died"\nevent_is = [1]\ncensored_is = [1]', "be different labels"),

@@ -8,10 +8,11 @@ of a grid, and must stay below e^(epsilon_b + J). What the solver adds is not in
 import numpy as np
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.newton import Objective
 from skdpsurv.mechanisms.objective import calibrate
+from tests.support.hazard_blocks import hazard_block
 
 Q = 5
 CASES = [("logit", None), *((name, cap) for name in sorted(LINKS) for cap in (0.5, 1.0, 2.0))]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE
 from skdpsurv.mechanisms import sums
 from skdpsurv.published import weibull_fitters as published_plans
@@ -27,7 +28,7 @@ WAYS = {
 
 
 def table_of(time, event, max_time, omega):
-    return count_table(InMemory([(event, time)]), max_time, omega)
+    return count_table(InMemory([Histories(time, event)]), max_time, omega)
 
 
 def estimate_of(public, records, source):
@@ -37,7 +38,7 @@ def estimate_of(public, records, source):
 
 
 def estimate(public, time, event, source):
-    records = public.way.read(InMemory([(event, time)]), public.max_time, public.omega)
+    records = public.way.read(InMemory([Histories(time, event)]), public.max_time, public.omega)
     return estimate_of(public, records, source)
 
 

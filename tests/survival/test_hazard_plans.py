@@ -8,6 +8,7 @@ import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import perturbation
@@ -170,7 +171,9 @@ class TestPilot:
             perturbation, "perturb", lambda problem, source: problem.blocks.persist() and point
         )
         X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
-        records = InMemory([HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))])
+        records = InMemory(
+            [HazardRecords(X, Histories(np.full(1000, 7), np.zeros(1000, dtype=bool)))]
+        )
         one, _, whole = planned(epsilon)
         baseline, beta = whole.tree.run({}, records, random_source(0))["_fitted"]
         ((used_mean, radius, reach),) = seen[:1]

@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import sums
 from skdpsurv.survival.hazards import model as hazard_model
 from skdpsurv.survival.hazards.model import N_BANDS, HazardRecords, orthogonal_basis
+from tests.support.hazard_blocks import hazard_block
 
 
 @pytest.fixture
@@ -25,7 +27,7 @@ def scales(monkeypatch):
 
 def table(interval, event, q=40, epsilon=1.0, seed=0):
     interval, event = np.asarray(interval), np.asarray(event, dtype=bool)
-    records = InMemory([HazardRecords(np.zeros((interval.size, 0)), interval, event)])
+    records = InMemory([HazardRecords(np.zeros((interval.size, 0)), Histories(interval, event))])
     exact = hazard_model.outcome_counts(records, q, N_BANDS)
     return sums.HISTOGRAM.release(exact, epsilon, random_source(seed)).reshape(-1, 2)
 

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from skdpsurv.data import blocks
+from skdpsurv.data.histories import Histories
 from skdpsurv.survival.weibull.log_time_counts import (
     N_BINS,
     count_table,
@@ -27,7 +28,9 @@ def test_log_times_are_clipped():
         least = 5.0 * math.exp(-omega)
         late, early = [5.0, np.nextafter(5.0, 9.0), 1e300], [0.0, 0.0, 5e-324, 0.999 * least]
         given = [True, True, True, True, False, True, False, True]
-        x, event, before = log_times(np.array([*late, *early, least]), np.array(given), 5.0, omega)
+        histories = Histories(np.array([*late, *early, least]), np.array(given))
+        clipped, before = log_times(histories, 5.0, omega)
+        x, event = clipped.exit, clipped.event
         assert x[:7].tolist() == [0.0] * 3 + [-omega] * 4
         np.testing.assert_allclose(x[7], -omega, rtol=1e-12)
         assert event.tolist() == [True, False, False, *given[3:]]
@@ -60,7 +63,8 @@ class TestCountTable:
         assert table.n_records == 3000
         monkeypatch.setattr(blocks, "BLOCK_ROWS", 7)
         others = [table_of(unit * time, event, unit * 5.0, 6.0) for unit in (2.0**-40, 2.0**30)]
-        for other in (*others, count_table(blocks.in_blocks(event, time), 5.0, 6.0)):
+        cut = blocks.in_blocks(time, event)
+        for other in (*others, count_table(cut.map(lambda each: Histories(*each)), 5.0, 6.0)):
             np.testing.assert_array_equal(table.records, other.records)
             np.testing.assert_array_equal(table.events, other.events)
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Plan
-from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards import hazard_response
@@ -17,6 +18,7 @@ from skdpsurv.survival.hazards.discrete_time import fit_of
 from skdpsurv.survival.hazards.hazard_response import N_BANDS, N_BLOCKS
 from skdpsurv.survival.hazards.model import HazardRecords, outcome_counts
 from tests.support.combinations import thinned
+from tests.support.hazard_blocks import hazard_block
 from tests.support.spies import queries_without_noise
 
 Q = 12
@@ -82,7 +84,7 @@ def people(n=4000, q=200):
     event_time, lost = rng.exponential(0.9, n), rng.exponential(1.0, n)
     time = np.minimum(np.minimum(event_time, lost), 1.0)
     event = (event_time <= lost) & (event_time <= 1.0)
-    return HazardRecords.on_grid(np.zeros((n, 1)), event, time, 1.0, q)
+    return HazardRecords(np.zeros((n, 1)), Histories(time, event).on_grid(1.0, q))
 
 
 def test_rates_are_those_of_the_people(monkeypatch):
@@ -98,7 +100,9 @@ def test_rates_are_those_of_the_people(monkeypatch):
 
 def test_each_record_is_in_one_cell():
     for interval, event in ((1, True), (1, False), (200, True), (200, False), (113, True)):
-        records = HazardRecords(np.zeros((1, 1)), np.array([interval]), np.array([event]))
+        records = HazardRecords(
+            np.zeros((1, 1)), Histories(np.array([interval]), np.array([event]))
+        )
         counts = outcome_counts(InMemory([records]), 200, N_BANDS, horizon=True)
         assert counts.size == 2 * N_BANDS + 1
         assert sorted(counts)[-2:] == [0, 1]

@@ -14,6 +14,7 @@ from skdpsurv import (
     PrivacyLeakWarning,
 )
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.data.shape import Shape
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.dp import random_source
@@ -204,7 +205,7 @@ class TestSetting:
 
         monkeypatch.setattr(MALA, "states", spy)
         plan = self.plan(link=link)
-        rows = hazard_model.HazardRecords(3.0 * data.X, np.full(60, 3), data.y["event"])
+        rows = hazard_model.HazardRecords(3.0 * data.X, Histories(np.full(60, 3), data.y["event"]))
         values = plan.run({}, InMemory([rows]), random_source(0))
         (made,) = seen
         assert made.likelihood.max_cumulative_hazard is None

@@ -10,6 +10,7 @@ import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, Release
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Sequential
 from skdpsurv.dp.privacy_cost import Concentrated
@@ -27,7 +28,7 @@ COEF, SLOPE = np.array([1.0, -0.5]), recalibration.SLOPE
 
 
 def exact_table(layout, X, interval, event):
-    return layout.counts(X, interval, event), POSITIONS.values(layout.positions(X))
+    return layout.counts(X, Histories(interval, event)), POSITIONS.values(layout.positions(X))
 
 
 def cells(q=40, level=-3.0, coef=COEF, link="logit", course=1.0):
@@ -48,10 +49,12 @@ class TestCells:
         X[:4] = [[1e308, -1e308], [-1e308, 1e308], [1e308, 1e308], [0.1, 0.1]]
         layout, each = cells(), [slice(i, i + 1) for i in range(200)]
         with np.errstate(over="ignore", invalid="ignore"):
-            whole = layout.counts(X, interval, event)
-            own = [layout.counts(X[i], interval[i], event[i]) for i in each]
+            whole = layout.counts(X, Histories(interval, event))
+            own = [layout.counts(X[i], Histories(interval[i], event[i])) for i in each]
             for rows in (np.asfortranarray(X), X[:, ::-1][:, ::-1]):
-                np.testing.assert_array_equal(layout.counts(rows, interval, event), whole)
+                np.testing.assert_array_equal(
+                    layout.counts(rows, Histories(interval, event)), whole
+                )
         assert all(one.sum() == 1 and one.max() == 1 for one in own)
         np.testing.assert_array_equal(whole, np.sum(own, axis=0))
 
@@ -60,12 +63,12 @@ class TestCells:
         layout = cells()
         X, n = np.full((4, 2), 0.1), layout.n_bands
         interval, event = np.array([1, 1, 40, 40]), np.array([True, False, False, True])
-        table = layout.counts(X, interval, event)
+        table = layout.counts(X, Histories(interval, event))
         assert np.flatnonzero(table.sum(axis=0)).tolist() == [0, n - 1, n, 2 * n]
         # Groups are of scores less that of the mean, which this moves by standard deviations.
         steps = np.array([-9, -1, 0, 1, 9])[:, None] + 0.01
         rows = layout.mean + steps * layout.scale * [1.0, 0.0]
-        table = layout.counts(rows, np.ones(5, dtype=int), np.ones(5, dtype=bool))
+        table = layout.counts(rows, Histories(np.ones(5, dtype=int), np.ones(5, dtype=bool)))
         assert np.flatnonzero(table.sum(axis=1)).tolist() == [0, 1, 3, 4, 5]
 
     def test_bands_cover_the_grid_in_order(self):
@@ -91,7 +94,7 @@ class TestCells:
             assert (lower < upper).all()
             assert math.isfinite(layout.center)
             assert (np.diff(layout.bands) >= 0).all()
-            assert layout.counts(X, interval, event).sum() == 10
+            assert layout.counts(X, Histories(interval, event)).sum() == 10
             assert (np.abs(POSITIONS.values(layout.positions(X))) <= 0.5 * 10).all()
 
 
@@ -206,7 +209,7 @@ class TestFit:
         seen = queries_without_noise(monkeypatch)
         X, interval, event = people(300)
         parts = [
-            HazardRecords(X[rows], interval[rows], event[rows])
+            HazardRecords(X[rows], Histories(interval[rows], event[rows]))
             for rows in (slice(100), slice(100, None))
         ]
         model = HazardModel("logit", 40, 3, 1000, 2, 1.5, "auto", 0.4)
@@ -220,7 +223,7 @@ class TestFit:
         assert (table[0], places[0]) == (2, 1.5 * 2**20)
         assert table[2] + places[2] == pytest.approx(epsilon, rel=1e-12)
         assert Fraction(table[2]) + Fraction(places[2]) <= Fraction(epsilon)
-        np.testing.assert_array_equal(table[1], layout.counts(X, interval, event))
+        np.testing.assert_array_equal(table[1], layout.counts(X, Histories(interval, event)))
         np.testing.assert_array_equal(places[1], layout.positions(X))
 
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.survival.curves import event_counts
 from skdpsurv.survival.curves.event_counts import EventCounts, band_ends, check_size, n_bands_for
 
@@ -30,7 +31,8 @@ def test_times_are_in_the_first_band_that_does_not_end_before():
     ends = np.array([1.0, 3.0, 8.0])
     time = np.array([0.0, 5e-324, 1.0, np.nextafter(1.0, 2.0), 8.0, 8.0, 9.0, LARGEST])
     event = np.array([True, False, True, True, True, False, True, False])
-    band, seen, stayed = event_counts.bands_of(time, event, ends)
+    clipped, band = event_counts.bands_of(Histories(time, event), ends)
+    seen, stayed = clipped.event, clipped.cells(band, 3, 8.0) == 6
     assert band.tolist() == [0, 0, 0, 1, 2, 2, 2, 2]
     assert seen.tolist() == [True, False, True, True, True, False, False, False]
     assert stayed.tolist() == [False] * 5 + [True] * 3
@@ -55,7 +57,7 @@ RECORD = st.tuples(
 
 def counts(records, plan):
     cause, time, group = (np.array(part) for part in zip(*records, strict=True))
-    return plan.exact_answer({}, InMemory([(cause, time.astype(float), group)]))
+    return plan.exact_answer({}, InMemory([Histories(time.astype(float), cause, stratum=group)]))
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)

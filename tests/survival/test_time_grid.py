@@ -6,13 +6,18 @@ import warnings
 import numpy as np
 from scipy.interpolate import CubicSpline
 
+from skdpsurv.data.histories import Histories
 from skdpsurv.survival.hazards.model import (
-    grid_intervals,
     interval_ends,
     orthogonal_basis,
     published_basis,
     to_published,
 )
+
+
+def on_grid(time, event, max_time, q):
+    found = Histories(time, event).on_grid(max_time, q)
+    return found.exit, found.event
 
 
 def test_ends_are_public_and_end_at_the_horizon():
@@ -28,24 +33,24 @@ def test_intervals_by_definition():
     for q in [1, 4, 200]:
         rng = np.random.default_rng(0)
         time, event = rng.uniform(0, 13, size=300), rng.random(300) < 0.5
-        interval, kept = grid_intervals(time, event, 10.0, q)
+        interval, kept = on_grid(time, event, 10.0, q)
         expected = [min(max(math.ceil(q * t / 10.0), 1), q) for t in time]
         np.testing.assert_array_equal(interval, expected)
         np.testing.assert_array_equal(kept, event & (time <= 10.0))
         assert interval.dtype == np.int64
         for i in range(9):
-            alone = grid_intervals(time[i : i + 1], event[i : i + 1], 10.0, q)
+            alone = on_grid(time[i : i + 1], event[i : i + 1], 10.0, q)
             assert (interval[i], kept[i]) == (alone[0][0], alone[1][0])
 
 
 def test_intervals_are_closed_on_the_right_and_zero_is_in_the_first():
     time = np.array([0.0, 0.5, 1.0, 1.0 + 1e-12, 4.0, 4.0 + 1e-12])
-    interval, event = grid_intervals(time, np.ones(6, dtype=bool), 4.0, 4)
+    interval, event = on_grid(time, np.ones(6, dtype=bool), 4.0, 4)
     np.testing.assert_array_equal(interval, [1, 1, 1, 2, 4, 4])
     np.testing.assert_array_equal(event, [True] * 5 + [False])
     # Rounding of t / max_time must not push whole numbers over their interval's end.
     for q in [3, 49, 200, 1461]:
-        interval, _ = grid_intervals(np.arange(1.0, q + 1), np.ones(q, bool), float(q), q)
+        interval, _ = on_grid(np.arange(1.0, q + 1), np.ones(q, bool), float(q), q)
         np.testing.assert_array_equal(interval, np.arange(1, q + 1))
 
 
@@ -54,7 +59,7 @@ def test_the_largest_horizon_neither_warns_nor_fails():
     largest = np.finfo(float).max
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        interval, _ = grid_intervals(np.array([1.0, largest]), np.ones(2, bool), largest, 200)
+        interval, _ = on_grid(np.array([1.0, largest]), np.ones(2, bool), largest, 200)
     assert list(interval) == [1, 200]
 
 

@@ -10,6 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 from skdpsurv import PrivacyAccountant, Release
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import random_source
 from tests.support.extensions import extension
@@ -36,7 +37,7 @@ class Exponential(DPExponentialFitter._curve_type):
         n_records, plan, source = self.n_records, self.plan, random_source(0, purpose="interval")
         times = source.generator.exponential(scale, (n_resamples, n_records))
         everybody = np.ones(n_records, dtype=bool)
-        simulated = [plan.run(InMemory([(everybody, t)]), source)["lambda"] for t in times]
+        simulated = [plan.run(InMemory([Histories(t, everybody)]), source)["lambda"] for t in times]
         return scale**2 / np.array(simulated)[:, None]
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.survival.weibull import weibull_plan as weibull_plan
 from skdpsurv.survival.weibull.log_time_counts import (
     N_BINS,
@@ -97,7 +98,9 @@ def test_largest_mean_is_over_all_numbers_of_leavers(left_censored):
 @pytest.mark.parametrize("left_censored", [True, False])
 def test_log_times_weigh_as_their_counts(left_censored):
     time, event = censored_by_a_power(0.4, -3.0, 0.5, 2000)
-    each = all_log_times(InMemory([(event, time)]), MAX_TIME, OMEGA).weighted(left_censored)
+    each = all_log_times(InMemory([Histories(time, event)]), MAX_TIME, OMEGA).weighted(
+        left_censored
+    )
     counts = table_of(time, event, MAX_TIME, OMEGA).weighted(left_censored)
     assert each[3] == counts[3]
     assert (each[3] > 0) == left_censored

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.dp import clip_times
 from skdpsurv.dp.checks import horizon, positive, positive_number
 from skdpsurv.dp.plan import NoisySum, Plan
 from skdpsurv.mechanisms.sums import PROOF, Sum, Sums
@@ -27,8 +26,8 @@ class EventsAndTime(NoisySum):
 
     def exact_answer(self, known, records):
         def sums(block):
-            time, event = clip_times(block[1], block[0], self.max_time)
-            return FOLLOW_UP.total(event), FOLLOW_UP.total(time / self.max_time)
+            seen = block.clipped(self.max_time)
+            return FOLLOW_UP.total(seen.event), FOLLOW_UP.total(seen.exit / self.max_time)
 
         return records.map_reduce(sums)
 

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.histories import Histories
 from skdpsurv.data.labels import label_indices, stated_labels
 from skdpsurv.dp.checks import is_list, is_real, number_in
-from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.input_errors import refuse_masked
 from skdpsurv.dp.plan import Context, NoisySum
 from skdpsurv.dp.references import WORDS, reference
-from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
+from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
 from skdpsurv.mechanisms.sums import HISTOGRAM
 
 #: "auto": bands per root of records times epsilon and per group, and the range.
@@ -38,13 +38,7 @@ NARROWEST = 1e-9
 IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
 #: Largest number of groups.
 MOST_GROUPS = 1000
-NO_GROUP = (
-    "group must be given to fit if groups are stated, and only then: the group of each record."
-)
 ASSUMED = tuple(WORDS["assumptions"]["curve"])
-
-#: Private: 0 where censored, else the number of the cause; the time; the number of the group.
-OutcomeBlock = tuple[IndexArray, FloatArray, IndexArray]
 
 
 def n_bands_for(n_records: int, epsilon: float, n_groups: int, n_causes: int) -> int:
@@ -83,13 +77,10 @@ def check_breakpoints(name: str, breakpoints: Any) -> None:
         raise ValueError(f"{name} must be fewer than {LARGEST_TABLE // 2:,} times.")
 
 
-def bands_of(
-    time: FloatArray, event: BoolArray, ends: FloatArray
-) -> tuple[IndexArray, BoolArray, BoolArray]:
-    """Return each record's band, its event before the horizon, and whether it stays to it."""
-    horizon = float(ends[-1])
-    time, event = clip_times(time, event, horizon)
-    return np.searchsorted(ends, time, side="left"), event, ~event & (time >= horizon)
+def bands_of(histories: Histories, ends: FloatArray) -> tuple[Histories, IndexArray]:
+    """Return histories that are censored at the horizon, and each record's band."""
+    seen = histories.clipped(float(ends[-1]))
+    return seen, np.searchsorted(ends, seen.exit, side="left")
 
 
 @dataclass(frozen=True)
@@ -167,20 +158,6 @@ def check_groups(name: str, groups: Any) -> None:
         raise ValueError(f"{name} must be at most {MOST_GROUPS:,}.")
 
 
-def outcomes_of(groups: NDArray[Any] | None, block: tuple[Any, FloatArray, Any]) -> OutcomeBlock:
-    """Return the cause, the time and the number of the group of each record of a block."""
-    event, time, group = block
-    if (group is None) != (groups is None):
-        raise ValueError(NO_GROUP)
-    cause = np.asarray(event, dtype=np.intp)
-    if groups is None:
-        return cause, time, np.zeros(time.size, dtype=np.intp)
-    number = label_indices(group, "group", groups, "groups")
-    if number.size != time.size:
-        raise ValueError("group must have one entry for each record.")
-    return cause, time, number
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EventCounts(NoisySum):
     """Counts of records by group, outcome and band of time, with right ``ends``."""
@@ -199,18 +176,16 @@ class EventCounts(NoisySum):
         """Cells of a group: causes and censoring by band, and staying to the horizon."""
         return (self.n_causes + 1) * self.ends.size + 1
 
-    def exact_answer(self, context: Context, records: Blocks[OutcomeBlock]) -> IntArray:
+    def exact_answer(self, context: Context, records: Blocks[Histories]) -> IntArray:
         """Return exact counts, of shape (n_groups, n_cells)."""
         q, shape = self.ends.size, (self.n_groups, self.n_cells)
 
-        def count(block: OutcomeBlock) -> IntArray:
-            cause, time, group = block
-            band, event, stayed = bands_of(time, cause > 0, self.ends)
-            # Causes come first, censoring last.
-            outcome = np.where(event, cause - 1, self.n_causes)
-            cell = np.where(stayed, self.n_cells - 1, outcome * q + band)
-            counts = np.bincount(group * self.n_cells + cell, minlength=math.prod(shape))
-            return counts.astype(np.int64)
+        def count(block: Histories) -> IntArray:
+            seen, band = bands_of(block, self.ends)
+            cell = seen.cells(band, q, self.ends[-1], self.n_causes)
+            if seen.stratum is not None:
+                cell += seen.stratum * self.n_cells
+            return np.bincount(cell, minlength=math.prod(shape)).astype(np.int64)
 
         return records.map_reduce(count).reshape(shape)
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.labels import stated_labels
 from skdpsurv.data.shape import Shape
+from skdpsurv.data.target import NO_GROUP
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
@@ -23,7 +22,7 @@ from skdpsurv.survival.curves import event_counts
 from skdpsurv.survival.curves.life_table import LifeTableCurve
 from skdpsurv.survival.horizon import horizon_words
 from skdpsurv.survival.released_curve import around, curves_of
-from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
+from skdpsurv.survival.univariate import UnivariateFitter
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -123,7 +122,7 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
     def _check_options(self, options: Mapping[str, Any]) -> None:
         super()._check_options(options)
         if (options.get("group") is None) != (self.groups is None):
-            raise ValueError(event_counts.NO_GROUP)
+            raise ValueError(NO_GROUP)
 
     def _causes(self) -> event_counts.Causes:
         return event_counts.Causes.of(vars(self))
@@ -131,12 +130,9 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
     def _labels(self) -> NDArray[Any] | None:
         return None if self.groups is None else stated_labels("groups", self.groups)
 
-    def _read(
-        self, shape: Any, X: Any, y: Any, **options: Any
-    ) -> Blocks[event_counts.OutcomeBlock]:
-        arguments = (options.get(name) for name in self._one_of_each)
-        targets = target_blocks(X, y, *arguments, events=self._causes().reader)
-        return counted(shape, targets.map(partial(event_counts.outcomes_of, self._labels())))
+    def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Any:
+        named = {"causes": self._causes().reader, "groups": self._labels()}
+        return super()._read(shape, X, y, **options, **named)
 
     def _check_together(self) -> None:
         super()._check_together()

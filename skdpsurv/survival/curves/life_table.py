@@ -37,9 +37,9 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg, special
 
+from skdpsurv.data.histories import Histories
 from skdpsurv.data.labels import stated_labels
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.stated_noise import LAPLACE
@@ -285,7 +285,7 @@ class LifeTableCurve(ReleasedCurve):
         super().__init__(release)
         check_size(release.parameters)
         self.causes = Causes.of(release.parameters)
-        self.read_events = self.causes.reader
+        self.read_causes = self.causes.reader
         n_records = stated_records(release, MOST_RECORDS)
         labels = release.parameters.get("groups")
         self.groups = None if labels is None else stated_labels("groups", labels)
@@ -356,13 +356,14 @@ class LifeTableCurve(ReleasedCurve):
         """Smoothed hazards of each cause in each band, positive, of shape (n_causes, n_bands)."""
         return np.asarray(self.of_events(self.fit.masses) / np.diff(self.timeline))
 
-    def mean_log_likelihood(self, time: FloatArray, event: NDArray[Any]) -> float:
-        """Return the mean log-likelihood of times and causes (0: censored), by smoothed hazards."""
-        band, seen, _ = bands_of(time, event > 0, self.ends)
+    def mean_log_likelihood(self, histories: Histories) -> float:
+        """Return the mean log-likelihood of histories, by smoothed hazards."""
+        seen, band = bands_of(histories, self.ends)
         cumulated = np.cumsum(self.of_events(self.fit.masses).sum(axis=0))
-        hazard = self.smoothed[event[seen].astype(int) - 1, band[seen]]
-        gone = self.cumulative_hazard(time, cumulated).sum()
-        return float((np.log(hazard).sum() - gone) / time.size)
+        event = seen.event
+        hazard = self.smoothed[seen.cause[event].astype(int) - 1, band[event]]
+        gone = self.cumulative_hazard(histories.exit, cumulated).sum()
+        return float((np.log(hazard).sum() - gone) / histories.size)
 
     def time_of(self, cumulative_hazard: float) -> float:
         return crossing(self.timeline, self.at_knots, cumulative_hazard)

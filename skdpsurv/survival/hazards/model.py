@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.clipping import clip_rows, clip_times, row_weights
+from skdpsurv.data.histories import Histories
+from skdpsurv.dp.clipping import clip_rows, row_weights
 from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Context, Mechanism, Node, Plan
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import DOUBLES, reference
-from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
@@ -62,16 +63,6 @@ def to_published(values: FloatArray, n_knots: int) -> FloatArray:
 def interval_ends(max_time: float, n_intervals: int) -> FloatArray:
     """Return the right ends of the intervals, shape (n_intervals,), in the unit of max_time."""
     return max_time * (np.arange(1, n_intervals + 1) / n_intervals)
-
-
-def grid_intervals(
-    time: FloatArray, event: BoolArray, max_time: float, n_intervals: int
-) -> tuple[IntArray, BoolArray]:
-    """Return each record's interval, 1 to n_intervals, and its event before the horizon."""
-    time, event = clip_times(time, event, max_time)
-    with np.errstate(over="ignore"):  # near the largest double: infinity lands in interval q
-        position = np.ceil(n_intervals * time / max_time)
-    return np.clip(position, 1, n_intervals).astype(np.int64), event
 
 
 #: max_cumulative_hazard="auto": a low cap means little noise, a high one little bias.
@@ -127,15 +118,7 @@ class HazardRecords(NamedTuple):
     """A block of private records on the public grid."""
 
     X: FloatArray
-    interval: IntArray
-    event: BoolArray
-
-    @classmethod
-    def on_grid(
-        cls, X: FloatArray, event: BoolArray, time: FloatArray, max_time: float, n_intervals: int
-    ) -> HazardRecords:
-        """Put records on the grid, each on its own."""
-        return cls(X, *grid_intervals(time, event, max_time, n_intervals))
+    histories: Histories
 
     def clipped(
         self, mean: FloatArray | float, radius: float, bound: float | None = None
@@ -149,7 +132,7 @@ class HazardRecords(NamedTuple):
             return clip_rows(rows - mean, radius * (bound or 1.0)) / radius
 
         scale = scaled if math.isfinite(radius) else None
-        block = hazard_block(self.X, self.interval, self.event, scale)
+        block = hazard_block(self.X, self.histories, scale)
         return block if bound is None else block._replace(weight=row_weights(block.X, 1.0))
 
 
@@ -172,9 +155,10 @@ def outcome_counts(records: Records, q: int, n_bands: int, horizon: bool = False
     n_bands = min(n_bands, q)
 
     def counts(block: HazardRecords) -> IntArray:
-        cell = 2 * ((block.interval - 1) * n_bands // q) + block.event
+        interval, event = block.histories.exit, block.histories.event
+        cell = 2 * ((interval - 1) * n_bands // q) + event
         if horizon:
-            stayed = (block.interval == q) & ~block.event
+            stayed = (interval == q) & ~event
             cell = np.where(stayed, 2 * n_bands, cell)
         return np.bincount(cell, minlength=2 * n_bands + horizon).astype(np.int64)
 

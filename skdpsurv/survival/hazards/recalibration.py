@@ -33,10 +33,11 @@ import numpy as np
 from numpy.polynomial import legendre
 from scipy import special
 
+from skdpsurv.data.histories import Histories
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price
-from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms.sums import HISTOGRAM, CellSums
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
@@ -130,12 +131,11 @@ class RiskLayout:
             group += ~(scores <= edge)
         return scores, group
 
-    def counts(self, rows: FloatArray, interval: IntArray, event: BoolArray) -> IntArray:
+    def counts(self, rows: FloatArray, histories: Histories) -> IntArray:
         """Count private records in the cells, of shape ``shape``."""
         _, group = self.scores(rows)
-        band = self.bands[interval - 1]
-        stayed = ~event & (interval == self.n_intervals)
-        outcome = np.where(stayed, 2 * self.n_bands, band + self.n_bands * ~event)
+        band = self.bands[histories.exit - 1]
+        outcome = histories.cells(band, self.n_bands, self.n_intervals)
         cell = group * self.shape[1] + outcome
         return np.bincount(cell, minlength=math.prod(self.shape)).reshape(self.shape)
 

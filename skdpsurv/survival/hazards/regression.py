@@ -19,12 +19,13 @@ from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import short_horizon
+from skdpsurv.data.histories import Histories, read_target
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
-from skdpsurv.data.target import event_and_time, no_events, paired
+from skdpsurv.data.target import no_events, paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.references import phrase
-from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.uncertainty import NAMES, half_width
 from skdpsurv.likelihoods.links import LINKS
@@ -104,7 +105,7 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         return self._fit(X, y, person=person)
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
-        """Return blocks of rows, events and times."""
+        """Return blocks of rows and histories."""
         records = in_blocks(X, y, width=shape.n_features)
         records = records.map(self._without_ledger()._rows_and_target)
         records = records.persist(self._memory_ratio(shape))
@@ -117,16 +118,16 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
             found += short_horizon(self._features(self.columns), float(self.max_time))
         return found
 
-    def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, BoolArray, FloatArray]:
-        """Return a block's rows, events and times, after refusing values outside the domain."""
+    def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, Histories]:
+        """Return a block's rows and histories, after refusing values outside the domain."""
         X, y = block
         rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
         refuse_no_target(y)
-        event, time = event_and_time(y)
-        require_one_each(time.shape[0], rows.shape[0])
-        return rows, event, time
+        histories = read_target(y)
+        require_one_each(histories.size, rows.shape[0])
+        return rows, histories
 
     @supports_lazy_input(lambda self: None)
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -317,7 +318,8 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Records:
         grid: Any = checks.required_horizon(self.max_time), int(self.n_intervals)
-        return super()._read(shape, X, y).map(lambda block: HazardRecords.on_grid(*block, *grid))
+        records = super()._read(shape, X, y)
+        return records.map(lambda block: HazardRecords(block[0], block[1].on_grid(*grid)))
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return {

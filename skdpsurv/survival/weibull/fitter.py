@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from skdpsurv.base.private_estimator import Published
+from skdpsurv.data.histories import Histories
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, horizon, number_in, required_horizon
 from skdpsurv.dp.input_errors import call_or_none
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.survival.released_curve import ReleasedCurve
@@ -78,11 +79,12 @@ class WeibullDistribution(ReleasedCurve):
     def time_of(self, cumulative_hazard: float) -> float:
         return float(self.scale * np.power(cumulative_hazard, 1.0 / self.rho))
 
-    def mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
+    def mean_log_likelihood(self, histories: Histories) -> float:
         omega = self.fitter.omega
-        x, seen, before = log_times(time, event, self.max_time, omega, exact=self.exact)
-        x, censored = x + math.log(self.max_time), before if self.left_censored else None
-        return mean_log_likelihood(x, seen, math.log(self.scale), self.rho, censored)
+        seen, before = log_times(histories, self.max_time, omega, exact=self.exact)
+        seen = replace(seen, exit=seen.exit + math.log(self.max_time))
+        censored = before if self.left_censored else None
+        return mean_log_likelihood(seen, math.log(self.scale), self.rho, censored)
 
     def plausible(self, n_resamples: int) -> FloatArray:
         if self.log_covariance is not None:

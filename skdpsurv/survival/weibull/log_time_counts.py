@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.clipping import clip_times
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp.noise import to_lattice
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import BEFORE_PART, SHAPE_RANGE, score_with_before, shape_score
@@ -46,8 +46,8 @@ N_CELLS = 2**17
 #: Powers theta for censoring, from nearly all censored at once to nearly none before the end.
 CENSORING_POWERS = np.geomspace(1e-3, 1e3, 121)
 
-#: Events and times of private records.
-Targets = Blocks[tuple[BoolArray, FloatArray]]
+#: Private records, as they are read.
+Targets = Blocks[Histories]
 #: Log times, events and records at each, and how many events were before them all.
 Weighted = tuple[FloatArray, NDArray[Any], FloatArray, int]
 
@@ -91,27 +91,27 @@ class CountTable:
 
 @dataclass(frozen=True)
 class LogTimes:
-    """Private log times, for fits that do not count them: as of :func:`log_times`."""
+    """Private records by log time, for fits that do not count them: as of :func:`log_times`."""
 
     omega: float
-    x: FloatArray
-    event: BoolArray
+    histories: Histories
     before: BoolArray
 
     def each(self) -> tuple[FloatArray, BoolArray]:
         """Return log times and events, in the order of the records."""
-        return self.x, self.event
+        return self.histories.exit, self.histories.event
 
     def weighted(self, left_censored: bool) -> Weighted:
         """Return log times, events, weights and early events, for the likelihood."""
+        x, event = self.each()
         if not left_censored:
-            return self.x, self.event, np.ones(self.x.size), 0
-        inside, n_before = ~self.before, int((self.before & self.event).sum())
+            return x, event, np.ones(x.size), 0
+        inside, n_before = ~self.before, int((self.before & event).sum())
         n_leaving = int(self.before.sum()) - n_before
         return (
-            np.append(self.x[inside], -self.omega),
-            np.append(self.event[inside], False),
-            np.append(np.ones(self.x.size)[inside], BEFORE_PART * n_leaving),
+            np.append(x[inside], -self.omega),
+            np.append(event[inside], False),
+            np.append(np.ones(x.size)[inside], BEFORE_PART * n_leaving),
             n_before,
         )
 
@@ -144,42 +144,40 @@ def lattice_exponent(n_records: int, largest: float) -> int:
 
 
 def log_times(
-    time: FloatArray, event: BoolArray, max_time: float, omega: float, *, exact: bool = False
-) -> tuple[FloatArray, BoolArray, BoolArray]:
-    """Return log times in units of the horizon, clipped to [-omega, 0], events, and which are low.
+    histories: Histories, max_time: float, omega: float, *, exact: bool = False
+) -> tuple[Histories, BoolArray]:
+    """Return histories by log time in units of the horizon, in [-omega, 0], and which are low.
 
     Times beyond ``max_time`` are censored there; times below ``max_time * exp(-omega)`` are low,
     and raised to it. With ``exact``, zero alone is raised.
     """
-    time, event = clip_times(time, event, max_time)
+    seen = histories.clipped(max_time)
     with np.errstate(divide="ignore", under="ignore"):
-        u = time / max_time
+        u = seen.exit / max_time
         x = np.log(u)
     before = u < (0.0 if exact else math.exp(-omega))
     before |= u == 0.0  # as is every time where exp(-omega) is 0
-    return np.where(before, -omega, np.minimum(x, 0.0)), event, before
+    return replace(seen, exit=np.where(before, -omega, np.minimum(x, 0.0))), before
 
 
 def all_log_times(
     records: Targets, max_time: float, omega: float, *, exact: bool = False
 ) -> LogTimes:
     """Return the clipped log times of all records; ``exact`` as of :func:`log_times`."""
-    blocks = records.results(
-        lambda block: log_times(block[1], block[0], max_time, omega, exact=exact)
-    )
-    return LogTimes(omega, *map(np.concatenate, zip(*blocks, strict=True)))
+    blocks = records.results(lambda block: log_times(block, max_time, omega, exact=exact))
+    histories, before = zip(*blocks, strict=True)
+    return LogTimes(omega, Histories.joined(histories), np.concatenate(before))
 
 
 def count_table(records: Targets, max_time: float, omega: float) -> CountTable:
     """Count records and events in the bins."""
 
-    def counts(block: tuple[BoolArray, FloatArray]) -> tuple[IntArray, IntArray]:
-        event, time = block
-        x, seen, before = log_times(time, event, max_time, omega)
-        bin_ = np.rint((x / omega + 1.0) * N_BINS).astype(np.int64)
+    def counts(block: Histories) -> tuple[IntArray, IntArray]:
+        seen, before = log_times(block, max_time, omega)
+        bin_ = np.rint((seen.exit / omega + 1.0) * N_BINS).astype(np.int64)
         bin_ = np.where(before, 0, np.maximum(bin_, 1))
         size = N_BINS + 1
-        return np.bincount(bin_, minlength=size), np.bincount(bin_[seen], minlength=size)
+        return np.bincount(bin_, minlength=size), np.bincount(bin_[seen.event], minlength=size)
 
     return CountTable(omega, *records.map_reduce(counts))
 
