@@ -18,6 +18,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -111,6 +112,7 @@ class Sum(Integers):
     exponent: int = 0
 
     @classmethod
+    @lru_cache(maxsize=64)  # a plan asks several times; the ends are public
     def of_reals(cls, low: float, high: float, exponent: int) -> Sum:
         """Return the query for terms between two real numbers, each rounded to the lattice."""
         first, last = to_lattice([low, high], exponent).tolist()

@@ -17,9 +17,10 @@ from skdpsurv import DPDiscreteTimeSurvival, DPTableOne, PublicColumns, Release,
 from skdpsurv.audit import measurement_audit
 from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.data.cells import numbers
-from skdpsurv.data.column_kind import Bounded, is_number, items, require
+from skdpsurv.data.column_kind import Bounded, items, require
 from skdpsurv.data.column_kinds import KINDS
 from skdpsurv.data.feature import Expression, Feature, same_features
+from skdpsurv.dp.checks import is_real
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.evaluation.forecast_records import SimulatedTable, columns_within
 from skdpsurv.pooling import pool_releases
@@ -51,7 +52,7 @@ class Knee(Bounded):
     @classmethod
     def _specified(cls, column, missing, stated, option):
         knee = items(column, cls.key, stated)
-        rises = len(knee) == 3 and all(map(is_number, knee)) and knee == sorted(set(knee))
+        rises = len(knee) == 3 and all(map(is_real, knee)) and knee == sorted(set(knee))
         require(rises, column, "have three rising numbers as knee")
         return cls(column, missing, *map(float, knee))
 
@@ -93,7 +94,7 @@ class Log(Bounded):
     @classmethod
     def _specified(cls, column, missing, stated, option):
         ends = items(column, cls.key, stated)
-        rises = len(ends) == 2 and all(map(is_number, ends)) and 0.0 < ends[0] < ends[1]
+        rises = len(ends) == 2 and all(map(is_real, ends)) and 0.0 < ends[0] < ends[1]
         require(rises, column, "have two positive bounds, the lower one first")
         return cls(column, missing, tuple(map(float, ends)))
 

@@ -16,8 +16,8 @@ from skdpsurv import (
     PublicColumns,
 )
 from skdpsurv.data.dask import guarded_call, result_of
+from skdpsurv.data.histories import checked_events, checked_times
 from skdpsurv.data.person import read_names
-from skdpsurv.data.target import checked_events, checked_times
 from skdpsurv.dp.clipping import clip_rows
 from skdpsurv.dp.input_errors import NUMBERS, as_float_array, refuse_foreign_cells
 

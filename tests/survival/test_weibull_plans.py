@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
 from skdpsurv.published import weibull_fitters as published_plans
 from skdpsurv.survival.weibull import weibull_plan as weibull_plan
@@ -265,7 +266,9 @@ class TestNeighbours:
             time, event = simulate(1200)
             fit = make_fit(kind, 1200, 1.0)
             read = [
-                fit.way.read(InMemory([(event, np.append(first, time[1:]))]), MAX_TIME, OMEGA)
+                fit.way.read(
+                    InMemory([Histories(np.append(first, time[1:]), event)]), MAX_TIME, OMEGA
+                )
                 for first in (0.0, 4.9)
             ]
             for _, found, bound in fit.way.plan(fit).tree.distances({}, *read):
