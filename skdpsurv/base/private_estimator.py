@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, ClassVar, NamedTuple, Self
 
+import numpy as np
+
 from skdpsurv.base.prepared import PreparedFit, target_of
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.histories import refuse_starts
@@ -149,6 +151,9 @@ class PrivateEstimator(Released, released=False):
         own = self._copied()
         own._check_parameters()
         own._check_options(options)
+        if own._card.histories:  # none of them takes an entry
+            names = target_names(target_of(X, y))
+            refuse_starts(names, names)
         ledger, looks = own.accountant, own._looks(X, y, person, options)
         with own._looking() if looks else nullcontext():
             fit = own._prepared(*own._given(X, y, options), person, options)
@@ -171,7 +176,7 @@ class PrivateEstimator(Released, released=False):
         """Return a copy: threads may change parameters, and earlier fits stay whole meanwhile."""
         own = copy.copy(self)
         for name, value in [*vars(own).items()]:
-            if isinstance(value, Parameters):
+            if isinstance(value, Parameters | list | dict | np.ndarray):
                 setattr(own, name, copy.copy(value))
         return own
 
@@ -201,9 +206,6 @@ class PrivateEstimator(Released, released=False):
             plan, guarantee = self._plan_and_guarantee(shape, people=person is not None)
         if isinstance(X, Blocks):
             self._refuse_unsendable(X, plan)
-        if self._card.histories:  # none of them takes an entry
-            names = target_names(target_of(X, y))
-            refuse_starts(names, names)
         messages = list(self._input_warnings(shape, X, target_of(X, y), **options))
         if math.isfinite(self.epsilon) and not inner:
             delta = guarantee.delta or float(getattr(self, "delta", 0.0))

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.shape import ROWS
 from skdpsurv.dp import containers
+from skdpsurv.dp.checks import is_integer
 from skdpsurv.dp.clipping import clip_times
 from skdpsurv.dp.input_errors import MISSING, NUMBERS, REAL, all_of, call_or_none, refuse_masked
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
@@ -26,6 +27,7 @@ from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
 #: Types of cells that hold several entries.
 NESTED: frozenset[type] = frozenset({*ROWS, np.void})
 SPANS: frozenset[type] = frozenset({np.timedelta64})
+BOOLEANS: frozenset[type] = frozenset({bool, np.bool_})
 SURV = "sksurv.util.Surv.from_arrays(event, time) makes a y of two arrays"
 #: Words in names of columns that hold events, or times.
 EVENT_WORDS = {
@@ -41,6 +43,8 @@ START_WORDS = {"start", "starts", "tstart", "starttime", "begin", "entry", "ente
 STOP_WORDS = {"stop", "stops", "tstop", "stoptime", "end", "exit", "exittime"}
 #: Value of an event whose label is not stated: a fit refuses it.
 UNSTATED = 2.0
+#: One float in a column of integers makes floats of all, which hold integers below this.
+LARGEST_LABEL = 2**53
 
 #: A function that reads the causes of a column, by its name; None: all are observed.
 CauseReader = Callable[[Any, str], NDArray[Any]]
@@ -170,6 +174,8 @@ class Columns:
                 "event_is and censored_is must be given together, for a column of events, and be "
                 "different labels."
             )
+        if any(is_integer(label) and abs(label) >= LARGEST_LABEL for label in seen | censored):
+            raise ValueError("event_is and censored_is must hold integers below 2**53.")
 
     def events(self, frame: Any, counting: Collection[Any] = ()) -> Any:
         """Return the column of events; stated labels become 1 and 0. Dask stays lazy.
@@ -197,7 +203,8 @@ class Columns:
         """Return events and times for a fit, or times alone if all are observed."""
         if self.event is None:
             return frame[self.time]
-        return frame[[self.event, self.time]].assign(**{self.event: self.events(frame)})
+        y = frame[[self.event, self.time]]
+        return y.assign(**{self.event: self.events(frame)}) if self.event_is else y
 
 
 def read_target(
@@ -234,6 +241,9 @@ def refuse_starts(times: Iterable[Any], names: Iterable[Any]) -> None:
     """Refuse names of columns by which rows last from a start to a stop; no record is looked at."""
     starts = [str(name) for name in names if _words(name) & START_WORDS]
     stops = [str(name) for name in times if _words(name) & STOP_WORDS]
+    # "days from entry to exit" is a duration, and "event at end" no time.
+    starts = [name for name in starts if not _words(name) & (STOP_WORDS | EVENT_WORDS)]
+    stops = [name for name in stops if not _words(name) & (START_WORDS | EVENT_WORDS)]
     if starts and stops:
         raise ValueError(
             f"{stops[0]!r} and {starts[0]!r} look like rows from a start to a stop, which are not "
@@ -292,7 +302,7 @@ def checked_events(event: Any, name: str, hint: str = "") -> BoolArray:
     if isinstance(event, list | tuple):
         event = [one if all_of(REAL | NESTED | MISSING, [one]) else "" for one in event]
     flags = as_column(event, name)
-    if flags.dtype.kind == "O" and all(isinstance(flag, bool | np.bool_) for flag in flags):
+    if flags.dtype.kind == "O" and all_of(BOOLEANS, flags):
         flags = flags.astype(bool)
     plain = flags.dtype.kind in "buif"
     refuse_missing(flags, name)

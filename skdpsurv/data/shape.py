@@ -101,7 +101,7 @@ def size(X: Any) -> tuple[int, ...]:
         return tuple(int(number) for number in shape)
     if not isinstance(X, list | tuple):
         raise TypeError
-    rows = bool(X) and isinstance(X[0], ROWS)
+    rows = bool(X) and issubclass(type(X[0]), ROWS)
     return (len(X), len(X[0])) if rows else (len(X),)
 
 

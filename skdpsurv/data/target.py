@@ -85,8 +85,14 @@ def paired(y: Any) -> Any:
     if None in names or names[0] == names[1]:
         names = ["event", "time"]
     named = dict(zip(names, y, strict=True))
-    chosen = {name: containers.unlabelled(named[name]) for name in event_first(*names)}
-    return pd.DataFrame({name: np.asarray(column) for name, column in chosen.items()})
+    columns = {name: np.asarray(containers.unlabelled(named[name])) for name in event_first(*names)}
+    if any(column.dtype.kind in "mM" for column in columns.values()):
+        # pandas has spans of some units alone, and quotes what is beyond them.
+        y = np.empty(len(named[names[0]]), [(str(name), c.dtype) for name, c in columns.items()])
+        for name, column in columns.items():
+            y[str(name)] = column
+        return y
+    return pd.DataFrame(columns)
 
 
 def split_target(
@@ -206,7 +212,7 @@ def target_arguments(X: Any, y: Any, durations: Any = None, event_observed: Any 
 
     The choice is made once, for all records, and not again for some rows of X.
     """
-    if isinstance(X, list | tuple) and len({isinstance(row, ROWS) for row in X}) > 1:
+    if isinstance(X, list | tuple) and len({issubclass(type(row), ROWS) for row in X}) > 1:
         # Else the first entry would decide what all others mean.
         raise ValueError(
             "durations must be a list of numbers, or X one of rows: not both in one list."

@@ -57,7 +57,8 @@ def refuse_foreign_cells(X: Any) -> None:
 def _object_cells(X: Any) -> Iterable[Iterable[Any]]:
     """Return the cells that are not of NumPy's own types, in several parts."""
     if isinstance(X, list | tuple):
-        return [_listed(row) if isinstance(row, list | tuple | np.ndarray) else () for row in X]
+        rows = (list, tuple, np.ndarray)  # no cell is asked for its class
+        return [_listed(row) if issubclass(type(row), rows) else () for row in X]
     if isinstance(X, pd.DataFrame):
         return [_listed(X.iloc[:, j]) for j in range(X.shape[1])]
     return [_listed(X)] if isinstance(X, np.ndarray) else []

@@ -14,7 +14,15 @@ from skdpsurv import (
     PrivacyAccountant,
 )
 from skdpsurv.cli.options import SurvivalColumns
-from skdpsurv.data.histories import UNSTATED, Columns, Histories, read_columns, read_target
+from skdpsurv.data.histories import (
+    LARGEST_LABEL,
+    UNSTATED,
+    Columns,
+    Histories,
+    read_columns,
+    read_target,
+    refuse_starts,
+)
 from skdpsurv.evaluation.evaluation import Evaluation
 
 EXIT, CAUSE = np.array([0.5, 2.0, 3.0, 2.0]), np.array([1, 2, 1, 0])
@@ -97,8 +105,16 @@ class TestRefusals:
             X, y = chunks[["x"]], chunks[list(names)]
         with pytest.raises(ValueError, match=f"'{names[-1]}' and '{names[-2]}' look like rows"):
             estimator.fit(X, y)
-        # To count records of chunks is to look at them.
-        assert ledger.spent() == (1.0 if kind == "chunks" else 0.0)
+        assert ledger.spent() == 0.0
+
+    @pytest.mark.parametrize(
+        "names", [("died", "days_from_entry_to_exit"), ("event_at_end", "days_from_start")]
+    )
+    def test_names_of_durations_are_not_taken_for_starts_and_stops(self, names):
+        DPKaplanMeierFitter(max_time=3.0).prepare(
+            None, pd.DataFrame(np.ones((4, 2)), columns=names)
+        )
+        refuse_starts(names, names)
 
 
 LABELLED = pd.DataFrame({"days": [1.0, 2.0, 3.0], "state": ["dead", "alive", "moved"]})
@@ -116,6 +132,7 @@ class TestColumns:
             (Columns("days", censored_is=["a"]), "must be given together"),
             (Columns("days", event_is=["a"], censored_is=["b"]), "for a column of events"),
             (Columns("days", "died", event_is=["a"], censored_is=["a"]), "be different labels"),
+            (Columns("days", "died", event_is=[LARGEST_LABEL], censored_is=[1]), "below 2"),
         ],
     )
     def test_contradictions_are_refused(self, columns, says):
@@ -146,6 +163,11 @@ class TestColumns:
             columns = Columns("days", "state", None, ["dead"], ["alive"])
             assert (columns.events(LABELLED.assign(state=cells)) == UNSTATED).any()
 
+    def test_any_name_may_be_that_of_events(self):
+        table = LABELLED.rename(columns={"state": "self"})
+        table["self"] = [1, 0, 1]
+        assert Columns("days", "self").target(table)["self"].tolist() == [1, 0, 1]
+
     def test_all_are_observed_without_a_column_of_events(self):
         assert Columns("days").target(LABELLED).tolist() == [1.0, 2.0, 3.0]
 
@@ -169,3 +191,49 @@ class TestColumns:
     def test_columns_of_other_lengths_are_refused(self):
         with pytest.raises(ValueError, match="must have the same length"):
             read_columns(EXIT, [True], ("durations", "event_observed"))
+
+
+class Asked:
+    """A cell that tells its secret to whom asks for its class, or for its truth."""
+
+    @property
+    def __class__(self):
+        raise RuntimeError("secret")
+
+    def __bool__(self):
+        raise RuntimeError("secret")
+
+
+class TestOneRecord:
+    """No cell is asked, and none is quoted, before or after the charge."""
+
+    def test_spans_beyond_all_spans_of_pandas_are_read_as_others(self):
+        event, time = np.array([True, False] * 10), np.arange(1, 21).astype("m8[D]")
+        time[3] = np.timedelta64(2**62, "D")
+        ledger = PrivacyAccountant(3.0, charge_refusals=True)
+        fitter = DPKaplanMeierFitter(max_time=10.0, accountant=ledger)
+        assert fitter.fit(None, (event, time)).median_survival_time_ > 0.0
+        assert ledger.spent() == 1.0
+
+    def test_cells_are_not_asked_for_their_class(self):
+        flags = np.array([True, False, Asked()], dtype=object)
+        frame = pd.DataFrame({"event": flags, "time": np.ones(3)})
+        for X, y, options in [
+            (None, None, {"durations": np.ones(3), "event_observed": flags}),
+            (None, frame, {}),
+            ([1.0, Asked(), 2.0], [True, False, True], {}),
+        ]:
+            with pytest.raises((ValueError, TypeError)) as caught:
+                DPKaplanMeierFitter(max_time=10.0).fit(X, y, **options)
+            assert "secret" not in str(caught.value)
+        with pytest.raises((ValueError, TypeError)) as caught:
+            DPDiscreteTimeSurvival(max_time=10.0).fit([[1.0], [Asked()], Asked()], frame)
+        assert "secret" not in str(caught.value)
+
+
+def test_parameters_may_change_after_they_were_planned_with():
+    ends = np.array([1.0, 5.0])
+    fitter = DPKaplanMeierFitter(max_time=9.0, breakpoints=ends)
+    ready = fitter.prepare(None, LABELLED.assign(state=1)[["state", "days"]])
+    ends[0] = 0.5
+    assert ready.run().release_.parameters["breakpoints"][0] == 1.0
