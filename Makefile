@@ -27,7 +27,7 @@ demo: $(VENV)/.installed-demo ## fit a private survival model on the flchain dat
 test: $(VENV)/.installed-test ## quick tests and the docstrings' examples
 	$(PYTEST) -m "not slow" $(ARGS)
 
-quick: $(VENV)/.installed-test ## what changes most often: layers, contract, plans and mechanisms, under half a minute
+quick: $(VENV)/.installed-test ## what changes most often: layers, contract, plans and mechanisms, in a minute
 	$(PYTEST) -m "not slow" $(QUICK_TESTS) $(ARGS)
 
 QUICK_TESTS = tests/test_layers.py tests/test_contract.py tests/test_base.py tests/dp/test_plan.py \

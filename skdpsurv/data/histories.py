@@ -203,8 +203,8 @@ class Columns:
         """Return events and times for a fit, or times alone if all are observed."""
         if self.event is None:
             return frame[self.time]
-        y = frame[[self.event, self.time]]
-        return y.assign(**{self.event: self.events(frame)}) if self.event_is else y
+        both = frame[[self.event, self.time]]
+        return both.assign(**{self.event: self.events(frame)}) if self.event_is else both
 
 
 def read_target(
