@@ -151,9 +151,8 @@ class PrivateEstimator(Released, released=False):
         own = self._copied()
         own._check_parameters()
         own._check_options(options)
-        if own._card.histories:  # none of them takes an entry
-            names = target_names(target_of(X, y))
-            refuse_starts(names, names)
+        names = target_names(target_of(X, y))
+        refuse_starts(names, names)  # nothing takes an entry yet, nor does what a search fits
         ledger, looks = own.accountant, own._looks(X, y, person, options)
         with own._looking() if looks else nullcontext():
             fit = own._prepared(*own._given(X, y, options), person, options)

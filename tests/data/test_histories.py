@@ -12,6 +12,7 @@ from skdpsurv import (
     DPWeibullFitter,
     FrameChunks,
     PrivacyAccountant,
+    PrivateSearchCV,
 )
 from skdpsurv.cli.options import SurvivalColumns
 from skdpsurv.data.histories import (
@@ -106,6 +107,12 @@ class TestRefusals:
         with pytest.raises(ValueError, match=f"'{names[-1]}' and '{names[-2]}' look like rows"):
             estimator.fit(X, y)
         assert ledger.spent() == 0.0
+
+    def test_a_search_refuses_what_its_estimator_does(self):
+        y = pd.DataFrame({"entry": np.ones(300, int), "exit": np.ones(300)})
+        search = PrivateSearchCV(DPDiscreteTimeSurvival(max_time=3.0), {"alpha": [0.0, 0.01]})
+        with pytest.raises(ValueError, match="look like rows"):
+            search.prepare(np.zeros((300, 1)), y)
 
     @pytest.mark.parametrize(
         "names", [("died", "days_from_entry_to_exit"), ("event_at_end", "days_from_start")]
