@@ -17,11 +17,18 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.shape import ROWS
 from skdpsurv.dp import containers
 from skdpsurv.dp.checks import is_integer
 from skdpsurv.dp.clipping import clip_times
-from skdpsurv.dp.input_errors import MISSING, NUMBERS, REAL, all_of, call_or_none, refuse_masked
+from skdpsurv.dp.input_errors import (
+    MISSING,
+    NUMBERS,
+    REAL,
+    ROWS,
+    all_of,
+    call_or_none,
+    refuse_masked,
+)
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
 
 #: Types of cells that hold several entries.

@@ -22,6 +22,7 @@ from skdpsurv.dp.containers import is_lazy
 from skdpsurv.dp.input_errors import (
     INTEGERS,
     NO_TABLE,
+    ROWS,
     all_of,
     call_or_none,
     call_without_data,
@@ -32,8 +33,6 @@ from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
 #: With so many records, sums of multiples of 2^-30 up to 1 are exact in 64 bits.
 MOST_RECORDS = 2**32
-#: Types that a row may have in a list of rows.
-ROWS = (list, tuple, np.ndarray)
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.histories import SURV, Columns, Histories, event_first, meaning, read_target
 from skdpsurv.data.labels import label_indices
-from skdpsurv.data.shape import ROWS, is_pair, length, require_one_each, size
+from skdpsurv.data.shape import is_pair, length, require_one_each, size
 from skdpsurv.dp import containers
-from skdpsurv.dp.input_errors import call_or_none, refuse_masked
+from skdpsurv.dp.input_errors import ROWS, call_or_none, refuse_masked
 from skdpsurv.dp.types import FloatArray
 
 __all__ = ["event_and_time", "split_target"]

@@ -34,6 +34,8 @@ INTEGERS = frozenset(kind for kind in NUMBERS if issubclass(kind, int | np.integ
 REAL = NUMBERS | {bool, np.bool_, Decimal, Fraction}
 TEXT: frozenset[type] = frozenset({str, np.str_})
 MISSING: frozenset[type] = frozenset({type(None), type(pd.NA), type(pd.NaT)})
+#: Types that a row may have in a list of rows.
+ROWS = (list, tuple, np.ndarray)
 #: Types in a matrix of numbers; NumPy decides which text is a number.
 MATRIX = REAL | TEXT | MISSING | {bytes, np.bytes_}
 
@@ -57,8 +59,8 @@ def refuse_foreign_cells(X: Any) -> None:
 def _object_cells(X: Any) -> Iterable[Iterable[Any]]:
     """Return the cells that are not of NumPy's own types, in several parts."""
     if isinstance(X, list | tuple):
-        rows = (list, tuple, np.ndarray)  # no cell is asked for its class
-        return [_listed(row) if issubclass(type(row), rows) else () for row in X]
+        # No cell is asked for its class.
+        return [_listed(row) if issubclass(type(row), ROWS) else () for row in X]
     if isinstance(X, pd.DataFrame):
         return [_listed(X.iloc[:, j]) for j in range(X.shape[1])]
     return [_listed(X)] if isinstance(X, np.ndarray) else []
