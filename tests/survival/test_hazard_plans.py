@@ -176,7 +176,8 @@ class TestPilot:
         )
         one, _, whole = planned(epsilon)
         baseline, beta = whole.tree.run({}, records, random_source(0))["_fitted"]
-        ((used_mean, radius, reach),) = seen[:1]
+        ((used_mean, radius, reach, scales),) = seen[:1]
+        assert scales is None
         assert reach is None
         np.testing.assert_array_equal(used_mean, mean)
         assert radius == pytest.approx(expected)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from skdpsurv.base.private_estimator import Caveat
+from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.accountant import PrivacyAccountant
@@ -27,6 +28,7 @@ from skdpsurv.release import Release
 from skdpsurv.survival.hazards.fit import (
     OUTCOME_PART,
     PILOT_RECORDS,
+    PILOT_SHARE,
     TABLE_PART,
     HazardFit,
     HazardMinimiser,
@@ -43,6 +45,7 @@ from skdpsurv.survival.hazards.posterior import (
 )
 from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskCounts, RiskPositions
 from skdpsurv.survival.hazards.regression import DiscreteTimeModel
+from skdpsurv.survival.hazards.spreads import SPREADS_SHARE, ColumnSpreads, spreads_pay
 
 
 class DPDiscreteTimeSurvival(
@@ -225,7 +228,7 @@ class DPDiscreteTimeSurvival(
         "method": word_or(PosteriorSampling, "auto", *NAMES, "psgld"),
         "max_cumulative_hazard": optional(auto_or(positive())),
         "prior_event_rate": number_in(1e-9, 1.0 - 1e-9),
-        "pilot_share": number_in(0.0, 1.0, closed="left"),
+        "pilot_share": auto_or(number_in(0.0, 1.0, closed="left")),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
@@ -246,7 +249,7 @@ class DPDiscreteTimeSurvival(
         alpha: float = 0.0,
         max_cumulative_hazard: float | str | None = "auto",
         prior_event_rate: float = 0.5,
-        pilot_share: float = 0.1,
+        pilot_share: float | str = "auto",
         recalibration_share: float = 0.1,
         inference_share: float = 0.0,
         prior: Release | None = None,
@@ -283,7 +286,8 @@ class DPDiscreteTimeSurvival(
         check_delta(self.method, self.delta)
         if sampling is not None and self.delta:
             sampling.check_noisy()
-        shares = self.pilot_share, self.recalibration_share, self.inference_share
+        pilot: Any = SPREADS_SHARE if isinstance(self.pilot_share, str) else self.pilot_share
+        shares = pilot, self.recalibration_share, self.inference_share
         splits = not self._is_asymptotic and not math.isinf(self.epsilon)
         if splits and not sum(shares) < 1.0:
             raise ValueError(
@@ -328,15 +332,19 @@ class DPDiscreteTimeSurvival(
         if sampling is not None and self._is_asymptotic:
             draw = PosteriorDraw(model, epsilon, alpha, sampling)
             return hazard_plan(model, epsilon, alpha, draw, numbers=REAL_ARITHMETIC)
-        requested = self.pilot_share, self.recalibration_share, self.inference_share
-        shares, delta = tuple(map(float, requested)), float(self.delta)
+        requested = self.recalibration_share, self.inference_share
+        share: Any = (
+            self.pilot_share if isinstance(self.pilot_share, str) else float(self.pilot_share)
+        )
+        shares, delta = (share, *map(float, requested)), float(self.delta)
         if sampling is not None:
             epochs, budget = sampling.n_epochs, (alpha, shares, delta)
             n_steps = None if isinstance(epochs, str) else int(epochs)
-            fit, prices = fit_of(model, epsilon, "psgld", *budget, LangevinFit, n_steps=n_steps)
+            options = {"known": self._known_columns(), "n_steps": n_steps}
+            fit, prices = fit_of(model, epsilon, "psgld", *budget, LangevinFit, **options)
             return perturbed_plan(fit, prices, delta, sampling.verbose)
-        prior = self._read_prior("hazard", model.n_features)
-        options: Any = {"distribution": self._noise_law, "prior": prior}
+        options: Any = {"distribution": self._noise_law, "known": self._known_columns()}
+        options["prior"] = self._read_prior("hazard", model.n_features)
         fits = [
             (fit_of(model, epsilon, method, alpha, shares, used, **options), used)
             for method, gaussian in candidates(str(self.method), delta)
@@ -344,6 +352,12 @@ class DPDiscreteTimeSurvival(
         ]
         (fit, prices), used = min(fits, key=lambda candidate: candidate[0][0].noise)
         return perturbed_plan(fit, prices, used)
+
+    def _known_columns(self) -> KnownColumns | None:
+        """Return what is public of the features, if rows are to be scaled by it."""
+        if self.columns is None or not isinstance(self.data_norm, str):
+            return None
+        return KnownColumns.of(self._features(self.columns))
 
     _is_evidence_of = ("hazard",)
 
@@ -365,29 +379,60 @@ def fit_of(
     epsilon: float,
     method: str,
     alpha: float,
-    shares: Sequence[float],
+    shares: Sequence[float | str],
     delta: float = 0.0,
     kind: type[HazardFit] = HazardFit,
+    known: KnownColumns | None = None,
     **options: Any,
 ) -> tuple[HazardFit, tuple[cost.Price, cost.Price, cost.Price]]:
-    """Return the public numbers of a fit, and prices of pilot, recalibration and inference."""
+    """Return the public numbers of a fit, and prices of pilot, recalibration and inference.
+
+    The pilot's share may be "auto": then it is larger where it pays for the columns' spreads, and
+    smaller where these and their centres are public.
+    """
+    share, *others = shares
     if model.n_records * epsilon < PILOT_RECORDS:
-        shares = [0.0] * len(shares)
-    own: cost.Price
-    prices: Any
+        share, others = 0.0, [0.0] * len(others)
+    if isinstance(share, str):
+        own, prices = _divided(epsilon, delta, [SPREADS_SHARE, *others])
+        if known is not None and known.is_complete:
+            share = PILOT_SHARE * TABLE_PART
+        else:
+            pays = spreads_pay(model.n_records, known, _of_rows(prices[0]))
+            share = SPREADS_SHARE if pays else PILOT_SHARE
+    own, prices = _divided(epsilon, delta, [share, *others])
+    pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
+    options |= {"known": known, "has_pilot": pilot, "has_inference": inference}
+    return kind(model, epsilon, method, alpha, own, **options), tuple(prices)
+
+
+def _divided(
+    epsilon: float, delta: float, shares: Sequence[Any]
+) -> tuple[cost.Price, list[cost.Price]]:
+    """Divide a budget into the price of a fit and prices of these shares."""
     if delta:
         # Squares of mus add up, so that small shares cost little: they are doubled.
-        own, *prices = cost.split_gaussian(
-            epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)]
-        )
-    else:
-        prices = [share * epsilon for share in shares]
-        own = remaining_budget(epsilon, *prices)
-    pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
-    fit = kind(
-        model, epsilon, method, alpha, own, has_pilot=pilot, has_inference=inference, **options
-    )
-    return fit, tuple(prices)
+        whole = [1.0 - sum(shares), *(2.0 * s for s in shares)]
+        own, *prices = cost.split_gaussian(epsilon, delta, whole)
+        return own, list(prices)
+    prices = [share * epsilon for share in shares]
+    return remaining_budget(epsilon, *prices), prices
+
+
+def _of_rows(pilot: cost.Price) -> cost.Price:
+    """Return what a pilot's life table leaves for the rows."""
+    return cost.subtract(pilot, cost.share_of(pilot, TABLE_PART))
+
+
+def pilot_nodes(fit: HazardFit, pilot: cost.Price) -> tuple[Node, ...]:
+    """Return the measurements of a pilot: a life table, and the rows' centre and perhaps spread."""
+    known = fit.known
+    if known is not None and known.is_complete:
+        return (LifeTable(price=pilot, fit=fit),)
+    rows = _of_rows(pilot)
+    pays = spreads_pay(fit.model.n_records, known, rows)
+    table = LifeTable(price=cost.share_of(pilot, TABLE_PART), fit=fit)
+    return table, (ColumnSpreads if pays else RowMean)(price=rows, fit=fit)
 
 
 def perturbed_plan(
@@ -400,9 +445,7 @@ def perturbed_plan(
     pilot, recalibration, inference = prices
     nodes: list[Node] = []
     if cost.epsilon_or_mu(pilot):
-        price = cost.share_of(pilot, TABLE_PART)
-        pair = LifeTable(price=price, fit=fit), RowMean(price=cost.subtract(pilot, price), fit=fit)
-        nodes.append(Sequential(pair, pilot, "center"))
+        nodes.append(Sequential(pilot_nodes(fit, pilot), pilot, "center"))
     if isinstance(fit, LangevinFit):
         nodes.append(HazardChain(fit, verbose))
     else:

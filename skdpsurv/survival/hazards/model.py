@@ -121,15 +121,21 @@ class HazardRecords(NamedTuple):
     histories: Histories
 
     def clipped(
-        self, mean: FloatArray | float, radius: float, bound: float | None = None
+        self,
+        mean: FloatArray | float,
+        radius: float,
+        bound: float | None = None,
+        scales: FloatArray | None = None,
     ) -> HazardBlock:
         """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: unchanged).
 
-        With a ``bound``, rows are clipped to that many radii, and beyond one are downweighted.
+        Their columns are divided by ``scales`` before. With a ``bound``, rows are clipped to that
+        many radii, and beyond one are downweighted.
         """
 
         def scaled(rows: FloatArray) -> FloatArray:
-            return clip_rows(rows - mean, radius * (bound or 1.0)) / radius
+            centred = rows - mean if scales is None else (rows - mean) / scales
+            return clip_rows(centred, radius * (bound or 1.0)) / radius
 
         scale = scaled if math.isfinite(radius) else None
         block = hazard_block(self.X, self.histories, scale)
