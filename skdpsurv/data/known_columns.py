@@ -126,14 +126,28 @@ class KnownColumns:
             shared[kind] = max(mean, 0.5 / np.sqrt(total))
         prior = np.where(np.isnan(self.variance), shared, self.variance)
         own = (RELATIVE_DEVIATION * prior) ** 2
-        found = (own * measured + noise * prior) / (own + noise)
+        found = prior + own / (own + noise) * (measured - prior)
         return np.clip(found, SMALLEST_PART * prior, 1.0)
 
-    def with_moments(self, center: FloatArray, variance: FloatArray) -> Self:
-        """Return the same columns with these centres and variances of u where they are finite."""
-        both = (center, self.center), (variance, self.variance)
-        found = (np.where(np.isfinite(new), new, old) for new, old in both)
-        return replace(self, **dict(zip(("center", "variance"), found, strict=True)))
+    def released(
+        self, center: FloatArray, spread: FloatArray, errors: tuple[FloatArray, FloatArray]
+    ) -> Self:
+        """Return the columns with released centres and spreads, on the scale of the features.
+
+        ``errors`` are their standard errors. NaN stands where nothing was released; what the
+        columns state is kept.
+        """
+        middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
+        found = np.isfinite(center) & np.isfinite(spread)
+        measured = np.where(found, np.minimum(spread / half, 1.0) ** 2, 0.0)
+        noise = np.where(found, (2.0 * spread * errors[1] / half**2) ** 2, np.inf)
+        variance = np.where(found, self.variances(measured, noise), np.nan)
+        both = (
+            (self.center, np.clip((center - middle) / half, -1.0, 1.0)),
+            (self.variance, variance),
+        )
+        kept = (np.where(np.isnan(stated), new, stated) for stated, new in both)
+        return replace(self, **dict(zip(("center", "variance"), kept, strict=True)))
 
 
 def _is_two_valued(feature: Feature) -> bool:

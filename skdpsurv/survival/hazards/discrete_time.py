@@ -110,7 +110,10 @@ class DPDiscreteTimeSurvival(
         Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it. "auto"
         is ``sqrt(n_features) / 2``, for columns in [-1, 1] as made by
         :class:`~skdpsurv.data.PublicBoundsScaler`. With ``method="psgld"`` and no delta, whose
-        guarantee needs no bound, it is twice that, which clips no such row.
+        guarantee needs no bound, it is twice that, which clips no such row. With "auto" and
+        ``columns``, each column is centred and divided by its spread before rows are scaled down:
+        as ``columns`` or ``scales`` have it, or by a private estimate where ``n * epsilon`` is
+        above some 80 times the number of features.
     alpha : float, default=0.0
         Least ridge, on the scale of the mean loss, in addition to the ridge that privacy needs.
     max_cumulative_hazard : float, "auto" or None, default="auto"
@@ -121,10 +124,11 @@ class DPDiscreteTimeSurvival(
     prior_event_rate : float, default=0.5
         Public guess of the share of people with an event by ``max_time``. The fit is shrunk towards
         the baseline that it implies.
-    pilot_share : float, default=0.1
+    pilot_share : float or "auto", default="auto"
         Share of epsilon spent on a pilot estimate: a private life table and a private mean of the
         covariates, which the fit is shrunk to instead of the guess. 0 trusts the guess.
-        Skipped if ``n * epsilon`` is below 200.
+        Skipped if ``n * epsilon`` is below 200. "auto" is 0.1; 0.15 where spreads of the columns
+        are asked for, too (see ``data_norm``); and 0.033 where ``columns`` or ``scales`` know them.
     recalibration_share : float, default=0.1
         Share of epsilon spent, after the coefficients, on a private table of their scores over
         time. It corrects predicted survival: level and course of the hazard, and the spread of
@@ -135,6 +139,10 @@ class DPDiscreteTimeSurvival(
         Share of epsilon spent on second moments of the covariates and an event-count table, which
         ``summary`` needs for standard errors: 0.2 is a good choice. 0: no standard errors. Skipped
         if ``n * epsilon`` is below 200.
+    scales : Release or None, default=None
+        Released Table 1 of these columns (``DPTableOne``), whose means and standard deviations
+        centre and scale the columns at no cost, where these state no ``spread``. Whoever is in the
+        table, too, has the sum of both epsilons. Needs ``columns``.
     prior : Release or None, default=None
         Release of another fit, or of a paper (:meth:`Release.from_coefficients`). Its log hazard
         ratios are mapped between columns, bounds, grids and links. They are used if the
@@ -232,6 +240,7 @@ class DPDiscreteTimeSurvival(
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
+        "scales": is_prior,
     }
 
     def __init__(
@@ -252,6 +261,7 @@ class DPDiscreteTimeSurvival(
         pilot_share: float | str = "auto",
         recalibration_share: float = 0.1,
         inference_share: float = 0.0,
+        scales: Release | None = None,
         prior: Release | None = None,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -271,6 +281,7 @@ class DPDiscreteTimeSurvival(
         self.pilot_share = pilot_share
         self.recalibration_share = recalibration_share
         self.inference_share = inference_share
+        self.scales = scales
         self.prior = prior
         self.random_state = random_state
         self.accountant = accountant
@@ -299,12 +310,31 @@ class DPDiscreteTimeSurvival(
             if sampling is not None:
                 raise ValueError("prior must be None with method='psgld'.")
             Promises.of(self.prior)
+        if self.scales is not None:
+            self._check_scales(self.scales)
         uncapped = self.max_cumulative_hazard is None and not self._is_asymptotic
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(f"max_cumulative_hazard must be a number with link={self.link!r}.")
 
+    def _check_scales(self, scales: Release) -> None:
+        Promises.of(scales, "scales")
+        if not hasattr(Release.kinds[scales.estimator], "_column_moments"):
+            raise ValueError(
+                f"scales must be a release of a DPTableOne, got {scales.estimator:.60}."
+            )
+        if math.isinf(scales.guarantee.epsilon):
+            raise ValueError(
+                "scales must be a release with a finite epsilon: spreads of records without noise "
+                "are not public."
+            )
+        if self.columns is None or not isinstance(self.data_norm, str):
+            raise ValueError("scales must be None without columns, or with a data_norm.")
+
     def _caveats(self, shape: Any) -> list[Caveat]:
         found = super()._caveats(shape)
+        if self.scales is not None:
+            leaks = Promises.of(self.scales, "scales").leaks()
+            found += [Caveat(self.scales.guarantee.status, text) for text in leaks]
         if self._is_asymptotic:
             found.append(Caveat("asymptotic", ""))
         if self.prior is not None:
@@ -331,7 +361,7 @@ class DPDiscreteTimeSurvival(
             return hazard_plan(model, epsilon, alpha, HazardMaximum(model))
         if sampling is not None and self._is_asymptotic:
             draw = PosteriorDraw(model, epsilon, alpha, sampling)
-            return hazard_plan(model, epsilon, alpha, draw, numbers=REAL_ARITHMETIC)
+            return hazard_plan(model, epsilon, alpha, draw, assumed=(REAL_ARITHMETIC,))
         requested = self.recalibration_share, self.inference_share
         share: Any = (
             self.pilot_share if isinstance(self.pilot_share, str) else float(self.pilot_share)
@@ -340,10 +370,10 @@ class DPDiscreteTimeSurvival(
         if sampling is not None:
             epochs, budget = sampling.n_epochs, (alpha, shares, delta)
             n_steps = None if isinstance(epochs, str) else int(epochs)
-            options = {"known": self._known_columns(), "n_steps": n_steps}
+            options = {**self._scaling(), "n_steps": n_steps}
             fit, prices = fit_of(model, epsilon, "psgld", *budget, LangevinFit, **options)
             return perturbed_plan(fit, prices, delta, sampling.verbose)
-        options: Any = {"distribution": self._noise_law, "known": self._known_columns()}
+        options = {"distribution": self._noise_law, **self._scaling()}
         options["prior"] = self._read_prior("hazard", model.n_features)
         fits = [
             (fit_of(model, epsilon, method, alpha, shares, used, **options), used)
@@ -353,11 +383,21 @@ class DPDiscreteTimeSurvival(
         (fit, prices), used = min(fits, key=lambda candidate: candidate[0][0].noise)
         return perturbed_plan(fit, prices, used)
 
+    def _scaling(self) -> dict[str, Any]:
+        """Return what is public of the columns, and what the people behind it were promised."""
+        promises = Promises.of(self.scales, "scales")
+        return {"known": self._known_columns(), "promises": promises}
+
     def _known_columns(self) -> KnownColumns | None:
         """Return what is public of the features, if rows are to be scaled by it."""
         if self.columns is None or not isinstance(self.data_norm, str):
             return None
-        return KnownColumns.of(self._features(self.columns))
+        features = self._features(self.columns)
+        known = KnownColumns.of(features)
+        if self.scales is None or known is None:
+            return known
+        found = Release.kinds[self.scales.estimator]._column_moments(self.scales, features)
+        return known.released(found[0], found[1], (found[2], found[3]))
 
     _is_evidence_of = ("hazard",)
 
@@ -467,6 +507,7 @@ def perturbed_plan(
         counts = OutcomeCounts(price=price, fit=fit)
         nodes.append(Sequential((counts, moments), inference, "inference"))
     unit = "mu" if delta else "epsilon"
-    left_out = {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0}
-    tree, numbers = Sequential(tuple(nodes)), arithmetic(fit.distribution)
-    return hazard_plan(fit.model, fit.epsilon, fit.alpha, tree, delta, numbers, left_out)
+    stated = {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0, **fit.promises.public_inputs()}
+    tree = Sequential(tuple(nodes))
+    assumed = arithmetic(fit.distribution), *fit.promises.assumptions()
+    return hazard_plan(fit.model, fit.epsilon, fit.alpha, tree, delta, assumed, stated)

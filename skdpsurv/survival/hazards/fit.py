@@ -29,7 +29,7 @@ from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
-from skdpsurv.priors import Evidence, Prior
+from skdpsurv.priors import Evidence, Prior, Promises
 from skdpsurv.survival.hazards import model as models
 
 # Tuned constants, each with the page of docs/benchmarks that found it, if there is one.
@@ -37,6 +37,7 @@ from skdpsurv.survival.hazards import model as models
 #: Root mean squares of the baseline's columns, beside covariates in a unit ball: small columns keep
 #: the sensitivity near that of the covariates alone (docs/benchmarks/discrete_time).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
+NO_PROMISES = Promises(())
 #: Share of epsilon for the pilot where its rows are not scaled.
 PILOT_SHARE = 0.1
 #: Share of ``pilot_share`` for the life table; the mean of the rows has the rest.
@@ -105,6 +106,7 @@ class HazardFit:
     distribution: type[NoiseDistribution] = SphericalLaplace
     prior: Prior | None = None
     known: KnownColumns | None = None
+    promises: Promises = NO_PROMISES
     likelihood: DiscreteHazard = field(init=False)
     calibration: perturbation.Calibrated = field(init=False)
 

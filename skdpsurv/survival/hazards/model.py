@@ -14,7 +14,7 @@ public, and so is the map between them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -288,12 +288,12 @@ def hazard_plan(
     alpha: float,
     tree: Node,
     delta: float = 0.0,
-    numbers: str = DOUBLES,
+    assumed: Sequence[str] = (DOUBLES,),
     stated: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """Return the plan of a hazard fit."""
     inputs = {**{name: getattr(model, name) for name in STATED}, "alpha": alpha, **stated}
-    return Plan(tree, epsilon, delta, inputs=inputs, assumed=(*ASSUMED, numbers))
+    return Plan(tree, epsilon, delta, inputs=inputs, assumed=(*ASSUMED, *assumed))
 
 
 def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict[str, FloatArray]:
