@@ -9,7 +9,7 @@ share,
     \qquad \hat v_j = \frac{(.6 g)^2 v_j + t_j^2 g}{(.6 g)^2 + t_j^2}
 
 with :math:`v_j` a measured variance and :math:`t_j` the deviation of its noise. Features with two
-values, and others, are kinds of their own.
+values, and others, are kinds of their own; the former have one scale.
 """
 
 from __future__ import annotations
@@ -106,7 +106,14 @@ class KnownColumns:
     def in_features(
         self, center: FloatArray, variance: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """Return centres and spreads on the scale of the features."""
+        """Return centres and scales on the scale of the features, by those of u.
+
+        Features with two values share a scale, the root of their mean variance: the effect of a
+        rare label is no larger than that of a common one, so that it matters less.
+        """
+        variance, two_valued = variance.copy(), self.two_valued
+        if two_valued.any():
+            variance[two_valued] = variance[two_valued].mean()
         middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
         return middle + half * center, half * np.sqrt(variance)
 

@@ -1,6 +1,7 @@
 """Public ends, centres and spreads of features, and what noisy moments add to them."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -108,9 +109,26 @@ class TestVariances:
 
     def test_a_stated_spread_is_its_prior(self):
         one = known({"x": (0, 10), "y": (0, 10)})
-        stated = one.with_moments(np.array([0.1, np.nan]), np.array([0.04, np.nan]))
+        stated = replace(one, center=np.array([0.1, np.nan]), variance=np.array([0.04, np.nan]))
         assert stated.states_spreads
         assert not stated.is_complete
         found = stated.variances(np.array([0.9, 0.9]), np.full(2, 1e3))
         assert found[0] == pytest.approx(0.04, rel=0.01)
         assert found[1] > 0.3
+
+    def test_labels_share_a_scale_and_numbers_do_not(self):
+        one = known({"x": (0, 10), "y": (0, 10), "f": bool, "g": bool})
+        center, scale = one.in_features(np.array([0, 0, 0.8, 0]), np.array([0.04, 0.25, 0.36, 1]))
+        np.testing.assert_allclose(center, [0.0, 0.0, 0.9, 0.5])
+        np.testing.assert_allclose(scale, [0.2, 0.5, *[0.5 * np.sqrt(0.68)] * 2])
+
+
+class TestReleased:
+    def test_what_is_stated_is_kept_and_the_rest_taken(self):
+        one = known({"x": (0, 10), "y": (0, 10), "z": (0, 10)})
+        one = replace(one, center=np.array([0.1, np.nan, np.nan]))
+        center, spread = np.array([-0.2, 0.3, np.nan]), np.array([0.3, 0.2, np.nan])
+        found = one.released(center, spread, (np.zeros(3), np.zeros(3)))
+        np.testing.assert_allclose(found.center, [0.1, 0.3, np.nan])
+        np.testing.assert_allclose(found.variance, [0.09, 0.04, np.nan])
+        assert not found.is_complete

@@ -438,7 +438,8 @@ def fit_of(
         if known is not None and known.is_complete:
             share = PILOT_SHARE * TABLE_PART
         else:
-            pays = spreads_pay(model.n_records, known, _of_rows(prices[0]))
+            inferred = cost.epsilon_or_mu(prices[-1]) > 0.0
+            pays = inferred and spreads_pay(model.n_records, known, _of_rows(prices[0]))
             share = SPREADS_SHARE if pays else PILOT_SHARE
     own, prices = _divided(epsilon, delta, [share, *others])
     pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
@@ -470,7 +471,7 @@ def pilot_nodes(fit: HazardFit, pilot: cost.Price) -> tuple[Node, ...]:
     if known is not None and known.is_complete:
         return (LifeTable(price=pilot, fit=fit),)
     rows = _of_rows(pilot)
-    pays = spreads_pay(fit.model.n_records, known, rows)
+    pays = fit.has_inference and spreads_pay(fit.model.n_records, known, rows)
     table = LifeTable(price=cost.share_of(pilot, TABLE_PART), fit=fit)
     return table, (ColumnSpreads if pays else RowMean)(price=rows, fit=fit)
 

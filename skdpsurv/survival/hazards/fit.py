@@ -54,6 +54,8 @@ CAP_LEVEL, HIGHEST_RISE, RISE_INFORMATION = 0.8, 3.0, 1.0
 #: Centred rows are clipped at a power of the information, within a range, times their root mean
 #: square length.
 SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
+#: This range where columns are divided by their spreads, so that the length is known.
+SCALED_RANGE = (0.7, 1.4)
 #: This power and range with standard errors: downweighted rows allow a lower bound.
 INFERENCE_SPREAD = (0.8, 4.0)
 #: The cap with standard errors: factor and power of the information, its maximum, and how many
@@ -211,16 +213,17 @@ class HazardFit:
             return PilotEstimate(center, *self.scaled_rows(*self.known.scales()).values())
         return PilotEstimate(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
 
-    def radius(self, spread: float) -> float:
+    def radius(self, spread: float, range_: tuple[float, float] = SPREAD_RANGE) -> float:
         """Return the clipping norm of rows of a root mean square length."""
-        least, most = INFERENCE_SPREAD if self.has_inference else SPREAD_RANGE
+        least, most = INFERENCE_SPREAD if self.has_inference else range_
         radii = least * self.model.information(self.epsilon) ** SPREAD_POWER
         return spread * float(np.clip(radii, least, most))
 
     def scaled_rows(self, mean: FloatArray, scales: FloatArray | None) -> dict[str, Any]:
         """Return how rows are read whose columns are divided by their spreads."""
         spread = math.sqrt(mean.size)  # each column has mean square 1
-        return {"_mean": mean, "_radius": self.radius(spread), "_spread": spread, "_scales": scales}
+        radius = self.radius(spread, SCALED_RANGE)
+        return {"_mean": mean, "_radius": radius, "_spread": spread, "_scales": scales}
 
     def clip_baseline(self, baseline: FloatArray) -> FloatArray:
         """Scale a baseline down so that its linear predictors are within the largest one."""
