@@ -78,6 +78,9 @@ class Feature:
     per : float
         Step, in units of the column, that figures show its effect for: as stated, or else a tenth
         of public bounds.
+    center, spread : float or None
+        Stated typical value and standard deviation, both of the feature itself; None where
+        nothing was stated.
     """
 
     name: str
@@ -89,6 +92,8 @@ class Feature:
     per_unit: float | None = None
     unit: str = ""
     per: float = 1.0
+    center: float | None = None
+    spread: float | None = None
 
     @property
     def change(self) -> str:
