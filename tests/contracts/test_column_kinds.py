@@ -83,12 +83,12 @@ class Knee(Bounded):
 
 
 @dataclass(frozen=True)
-class Log(Bounded):
+class Magnitude(Bounded):
     """A positive number that acts by its logarithm: it has no slope per unit."""
 
     ends: tuple[float, float]
 
-    key, must_hold, such_as = "log", "numbers", [0.1, 50.0]
+    key, must_hold, such_as = "magnitude", "numbers", [0.1, 50.0]
     cell, words, _values = float, str, staticmethod(numbers)
 
     @classmethod
@@ -113,7 +113,7 @@ class Log(Bounded):
         return [Feature(self.column, made, -1.0, 1.0, self.column)]
 
 
-OWN = {kind.key: kind for kind in (Knee, Log)}
+OWN = {kind.key: kind for kind in (Knee, Magnitude)}
 
 
 @pytest.fixture(params=[*KINDS, *OWN])
@@ -228,8 +228,8 @@ def test_its_description_makes_the_same_through_json_and_a_file(key, tmp_path):
 def unpublished():
     """Return what kinds state that the published schema of releases has not, and the reverse."""
     schema = json.loads(SCHEMA.read_text())["$defs"]["column"]
-    common = {"name", "typical", "per", "missing"}
-    stated = {word for kind in KINDS.values() for word in (kind.key, kind.option) if word}
+    common = {"name", "typical", "per", "missing", "spread", "prevalence"}
+    stated = {word for kind in KINDS.values() for word in (kind.key, *kind.options)}
     known = {word for one in schema["oneOf"] for word in one["required"]}
     return (schema["properties"].keys() - common) ^ stated | (known ^ KINDS.keys())
 
@@ -278,6 +278,8 @@ def test_a_feature_moves_by_what_it_says_for_one_unit(key):
             ends = np.array([float(kind.labels.index(label)) for label in labels])
         moved = np.diff(np.column_stack(kind.encode(ends)), axis=0)[0, j]
         width = 1.0 if feature.level is not None else ends[1] - ends[0]
+        if feature.is_log:
+            width = np.log2(ends[1] + kind.offset) - np.log2(ends[0] + kind.offset)
         assert moved == pytest.approx(feature.per_unit * width, rel=1e-12)
 
 
