@@ -94,10 +94,10 @@ class ColumnKind:
         raw = Expression("column", numbers=(self.column,))
         found: list[Feature] = self._features(raw)
         if self.prevalence is not None:
-            shares = np.array(self.prevalence) / sum(self.prevalence)
-            known = dict(zip(self.labels, shares.tolist(), strict=True))
-            for j, p in enumerate(known[one.level] for one in found):
-                found[j] = replace(found[j], center=p, spread=math.sqrt(p * (1.0 - p)))
+            shares = dict(zip(self.labels, self.prevalence, strict=True))
+            for j, one in enumerate(found):
+                p = shares[one.level] / sum(self.prevalence)
+                found[j] = replace(one, center=p, spread=math.sqrt(p * (1.0 - p)))
         if self.missing == "category":
             found.append(self._indicator(Expression("missing", (raw,)), "missing"))
         return found
@@ -196,8 +196,10 @@ class Bounded(ColumnKind):
         clipped = self._formula(Expression("clip", (raw,), ends))
         made = self._filled(Expression("scale", (clipped,), scale), 0.0)
         own = self.column, None, self.step / scale[1], self.unit, self.per or scale[1] / 5.0
-        typical = self.read(np.array([self.typical] * (self.typical is not None), dtype=object))
-        center = next(iter(self._encoded(typical, np.isnan(typical))[0].tolist()), None)
+        center = None
+        if self.typical is not None:
+            typical = self.read(np.array([self.typical], dtype=object))
+            center = self._encoded(typical, np.isnan(typical))[0].item()
         spread = None if self.spread is None else self.spread / scale[1]
         return [Feature(self.column, made, -1.0, 1.0, *own, center, spread)]
 

@@ -79,9 +79,7 @@ class Log(Number):
         found, offset = super()._specified(column, missing, bounds, stated), stated.get("offset", 0)
         require(is_real(offset), column, "have a number as offset", TypeError)
         low, high = (end + float(offset) for end in found.ends)
-        rule = (
-            "have an offset, such as 1, with which the logarithms of both bounds exist and differ"
-        )
+        rule = "have an offset, such as 1, with which its bounds have unequal logarithms"
         require(0.0 < low < high < math.inf and math.log(low) < math.log(high), column, rule)
         return replace(found, offset=float(offset))
 

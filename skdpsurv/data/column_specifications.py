@@ -85,9 +85,8 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     for key, step in (("per", kind.step), ("spread", 1.0)):
         if key in stated:
             fits = is_real(value := stated[key]) and 0.0 < value * step <= found.width
-            require(
-                fits, column, f"have as {key} a positive number, at most the width of its bounds"
-            )
+            rule = f"have as {key} a positive number, at most the width of its bounds"
+            require(fits, column, rule)
             found = replace(found, **{key: float(value)})
     if "prevalence" in stated:
         found = _with_prevalence(found, stated["prevalence"])
@@ -101,12 +100,8 @@ def _with_prevalence(kind: ColumnKind, stated: Any) -> ColumnKind:
     if fits and kind.condition:
         shares = [1.0 - shares[0], shares[0]]
     fits = fits and len(shares) == len(kind.labels) and abs(sum(shares) - 1.0) <= NEARLY
-    rule = "have as prevalence the share of True, between 0 and 1"
-    if not kind.condition:
-        rule = (
-            "have as prevalence a share between 0 and 1 of each label, in order, which add up to 1"
-        )
-    require(fits, kind.column, rule)
+    rule = "the share of True" if kind.condition else "a share of each label, which add up to 1"
+    require(fits, kind.column, f"have as prevalence {rule}, between 0 and 1")
     return replace(kind, prevalence=tuple(map(float, shares)))
 
 

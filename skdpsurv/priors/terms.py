@@ -146,9 +146,8 @@ def _is_number(feature: Feature) -> bool:
 
 def _measure(expression: Expression) -> list[Any]:
     """Return what makes units of numbers differ: days of dates, and logarithms with an offset."""
-    inner = [one for part in expression.of for one in _measure(part)]
-    log = [("log", *expression.numbers)] if expression.kind == "log" else []
-    return inner + log + ["days"] * (expression.kind == "days")
+    own = {"days": ["days"], "log": ["log", *expression.numbers]}.get(expression.kind, [])
+    return own + [one for part in expression.of for one in _measure(part)]
 
 
 def _key(feature: Feature) -> Any:
