@@ -20,6 +20,7 @@ from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, wo
 from skdpsurv.dp.plan import Node, Plan, Sequential
 from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import REAL_ARITHMETIC
+from skdpsurv.inference import least_noise
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.mechanisms.vector_noise import arithmetic
@@ -375,13 +376,11 @@ class DPDiscreteTimeSurvival(
             return perturbed_plan(fit, prices, delta, sampling.verbose)
         options = {"distribution": self._noise_law, **self._scaling()}
         options["prior"] = self._read_prior("hazard", model.n_features)
-        fits = [
-            (fit_of(model, epsilon, method, alpha, shares, used, **options), used)
-            for method, gaussian in candidates(str(self.method), delta)
-            for used in [delta if gaussian else 0.0]
+        plans = [
+            perturbed_plan(*fit_of(model, epsilon, method, alpha, shares, used, **options), used)
+            for method, used in candidates(str(self.method), delta)
         ]
-        (fit, prices), used = min(fits, key=lambda candidate: candidate[0][0].noise)
-        return perturbed_plan(fit, prices, used)
+        return least_noise(plans)
 
     def _scaling(self) -> dict[str, Any]:
         """Return what is public of the columns, and what the people behind it were promised."""

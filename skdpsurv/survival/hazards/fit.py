@@ -43,7 +43,7 @@ PILOT_SHARE = 0.1
 #: Share of ``pilot_share`` for the life table; the mean of the rows has the rest.
 TABLE_PART = 1.0 / 3.0
 #: Share of ``inference_share`` for the event-count table.
-OUTCOME_PART = 0.15
+OUTCOME_PART = 0.08
 #: Largest linear predictor of the baseline that a fit starts from.
 LARGEST_PREDICTOR = 25.0
 #: Below this n * epsilon the pilot, risk table and standard errors are skipped: all is noise.
