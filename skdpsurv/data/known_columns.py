@@ -9,7 +9,7 @@ share,
     \qquad \hat v_j = \frac{(.6 g)^2 v_j + t_j^2 g}{(.6 g)^2 + t_j^2}
 
 with :math:`v_j` a measured variance and :math:`t_j` the deviation of its noise. Features with two
-values, and others, are kinds of their own; the former have one scale.
+values, and others, are kinds of their own.
 """
 
 from __future__ import annotations
@@ -104,24 +104,25 @@ class KnownColumns:
         return np.clip((rows - middle) / half, -1.0, 1.0)
 
     def in_features(
-        self, center: FloatArray, variance: FloatArray
+        self, center: FloatArray, variance: FloatArray, *, shared: bool
     ) -> tuple[FloatArray, FloatArray]:
         """Return centres and scales on the scale of the features, by those of u.
 
-        Features with two values share a scale, the root of their mean variance: the effect of a
-        rare label is no larger than that of a common one, so that it matters less.
+        ``shared``: features with two values have one scale, the root of their mean variance. The
+        effect of a rare label is no larger than that of a common one, so that it matters less for
+        predictions.
         """
         variance, two_valued = variance.copy(), self.two_valued
-        if two_valued.any():
+        if shared and two_valued.any():
             variance[two_valued] = variance[two_valued].mean()
         middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
         return middle + half * center, half * np.sqrt(variance)
 
-    def scales(self) -> tuple[FloatArray, FloatArray]:
-        """Return centres and spreads, as far as they are stated, on the scale of the features."""
+    def scales(self, *, shared: bool) -> tuple[FloatArray, FloatArray]:
+        """Return centres and scales, as far as they are stated, on the scale of the features."""
         center = np.nan_to_num(self.center, nan=0.0)
         variance = np.nan_to_num(self.variance, nan=SHARED_VARIANCE)
-        return self.in_features(center, np.clip(variance, 0.0, 1.0))
+        return self.in_features(center, np.clip(variance, 0.0, 1.0), shared=shared)
 
     def variances(self, measured: FloatArray, noise: FloatArray) -> FloatArray:
         """Return variances of u, given measured ones and the variances of their noise."""
@@ -133,8 +134,11 @@ class KnownColumns:
             shared[kind] = max(mean, 0.5 / np.sqrt(total))
         prior = np.where(np.isnan(self.variance), shared, self.variance)
         own = (RELATIVE_DEVIATION * prior) ** 2
-        found = prior + own / (own + noise) * (measured - prior)
-        return np.clip(found, SMALLEST_PART * prior, 1.0)
+        weight = own / (own + noise)
+        found = prior + weight * (measured - prior)
+        # Where noise is small, so may a variance be; elsewhere it would be noise.
+        error = RELATIVE_DEVIATION * prior * np.sqrt(1.0 - weight)
+        return np.clip(found, np.minimum(SMALLEST_PART * prior, np.maximum(error, 1e-12)), 1.0)
 
     def released(
         self, center: FloatArray, spread: FloatArray, errors: tuple[FloatArray, FloatArray]

@@ -90,6 +90,7 @@ TOO_SMALL = {
     ),
     "cells": (functools.partial(halved, sums.CellSums), "hazard", None, "CellSums", "slow"),
     "mean of rows": (functools.partial(halved, moments.MeanOfRows), "hazard", "in ", None),
+    "columns": (functools.partial(halved, moments.ColumnMoments), "hazard, columns", "in ", None),
     "moments": (
         *(functools.partial(halved, moments.SecondMoments), "logistic", "in "),
         "second moments of rows",

@@ -82,7 +82,7 @@ class TestEnds:
 
     def test_units_and_features_are_inverse(self):
         one = known({"x": (0, 10), "f": bool})
-        center, spread = one.in_features(np.array([0.5, 0.0]), np.array([0.04, 1.0]))
+        center, spread = one.in_features(np.array([0.5, 0.0]), np.array([0.04, 1.0]), shared=True)
         np.testing.assert_allclose(center, [0.5, 0.5])
         np.testing.assert_allclose(spread, [0.2, 0.5])
         np.testing.assert_array_equal(
@@ -103,9 +103,11 @@ class TestVariances:
 
     def test_none_is_far_below_that_of_its_kind_or_above_one(self):
         one = known(dict.fromkeys("abcd", (0, 10)))
-        found = one.variances(np.array([-0.5, 0.4, 0.4, 7.0]), np.full(4, 1e-9))
+        found = one.variances(np.array([-0.5, 0.4, 0.4, 7.0]), np.full(4, 0.01))
         assert found[0] > 0.02
         assert found[-1] == 1.0
+        exact = one.variances(np.array([1e-4, 0.4, 0.4, 0.4]), np.zeros(4))
+        assert exact[0] == pytest.approx(1e-4)
 
     def test_a_stated_spread_is_its_prior(self):
         one = known({"x": (0, 10), "y": (0, 10)})
@@ -118,9 +120,12 @@ class TestVariances:
 
     def test_labels_share_a_scale_and_numbers_do_not(self):
         one = known({"x": (0, 10), "y": (0, 10), "f": bool, "g": bool})
-        center, scale = one.in_features(np.array([0, 0, 0.8, 0]), np.array([0.04, 0.25, 0.36, 1]))
+        both = np.array([0, 0, 0.8, 0]), np.array([0.04, 0.25, 0.36, 1])
+        center, scale = one.in_features(*both, shared=True)
         np.testing.assert_allclose(center, [0.0, 0.0, 0.9, 0.5])
         np.testing.assert_allclose(scale, [0.2, 0.5, *[0.5 * np.sqrt(0.68)] * 2])
+        _, scale = one.in_features(*both, shared=False)
+        np.testing.assert_allclose(scale, [0.2, 0.5, 0.3, 0.5])
 
 
 class TestReleased:

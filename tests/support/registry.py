@@ -134,6 +134,10 @@ RAW = {
     "ill": {"boolean": True, "missing": "category"},
     "seen": {"dates": ["2001-01-01", "2010-12-31"], "missing": "midpoint"},
 }
+SPREADS = ({"spread": 0.3}, {"prevalence": [1 / len(WARDS)] * len(WARDS)}, {"prevalence": 0.5})
+RAW_SPREADS = {name: RAW[name] | one for name, one in zip(RAW, SPREADS, strict=False)} | {
+    "seen": RAW["seen"]
+}
 RAW_ROWS = (
     (LARGEST, "east", True, "9999-12-31"),
     (-LARGEST, "north", False, "0001-01-01"),
@@ -372,7 +376,7 @@ def prior_release(model, records):
     model.random_state = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
-        return model.fit(data.X[:30], data.y[:30]).release_
+        return model.fit(data.X[:30], None if data.y is None else data.y[:30]).release_
 
 
 #: Parameters for scikit-learn's checks: one column and one row are one group and one part.
@@ -431,6 +435,12 @@ def _settings():
     errors = {"inference_share": 0.3, "link": "cloglog", "also": (*estimated, "evidence_")}
     yield one("standard errors", survival, quick=True, epsilon=200.0, **errors)
     out = {"epsilon": 200.0, "method": "out_pert"}
+    yield one(
+        "raw columns with standard errors", raw_survival, columns=raw, epsilon=200.0, **errors
+    )
+    yield one("stated spreads", raw_survival, quick=True, columns=PublicColumns(RAW_SPREADS))
+    table = prior_release(DPTableOne(epsilon=50.0, columns=raw), raw_columns)
+    yield one("spreads of a table", raw_survival, columns=raw, scales=table)
     yield one("output with standard errors", survival, **errors, **out)
     descent = {"epsilon": 30.0, "method": "noisy_gd", "delta": 1e-4}
     yield one("descent with standard errors", survival, **errors, **descent)

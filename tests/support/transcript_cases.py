@@ -136,8 +136,14 @@ poisson = functools.partial(extension("poisson").DPPoissonRegressor, max_residua
 table = PublicColumns.of(arm=["old", "new"], age=(18, 100), smoker=bool)
 noisy = {"delta": 0.2, "epsilon": 51.0}
 langevin = PosteriorSampling("psgld")
+scaled = PublicColumns({"x0": {"bounds": [-1, 1]}})
+OF_COLUMNS = dict.fromkeys((AT_ONCE, OPPOSITE, FAR), FOUR)
 CASES = {
     "hazard": Case(hazard(), HAZARD, 8),
+    "hazard, columns": Case(
+        *(hazard(columns=scaled), OF_COLUMNS, 8),
+        unmoved={6: "by rows at right angles alone, of two columns"},
+    ),
     "hazard, output": Case(hazard(method="out_pert"), HAZARD, 7),
     "hazard, descent": Case(hazard(method="noisy_gd", **noisy), HAZARD, 7),
     "hazard, Langevin": Case(hazard(method=langevin, inference_share=0.0, **noisy), HAZARD, 5),

@@ -209,9 +209,17 @@ class HazardFit:
         center = np.zeros(likelihood.n_params)
         center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
         center[: model.n_knots] = self.clip_baseline(center[: model.n_knots])
-        if self.known is not None and self.known.states_spreads:
-            return PilotEstimate(center, *self.scaled_rows(*self.known.scales()).values())
+        if (stated := self.stated_scales) is not None:
+            return PilotEstimate(center, *self.scaled_rows(*stated).values())
         return PilotEstimate(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
+
+    @property
+    def stated_scales(self) -> tuple[FloatArray, FloatArray] | None:
+        """Public centres and scales of the features; None if no spread is stated."""
+        known = self.known
+        if known is None or not known.states_spreads:
+            return None
+        return known.scales(shared=not self.has_inference)
 
     def radius(self, spread: float, range_: tuple[float, float] = SPREAD_RANGE) -> float:
         """Return the clipping norm of rows of a root mean square length."""
@@ -326,10 +334,10 @@ class RowMean(HazardSum):
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return mean, clipping norm and row scale."""
-        fit, known = self.fit, self.fit.known
+        fit, stated = self.fit, self.fit.stated_scales
         mean, spread = self.query_for(context).shrunk(noisy, self.price)
-        if known is not None and known.states_spreads:
-            return fit.scaled_rows(mean, known.scales()[1])
+        if stated is not None:
+            return fit.scaled_rows(mean, stated[1])
         spread = max(spread, SMALLEST_SPREAD * fit.model.data_norm)
         radius = fit.radius(spread)
         return {"_mean": mean, "_radius": radius, "_spread": spread, "_scales": None}

@@ -71,4 +71,5 @@ class ColumnSpreads(HazardSum):
         square_length = max(float(moved @ moved), 1e-300)
         kept = max(0.0, 1.0 - SHRINKAGE * mean.size * noise / square_length)
         center = np.clip(start + kept * moved, -1.0, 1.0)
-        return self.fit.scaled_rows(*known.in_features(center, variance))
+        shared = not self.fit.has_inference
+        return self.fit.scaled_rows(*known.in_features(center, variance, shared=shared))
