@@ -21,8 +21,42 @@ OF_NODES = {
     plans.Disjoint: ({}, []),
     plans.PrivateSelection: ({"eta": {"type": "number"}, "gamma": {"type": "number"}}, []),
 }
-#: Kinds of columns that layout 2 had not, by their keys.
-COLUMNS = {}
+#: Kinds of columns that layout 2 had not, by their keys; and other keys of columns.
+COLUMNS = {
+    "log": {
+        "description": "Bounds of a number, to which it is clipped. The logarithm of its sum with "
+        "the offset is scaled from those of the bounds to [-1, 1].",
+        "type": "array",
+        "items": {"type": "number"},
+        "minItems": 2,
+        "maxItems": 2,
+    }
+}
+SHARE = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+KEYS = {
+    "offset": {"description": "Of log: what is added first.", "type": "number"},
+    "typical": {
+        "description": "A usual value, known without the records.",
+        "type": ["number", "string", "boolean"],
+    },
+    "per": {
+        "description": "Of a number or date: the step, in its unit, that figures show its effect "
+        "for. Of log: a number of doublings.",
+        "type": "number",
+        "exclusiveMinimum": 0,
+    },
+    "spread": {
+        "description": "Of a number or date: its standard deviation, in its unit; of log, that of "
+        "the logarithm. Known without the records.",
+        "type": "number",
+        "exclusiveMinimum": 0,
+    },
+    "prevalence": {
+        "description": "Of a boolean the share of true, of categories that of each label, in "
+        "order. Known without the records.",
+        "anyOf": [SHARE, {"type": "array", "items": SHARE}],
+    },
+}
 WORDS = {
     "plan": "Everything that was drawn for the guarantee. Null: not stated.",
     "fit_plan": "The same for fit_guarantee.",
@@ -97,7 +131,7 @@ def schema():
         "noise": described("noise", type="object", additionalProperties=by_name),
     }
     column = whole["$defs"]["column"]
-    column["properties"] |= COLUMNS
+    column["properties"] |= COLUMNS | KEYS
     column["oneOf"] += [{"required": [key]} for key in COLUMNS]
     whole["required"] += sorted(layout.FIELDS[version] - set(whole["required"]))
     whole["$defs"] |= {

@@ -61,6 +61,10 @@ EXPRESSIONS = [
     Expression("product"),
     Expression("scale", (Expression("product", (NORMED[1], NORMED[2])),), (0, 1)),
     Expression("clip", (CLIP,), (-math.inf, 2.5)),
+    Expression("scale", (Expression("log", (Expression("clip", (TIME,), (0.0, 3.5)),), (1.0,)),),
+               (0.75, 0.75)),
+    Expression("log", (Expression("clip", (CLIP,), (0.25, 2.5)),), (-1 / 8,)),
+    Expression("log", (Expression("clip", (CLIP,), (0.25, 2.5)),)),
     *shares("l1"), *shares("l2"), *shares("max"),
 ]  # fmt: skip
 FEATURES = [Feature(f"feature\n{k}", e) for k, e in enumerate(EXPRESSIONS)]
@@ -96,6 +100,8 @@ def values_of(e, x):
             return (pd.Series(of[0]) - pd.Timestamp(date)).dt.days.to_numpy(dtype=float)
         case "clip", (low, high):
             return np.clip(of[0], low, high)
+        case "log", offset:
+            return np.log(of[0] + sum(offset))
         case "scale", (centre, half):
             return np.clip((of[0] - centre) / half, -1, 1)
         case "fill", (number,):

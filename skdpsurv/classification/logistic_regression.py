@@ -300,8 +300,8 @@ class DPLogisticRegression(
             return self._without_privacy(shape)
         prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
         fits = [
-            self._measurements(shape, prior, method, float(self.delta) if gaussian else 0.0)
-            for method, gaussian in candidates(self._perturbation.kind, float(self.delta))
+            self._measurements(shape, prior, method, delta)
+            for method, delta in candidates(self._perturbation.kind, float(self.delta))
         ]
         measurements, delta = min(fits, key=lambda fit: fit[0][0].noise)
         return self._as_plan(shape, measurements, delta)

@@ -263,9 +263,14 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 made = Expression("fill", (made,), (0.0,))
             # Slopes hold within the bounds of raw columns; other features must never be clipped.
             kept = one.expression.kind == "column" or (low <= one.low and one.high <= high)
-            per_unit = one.per_unit / half if one.per_unit is not None and kept else None
-            per = half / 5.0 if one.expression.kind == "column" else one.per
-            own: dict[str, Any] = {"expression": made, "per_unit": per_unit, "per": per}
+            center = None if one.center is None else one.center - middle
+            moved = {"per_unit": one.per_unit, "center": center, "spread": one.spread}
+            own: dict[str, Any] = {
+                name: value / half if value is not None and kept else None
+                for name, value in moved.items()
+            }
+            own["per"] = half / 5.0 if one.expression.kind == "column" else one.per
+            own["expression"] = made
             found.append(replace(one, low=-1.0, high=1.0, **own))
         return found
 

@@ -6,8 +6,9 @@ Data may be passed as a specification by mistake: messages name columns, keys an
 
 from __future__ import annotations
 
+import math
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ _LARGEST = sys.float_info.max
 class ColumnKind:
     """A public description of one column: ``typical`` is a cell (ISO 8601), ``per`` a step.
 
+    ``spread`` is a standard deviation, and ``prevalence`` holds the share of each label, as stated.
     It has ``labels``, as which values are numbered, or is ``bounded`` by ``ends``, or neither.
     """
 
@@ -33,14 +35,16 @@ class ColumnKind:
     typical: Any = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True)
     per: float | None = field(default=None, kw_only=True)
+    spread: float | None = field(default=None, kw_only=True)
+    prevalence: tuple[float, ...] | None = field(default=None, kw_only=True)
     #: Public labels, and the one that others are compared with.
     labels: tuple[Any, ...] = field(default=(), kw_only=True)
     reference: Any = field(default=None, kw_only=True)
 
-    #: The key of a specification that states this kind, and another key that it may hold. A kind
-    #: without one is told the ``drop`` of its transformer instead.
+    #: The key of a specification that states this kind, and other keys that it may hold, beside
+    #: those that all have. A kind is told the whole specification, and the ``drop`` of all.
     key: ClassVar[str]
-    option: ClassVar[str] = ""
+    options: ClassVar[tuple[str, ...]] = ()
     #: An example of the key's content, in JSON, with which tests try all kinds.
     such_as: ClassVar[Any]
     #: Subclasses implement these methods.
@@ -52,6 +56,8 @@ class ColumnKind:
     #: Whether values lie between public bounds, and the bounds of the values that are read.
     bounded: ClassVar[bool] = False
     ends: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    #: How far one unit of effects moves what is scaled.
+    step: ClassVar[float] = 1.0
     #: Whether missing cells may be filled by the middle of the bounds.
     fillable: ClassVar[bool] = True
     #: Whether values of a study are spread evenly between the bounds, as dates of entry are.
@@ -87,6 +93,11 @@ class ColumnKind:
         """Return the features of the column."""
         raw = Expression("column", numbers=(self.column,))
         found: list[Feature] = self._features(raw)
+        if self.prevalence is not None:
+            shares = dict(zip(self.labels, self.prevalence, strict=True))
+            for j, one in enumerate(found):
+                p = shares[one.level] / sum(self.prevalence)
+                found[j] = replace(one, center=p, spread=math.sqrt(p * (1.0 - p)))
         if self.missing == "category":
             found.append(self._indicator(Expression("missing", (raw,)), "missing"))
         return found
@@ -106,6 +117,9 @@ class ColumnKind:
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
         stated = {"missing": self.missing, "typical": self.typical, "per": self.per}
+        stated |= {"spread": self.spread, "prevalence": self.prevalence and [*self.prevalence]}
+        if self.prevalence and self.condition:
+            stated["prevalence"] = self.prevalence[-1]
         return self._specification() | {k: v for k, v in stated.items() if v is not None}
 
     @property
@@ -116,8 +130,7 @@ class ColumnKind:
     @property
     def example(self) -> Any:
         """The typical cell; else the middle of bounds, the first label, or False."""
-        low, high = self.ends
-        return self.cell(low / 2 + high / 2) if self.typical is None else self.typical
+        return self.cell(self.value_at(0.0)) if self.typical is None else self.typical
 
     def others(self) -> list[Any]:
         """Return other cells to compare with the example: all labels, or those at the bounds."""
@@ -130,6 +143,11 @@ class ColumnKind:
             return self.labels[round(min(place, 1.0) * (len(self.labels) - 1))]
         low, high = self.ends
         return self.cell(low + place * (high - low))
+
+    def value_at(self, place: Any) -> Any:
+        """Return the value that is scaled to a place, from the lower bound, -1, to the upper, 1."""
+        low, high = self.ends  # halves first, since high - low may overflow
+        return (low / 2 + high / 2) + place * (high / 2 - low / 2)
 
     def cell(self, value: Any) -> Any:
         """Return the cell that is read as a value."""
@@ -151,6 +169,11 @@ class Bounded(ColumnKind):
 
     bounded: ClassVar[bool] = True
 
+    @property
+    def width(self) -> float:
+        """The width of the bounds of what is scaled."""
+        return 2.0 * self._scale()[0][1]
+
     def _scale(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return centre and half width, and the ends to which values are clipped before scaling."""
         low, high = self.ends
@@ -163,16 +186,29 @@ class Bounded(ColumnKind):
     def _encoded(self, values: FloatArray, missing: Any) -> list[Any]:
         (centre, half_width), ends = self._scale()
         # First clip, then scale: differences of finite floats may overflow.
-        values = np.clip(values, *ends)
+        values = self._transformed(np.clip(values, *ends))
         values = np.clip((values - centre) / half_width, -1.0, 1.0)
         values[missing] = 0.0
         return [values]
 
     def _features(self, raw: Expression) -> list[Feature]:
         scale, ends = self._scale()
-        made = self._filled(Expression("scale", (Expression("clip", (raw,), ends),), scale), 0.0)
-        own = self.column, None, 1.0 / scale[1], self.unit, self.per or scale[1] / 5.0
-        return [Feature(self.column, made, -1.0, 1.0, *own)]
+        clipped = self._formula(Expression("clip", (raw,), ends))
+        made = self._filled(Expression("scale", (clipped,), scale), 0.0)
+        own = self.column, None, self.step / scale[1], self.unit, self.per or scale[1] / 5.0
+        center = None
+        if self.typical is not None:
+            typical = self.read(np.array([self.typical], dtype=object))
+            center = self._encoded(typical, np.isnan(typical))[0].item()
+        spread = None if self.spread is None else self.spread / scale[1]
+        return [Feature(self.column, made, -1.0, 1.0, *own, center, spread)]
+
+    def _transformed(self, values: FloatArray) -> FloatArray:
+        """Return clipped values as they are scaled; ``_formula`` says the same."""
+        return values
+
+    def _formula(self, clipped: Expression) -> Expression:
+        return clipped
 
 
 def require(holds: bool, column: str, rule: str, error: type[Exception] = ValueError) -> None:

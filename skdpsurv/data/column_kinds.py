@@ -1,10 +1,11 @@
-"""Kinds of public columns: numbers, dates, booleans, categories; ``KINDS`` lists all."""
+"""Kinds of public columns: numbers, logarithms, dates, booleans, categories; all in ``KINDS``."""
 
 from __future__ import annotations
 
+import math
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from itertools import permutations, product
 from typing import Any, ClassVar, Self
@@ -13,7 +14,7 @@ import numpy as np
 
 from skdpsurv.data.cells import days, numbers, positions, quietly
 from skdpsurv.data.column_kind import Bounded, ColumnKind, items, require
-from skdpsurv.data.feature import Expression, Feature
+from skdpsurv.data.feature import Expression, Feature, shifted
 from skdpsurv.dp.checks import is_integer, is_real
 from skdpsurv.dp.types import FloatArray
 
@@ -33,15 +34,15 @@ class Number(Bounded):
 
     key: ClassVar[str] = "bounds"
     such_as: ClassVar[Any] = [0, 100]
-    option: ClassVar[str] = "unit"
+    options: ClassVar[tuple[str, ...]] = ("unit",)
     cell: ClassVar[Any] = float
     _values: ClassVar[Any] = staticmethod(numbers)
     must_hold: ClassVar[str] = "numbers"
     hint: ClassVar[str] = "text is none, even of digits or with a decimal comma"
 
     @classmethod
-    def _specified(cls, column: str, missing: str, bounds: Any, unit: Any) -> Self:
-        ends = items(column, "bounds", bounds)
+    def _specified(cls, column: str, missing: str, bounds: Any, stated: Any) -> Self:
+        ends, unit = items(column, cls.key, bounds), stated.get("unit", "")
         require(all(map(is_real, ends)), column, "have numbers as bounds", TypeError)
         floats = quietly(lambda: [float(end) for end in ends]) if len(ends) == 2 else None
         low, high = floats or (np.nan, np.nan)
@@ -63,6 +64,56 @@ class Number(Bounded):
 
 
 @dataclass(frozen=True)
+class Log(Number):
+    """A number that acts by the logarithm of its sum with an offset: per doubling of that."""
+
+    offset: float = field(default=0.0, kw_only=True)
+
+    key: ClassVar[str] = "log"
+    such_as: ClassVar[Any] = [0.1, 50]
+    options: ClassVar[tuple[str, ...]] = ("offset", "unit")
+    step: ClassVar[float] = math.log(2.0)
+
+    @classmethod
+    def _specified(cls, column: str, missing: str, bounds: Any, stated: Any) -> Self:
+        found, offset = super()._specified(column, missing, bounds, stated), stated.get("offset", 0)
+        require(is_real(offset), column, "have a number as offset", TypeError)
+        low, high = (end + float(offset) for end in found.ends)
+        rule = "have an offset, such as 1, with which its bounds have unequal logarithms"
+        require(0.0 < low < high < math.inf and math.log(low) < math.log(high), column, rule)
+        return replace(found, offset=float(offset))
+
+    def _scale(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        low, high = (math.log(end + self.offset) for end in self.ends)
+        return (low / 2 + high / 2, high / 2 - low / 2), self.ends
+
+    def _transformed(self, values: FloatArray) -> FloatArray:
+        # One by one: loops of NumPy might round a number by its place among others.
+        return np.array([*map(math.log, (values + self.offset).tolist())], dtype=np.float64)
+
+    def _formula(self, clipped: Expression) -> Expression:
+        return Expression("log", (clipped,), (self.offset,))
+
+    def _features(self, raw: Expression) -> list[Feature]:
+        (one,) = super()._features(raw)
+        unit = f"doubling of {shifted(self.column, self.offset)}"
+        unit += f" ({self.unit})" if self.unit else ""
+        return [replace(one, unit=unit, per=self.per or 1.0)]
+
+    def value_at(self, place: Any) -> Any:
+        """Return the value whose logarithm is at a place between those of the bounds."""
+        (centre, half_width), ends = self._scale()
+        return np.clip(np.exp(centre + place * half_width) - self.offset, *ends)
+
+    def _specification(self) -> dict[str, Any]:
+        return super()._specification() | {"offset": self.offset}
+
+    def words(self) -> str:
+        """Return a description in plain words."""
+        return f"{super().words()}; effects are per doubling of {shifted('it', self.offset)}"
+
+
+@dataclass(frozen=True)
 class Date(Bounded):
     """A date between ``first`` and ``last``; text may also have the format ``form``."""
 
@@ -73,13 +124,14 @@ class Date(Bounded):
 
     key: ClassVar[str] = "dates"
     such_as: ClassVar[Any] = ["2001-01-01", "2010-12-31"]
-    option: ClassVar[str] = "format"
+    options: ClassVar[tuple[str, ...]] = ("format",)
     even: ClassVar[bool] = True
     must_hold: ClassVar[str] = "dates"
     hint: ClassVar[str] = "as '2001-12-31' or of the stated format, without a time zone"
 
     @classmethod
-    def _specified(cls, column: str, missing: str, dates: Any, form: Any) -> Self:
+    def _specified(cls, column: str, missing: str, dates: Any, stated: Any) -> Self:
+        form = stated.get("format", "")
         ends = [_date(column, end) for end in items(column, "dates", dates)]
         require(len(ends) == 2 and ends[0] < ends[1], column, "have two dates, the earlier first")
         rule = "have a format of %d, %m and %Y, each once, joined by . / - or space; no '%Y-%d-%m'"
@@ -133,8 +185,8 @@ class Boolean(ColumnKind):
     hint: ClassVar[str] = "the numbers 1 and 0 are such; text is none, and makes a category"
 
     @classmethod
-    def _specified(cls, column: str, missing: str, stated: Any, option: Any) -> Self:
-        require(stated is True, column, "have boolean as true, or another kind")
+    def _specified(cls, column: str, missing: str, holds: Any, stated: Any) -> Self:
+        require(holds is True, column, "have boolean as true, or another kind")
         return cls(column, missing)
 
     def _values(self, cells: Any) -> FloatArray | None:
@@ -166,8 +218,8 @@ class Category(ColumnKind):
     fillable: ClassVar[bool] = False
 
     @classmethod
-    def _specified(cls, column: str, missing: str, categories: Any, drop: str | None) -> Self:
-        labels = items(column, "categories", categories)
+    def _specified(cls, column: str, missing: str, categories: Any, stated: Any) -> Self:
+        labels, drop = items(column, "categories", categories), stated["drop"]
         texts = all(isinstance(label, str) for label in labels)
         integers = all(map(is_integer, labels))
         rule = "have labels as categories, at least one, all text or all integers"
@@ -208,4 +260,4 @@ def _date(column: str, value: Any) -> date:
 
 
 #: All kinds, by the key of a specification that states one: a new kind is its class and this line.
-KINDS = {kind.key: kind for kind in (Number, Category, Boolean, Date)}
+KINDS = {kind.key: kind for kind in (Number, Log, Category, Boolean, Date)}

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.data.cells import quietly
-from skdpsurv.data.column_kind import ColumnKind, require
+from skdpsurv.data.column_kind import ColumnKind, items, require
 from skdpsurv.data.column_kinds import KINDS
 from skdpsurv.dp.checks import choice, is_real, one_of, optional
 
 MISSING = ("error", "midpoint", "category")
+#: How far the sum of shares may be from 1, as rounded ones are.
+NEARLY = 0.02
 
 
 def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
@@ -67,7 +69,8 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     rule = f"hold exactly one of {_listed(KINDS)}, got {_listed(keys) or 'none'}"
     require(len(keys) == 1, column, rule)
     kind: type[ColumnKind] = KINDS[keys[0]]
-    allowed = [*filter(None, (kind.key, kind.option, "per" * kind.bounded, "missing", "typical"))]
+    of_kind = ("per", "spread") if kind.bounded else ("prevalence",)
+    allowed = [kind.key, *kind.options, *of_kind, "missing", "typical"]
     for key in stated:
         got = repr(key) if isinstance(key, str) else type(key).__name__
         rule = f"hold no other key than {_listed(allowed)}, got {got}"
@@ -77,13 +80,29 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     rule = f"have missing as one of {_listed(words)}"
     rule += "" if kind.fillable else ": categories have no middle"
     require(isinstance(missing, str) and missing in words, column, rule)
-    option = stated.get(kind.option, "") if kind.option else drop
-    found: ColumnKind = kind._specified(column, str.__str__(missing), stated[kind.key], option)
-    if "per" in stated:
-        fits = is_real(per := stated["per"]) and 0.0 < per <= found.ends[1] - found.ends[0]
-        require(fits, column, "have as per a positive number, at most the width of its bounds")
-        found = replace(found, per=float(per))
+    told = {**stated, "drop": drop}
+    found: Any = kind._specified(column, str.__str__(missing), stated[kind.key], told)
+    for key, step in (("per", kind.step), ("spread", 1.0)):
+        if key in stated:
+            fits = is_real(value := stated[key]) and 0.0 < value * step <= found.width
+            rule = f"have as {key} a positive number, at most the width of its bounds"
+            require(fits, column, rule)
+            found = replace(found, **{key: float(value)})
+    if "prevalence" in stated:
+        found = _with_prevalence(found, stated["prevalence"])
     return _with_typical(found, stated["typical"]) if "typical" in stated else found
+
+
+def _with_prevalence(kind: ColumnKind, stated: Any) -> ColumnKind:
+    """Return a kind with the share of each label: of a condition, that of the second is stated."""
+    shares = [stated] if kind.condition else items(kind.column, "prevalence", stated)
+    fits = all(is_real(share) and 0.0 < share < 1.0 for share in shares)
+    if fits and kind.condition:
+        shares = [1.0 - shares[0], shares[0]]
+    fits = fits and len(shares) == len(kind.labels) and abs(sum(shares) - 1.0) <= NEARLY
+    rule = "the share of True" if kind.condition else "a share of each label, which add up to 1"
+    require(fits, kind.column, f"have as prevalence {rule}, between 0 and 1")
+    return replace(kind, prevalence=tuple(map(float, shares)))
 
 
 def _with_typical(kind: ColumnKind, value: Any) -> ColumnKind:

@@ -33,7 +33,7 @@ class Expression:
         clip     low, high                 the nearest number in [low, high]
         scale    centre, half_width        (of - centre) / half_width, clipped to [-1, 1]
         fill     number                    that number where ``of`` is missing
-        log                                the natural logarithm
+        log      offset, or none           the natural logarithm of (of + offset)
         missing                            1 where ``of`` is missing, else 0
         is       label                     1 where ``of`` is that label, else 0; 0 where missing
         above    threshold                 1 where ``of`` is larger than that number, else 0
@@ -72,12 +72,16 @@ class Feature:
         The category that it indicates; None for measurements.
     per_unit : float or None
         Change of the feature for one unit of the column, within the bounds, or from the reference
-        to the level; of a product, for one unit of each. None where that is not constant.
+        to the level; of a product, for one unit of each. None where that is not constant. One unit
+        of a logarithm is a doubling of its column plus the offset.
     unit : str
-        Unit of the column.
+        Unit of the column, or "doubling of" it.
     per : float
         Step, in units of the column, that figures show its effect for: as stated, or else a tenth
         of public bounds.
+    center, spread : float or None
+        Stated typical value and standard deviation, both of the feature itself; None where
+        nothing was stated.
     """
 
     name: str
@@ -89,21 +93,41 @@ class Feature:
     per_unit: float | None = None
     unit: str = ""
     per: float = 1.0
+    center: float | None = None
+    spread: float | None = None
 
     @property
     def change(self) -> str:
-        """The step in words, such as "+10 years"; "" for one unit without a name."""
+        """The step in words, such as "+10 years" or "×2"; "" for one unit without a name."""
+        if self.is_log:
+            offset = sum(self._unscaled.numbers)
+            return f"×{2.0**self.per:.4g}" + (f" of {shifted('x', offset)}" if offset else "")
         unit = f" {self.unit}" if 0 < len(self.unit) <= 12 else ""
         return "" if self.per == 1.0 and not unit else f"+{self.per:.4g}{unit}"
 
     @property
     def raw_bounds(self) -> tuple[Any, ...] | None:
         """The bounds within which it moves with a column of numbers, if it is of such a one."""
+        step = self._unscaled
+        raw = step.kind == "clip" and step.of[0].kind == "column"
+        return step.numbers if raw else None
+
+    @property
+    def is_log(self) -> bool:
+        """Whether its unit is a doubling of a column plus an offset."""
+        return self._unscaled.kind == "log" and self.per_unit is not None
+
+    @property
+    def _unscaled(self) -> Expression:
         step = self.expression
         while step.kind in ("fill", "scale"):
             step = step.of[0]
-        raw = step.kind == "clip" and step.of[0].kind == "column"
-        return step.numbers if raw else None
+        return step
+
+
+def shifted(name: str, offset: float) -> str:
+    """Return a sum in words, such as "nodes + 1"."""
+    return f"{name} {'-' if offset < 0 else '+'} {abs(offset):.12g}" if offset else name
 
 
 def raw_features(names: Sequence[str]) -> list[Feature]:

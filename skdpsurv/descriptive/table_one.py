@@ -15,11 +15,13 @@ from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
+from skdpsurv.data.feature import Feature
 from skdpsurv.data.public_steps import raw_values
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.descriptive import column_tables
 from skdpsurv.descriptive.column_tables import Cells, TableBlock
 from skdpsurv.descriptive.printed import Printed, markdown
+from skdpsurv.descriptive.released_moments import moments_of
 from skdpsurv.descriptive.rules import check_grid, check_points, check_sizes, require_columns
 from skdpsurv.descriptive.summary import Summary
 from skdpsurv.dp import PrivacyAccountant, checks
@@ -29,6 +31,7 @@ from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.dp.stated_noise import LAPLACE
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.sums import Histograms
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.raw_rows import headline
@@ -336,6 +339,12 @@ class DPTableOne(
         laplace = law == LAPLACE
         self._summary = Summary.of(cells, found, variance, n_records, groups, sizes, laplace)
         self.groups_, self.n_records_ = groups, n_records
+
+    @classmethod
+    def _column_moments(cls, release: Release, features: Sequence[Feature]) -> FloatArray:
+        """Return means and spreads of features and their errors, for the scales of a fit."""
+        built = cls.from_release(release)
+        return moments_of(built.columns_._kinds(), built.table_, features)
 
     @property
     def table_(self) -> pd.DataFrame:

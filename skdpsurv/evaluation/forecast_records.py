@@ -75,9 +75,9 @@ STRONGEST = 12.0
 Map = Callable[[FloatArray], FloatArray]
 
 
-def normal(latent: FloatArray) -> FloatArray:
+def normal(latent: FloatArray, center: float = 0.0, spread: float = NORMAL) -> FloatArray:
     """Return normal numbers, clipped to [-1, 1]."""
-    return np.clip(NORMAL * latent, -1.0, 1.0)
+    return np.clip(center + spread * latent, -1.0, 1.0)
 
 
 def lognormal(latent: FloatArray) -> FloatArray:
@@ -151,24 +151,26 @@ def columns_within(
     check_shares(stated, label_counts(described._kinds()))
     shapes, shares, found = cycle((normal, lognormal)), cycle(SHARES), []
     for kind in described._kinds():
-        weights, n_labels, (low, high) = stated.get(kind.column), len(kind.labels), kind.ends
+        weights, n_labels = stated.get(kind.column, kind.prevalence), len(kind.labels)
         values: Map = uniform
         if kind.condition:
             share = next(shares)
             share = weights[1] / sum(weights) if weights else share
-            (low, high), n_labels, values = (0.0, 1.0), 0, partial(bernoulli, share)
+            n_labels, values = 0, partial(bernoulli, share)
         elif n_labels:  # the k-th has a probability in proportion to 1 / k
             values = partial(steps, weights or 1.0 / np.arange(1, n_labels + 1))
+        elif kind.spread is not None and (one := kind.features()[0]).spread is not None:
+            values = partial(normal, center=one.center or 0.0, spread=one.spread)
         elif not kind.even:
             values = next(shapes)
-        cells = kind.cells if n_labels else partial(_cells_at, kind, low, high)
+        cells = kind.cells if n_labels else partial(_cells_at, kind)
         found.append(Column(values, n_labels, cells, kind.missing != "error"))
     return found
 
 
-def _cells_at(kind: ColumnKind, low: float, high: float, values: FloatArray) -> Any:
-    """Return cells of a kind for values in [-1, 1]: halves first, since high - low may overflow."""
-    return kind.cells((low / 2 + high / 2) + values * (high / 2 - low / 2))
+def _cells_at(kind: ColumnKind, values: FloatArray) -> Any:
+    """Return cells of a kind for values in [-1, 1]."""
+    return kind.cells((values + 1.0) / 2.0 if kind.labels else kind.value_at(values))
 
 
 class SimulatedTable:

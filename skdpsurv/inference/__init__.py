@@ -9,6 +9,7 @@ from skdpsurv.inference.row_moments import (
     CovariateDistribution,
     ReleasedMoments,
     RowMoments,
+    least_noise,
 )
 from skdpsurv.inference.uncertainty import Inference, Summarised
 
@@ -22,4 +23,5 @@ __all__ = [
     "Response",
     "RowMoments",
     "Summarised",
+    "least_noise",
 ]

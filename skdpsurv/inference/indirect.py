@@ -25,6 +25,10 @@ Then B is :math:`N\,\partial E_\theta[g(\beta; z)]/\partial\beta`, and :math:`\m
 of :math:`N\,E_\theta[g(\beta; z) - g(f; z)]`. The distance of :math:`\theta` and :math:`\beta`
 bounds the effect of a false model, and widens.
 
+Noise may leave an equation without a root. The estimate is then one step of Newton's method from
+f, with the model at f in place of the truth: for the limit, :math:`f + A^{-1}\kappa(f - c)` with
+A the curvature at f. How far the curvature halfway would move it is added, as an error.
+
 All this is post-processing (docs/proofs/inference). Coverage is shown by simulation
 (docs/benchmarks/intervals). The idea is that of Gourieroux, Monfort and Renault (1993); with
 a mechanism between model and estimate, Wang, Chang and Awan (2025, arXiv 2507.10746).
@@ -89,6 +93,15 @@ class _At(NamedTuple):
     variance: FloatArray
 
 
+class _Ends(NamedTuple):
+    """The truth, what is estimated with its equation, and an error to allow for."""
+
+    truth: FloatArray
+    end: FloatArray
+    at: _At
+    distance: FloatArray
+
+
 @dataclass(frozen=True)
 class Indirect:
     """The equation for the truth, of released and public numbers only.
@@ -139,16 +152,17 @@ class Indirect:
 
     def solve(self) -> Inference:
         """Return the truth, or the limit, with covariance; unknown where nothing can be said."""
-        with suppress(np.linalg.LinAlgError):
-            found = self._solved()
-            if found is not None and np.isfinite(found.estimate).all():
-                values = found.covariance
-                if np.isfinite(values).all() and np.linalg.eigvalsh(values).min() > 0.0:
-                    return found
+        for ends in (self._roots, self._steps):
+            with suppress(np.linalg.LinAlgError):
+                found = self._solved(ends)
+                if found is not None and np.isfinite(found.estimate).all():
+                    values = found.covariance
+                    if np.isfinite(values).all() and np.linalg.eigvalsh(values).min() > 0.0:
+                        return found
         size = self.released.size
         return Inference(self.released, np.zeros((size, size)), np.zeros(size, dtype=bool))
 
-    def _solved(self) -> Inference | None:
+    def _solved(self, find: Callable[..., _Ends | None]) -> Inference | None:
         known = self.distribution.known
         if known.size and not known.any():
             return None
@@ -158,23 +172,16 @@ class Indirect:
         covariances: list[FloatArray] = []
         for shape in SHAPES:
             rows = self.distribution.rows(shape)
-            scores = self._scores(self.released, rows)
-            root = self._root(partial(self._at_truth, rows, scores), truth)
-            if root is None:
+            point = find(rows, truth, end)
+            if point is None:
                 return None
-            truth, at = root
-            if self.limit:
-                probabilities = self._probabilities(truth, rows)
-                root = self._root(partial(self._at_limit, rows, probabilities), end)
-                if root is None:
-                    return None
-            end, at = root
+            truth, end, at, distance = point
             if not ends:  # the effect of noise hardly depends on the shape
                 noise = self._noise(rows, truth, at.jacobian)
                 noise = noise + self._moments_noise(shape, truth, end)
             inverse = np.linalg.inv(at.jacobian)
             ends.append(end)
-            distances.append(LIMIT_FACTOR * (truth - end))
+            distances.append(distance)
             covariances.append(inverse @ (at.variance + noise) @ inverse.T)
         found, distance = np.stack(ends), np.mean(distances, axis=0)
         scatter = np.cov(found, rowvar=False, bias=True) + np.outer(distance, distance)
@@ -184,6 +191,36 @@ class Indirect:
         parts = np.abs(self._unknown_parts()).max(axis=1, initial=0.0)
         known = np.concatenate([np.ones(self.n_common, dtype=bool), parts <= LARGEST_PART])
         return Inference(end, 0.5 * (covariance + covariance.T), known)
+
+    def _roots(self, rows: FloatArray, truth: FloatArray, end: FloatArray) -> _Ends | None:
+        """Return the roots of the equations, searched from ``truth`` and ``end``; None for none."""
+        scores = self._scores(self.released, rows)
+        found = self._root(partial(self._at_truth, rows, scores), truth)
+        if found is None:
+            return None
+        truth, _ = found
+        if self.limit:
+            probabilities = self._probabilities(truth, rows)
+            found = self._root(partial(self._at_limit, rows, probabilities), end)
+            if found is None:
+                return None
+        end, at = found
+        return _Ends(truth, end, at, LIMIT_FACTOR * (truth - end))
+
+    def _steps(self, rows: FloatArray, *_: FloatArray) -> _Ends | None:
+        """Return one step from the release in place of the roots; None if it leads too far."""
+        start, ridge = self.released, self.kappa * (self.released - self.center)
+        equation = partial(self._at_truth, rows, self._scores(start, rows))
+        if self.limit:
+            equation = partial(self._at_limit, rows, self._probabilities(start, rows))
+        at = equation(start)
+        value, curvature = (-ridge, at.jacobian) if self.limit else (at.value, -at.jacobian)
+        end = start - np.linalg.solve(at.jacobian, value)
+        is_least = np.linalg.eigvalsh(curvature + curvature.T).min() > 0.0
+        if not is_least or not self._spread(end[self.n_common :]) <= LARGEST:
+            return None
+        halfway = equation(0.5 * (start + end)).jacobian
+        return _Ends(end, end, at, start - np.linalg.solve(halfway, value) - end)
 
     # ---- The equation.
 

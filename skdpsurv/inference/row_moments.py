@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,10 +25,11 @@ from scipy.stats import qmc
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.clipping import row_pieces
 from skdpsurv.dp.noise import random_source
-from skdpsurv.dp.plan import Context, NoisySum
+from skdpsurv.dp.plan import Context, NoisySum, Plan
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.mechanisms.moments import SecondMoments
+from skdpsurv.mechanisms.perturbation import Minimisers, ridge_and_variances
 
 #: Number of standardised rows of each shape: at least, and per column.
 N_ROWS, ROWS_PER_COLUMN = 256, 8
@@ -140,6 +141,11 @@ class RowMoments(NoisySum):
         return [self.query_for({}).distribution(self.price).scale]
 
     @property
+    def noise(self) -> float:
+        """Standard deviation of the noise on the moments in any direction."""
+        return self.query_for({}).deviation(self.price)
+
+    @property
     def longest(self) -> float:
         """The largest norm of a lengthened row, times the root of its weight."""
         return math.hypot(1.0, self.constant)
@@ -185,7 +191,41 @@ class ReleasedMoments:
 
     def _distribution(self, moments: FloatArray) -> CovariateDistribution:
         measurement, unit = self.measurement, self.measurement.longest**2
-        deviation = measurement.query_for({}).deviation(measurement.price)
         return CovariateDistribution.of_moments(
-            moments * unit, measurement.constant, measurement.n_records, deviation * unit
+            moments * unit, measurement.constant, measurement.n_records, measurement.noise * unit
         )
+
+
+#: At most this part of the noise on moments is worth at most so many times that on the gradient.
+LESS_ON_MOMENTS, MORE_ON_GRADIENT = 0.5, 1.5
+
+
+def least_noise(plans: Sequence[Plan]) -> Plan:
+    """Return the plan of a perturbed fit with the least noise, by public numbers.
+
+    Another one is better if its second moments have far less noise, its gradient little more, and
+    its ridge is no larger.
+    """
+
+    def of(plan: Plan, kind: type[Any]) -> list[float]:
+        return [leaf.noise for leaf in plan.leaves if isinstance(leaf, kind)]
+
+    best, *others = sorted(plans, key=lambda plan: of(plan, Minimisers))
+    for other in others:
+        pairs = list(zip(of(other, RowMoments), of(best, RowMoments), strict=True))
+        (ridge, noise), (own_ridge, own_noise) = map(_ridge_and_noise, (other, best))
+        if (
+            any(a <= LESS_ON_MOMENTS * b for a, b in pairs)
+            and noise <= MORE_ON_GRADIENT * own_noise
+            and ridge <= own_ridge
+        ):
+            best = other
+    return best
+
+
+def _ridge_and_noise(plan: Plan) -> tuple[float, float]:
+    """Return the ridge, and the deviation of the noise on the gradient, of a plan's first fit."""
+    fits = (leaf.calibrated(None) for leaf in plan.leaves if isinstance(leaf, Minimisers))
+    (_, how, *_), *_ = next(fits)
+    ridge, linear, output = ridge_and_variances(how)
+    return ridge, math.sqrt(linear + ridge**2 * output)

@@ -4,6 +4,12 @@ Mean of rows clipped to :math:`\|x\|_2 \le R`. Neighbours: replace-one. Sensitiv
 Theorem: noise of density :math:`\propto e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially
 private, Gaussian noise of deviation :math:`2R/(n\mu)` is :math:`\tfrac12\mu^2`-zCDP.
 
+Means of columns and of their squares, :math:`y = \big(u_j\ (\text{all } j),\ w(u_j^2 - \tfrac12)\
+(\text{columns of more than two values})\big)` with :math:`u_j \in [-1, 1]` and w = 1.6. Neighbours:
+replace-one. Sensitivity: :math:`\Delta/n` in L2, where :math:`\Delta^2` adds 4 for each column, and
+at most 8 for indicators of which a record has one. The squares cost nothing: a column moves by at
+most :math:`b^2(1 + w^2(2 - b)^2) \le 4`, with :math:`b = |u - u'|`. Theorem: the same.
+
 Second moments :math:`M = \sum_i r_i r_i^\top` of rows with :math:`\|r_i\|_2 \le R`. Neighbours:
 replace-one. Sensitivity: two outer products are at most :math:`\sqrt2 R^2` apart in the Frobenius
 norm, as :math:`\|rr^\top - ss^\top\|_F^2 = \|r\|^4 + \|s\|^4 - 2(r^\top s)^2`; it is the Euclidean
@@ -18,6 +24,7 @@ Sums are exact, scales rounded upwards; noise is within 1e-30 of its distributio
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +39,7 @@ from skdpsurv.dp.noise import RandomSource, to_lattice
 from skdpsurv.dp.plan import Distances
 from skdpsurv.dp.privacy_cost import MARGIN, Price, epsilon_or_mu
 from skdpsurv.dp.stated_noise import Noise
-from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, calibrated_noise, vector_noise
 
 #: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
@@ -40,35 +47,27 @@ from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, calibrated_no
 SHRINKAGE = 0.25
 
 
-@dataclass(frozen=True)
-class MeanOfRows:
-    """A query for the mean of rows, which are clipped to ``data_norm``, R; public."""
-
-    n_records: int
-    n_features: int
-    data_norm: float
+class VectorMean(ABC):
+    """A query for the mean of vectors, one for each record."""
 
     @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Length of the vectors."""
+
+    @property
+    @abstractmethod
     def sensitivity(self) -> float:
         """Sensitivity of the mean in L2, with rounding: its largest change by one record."""
-        # Rows in the unit ball are rounded to multiples of 2^-30, which moves one by at most
-        # sqrt(n_features) 2^-31; that the exact sum becomes a double costs n 2^-52 more.
-        slack = math.sqrt(self.n_features) * (2.0**-31 + self.n_records * 2.0**-52)
-        return 2.0 * (1.0 + slack) * self.data_norm / self.n_records
 
     def distribution(self, price: Price) -> Spherical:
-        return calibrated_noise(self.n_features, self.sensitivity, price)
+        return calibrated_noise(self.dimension, self.sensitivity, price)
 
     def deviation(self, price: Price) -> float:
         return self.distribution(price).deviation
 
     def noise_at(self, price: Price) -> Noise:
         return vector_noise(self.distribution(price), self.sensitivity)
-
-    def mean(self, blocks: Blocks[FloatArray]) -> FloatArray:
-        """Return the exact mean of private, finite rows, clipped here."""
-        total = blocks.map_reduce(partial(_lattice_total, self.data_norm))
-        return np.asarray(total * (2.0**-30 * self.data_norm / self.n_records))
 
     def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
         if math.isinf(epsilon_or_mu(price)):
@@ -77,6 +76,31 @@ class MeanOfRows:
 
     def distances(self, one: FloatArray, other: FloatArray) -> Distances:
         return [("in L2", float(np.linalg.norm(one - other)), self.sensitivity)]
+
+
+@dataclass(frozen=True)
+class MeanOfRows(VectorMean):
+    """A query for the mean of rows, which are clipped to ``data_norm``, R; public."""
+
+    n_records: int
+    n_features: int
+    data_norm: float
+
+    @property
+    def dimension(self) -> int:
+        return self.n_features
+
+    @property
+    def sensitivity(self) -> float:
+        # Rows in the unit ball are rounded to multiples of 2^-30, which moves one by at most
+        # sqrt(n_features) 2^-31; that the exact sum becomes a double costs n 2^-52 more.
+        slack = math.sqrt(self.n_features) * (2.0**-31 + self.n_records * 2.0**-52)
+        return 2.0 * (1.0 + slack) * self.data_norm / self.n_records
+
+    def mean(self, blocks: Blocks[FloatArray]) -> FloatArray:
+        """Return the exact mean of private, finite rows, clipped here."""
+        total = blocks.map_reduce(partial(_lattice_total, self.data_norm))
+        return np.asarray(total * (2.0**-30 * self.data_norm / self.n_records))
 
     def shrunk(self, noisy: FloatArray, price: Price) -> tuple[FloatArray, float]:
         """Return a released mean, shrunk towards 0 as James and Stein do, and the row scale.
@@ -98,6 +122,55 @@ def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:
     for piece in row_pieces(*rows.shape):
         total += to_lattice(clip_rows(rows[piece], data_norm) / data_norm).sum(axis=0)
     return total
+
+
+#: Weight of squares, w: at most 1.665.
+SQUARE_WEIGHT = 1.6
+
+
+@dataclass(frozen=True)
+class ColumnMoments(VectorMean):
+    """A query for means of columns u and, of ``n_squares`` of them, of w(u² - 1/2).
+
+    ``squared_move`` is a public bound on Δ², by the kinds of the columns.
+    """
+
+    n_records: int
+    n_columns: int
+    n_squares: int
+    squared_move: int
+
+    def __post_init__(self) -> None:
+        require_theorem(self.dimension)
+
+    @property
+    def dimension(self) -> int:
+        return self.n_columns + self.n_squares
+
+    @property
+    def sensitivity(self) -> float:
+        # Each of two records is rounded to multiples of 2^-30, and each of two exact sums, of at
+        # most n, to a double.
+        slack = 2.0 * math.sqrt(self.dimension) * (2.0**-31 + self.n_records * 2.0**-52)
+        return MARGIN * (math.sqrt(self.squared_move) + slack) / self.n_records
+
+    def mean(self, blocks: Blocks[FloatArray], squared: BoolArray) -> FloatArray:
+        """Return the exact means over private rows u, of which the columns ``squared`` are."""
+
+        def total(units: FloatArray) -> IntArray:
+            found = np.zeros(self.dimension, dtype=np.int64)
+            for piece in row_pieces(*units.shape):
+                u = np.clip(units[piece], -1.0, 1.0)
+                y = np.hstack([u, SQUARE_WEIGHT * (u[:, squared] ** 2 - 0.5)])
+                found += to_lattice(y).sum(axis=0)
+            return found
+
+        return np.asarray(blocks.map_reduce(total) * (2.0**-30 / self.n_records))
+
+    def moments(self, noisy: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return means of u, and mean squares of the columns that are squared."""
+        mean, squares = np.split(noisy, [self.n_columns])
+        return mean, squares / SQUARE_WEIGHT + 0.5
 
 
 #: Rows are rounded to multiples of this power of two. Products of two such numbers, and sums of a

@@ -317,12 +317,12 @@ NAMES = {
 PURE = ("obj_pert", "out_pert")
 
 
-def candidates(method: str, delta: float) -> list[tuple[str, bool]]:
-    """Return the methods that a fit may use, and True for Gaussian noise, which needs a delta."""
+def candidates(method: str, delta: float) -> list[tuple[str, float]]:
+    """Return the methods that a fit may use, each with its delta: 0 without Gaussian noise."""
     pure = {"auto": "obj_pert", "obj_pert": "obj_pert", "out_pert": "out_pert"}
     gaussian = {"auto": "noisy_gd", "noisy_gd": "noisy_gd", "out_pert": "out_pert"}
-    found = [(pure[method], False)] if method in pure else []
-    return found + ([(gaussian[method], True)] if delta and method in gaussian else [])
+    found = [(pure[method], 0.0)] if method in pure else []
+    return found + ([(gaussian[method], delta)] if delta and method in gaussian else [])
 
 
 def check_delta(method: object, delta: float) -> None:

@@ -194,9 +194,10 @@ def sum_of_columns(studies: Sequence[Release]) -> dict[str, Any]:
         ' grid="auto" depends on the number of records, and a number of points on typical values.'
     )
     require_same(studies, ("grid", *optional), hint)
-    stated = [
-        [replace(k, typical=None, unit="", per=None) for k in _columns(study)] for study in studies
-    ]
+    untold: dict[str, Any] = dict.fromkeys(("typical", "per", "spread", "prevalence")) | {
+        "unit": ""
+    }
+    stated = [[replace(k, **untold) for k in _columns(study)] for study in studies]
     if any(one != stated[0] for one in stated[1:]):
         raise ValueError(
             "releases must have the same columns, with the same bounds, categories and missing "

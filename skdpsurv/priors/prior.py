@@ -62,20 +62,22 @@ class Promises:
 
     The entries are those of the prior, of the prior that it started from, and so on: epsilon,
     delta, status (or "published"), sha256 of the JSON and, unless single records, neighbours.
+    ``name`` is that of the parameter.
     """
 
     entries: tuple[dict[str, Any], ...]
+    name: str = "prior"
 
     @classmethod
-    def of(cls, prior: Release | None) -> Promises:
+    def of(cls, prior: Release | None, name: str = "prior") -> Promises:
         if prior is None:
             return cls(())
         with suppress(AttributeError, KeyError, TypeError, ValueError):
-            return cls((_own_entry(prior), *map(_checked, earlier(prior))))
-        raise ValueError("prior must state epsilon, delta and status of its own prior.")
+            return cls((_own_entry(prior), *map(_checked, earlier(prior))), name)
+        raise ValueError(f"{name} must state epsilon, delta and status of its own prior.")
 
     def public_inputs(self) -> dict[str, Any]:
-        return {"prior": list(self.entries)} if self.entries else {}
+        return {self.name: list(self.entries)} if self.entries else {}
 
     def assumptions(self) -> tuple[str, ...]:
         words = WORDS["prior"]
@@ -94,7 +96,8 @@ class Promises:
         ]
 
     def _named(self) -> list[tuple[str, dict[str, Any]]]:
-        names = ["the prior" + " of the prior" * k for k in range(len(self.entries))]
+        first = {"prior": "the prior", "scales": "the release of scales"}[self.name]
+        names = [first + " of the prior" * k for k in range(len(self.entries))]
         return list(zip(names, self.entries, strict=True))
 
 
@@ -104,7 +107,8 @@ def earlier(release: Release) -> list[Any]:
     for guarantee in (release.guarantee, release.made_by):
         public = guarantee.public_inputs
         entries: Any = public.get("prior", public.get("hypothesis", ()))
-        found += [entry for entry in entries if entry not in found]
+        both = (*entries, *public.get("scales", ()))
+        found += [entry for entry in both if entry not in found]
     return found
 
 

@@ -109,7 +109,7 @@ class _Effects:
         return next(found, None)
 
     def _number(self, feature: Feature, other: Feature, column: str, step: float) -> Effect | None:
-        if _is_date(feature.expression) != _is_date(other.expression):
+        if _measure(feature.expression) != _measure(other.expression):
             raise ValueError(
                 f"prior must measure column {column!r} in the same unit, "
                 f"{feature.unit or 'not stated'}, got {other.unit or 'not stated'}."
@@ -144,8 +144,10 @@ def _is_number(feature: Feature) -> bool:
     return feature.level is None and feature.expression.kind != "missing"
 
 
-def _is_date(expression: Expression) -> bool:
-    return expression.kind == "days" or any(map(_is_date, expression.of))
+def _measure(expression: Expression) -> list[Any]:
+    """Return what makes units of numbers differ: days of dates, and logarithms with an offset."""
+    own = {"days": ["days"], "log": ["log", *expression.numbers]}.get(expression.kind, [])
+    return own + [one for part in expression.of for one in _measure(part)]
 
 
 def _key(feature: Feature) -> Any:

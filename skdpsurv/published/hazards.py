@@ -252,6 +252,6 @@ class PublishedDiscreteTimeSurvival(
             return hazard_plan(model, epsilon, alpha, HazardMaximum(model))
         if sampling is not None:
             draw = PublishedDraw(model, epsilon, alpha, sampling)
-            return hazard_plan(model, epsilon, alpha, draw, numbers=REAL_ARITHMETIC)
+            return hazard_plan(model, epsilon, alpha, draw, assumed=(REAL_ARITHMETIC,))
         tree = PublishedPerturbation.planned(model, epsilon, str(self.method), alpha)
         return hazard_plan(model, epsilon, alpha, tree)

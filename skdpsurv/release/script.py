@@ -157,7 +157,9 @@ class Script:
                 # What is scaled to bounds is clipped to them: once will do.
                 inside = of[0].of[0] if of[0].kind == "clip" else of[0]
                 return self._scaled(self._inner(inside), *map(float, numbers))
-            case "clip" | "fill" | "log":
+            case "log":
+                return f"log({self._inner(of[0])}{''.join(map(self.signed, numbers))})"
+            case "clip" | "fill":
                 return f"{kind}({', '.join([self._code(of[0]), *map(self.number, numbers)])})"
             case "missing":
                 return f"missing({self._code(of[0])})"

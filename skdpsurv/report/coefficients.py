@@ -122,6 +122,8 @@ def _label(feature: Feature) -> str:
 def _change(feature: Feature) -> str:
     if level_of(feature) is not None:
         return "no to yes"
+    if feature.is_log:
+        return feature.unit
     return "+1 of the feature" if feature.per_unit is None else f"+1 {feature.unit}".strip()
 
 

@@ -24,6 +24,8 @@ from skdpsurv.report.text import TEMPLATES, WORDS, how_many, listed
 def units(release: Any) -> pd.DataFrame:
     """Return coefficients per unit of the raw columns, and of categories against the reference.
 
+    That of a ``log`` column is per doubling of its sum with the offset, as ``unit`` says.
+
     They hold within the public bounds: beyond, columns are clipped. A column whose slope changes
     has a level for each range of one slope. Beside products of columns
     (interactions, powers), the coefficient of a column holds where all others are in the middle of
@@ -210,11 +212,16 @@ def _column_words(
 def described_kinds(
     kinds: Sequence[ColumnKind], missing: Mapping[str, str] = WORDS["missing"]
 ) -> list[tuple[str, str]]:
-    """Return columns, and their contents, their typical values and the meaning of missing ones."""
+    """Return columns, their contents, what is stated of these, and the meaning of missing ones."""
     found = []
     for kind in kinds:
         typical = str(kind.typical).lower() if isinstance(kind.typical, bool) else kind.typical
         text = f"{typical:.12g}" if isinstance(typical, float) else typical
-        example = "" if typical is None else f"typical is {text}; "
-        found.append((kind.column, f"{kind.words()}; {example}{missing[kind.missing]}"))
+        told = "" if typical is None else f"typical is {text}; "
+        if kind.spread is not None:
+            told += f"spread of {kind.spread:.12g}, as stated; "
+        if kind.prevalence is not None:
+            shares = zip(kind.labels, kind.prevalence, strict=True)
+            told += f"shares, as stated: {', '.join(f'{name} {p:.12g}' for name, p in shares)}; "
+        found.append((kind.column, f"{kind.words()}; {told}{missing[kind.missing]}"))
     return found

@@ -119,10 +119,9 @@ def _far_midpoints(kinds: Sequence[ColumnKind]) -> Iterator[str]:
     """Yield of which columns the midpoint, by which missing cells are filled, is not typical."""
     for kind in kinds:
         if kind.bounded and kind.missing == "midpoint" and kind.typical is not None:
-            low, high = kind.ends
-            middle, typical = low / 2 + high / 2, float(kind.read([kind.typical])[0])
-            if abs(typical - middle) > FAR * (high - low):
-                cells = {"middle": kind.cell(middle), "typical": kind.typical}
+            center = kind.features()[0].center
+            if center is not None and abs(center) > 2.0 * FAR:
+                cells = {"middle": kind.cell(kind.value_at(0.0)), "typical": kind.typical}
                 yield phrase("far_midpoint", column=kind.column, **cells)
 
 

@@ -25,6 +25,7 @@ from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.evaluation.forecast_records import SimulatedTable, columns_within
 from skdpsurv.pooling import pool_releases
 from skdpsurv.report import explain, formula, units
+from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.profiles import example_predictions
 from tests.cli.study import Study
 from tests.data.test_described_columns import evaluated
@@ -83,12 +84,12 @@ class Knee(Bounded):
 
 
 @dataclass(frozen=True)
-class Log(Bounded):
+class Magnitude(Bounded):
     """A positive number that acts by its logarithm: it has no slope per unit."""
 
     ends: tuple[float, float]
 
-    key, must_hold, such_as = "log", "numbers", [0.1, 50.0]
+    key, must_hold, such_as = "magnitude", "numbers", [0.1, 50.0]
     cell, words, _values = float, str, staticmethod(numbers)
 
     @classmethod
@@ -113,7 +114,7 @@ class Log(Bounded):
         return [Feature(self.column, made, -1.0, 1.0, self.column)]
 
 
-OWN = {kind.key: kind for kind in (Knee, Log)}
+OWN = {kind.key: kind for kind in (Knee, Magnitude)}
 
 
 @pytest.fixture(params=[*KINDS, *OWN])
@@ -129,6 +130,15 @@ def columns_of(key, **stated):
 
 def kind_of(key, **stated):
     return columns_of(key, **stated)._kinds()[0]
+
+
+def told(key):
+    """Return what may be stated of how a column varies."""
+    kind = kind_of(key)
+    if kind.bounded:
+        return {"spread": 1.5}
+    shares = np.linspace(1.0, 2.0, len(kind.labels))
+    return {"prevalence": 0.3 if kind.condition else (shares / shares.sum()).round(2).tolist()}
 
 
 def ways(key):
@@ -215,7 +225,8 @@ def test_a_typical_cell_is_the_example_and_one_that_it_cannot_hold_is_refused(ke
 
 def test_its_description_makes_the_same_through_json_and_a_file(key, tmp_path):
     for missing in ways(key):
-        columns = columns_of(key, missing=missing, typical=kind_of(key).cell_at(0.8))
+        stated = {"typical": kind_of(key).cell_at(0.8), **told(key)}
+        columns = columns_of(key, missing=missing, **stated)
         again = PublicColumns(**json.loads(json.dumps(columns._described(), sort_keys=True)))
         assert again._kinds() == columns._kinds()
         assert same_features(again._features(), columns._features())
@@ -228,8 +239,8 @@ def test_its_description_makes_the_same_through_json_and_a_file(key, tmp_path):
 def unpublished():
     """Return what kinds state that the published schema of releases has not, and the reverse."""
     schema = json.loads(SCHEMA.read_text())["$defs"]["column"]
-    common = {"name", "typical", "per", "missing"}
-    stated = {word for kind in KINDS.values() for word in (kind.key, kind.option) if word}
+    common = {"name", "typical", "per", "missing", "spread", "prevalence"}
+    stated = {word for kind in KINDS.values() for word in (kind.key, *kind.options)}
     known = {word for one in schema["oneOf"] for word in one["required"]}
     return (schema["properties"].keys() - common) ^ stated | (known ^ KINDS.keys())
 
@@ -278,6 +289,8 @@ def test_a_feature_moves_by_what_it_says_for_one_unit(key):
             ends = np.array([float(kind.labels.index(label)) for label in labels])
         moved = np.diff(np.column_stack(kind.encode(ends)), axis=0)[0, j]
         width = 1.0 if feature.level is not None else ends[1] - ends[0]
+        if feature.is_log:
+            width = np.log2(ends[1] + kind.offset) - np.log2(ends[0] + kind.offset)
         assert moved == pytest.approx(feature.per_unit * width, rel=1e-12)
 
 
@@ -315,6 +328,8 @@ def test_coefficients_have_units(key, model):
     np.testing.assert_allclose(table["coef"], model.coef_ * slopes, rtol=1e-12)
     assert table.index.is_unique
     assert table.index.get_level_values("column").tolist() == [one.column for one in features]
+    (shown,) = coefficients(model.release_, model)["tables"]
+    assert ("doubling of x" in [row[1] for row in shown.rows]) == (key == "log")
     if key == Knee.key:
         assert table.loc["x"].index.tolist() == ["40 to 60", "60 to 80"]
 
@@ -380,7 +395,7 @@ def test_table_one_counts_it(key):
         assert levels - {""} == {*map(str, kind.labels)}
         assert {str(name).partition(",")[0] for name, _ in one.to_frame().index} >= {"x"}
         assert one.expected_table(N).index.equals(one.table_.index)
-        other = table_one(columns, rows(kind), random_state=1)
+        other = table_one(columns_of(key, missing=missing, **told(key)), rows(kind), random_state=1)
         pooled = pool_releases([one.release_, other.release_]).to_estimator()
         assert pooled.table_.index.equals(one.table_.index)
 

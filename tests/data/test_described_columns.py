@@ -25,7 +25,7 @@ MEANINGS = {
     "fill": lambda value, number: float(value),
     "days": lambda value, first: (pd.Timestamp(value) - pd.Timestamp(first)) / pd.Timedelta(days=1),
     "clip": lambda value, low, high: min(max(value, low), high),
-    "log": math.log,
+    "log": lambda value, offset=0.0: math.log(value + offset),
     "scale": lambda value, centre, half: min(max((value - centre) / half, -1.0), 1.0),
 }
 
@@ -196,3 +196,145 @@ def test_names_are_those_in_columns_and_of_the_last_fit(frame):
     assert not hasattr(columns, "feature_names_in_")
     with pytest.raises(ValueError, match="input_features must be the names in columns"):
         columns.get_feature_names_out(["age"])
+
+
+# ---- What is stated of a column's distribution, and logarithms.
+
+STATED = {
+    "age": {"bounds": [0, 90], "typical": 60, "spread": 9},
+    "bmi": {"bounds": [10, 60], "spread": np.float32(5.5)},
+    "opened": {"dates": ["2001-01-01", "2001-01-11"], "spread": 2, "typical": "2001-01-02"},
+    "nodes": {"log": [0, 35], "offset": 1, "typical": 1, "spread": 0.9, "missing": "category"},
+    "stage": {"categories": ["I", "II", "III"], "prevalence": [0.2, 0.3, 0.49]},
+    "smoking": {"categories": ["never", "now"], "prevalence": (0.7, 0.3), "missing": "category"},
+    "treated": {"boolean": True, "prevalence": 0.1},
+    "seen": {"boolean": True, "typical": True},
+}
+
+
+def test_features_hold_the_stated_centre_and_spread_on_their_own_scale():
+    known = {f.name: (f.center, f.spread) for f in PublicColumns(STATED)._features()}
+    half = math.log(36) / 2
+    shares = {"stage_II": 0.3 / 0.99, "stage_III": 0.49 / 0.99, "smoking_now": 0.3, "treated": 0.1}
+    expected = {
+        "age": (15 / 45, 9 / 45),
+        "bmi": (None, 5.5 / 25),
+        "opened": (-0.8, 0.4),
+        "nodes": (math.log(2) / half - 1, 0.9 / half),
+        "nodes_missing": (None, None),
+        "smoking_missing": (None, None),
+        "seen": (None, None),
+        **{name: (p, math.sqrt(p * (1 - p))) for name, p in shares.items()},
+    }
+    assert known.keys() == expected.keys()
+    for name, (center, spread) in expected.items():
+        assert known[name][0] == (center if center is None else pytest.approx(center)), name
+        assert known[name][1] == (spread if spread is None else pytest.approx(spread)), name
+    (kept,) = PublicColumns({"x": STATED["smoking"]}, drop=None)._features()[:1]
+    assert kept.center == 0.7
+
+
+def test_what_is_stated_changes_no_feature_and_survives_json_to_the_bit():
+    columns = PublicColumns(STATED)
+    described = json.loads(json.dumps(columns._described()))
+    assert [one.get("prevalence") for one in described["columns"]][-2:] == [0.1, None]
+    again = PublicColumns(**described)
+    assert again._kinds() == columns._kinds()
+    assert [*map(vars, again._kinds())] == [*map(vars, columns._kinds())]
+    untold = {
+        name: {k: v for k, v in said.items() if k not in ("spread", "prevalence", "typical")}
+        for name, said in STATED.items()
+    }
+    assert same_features(PublicColumns(untold)._features(), columns._features())
+
+
+@pytest.mark.parametrize("wrong", [0, -1, 90.5, math.inf, math.nan, "1", True, None, [1]])
+def test_a_spread_is_positive_and_within_the_bounds(wrong):
+    said = "must have as spread a positive number, at most the width of its bounds"
+    with pytest.raises(ValueError, match=rf"columns\['age'\] {said}"):
+        PublicColumns({"age": {"bounds": [0, 90], "spread": wrong}})._check()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [0.3, None, [0.3, 0.7], [0, 0.3, 0.7], [0.2, 0.3, 0.47], [0.2, 0.3, "0.5"], [1, 1, True]],
+)
+def test_prevalence_is_a_share_of_each_label(wrong):
+    said = {"categories": ["I", "II", "III"], "prevalence": wrong}
+    with pytest.raises((ValueError, TypeError), match=r"columns\['x'\] must have .*prevalence"):
+        PublicColumns({"x": said})._check()
+
+
+@pytest.mark.parametrize("wrong", [0, 1, -0.1, math.nan, "0.5", True, None, [0.5, 0.5]])
+def test_prevalence_of_a_boolean_is_one_share(wrong):
+    with pytest.raises(ValueError, match=r"columns\['x'\] must have as prevalence the share of Tr"):
+        PublicColumns({"x": {"boolean": True, "prevalence": wrong}})._check()
+
+
+def test_each_kind_has_its_own_keys():
+    for said in ({"bounds": [0, 1], "prevalence": 0.5}, {"boolean": True, "spread": 0.5}):
+        with pytest.raises(ValueError, match=r"columns\['x'\] must hold no other key than"):
+            PublicColumns({"x": said})._check()
+    with pytest.raises(ValueError, match=r"must hold no other key than .*, got 'offset'"):
+        PublicColumns({"x": {"bounds": [0, 1], "offset": 1}})._check()
+
+
+NODES = {"log": (0, 35), "offset": 1, "unit": "nodes", "missing": "midpoint"}
+
+
+def test_a_logarithm_is_scaled_between_those_of_the_bounds():
+    columns = PublicColumns({"nodes": NODES, "psa": {"log": [0.1, 1000]}})
+    X = pd.DataFrame({"nodes": [0, 5, 35, 99, None], "psa": [-1.0, 10, 1e3, 1e9, 0.1]})
+    expected = [[-1, -1], [0, 0], [1, 1], [1, 1], [0, -1]]
+    np.testing.assert_allclose(columns.transform(X), expected, atol=2e-15)
+    assert columns._out_of_bounds(X) == ["nodes", "psa"]
+    (example,) = columns.example().to_dict("records")
+    assert example == {"nodes": pytest.approx(5), "psa": pytest.approx(10)}
+
+
+def test_an_effect_of_a_logarithm_is_per_doubling():
+    nodes, psa = PublicColumns({"nodes": NODES, "psa": {"log": [1, 1000], "per": 3}})._features()
+    assert nodes.per_unit == pytest.approx(2 * math.log(2) / math.log(36))
+    assert (nodes.unit, nodes.change) == ("doubling of nodes + 1 (nodes)", "×2 of x + 1")
+    assert (psa.unit, psa.change) == ("doubling of psa", "×8")
+    assert nodes.raw_bounds is None
+    (words,) = (kind.words() for kind in PublicColumns({"nodes": NODES})._kinds())
+    assert words.endswith("counts as the bound; effects are per doubling of it + 1")
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ("have an offset, such as 1, with which", {"log": [0, 35]}),
+        ("have an offset, such as 1, with which", {"log": [-5, 35], "offset": 5}),
+        ("have an offset, such as 1, with which", {"log": [0, 35], "offset": math.inf}),
+        ("have an offset, such as 1, with which", {"log": [0, 35], "offset": math.nan}),
+        ("have an offset, such as 1, with which", {"log": [0, 35], "offset": 1e20}),
+        ("have a number as offset", {"log": [1, 35], "offset": "1"}),
+        ("have a number as offset", {"log": [1, 35], "offset": True}),
+        ("have two finite bounds", {"log": [35, 1]}),
+        ("have log as a list", {"log": 35}),
+        ("have text as unit", {"log": [1, 35], "unit": 1}),
+        ("have as per a positive number, at most", {"log": [1, 8], "per": 3.1}),
+        ("have as spread a positive number, at most", {"log": [1, 8], "spread": 2.1}),
+        ("have a typical value that is within", {"log": [1, 8], "typical": 0}),
+    ],
+)
+def test_a_logarithm_that_does_not_exist_is_refused(said, wrong):
+    with pytest.raises((ValueError, TypeError), match=rf"columns\['x'\] must {said}"):
+        PublicColumns({"x": wrong})._check()
+    with pytest.raises((ValueError, TypeError), match=r"columns\['x'\]"):
+        PublicColumns({"x": wrong}).transform(pd.DataFrame({"x": [1.0]}))
+
+
+def test_a_file_may_state_all_of_it(tmp_path):
+    path = tmp_path / "columns.toml"
+    path.write_text(
+        "[columns]\nnodes = { log = [0, 35], offset = 1, typical = 1, spread = 0.9 }\n"
+        'stage = { categories = ["I", "II"], prevalence = [0.2, 0.8] }\n'
+        "treated = { boolean = true, prevalence = 0.1 }\n"
+    )
+    stage = {"categories": ["I", "II"], "prevalence": [0.2, 0.8]}
+    nodes = {"log": [0, 35], "offset": 1, "typical": 1, "spread": 0.9}
+    same = {"nodes": nodes, "stage": stage, "treated": STATED["treated"]}
+    assert PublicColumns.from_toml(path)._kinds() == PublicColumns(same)._kinds()

@@ -90,11 +90,27 @@ def test_columns_that_are_skewed_by_their_typical_value_are_asked_about(kind):
         return PublicColumns({"wait": {"bounds": [0, 3650], "typical": 50}, "income": income})
 
     (question,) = of(columns(0, 1e5, 2e4))
-    assert question.startswith("column 'wait': 50 is typical, and far from the middle of its ")
+    assert question.startswith("column 'wait': 50 is typical, and near an end of its ")
     assert "0 to 3650" in question
-    assert "logarithms" in question
+    assert '{"log": [0, 3650], "offset": 1}' in question
     (question,) = of(make_pipeline(columns(0, 1e5, 6e4), PolynomialFeatures(2)))
     assert question.startswith("column 'wait'")
+    assert of(columns(0, 1e5, 9e4)) == [question]
+    for low, typical, said in ((100, 630, '{"log": [100, 3650]} '), (-9, 530, '"offset": 10} ')):
+        near = PublicColumns({"wait": {"bounds": [low, 3650], "typical": typical}})
+        (question,) = asked(lambda c=near: hazard(c, 3650.0).fit(X[["wait"]], Y))
+        assert said in question
+    far = PublicColumns({"wait": {"bounds": [0, 3650], "typical": 3200}})
+    (question,) = asked(lambda: hazard(far, 3650.0).fit(X[["wait"]], Y))
+    assert question.endswith("State narrower bounds.")
+    logs = {"log": [0, 3650], "offset": 1, "typical": 1}
+    for wait in (
+        logs,
+        {"bounds": [0, 1e4], "typical": 1501},
+        {"bounds": [0, 1e4], "typical": 8499},
+    ):
+        columns_ = PublicColumns({"wait": wait})
+        assert asked(lambda c=columns_: hazard(c, 3650.0).fit(X[["wait"]], Y)) == []
     for settings in ({"epsilon": np.inf}, {}):
         usual = PublicColumns({"wait": {"bounds": [0, 3650], "typical": 1000}, "income": (0, 1e5)})
         assert of(columns(0, 1e5, 2e4) if settings else usual, **settings) == []

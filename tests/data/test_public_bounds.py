@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
 from skdpsurv.data import PublicBoundsScaler
+from skdpsurv.data.feature import Expression, Feature
 
 
 @pytest.fixture
@@ -115,3 +116,13 @@ def test_bounds_that_do_not_fit_are_refused(frame):
     for X in (frame.to_numpy(), frame.set_axis([0, 1], axis=1)):
         with pytest.raises(ValueError, match="must be a DataFrame"):
             PublicBoundsScaler(0, UPPER).fit(X)
+
+
+def test_what_is_stated_of_a_feature_is_scaled_with_it():
+    raw = Feature("age", Expression("column", numbers=("age",)), center=60.0, spread=10.0)
+    (scaled,) = PublicBoundsScaler(50, 100)._features([raw])
+    assert (scaled.center, scaled.spread) == (-0.6, 0.4)
+    (again,) = PublicBoundsScaler(-2, 2)._features([scaled])
+    assert (again.center, again.spread) == (-0.3, 0.2)
+    (clipped,) = PublicBoundsScaler(-0.5, 0.5)._features([scaled])
+    assert (clipped.center, clipped.spread) == (None, None)

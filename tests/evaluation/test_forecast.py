@@ -168,6 +168,27 @@ def test_raw_rows_are_within_the_description():
     assert (made.std(axis=0) > 0.05).all()
 
 
+def test_rows_vary_as_is_stated():
+    stated = PublicColumns(
+        {
+            "age": {"bounds": [0, 200], "typical": 60, "spread": 12},
+            "seen": {"dates": ["2001-01-01", "2010-12-31"], "spread": 200},
+            "nodes": {"log": [0, 1e4], "offset": 1, "typical": 4, "spread": 0.7},
+            "stage": {"categories": ["I", "II", "III"], "prevalence": [0.1, 0.2, 0.7]},
+            "ill": {"boolean": True, "prevalence": 0.2},
+        }
+    )
+    rng = np.random.default_rng(6)
+    table = SimulatedTable(columns_within(stated), stated._names(), rng)
+    made = stated.fit_transform(table.rows(4000, rng)[0])
+    features = stated._features()
+    # Seven deviations of a mean of 4,000, and of a deviation: days and numbers are rounded.
+    spreads = np.array([one.spread for one in features])
+    centers = np.array([one.center or 0.0 for one in features])
+    np.testing.assert_allclose(made.mean(axis=0), centers, atol=7 * spreads.max() / 4000**0.5)
+    np.testing.assert_allclose(made.std(axis=0), spreads, rtol=0.15)
+
+
 @pytest.mark.slow
 def test_columns_go_the_way_of_real_ones():
     own = DPDiscreteTimeSurvival(max_time=10.0, columns=COLUMNS)

@@ -26,7 +26,7 @@ from skdpsurv.mechanisms.newton import (
     minimize,
 )
 from skdpsurv.mechanisms.newton_steps import Goal
-from skdpsurv.survival.hazards.discrete_time import fit_of
+from skdpsurv.survival.hazards.fit_plan import fit_of
 from skdpsurv.survival.hazards.model import HazardModel, orthogonal_basis
 from tests.support.combinations import thinned
 from tests.support.hazard_blocks import hazard_block, hazard_records

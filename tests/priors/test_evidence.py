@@ -77,7 +77,8 @@ def test_of_what_the_other_lacks_nothing_is_known():
 
 
 def test_nothing_in_common_or_another_unit_is_refused():
-    """A date is no number."""
+    """A date is no number, and a logarithm is none without."""
+    log, more = {"log": [1, 100]}, {"log": [1, 100], "offset": 1}
     span = {"bounds": [0, 100]}
     date = {"dates": ["2001-01-01", "2010-12-31"]}
     for theirs, ours, says in (
@@ -85,12 +86,23 @@ def test_nothing_in_common_or_another_unit_is_refused():
         (AGE, {"bounds": [240, 960], "unit": "months"}, "in the same unit, months, got years"),
         (span, date, "in the same unit"),
         (date, span, "in the same unit"),
+        (span, log, "in the same unit, doubling of age, got not stated"),
+        (log, span, "in the same unit, not stated, got doubling of age"),
+        (AGE, log, "in the same unit, doubling of age, got years"),
+        (log, more, r"in the same unit, doubling of age \+ 1, got doubling of age"),
     ):
         one, two = (PublicColumns({"age": column}) for column in (theirs, ours))
         with pytest.raises(ValueError, match=says):
             mapped(two, one, [1.0, 2.0] if theirs is WARD else [1.0])
     with pytest.raises(ValueError, match="column in common"):
         mapped(PublicColumns({"weight": span}), PublicColumns({"age": AGE}), [1.0])
+
+
+def test_a_logarithm_acts_per_doubling_whatever_its_bounds():
+    one, two = (PublicColumns({"age": {"log": [0, top], "offset": 1}}) for top in (99, 9))
+    coef, rows = [0.7], {"age": [0.0, 1.0, 3.0, 9.0]}
+    gap = linear(one, coef, rows) - linear(two, mapped(two, one, coef).coef, rows)
+    np.testing.assert_allclose(gap, gap[0])
 
 
 def test_a_missing_number_is_relative_to_the_middle():

@@ -12,8 +12,8 @@ from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler, Release
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.report.coefficients import cautions, coefficients
-from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import OUTCOME_PART
+from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_response import HazardMoments
 from skdpsurv.survival.hazards.model import HazardModel
 from tests.support.coverage import miss_rarely

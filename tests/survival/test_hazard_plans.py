@@ -15,8 +15,8 @@ from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.survival.hazards import fit as hazard_fit
-from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import HIGHEST_RISE, TABLE_PART, LifeTable, RowMean
+from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.model import CAP_RANGE, HazardModel, HazardRecords
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
@@ -182,7 +182,8 @@ class TestPilot:
         )
         one, _, whole = planned(epsilon)
         baseline, beta = whole.tree.run({}, records, random_source(0))["_fitted"]
-        ((used_mean, radius, reach),) = seen[:1]
+        ((used_mean, radius, reach, scales),) = seen[:1]
+        assert scales is None
         assert reach is None
         np.testing.assert_array_equal(used_mean, mean)
         assert radius == pytest.approx(expected)

@@ -14,7 +14,7 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards import hazard_response
 from skdpsurv.survival.hazards import model as hazard_model
-from skdpsurv.survival.hazards.discrete_time import fit_of
+from skdpsurv.survival.hazards.fit_plan import fit_of
 from skdpsurv.survival.hazards.hazard_response import N_BANDS, N_BLOCKS
 from skdpsurv.survival.hazards.model import HazardRecords, outcome_counts
 from tests.support.combinations import thinned

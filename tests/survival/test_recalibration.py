@@ -16,7 +16,7 @@ from skdpsurv.dp.plan import Sequential
 from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards import recalibration
-from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
+from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_response import outcome_probabilities
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
 from skdpsurv.survival.hazards.recalibration import N_GROUPS, POSITIONS, RiskLayout, fit_table

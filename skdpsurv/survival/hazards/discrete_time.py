@@ -8,41 +8,26 @@ hazard; ``inference_share`` for standard errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from skdpsurv.base.private_estimator import Caveat
+from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.data.shape import Shape
-from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
-from skdpsurv.dp.plan import Node, Plan, Sequential
-from skdpsurv.dp.privacy_cost import remaining_budget
+from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC
+from skdpsurv.inference import least_noise
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
-from skdpsurv.mechanisms.vector_noise import arithmetic
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.release import Release
-from skdpsurv.survival.hazards.fit import (
-    OUTCOME_PART,
-    PILOT_RECORDS,
-    TABLE_PART,
-    HazardFit,
-    HazardMinimiser,
-    LifeTable,
-    RowMean,
-)
-from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCounts
-from skdpsurv.survival.hazards.model import HazardMaximum, HazardModel, hazard_plan
-from skdpsurv.survival.hazards.posterior import (
-    HazardChain,
-    LangevinFit,
-    PosteriorDraw,
-    PosteriorSampling,
-)
-from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskCounts, RiskPositions
+from skdpsurv.survival.hazards.fit import PILOT_RECORDS
+from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
+from skdpsurv.survival.hazards.model import HazardMaximum, hazard_plan
+from skdpsurv.survival.hazards.posterior import LangevinFit, PosteriorDraw, PosteriorSampling
 from skdpsurv.survival.hazards.regression import DiscreteTimeModel
+from skdpsurv.survival.hazards.spreads import SPREADS_SHARE
 
 
 class DPDiscreteTimeSurvival(
@@ -107,7 +92,10 @@ class DPDiscreteTimeSurvival(
         Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it. "auto"
         is ``sqrt(n_features) / 2``, for columns in [-1, 1] as made by
         :class:`~skdpsurv.data.PublicBoundsScaler`. With ``method="psgld"`` and no delta, whose
-        guarantee needs no bound, it is twice that, which clips no such row.
+        guarantee needs no bound, it is twice that, which clips no such row. With "auto" and
+        ``columns``, each column is centred and divided by its spread before rows are scaled down:
+        as ``columns`` or ``scales`` have it, or by a private estimate where ``n * epsilon`` is
+        above some 80 times the number of features.
     alpha : float, default=0.0
         Least ridge, on the scale of the mean loss, in addition to the ridge that privacy needs.
     max_cumulative_hazard : float, "auto" or None, default="auto"
@@ -118,10 +106,11 @@ class DPDiscreteTimeSurvival(
     prior_event_rate : float, default=0.5
         Public guess of the share of people with an event by ``max_time``. The fit is shrunk towards
         the baseline that it implies.
-    pilot_share : float, default=0.1
+    pilot_share : float or "auto", default="auto"
         Share of epsilon spent on a pilot estimate: a private life table and a private mean of the
         covariates, which the fit is shrunk to instead of the guess. 0 trusts the guess.
-        Skipped if ``n * epsilon`` is below 200.
+        Skipped if ``n * epsilon`` is below 200. "auto" is 0.1; 0.15 where spreads of the columns
+        are asked for, too (see ``data_norm``); and 0.033 where ``columns`` or ``scales`` know them.
     recalibration_share : float, default=0.1
         Share of epsilon spent, after the coefficients, on a private table of their scores over
         time. It corrects predicted survival: level and course of the hazard, and the spread of
@@ -132,6 +121,10 @@ class DPDiscreteTimeSurvival(
         Share of epsilon spent on second moments of the covariates and an event-count table, which
         ``summary`` needs for standard errors: 0.2 is a good choice. 0: no standard errors. Skipped
         if ``n * epsilon`` is below 200.
+    scales : Release or None, default=None
+        Released Table 1 of these columns (``DPTableOne``), whose means and standard deviations
+        centre and scale the columns at no cost, where these state no ``spread``. Whoever is in the
+        table, too, has the sum of both epsilons. Needs ``columns``.
     prior : Release or None, default=None
         Release of another fit, or of a paper (:meth:`Release.from_coefficients`). Its log hazard
         ratios are mapped between columns, bounds, grids and links. They are used if the
@@ -225,10 +218,11 @@ class DPDiscreteTimeSurvival(
         "method": word_or(PosteriorSampling, "auto", *NAMES, "psgld"),
         "max_cumulative_hazard": optional(auto_or(positive())),
         "prior_event_rate": number_in(1e-9, 1.0 - 1e-9),
-        "pilot_share": number_in(0.0, 1.0, closed="left"),
+        "pilot_share": auto_or(number_in(0.0, 1.0, closed="left")),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
+        "scales": is_prior,
     }
 
     def __init__(
@@ -246,9 +240,10 @@ class DPDiscreteTimeSurvival(
         alpha: float = 0.0,
         max_cumulative_hazard: float | str | None = "auto",
         prior_event_rate: float = 0.5,
-        pilot_share: float = 0.1,
+        pilot_share: float | str = "auto",
         recalibration_share: float = 0.1,
         inference_share: float = 0.0,
+        scales: Release | None = None,
         prior: Release | None = None,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -268,6 +263,7 @@ class DPDiscreteTimeSurvival(
         self.pilot_share = pilot_share
         self.recalibration_share = recalibration_share
         self.inference_share = inference_share
+        self.scales = scales
         self.prior = prior
         self.random_state = random_state
         self.accountant = accountant
@@ -283,7 +279,8 @@ class DPDiscreteTimeSurvival(
         check_delta(self.method, self.delta)
         if sampling is not None and self.delta:
             sampling.check_noisy()
-        shares = self.pilot_share, self.recalibration_share, self.inference_share
+        pilot: Any = SPREADS_SHARE if isinstance(self.pilot_share, str) else self.pilot_share
+        shares = pilot, self.recalibration_share, self.inference_share
         splits = not self._is_asymptotic and not math.isinf(self.epsilon)
         if splits and not sum(shares) < 1.0:
             raise ValueError(
@@ -295,12 +292,31 @@ class DPDiscreteTimeSurvival(
             if sampling is not None:
                 raise ValueError("prior must be None with method='psgld'.")
             Promises.of(self.prior)
+        if self.scales is not None:
+            self._check_scales(self.scales)
         uncapped = self.max_cumulative_hazard is None and not self._is_asymptotic
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(f"max_cumulative_hazard must be a number with link={self.link!r}.")
 
+    def _check_scales(self, scales: Release) -> None:
+        Promises.of(scales, "scales")
+        if not hasattr(Release.kinds[scales.estimator], "_column_moments"):
+            raise ValueError(
+                f"scales must be a release of a DPTableOne, got {scales.estimator:.60}."
+            )
+        if math.isinf(scales.guarantee.epsilon):
+            raise ValueError(
+                "scales must be a release with a finite epsilon: spreads of records without noise "
+                "are not public."
+            )
+        if self.columns is None or not isinstance(self.data_norm, str):
+            raise ValueError("scales must be None without columns, or with a data_norm.")
+
     def _caveats(self, shape: Any) -> list[Caveat]:
         found = super()._caveats(shape)
+        if self.scales is not None:
+            leaks = Promises.of(self.scales, "scales").leaks()
+            found += [Caveat(self.scales.guarantee.status, text) for text in leaks]
         if self._is_asymptotic:
             found.append(Caveat("asymptotic", ""))
         if self.prior is not None:
@@ -327,23 +343,41 @@ class DPDiscreteTimeSurvival(
             return hazard_plan(model, epsilon, alpha, HazardMaximum(model))
         if sampling is not None and self._is_asymptotic:
             draw = PosteriorDraw(model, epsilon, alpha, sampling)
-            return hazard_plan(model, epsilon, alpha, draw, numbers=REAL_ARITHMETIC)
-        requested = self.pilot_share, self.recalibration_share, self.inference_share
-        shares, delta = tuple(map(float, requested)), float(self.delta)
+            return hazard_plan(model, epsilon, alpha, draw, assumed=(REAL_ARITHMETIC,))
+        requested = self.recalibration_share, self.inference_share
+        share: Any = (
+            self.pilot_share if isinstance(self.pilot_share, str) else float(self.pilot_share)
+        )
+        shares, delta = (share, *map(float, requested)), float(self.delta)
         if sampling is not None:
             epochs, budget = sampling.n_epochs, (alpha, shares, delta)
             n_steps = None if isinstance(epochs, str) else int(epochs)
-            fit, prices = fit_of(model, epsilon, "psgld", *budget, LangevinFit, n_steps=n_steps)
+            options = {**self._scaling(), "n_steps": n_steps}
+            fit, prices = fit_of(model, epsilon, "psgld", *budget, LangevinFit, **options)
             return perturbed_plan(fit, prices, delta, sampling.verbose)
-        prior = self._read_prior("hazard", model.n_features)
-        options: Any = {"distribution": self._noise_law, "prior": prior}
-        fits = [
-            (fit_of(model, epsilon, method, alpha, shares, used, **options), used)
-            for method, gaussian in candidates(str(self.method), delta)
-            for used in [delta if gaussian else 0.0]
+        options = {"distribution": self._noise_law, **self._scaling()}
+        options["prior"] = self._read_prior("hazard", model.n_features)
+        plans = [
+            perturbed_plan(*fit_of(model, epsilon, method, alpha, shares, used, **options), used)
+            for method, used in candidates(str(self.method), delta)
         ]
-        (fit, prices), used = min(fits, key=lambda candidate: candidate[0][0].noise)
-        return perturbed_plan(fit, prices, used)
+        return least_noise(plans)
+
+    def _scaling(self) -> dict[str, Any]:
+        """Return what is public of the columns, and what the people behind it were promised."""
+        promises = Promises.of(self.scales, "scales")
+        return {"known": self._known_columns(), "promises": promises}
+
+    def _known_columns(self) -> KnownColumns | None:
+        """Return what is public of the features, if rows are to be scaled by it."""
+        if self.columns is None or not isinstance(self.data_norm, str):
+            return None
+        features = self._features(self.columns)
+        known = KnownColumns.of(features)
+        if self.scales is None or known is None:
+            return known
+        found = Release.kinds[self.scales.estimator]._column_moments(self.scales, features)
+        return known.released(found[0], found[1], (found[2], found[3]))
 
     _is_evidence_of = ("hazard",)
 
@@ -358,72 +392,3 @@ class DPDiscreteTimeSurvival(
         # On the scale of log hazards, by their derivative along the baseline.
         baseline = built._link.survival(built._basis @ built.baseline_coef_)
         return own.scaled(steepness(baseline)), terms
-
-
-def fit_of(
-    model: HazardModel,
-    epsilon: float,
-    method: str,
-    alpha: float,
-    shares: Sequence[float],
-    delta: float = 0.0,
-    kind: type[HazardFit] = HazardFit,
-    **options: Any,
-) -> tuple[HazardFit, tuple[cost.Price, cost.Price, cost.Price]]:
-    """Return the public numbers of a fit, and prices of pilot, recalibration and inference."""
-    if model.n_records * epsilon < PILOT_RECORDS:
-        shares = [0.0] * len(shares)
-    own: cost.Price
-    prices: Any
-    if delta:
-        # Squares of mus add up, so that small shares cost little: they are doubled.
-        own, *prices = cost.split_gaussian(
-            epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)]
-        )
-    else:
-        prices = [share * epsilon for share in shares]
-        own = remaining_budget(epsilon, *prices)
-    pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
-    fit = kind(
-        model, epsilon, method, alpha, own, has_pilot=pilot, has_inference=inference, **options
-    )
-    return fit, tuple(prices)
-
-
-def perturbed_plan(
-    fit: HazardFit,
-    prices: tuple[cost.Price, cost.Price, cost.Price],
-    delta: float = 0.0,
-    verbose: int = 0,
-) -> Plan:
-    """Return the plan of a fit, with its pilot, recalibration and inference at these prices."""
-    pilot, recalibration, inference = prices
-    nodes: list[Node] = []
-    if cost.epsilon_or_mu(pilot):
-        price = cost.share_of(pilot, TABLE_PART)
-        pair = LifeTable(price=price, fit=fit), RowMean(price=cost.subtract(pilot, price), fit=fit)
-        nodes.append(Sequential(pair, pilot, "center"))
-    if isinstance(fit, LangevinFit):
-        nodes.append(HazardChain(fit, verbose))
-    else:
-        nodes.append(HazardMinimiser(fit))
-    if cost.epsilon_or_mu(recalibration):
-        price = cost.share_of(recalibration, POSITIONS_PART)
-        rest = cost.subtract(recalibration, price)
-        table = RiskCounts(price=rest, fit=fit)
-        positions = RiskPositions(price=price, fit=fit, table_price=rest)
-        nodes.append(Sequential((table, positions), recalibration, "recalibration"))
-    if cost.epsilon_or_mu(inference):
-        price, model = cost.share_of(inference, OUTCOME_PART), fit.model
-        moments = HazardMoments(
-            price=cost.subtract(inference, price),
-            n_records=model.n_records,
-            n_features=model.n_features,
-            fit=fit,
-        )
-        counts = OutcomeCounts(price=price, fit=fit)
-        nodes.append(Sequential((counts, moments), inference, "inference"))
-    unit = "mu" if delta else "epsilon"
-    left_out = {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0}
-    tree, numbers = Sequential(tuple(nodes)), arithmetic(fit.distribution)
-    return hazard_plan(fit.model, fit.epsilon, fit.alpha, tree, delta, numbers, left_out)

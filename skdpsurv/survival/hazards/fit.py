@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.plan import GAUSSIAN, Context, Mechanism, NoisySum
 from skdpsurv.dp.privacy_cost import Concentrated, Price, stated_price
 from skdpsurv.dp.types import FloatArray, IntArray
@@ -28,7 +29,7 @@ from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
-from skdpsurv.priors import Evidence, Prior
+from skdpsurv.priors import Evidence, Prior, Promises
 from skdpsurv.survival.hazards import model as models
 
 # Tuned constants, each with the page of docs/benchmarks that found it, if there is one.
@@ -36,10 +37,13 @@ from skdpsurv.survival.hazards import model as models
 #: Root mean squares of the baseline's columns, beside covariates in a unit ball: small columns keep
 #: the sensitivity near that of the covariates alone (docs/benchmarks/discrete_time).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
+NO_PROMISES = Promises(())
+#: Share of epsilon for the pilot where its rows are not scaled.
+PILOT_SHARE = 0.1
 #: Share of ``pilot_share`` for the life table; the mean of the rows has the rest.
 TABLE_PART = 1.0 / 3.0
 #: Share of ``inference_share`` for the event-count table.
-OUTCOME_PART = 0.15
+OUTCOME_PART = 0.08
 #: Largest linear predictor of the baseline that a fit starts from.
 LARGEST_PREDICTOR = 25.0
 #: Below this n * epsilon the pilot, risk table and standard errors are skipped: all is noise.
@@ -52,6 +56,8 @@ FALL_POWER = 1.0 / 3.0
 #: Centred rows are clipped at a power of the information, within a range, times their root mean
 #: square length.
 SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
+#: This range where columns are divided by their spreads, so that the length is known.
+SCALED_RANGE = (0.7, 1.4)
 #: This power and range with standard errors: downweighted rows allow a lower bound.
 INFERENCE_SPREAD = (0.8, 4.0)
 #: The cap with standard errors: factor and power of the information, its maximum, and how many
@@ -67,13 +73,20 @@ SMALLEST_SPREAD = 0.25
 class PilotEstimate(NamedTuple):
     """Estimates known before the perturbed fit: centre, mean of rows, clipping norm, row scale.
 
-    Centred rows are clipped to ``radius``; ``spread`` bounds their root mean square length.
+    Centred rows are divided by ``scales``, if there are any, and clipped to ``radius``; ``spread``
+    bounds their root mean square length.
     """
 
     center: FloatArray
     mean: FloatArray
     radius: float
     spread: float
+    scales: FloatArray | None = None
+
+    @property
+    def unit(self) -> FloatArray | float:
+        """One unit of the rows of the fit, on the scale of X."""
+        return self.radius if self.scales is None else self.radius * self.scales
 
 
 class CappedFit(NamedTuple):
@@ -96,6 +109,8 @@ class HazardFit:
     has_inference: bool = False
     distribution: type[NoiseDistribution] = SphericalLaplace
     prior: Prior | None = None
+    known: KnownColumns | None = None
+    promises: Promises = NO_PROMISES
     likelihood: DiscreteHazard = field(init=False)
     calibration: perturbation.Calibrated = field(init=False)
 
@@ -183,11 +198,14 @@ class HazardFit:
     def pilot(self, context: Context) -> PilotEstimate:
         """Return the released pilot estimate, or else the public one."""
         public = self.public_pilot
-        if not self.has_pilot or "_mean" not in context:
+        if not self.has_pilot or "_baseline" not in context:
             return public
         center = public.center.copy()
         center[: self.model.n_knots] = context["_baseline"]
-        return PilotEstimate(center, context["_mean"], context["_radius"], context["_spread"])
+        if "_mean" not in context:
+            return public._replace(center=center)
+        rows = (context[name] for name in ("_mean", "_radius", "_spread", "_scales"))
+        return PilotEstimate(center, *rows)
 
     @property
     def public_pilot(self) -> PilotEstimate:
@@ -196,7 +214,21 @@ class HazardFit:
         center = np.zeros(likelihood.n_params)
         center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
         center[: model.n_knots] = self.clip_baseline(center[: model.n_knots])
+        if self.known is not None and self.known.states_spreads:
+            return PilotEstimate(center, *self.scaled_rows(*self.known.scales()).values())
         return PilotEstimate(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
+
+    def radius(self, spread: float, range_: tuple[float, float] = SPREAD_RANGE) -> float:
+        """Return the clipping norm of rows of a root mean square length."""
+        least, most = INFERENCE_SPREAD if self.has_inference else range_
+        radii = least * self.model.information(self.epsilon) ** SPREAD_POWER
+        return spread * float(np.clip(radii, least, most))
+
+    def scaled_rows(self, mean: FloatArray, scales: FloatArray | None) -> dict[str, Any]:
+        """Return how rows are read whose columns are divided by their spreads."""
+        spread = math.sqrt(mean.size)  # each column has mean square 1
+        radius = self.radius(spread, SCALED_RANGE)
+        return {"_mean": mean, "_radius": radius, "_spread": spread, "_scales": scales}
 
     def clip_baseline(self, baseline: FloatArray) -> FloatArray:
         """Scale a baseline down so that its linear predictors are within the largest one."""
@@ -206,7 +238,8 @@ class HazardFit:
     def blocks(self, records: models.Records, pilot: PilotEstimate) -> Blocks[HazardBlock]:
         """Return records as the likelihood takes them."""
         bound = DOWNWEIGHTING_BOUND if self.has_inference else None
-        return records.map(lambda block: block.clipped(pilot.mean, pilot.radius, bound))
+        how = pilot.mean, pilot.radius, bound, pilot.scales
+        return records.map(lambda block: block.clipped(*how))
 
     def problem(self, records: models.Records, pilot: PilotEstimate) -> perturbation.Problem:
         """Return the minimisation that follows from a pilot estimate."""
@@ -222,7 +255,7 @@ class HazardFit:
         information = INFORMATION_PART * max(events, 1.0) * second_moment
         how = perturbation.ridge_and_variances(self.after(pilot).calibration)
         evidence = Evidence.of_minimiser(minimiser[model.n_knots :], information, *how)
-        return evidence.scaled(1.0 / pilot.radius)
+        return evidence.scaled(1.0 / pilot.unit)
 
     def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
         """Return a minimiser whose coefficients are combined with the prior."""
@@ -230,12 +263,12 @@ class HazardFit:
             return point
         baseline, coef = np.split(point, [self.model.n_knots])
         prior = self.prior.evidence.scaled(1.0 / steepness(self._hazard(pilot)))
-        return np.append(baseline, own.posterior_mean(coef / pilot.radius, prior) * pilot.radius)
+        return np.append(baseline, own.posterior_mean(coef / pilot.unit, prior) * pilot.unit)
 
     def fitted(self, coef: FloatArray, pilot: PilotEstimate) -> dict[str, Any]:
         """Return a point as values of a release, and as baseline on the grid and coefficients."""
         n_knots = self.model.n_knots
-        beta = coef[n_knots:] / pilot.radius
+        beta = coef[n_knots:] / pilot.unit
         baseline = self.basis @ coef[:n_knots] - pilot.mean @ beta
         return {"_fitted": (baseline, beta), **models.released(self.model, baseline, beta)}
 
@@ -298,13 +331,13 @@ class RowMean(HazardSum):
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return mean, clipping norm and row scale."""
-        model, fit = self.fit.model, self.fit
+        fit, known = self.fit, self.fit.known
         mean, spread = self.query_for(context).shrunk(noisy, self.price)
-        spread = max(spread, SMALLEST_SPREAD * model.data_norm)
-        least, most = INFERENCE_SPREAD if fit.has_inference else SPREAD_RANGE
-        radii = least * model.information(fit.epsilon) ** SPREAD_POWER
-        radius = spread * float(np.clip(radii, least, most))
-        return {"_mean": mean, "_radius": radius, "_spread": spread}
+        if known is not None and known.states_spreads:
+            return fit.scaled_rows(mean, known.scales()[1])
+        spread = max(spread, SMALLEST_SPREAD * fit.model.data_norm)
+        radius = fit.radius(spread)
+        return {"_mean": mean, "_radius": radius, "_spread": spread, "_scales": None}
 
 
 @dataclass(frozen=True, eq=False)

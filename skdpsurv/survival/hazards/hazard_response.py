@@ -151,14 +151,17 @@ class OutcomeProbabilities:
         return self._thresholds[a]
 
 
-def to_released(mean: FloatArray, radius: float, basis: FloatArray) -> FloatArray:
-    """Return the matrix from a minimiser to published baseline and coefficients on X's scale."""
+def to_released(mean: FloatArray, unit: FloatArray | float, basis: FloatArray) -> FloatArray:
+    """Return the matrix from a minimiser to published baseline and coefficients on X's scale.
+
+    ``unit`` is that of the rows of the fit.
+    """
     n_intervals, n_knots = basis.shape
     published = np.stack([to_published(column, n_knots) for column in basis.T], axis=1)
     level = to_published(np.ones(n_intervals), n_knots)
-    unit = np.eye(mean.size) / radius
+    change = np.eye(mean.size) / unit
     return np.block(
-        [[published, -np.outer(level, mean) / radius], [np.zeros((mean.size, n_knots)), unit]]
+        [[published, -np.outer(level, mean) / unit], [np.zeros((mean.size, n_knots)), change]]
     )
 
 
@@ -194,7 +197,7 @@ class HazardMoments(RowMoments):
         response = OutcomeProbabilities(likelihood, context["_losses"])
         found, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         equation = Indirect.after(response, *found, calibration, moments, limit=True)
-        scale = to_released(pilot.mean, pilot.radius, self.fit.basis)
+        scale = to_released(pilot.mean, pilot.unit, self.fit.basis)
         values = equation.solve().in_coordinates(scale).values()
         # The cap follows from a released life table: post-processing.
         cap = likelihood.max_cumulative_hazard

@@ -14,7 +14,7 @@ public, and so is the map between them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -121,15 +121,21 @@ class HazardRecords(NamedTuple):
     histories: Histories
 
     def clipped(
-        self, mean: FloatArray | float, radius: float, bound: float | None = None
+        self,
+        mean: FloatArray | float,
+        radius: float,
+        bound: float | None = None,
+        scales: FloatArray | None = None,
     ) -> HazardBlock:
         """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: unchanged).
 
-        With a ``bound``, rows are clipped to that many radii, and beyond one are downweighted.
+        Their columns are divided by ``scales`` before. With a ``bound``, rows are clipped to that
+        many radii, and beyond one are downweighted.
         """
 
         def scaled(rows: FloatArray) -> FloatArray:
-            return clip_rows(rows - mean, radius * (bound or 1.0)) / radius
+            centred = rows - mean if scales is None else (rows - mean) / scales
+            return clip_rows(centred, radius * (bound or 1.0)) / radius
 
         scale = scaled if math.isfinite(radius) else None
         block = hazard_block(self.X, self.histories, scale)
@@ -282,12 +288,12 @@ def hazard_plan(
     alpha: float,
     tree: Node,
     delta: float = 0.0,
-    numbers: str = DOUBLES,
+    assumed: Sequence[str] = (DOUBLES,),
     stated: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """Return the plan of a hazard fit."""
     inputs = {**{name: getattr(model, name) for name in STATED}, "alpha": alpha, **stated}
-    return Plan(tree, epsilon, delta, inputs=inputs, assumed=(*ASSUMED, numbers))
+    return Plan(tree, epsilon, delta, inputs=inputs, assumed=(*ASSUMED, *assumed))
 
 
 def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict[str, FloatArray]:

@@ -76,7 +76,8 @@ ETA_RANGE, SMALLEST_SCALE, LARGEST_SCALE = 30.0, 1e-6, 1e100
 class RiskLayout:
     """Public layout of a risk table: released coefficients and baseline, and guesses about rows.
 
-    ``spread`` guesses the root mean square distance of rows from the mean. ``n_groups`` is also the
+    ``spread`` guesses the root mean square distance of rows from the mean, or holds the deviation
+    of each column. ``n_groups`` is also the
     number of bands; outer groups are ``outer_width`` inner ones wide, for positions in them.
     """
 
@@ -84,7 +85,7 @@ class RiskLayout:
     baseline: FloatArray
     link: Link
     mean: FloatArray
-    spread: float
+    spread: FloatArray | float
     n_groups: int = N_GROUPS
     outer_width: float = 2.0
 
@@ -95,11 +96,13 @@ class RiskLayout:
         self.shape = self.n_groups, 2 * self.n_bands + 1
         with np.errstate(all="ignore"):
             center = np.nan_to_num(self.mean @ self.coef)
-            length = float(np.linalg.norm(self.coef)) / np.sqrt(self.coef.size)
-            scale = np.nan_to_num(self.spread * length)
+            if isinstance(self.spread, float):
+                scale = self.spread * (float(np.linalg.norm(self.coef)) / np.sqrt(self.coef.size))
+            else:
+                scale = np.linalg.norm(self.coef * self.spread)
         #: Score of the mean, and guessed standard deviation of scores, equal in all directions.
         self.center = float(np.clip(center, -LARGEST_SCALE, LARGEST_SCALE))
-        self.scale = float(np.clip(scale, SMALLEST_SCALE, LARGEST_SCALE))
+        self.scale = float(np.clip(np.nan_to_num(scale), SMALLEST_SCALE, LARGEST_SCALE))
         #: Edges between groups, in ``scale`` from ``center``; outer groups are unbounded.
         self.inner_edges = edges = np.linspace(-END, END, self.n_groups + 1)[1:-1]
         width = self.outer_width * (2.0 * END / self.n_groups)
@@ -341,10 +344,11 @@ def _shrunk(prior: FloatArray, observed: FloatArray, scale: float, noise: FloatA
 def layout_of(fit: HazardFit, context: Context, price: Price) -> RiskLayout:
     """Return the layout of a table at a price, by released coefficients and a released mean."""
     model, (baseline, coef) = fit.model, context["_fitted"]
-    link, mean = LINKS[model.link], fit.pilot(context).mean
+    link, pilot = LINKS[model.link], fit.pilot(context)
     groups, width = groups_of(model.n_records, price), outer_width_of(model.n_records, price)
     # Not the pilot's row scale, which is that of clipped rows less the noise of their mean.
-    return RiskLayout(coef, baseline, link, mean, model.data_norm, groups, width)
+    spread = model.data_norm if pilot.scales is None else pilot.scales
+    return RiskLayout(coef, baseline, link, pilot.mean, spread, groups, width)
 
 
 class RiskCounts(HazardSum):

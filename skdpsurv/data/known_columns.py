@@ -1,0 +1,162 @@
+r"""Centres and spreads of features by public knowledge, and what noisy moments add to it.
+
+A feature between public ends l and h is read as :math:`u = (2x - l - h)/(h - l)`, in [-1, 1].
+Variances of u have a prior: that of the stated spread, or one that all measured features of a kind
+share,
+
+.. math::
+    g = \frac{\sum_j a_j v_j + .35/.3^2}{\sum_j a_j + 1/.3^2}, \quad a_j = \frac{1}{.2^2 + t_j^2},
+    \qquad \hat v_j = \frac{(.6 g)^2 v_j + t_j^2 g}{(.6 g)^2 + t_j^2}
+
+with :math:`v_j` a measured variance and :math:`t_j` the deviation of its noise. Features with two
+values, and others, are kinds of their own; the former have one scale.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from skdpsurv.data.feature import Feature
+from skdpsurv.dp.types import BoolArray, FloatArray
+
+#: Prior of the variance that features of a kind share: its mean and deviation, and the deviation of
+#: single features around it. Half the width of bounds is 1.
+SHARED_VARIANCE, SHARED_DEVIATION, OWN_DEVIATION = 0.35, 0.3, 0.2
+#: Deviation of a variance around a stated or shared one, relative to that.
+RELATIVE_DEVIATION = 0.6
+#: The smallest variance, relative to the stated or shared one: a scale a factor 3 below.
+SMALLEST_PART = 1.0 / 9.0
+#: Expressions whose values are 0 and 1 alone, and those of which one column has one at a time.
+TWO_VALUED, EXCLUSIVE = ("is", "missing", "above"), ("is", "missing")
+
+
+@dataclass(frozen=True, eq=False)
+class KnownColumns:
+    """What is public of features: their ends, and perhaps centres and variances, of u.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (n_features,)
+    two_valued : ndarray of bool of shape (n_features,)
+        True where only the ends occur.
+    squared_move : int
+        Bound on the squared distance that one record moves :meth:`moments_of` a row.
+    center, variance : ndarray of shape (n_features,)
+        NaN where nothing was stated.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    two_valued: BoolArray
+    squared_move: int
+    center: FloatArray
+    variance: FloatArray
+
+    @classmethod
+    def of(cls, features: Sequence[Feature]) -> Self | None:
+        """Return what features state, or None if one has no public ends."""
+        low, high = (np.array([getattr(one, end) for one in features]) for end in ("low", "high"))
+        if not (features and np.isfinite(high - low).all() and (high > low).all()):
+            return None
+        two_valued = np.array([_is_two_valued(one) for one in features])
+        # Of indicators of one column with different labels, a record has one at most: it leaves
+        # one and enters another, each of which moves by 2.
+        labels: Counter[Any] = Counter()
+        groups: Counter[Any] = Counter()
+        for one in features:
+            if (made := one.expression).kind in EXCLUSIVE and made.of[0].kind == "column":
+                column = made.of[0].numbers
+                label = column, made.kind, tuple(map(repr, made.numbers))
+                groups[column, labels[label]] += 1
+                labels[label] += 1
+        alone = len(features) - groups.total()
+        move = 4 * alone + sum(min(8, 4 * number) for number in groups.values())
+        middle, half = low / 2 + high / 2, high / 2 - low / 2
+        center, spread = (
+            np.array([np.nan if v is None else v for v in stated], dtype=np.float64)
+            for stated in ([f.center for f in features], [f.spread for f in features])
+        )
+        return cls(low, high, two_valued, move, (center - middle) / half, (spread / half) ** 2)
+
+    @property
+    def n_moments(self) -> int:
+        """Number of means and mean squares."""
+        return self.two_valued.size + int((~self.two_valued).sum())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all centres and spreads are stated."""
+        return bool(np.isfinite(self.center).all() and np.isfinite(self.variance).all())
+
+    @property
+    def states_spreads(self) -> bool:
+        """Whether the spread of a feature is stated."""
+        return bool(np.isfinite(self.variance).any())
+
+    def units(self, rows: FloatArray) -> FloatArray:
+        """Return rows of features as numbers u in [-1, 1]."""
+        middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
+        return np.clip((rows - middle) / half, -1.0, 1.0)
+
+    def in_features(
+        self, center: FloatArray, variance: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return centres and scales on the scale of the features, by those of u.
+
+        Features with two values share a scale, the root of their mean variance: the effect of a
+        rare label is no larger than that of a common one, so that it matters less.
+        """
+        variance, two_valued = variance.copy(), self.two_valued
+        if two_valued.any():
+            variance[two_valued] = variance[two_valued].mean()
+        middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
+        return middle + half * center, half * np.sqrt(variance)
+
+    def scales(self) -> tuple[FloatArray, FloatArray]:
+        """Return centres and spreads, as far as they are stated, on the scale of the features."""
+        center = np.nan_to_num(self.center, nan=0.0)
+        variance = np.nan_to_num(self.variance, nan=SHARED_VARIANCE)
+        return self.in_features(center, np.clip(variance, 0.0, 1.0))
+
+    def variances(self, measured: FloatArray, noise: FloatArray) -> FloatArray:
+        """Return variances of u, given measured ones and the variances of their noise."""
+        shared = np.empty_like(measured)
+        for kind in (self.two_valued, ~self.two_valued):
+            precision = 1.0 / (OWN_DEVIATION**2 + noise[kind])
+            total = precision.sum() + SHARED_DEVIATION**-2
+            mean = (precision @ measured[kind] + SHARED_VARIANCE / SHARED_DEVIATION**2) / total
+            shared[kind] = max(mean, 0.5 / np.sqrt(total))
+        prior = np.where(np.isnan(self.variance), shared, self.variance)
+        own = (RELATIVE_DEVIATION * prior) ** 2
+        found = prior + own / (own + noise) * (measured - prior)
+        return np.clip(found, SMALLEST_PART * prior, 1.0)
+
+    def released(
+        self, center: FloatArray, spread: FloatArray, errors: tuple[FloatArray, FloatArray]
+    ) -> Self:
+        """Return the columns with released centres and spreads, on the scale of the features.
+
+        ``errors`` are their standard errors. NaN stands where nothing was released; what the
+        columns state is kept.
+        """
+        middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
+        found = np.isfinite(center) & np.isfinite(spread)
+        measured = np.where(found, np.minimum(spread / half, 1.0) ** 2, 0.0)
+        noise = np.where(found, (2.0 * spread * errors[1] / half**2) ** 2, np.inf)
+        variance = np.where(found, self.variances(measured, noise), np.nan)
+        both = (
+            (self.center, np.clip((center - middle) / half, -1.0, 1.0)),
+            (self.variance, variance),
+        )
+        kept = (np.where(np.isnan(stated), new, stated) for stated, new in both)
+        return replace(self, **dict(zip(("center", "variance"), kept, strict=True)))
+
+
+def _is_two_valued(feature: Feature) -> bool:
+    kind = feature.expression.kind
+    return kind in TWO_VALUED or (kind == "column" and feature.level is True)

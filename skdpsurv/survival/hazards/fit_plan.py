@@ -1,0 +1,127 @@
+"""Plans of perturbed hazard fits: the shares of a budget, and the measurements they pay for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from skdpsurv.data.known_columns import KnownColumns
+from skdpsurv.dp import privacy_cost as cost
+from skdpsurv.dp.plan import Node, Plan, Sequential
+from skdpsurv.dp.privacy_cost import remaining_budget
+from skdpsurv.mechanisms.vector_noise import arithmetic
+from skdpsurv.survival.hazards.fit import (
+    OUTCOME_PART,
+    PILOT_RECORDS,
+    PILOT_SHARE,
+    TABLE_PART,
+    HazardFit,
+    HazardMinimiser,
+    LifeTable,
+    RowMean,
+)
+from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCounts
+from skdpsurv.survival.hazards.model import HazardModel, hazard_plan
+from skdpsurv.survival.hazards.posterior import HazardChain, LangevinFit
+from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskCounts, RiskPositions
+from skdpsurv.survival.hazards.spreads import SPREADS_SHARE, ColumnSpreads, spreads_pay
+
+
+def fit_of(
+    model: HazardModel,
+    epsilon: float,
+    method: str,
+    alpha: float,
+    shares: Sequence[float | str],
+    delta: float = 0.0,
+    kind: type[HazardFit] = HazardFit,
+    known: KnownColumns | None = None,
+    **options: Any,
+) -> tuple[HazardFit, tuple[cost.Price, cost.Price, cost.Price]]:
+    """Return the public numbers of a fit, and prices of pilot, recalibration and inference.
+
+    The pilot's share may be "auto": then it is larger where it pays for the columns' spreads, and
+    smaller where these and their centres are public.
+    """
+    share, *others = shares
+    if model.n_records * epsilon < PILOT_RECORDS:
+        share, others = 0.0, [0.0] * len(others)
+    if isinstance(share, str):
+        own, prices = _divided(epsilon, delta, [SPREADS_SHARE, *others])
+        if known is not None and known.is_complete:
+            share = PILOT_SHARE * TABLE_PART
+        else:
+            inferred = cost.epsilon_or_mu(prices[-1]) > 0.0
+            pays = inferred and spreads_pay(model.n_records, known, _of_rows(prices[0]))
+            share = SPREADS_SHARE if pays else PILOT_SHARE
+    own, prices = _divided(epsilon, delta, [share, *others])
+    pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
+    options |= {"known": known, "has_pilot": pilot, "has_inference": inference}
+    return kind(model, epsilon, method, alpha, own, **options), tuple(prices)
+
+
+def _divided(
+    epsilon: float, delta: float, shares: Sequence[Any]
+) -> tuple[cost.Price, list[cost.Price]]:
+    """Divide a budget into the price of a fit and prices of these shares."""
+    if delta:
+        # Squares of mus add up, so that small shares cost little: they are doubled.
+        whole = [1.0 - sum(shares), *(2.0 * s for s in shares)]
+        own, *prices = cost.split_gaussian(epsilon, delta, whole)
+        return own, list(prices)
+    prices = [share * epsilon for share in shares]
+    return remaining_budget(epsilon, *prices), prices
+
+
+def _of_rows(pilot: cost.Price) -> cost.Price:
+    """Return what a pilot's life table leaves for the rows."""
+    return cost.subtract(pilot, cost.share_of(pilot, TABLE_PART))
+
+
+def pilot_nodes(fit: HazardFit, pilot: cost.Price) -> tuple[Node, ...]:
+    """Return the measurements of a pilot: a life table, and the rows' centre and perhaps spread."""
+    known = fit.known
+    if known is not None and known.is_complete:
+        return (LifeTable(price=pilot, fit=fit),)
+    rows = _of_rows(pilot)
+    pays = fit.has_inference and spreads_pay(fit.model.n_records, known, rows)
+    table = LifeTable(price=cost.share_of(pilot, TABLE_PART), fit=fit)
+    return table, (ColumnSpreads if pays else RowMean)(price=rows, fit=fit)
+
+
+def perturbed_plan(
+    fit: HazardFit,
+    prices: tuple[cost.Price, cost.Price, cost.Price],
+    delta: float = 0.0,
+    verbose: int = 0,
+) -> Plan:
+    """Return the plan of a fit, with its pilot, recalibration and inference at these prices."""
+    pilot, recalibration, inference = prices
+    nodes: list[Node] = []
+    if cost.epsilon_or_mu(pilot):
+        nodes.append(Sequential(pilot_nodes(fit, pilot), pilot, "center"))
+    if isinstance(fit, LangevinFit):
+        nodes.append(HazardChain(fit, verbose))
+    else:
+        nodes.append(HazardMinimiser(fit))
+    if cost.epsilon_or_mu(recalibration):
+        price = cost.share_of(recalibration, POSITIONS_PART)
+        rest = cost.subtract(recalibration, price)
+        table = RiskCounts(price=rest, fit=fit)
+        positions = RiskPositions(price=price, fit=fit, table_price=rest)
+        nodes.append(Sequential((table, positions), recalibration, "recalibration"))
+    if cost.epsilon_or_mu(inference):
+        price, model = cost.share_of(inference, OUTCOME_PART), fit.model
+        moments = HazardMoments(
+            price=cost.subtract(inference, price),
+            n_records=model.n_records,
+            n_features=model.n_features,
+            fit=fit,
+        )
+        counts = OutcomeCounts(price=price, fit=fit)
+        nodes.append(Sequential((counts, moments), inference, "inference"))
+    unit = "mu" if delta else "epsilon"
+    stated = {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0, **fit.promises.public_inputs()}
+    tree = Sequential(tuple(nodes))
+    assumed = arithmetic(fit.distribution), *fit.promises.assumptions()
+    return hazard_plan(fit.model, fit.epsilon, fit.alpha, tree, delta, assumed, stated)
