@@ -51,7 +51,7 @@ def test_the_cap_depends_on_n_epsilon_and_parameters_alone():
         assert plan(max_cumulative_hazard=cap).likelihood.max_cumulative_hazard == cap
 
 
-class TestRisingCap:
+class TestFollowingCap:
     """A cap that is ours to choose follows the level of the released life table."""
 
     @staticmethod
@@ -65,12 +65,18 @@ class TestRisingCap:
     def cap_after(self, one, level):
         return self.looked(one, level).likelihood.max_cumulative_hazard
 
-    def test_it_rises_with_the_level_between_public_ends(self):
+    def test_it_falls_and_rises_with_the_level_between_public_ends(self):
         one, level = plan(1.0), hazard_fit.CAP_LEVEL  # information 2
-        least = one.likelihood.max_cumulative_hazard
-        assert one.highest_cap == HIGHEST_RISE > least
-        found = [self.cap_after(one, at) for at in (1e-300, 0.01, 1.7 / level, 50.0)]
-        assert found == pytest.approx([least, least, 1.7, HIGHEST_RISE])
+        least, usual = CAP_RANGE[0], one.likelihood.max_cumulative_hazard
+        assert one.highest_cap == HIGHEST_RISE > usual > least
+        found = [self.cap_after(one, at) for at in (1e-300, 0.01, 0.5, 1.1, 1.7 / level, 50.0)]
+        fallen = usual * 0.5 ** (1.0 / 3.0)
+        assert found == pytest.approx([least, least, fallen, usual, 1.7, HIGHEST_RISE])
+        # With more information it falls from higher, and with standard errors as well.
+        for share in (0.0, 0.2):
+            many = fit_of(MODEL, 100.0, "obj_pert", 0.0, (0.1, 0.0, share))[0]
+            high = many.likelihood.max_cumulative_hazard
+            assert self.cap_after(many, 0.1) == pytest.approx(high * 0.1 ** (1.0 / 3.0))
         # Less for less information.
         assert self.cap_after(plan(0.25), 2.9 / level) == pytest.approx(1.45)
         inputs = planned(1.0)[2].public_inputs()
@@ -190,8 +196,9 @@ class TestPilot:
 def test_every_scale_of_noise_is_among_those_that_a_fit_is_refused_for():
     for method in ["obj_pert", "out_pert"]:
         one, (center, *_), whole = planned(2.0, method)
-        scales, own = np.array(whole.scales()), one.calibration
-        for scale in (own.noise_scale, own.kappa, 1.5, 1.0 / (TABLE_PART * center)):
+        scales, ends = np.array(whole.scales()), [end.calibration for end in one.ends]
+        own = [scale for end in ends for scale in (end.noise_scale, end.kappa)]
+        for scale in (*own, 1.5, 1.0 / (TABLE_PART * center)):
             assert np.isclose(scales, scale, rtol=1e-6).any()
         # The mean's own scale, up to the share of its part.
         mean_scale = 2 * 1.5 / (1000 * (1.0 - TABLE_PART) * center)

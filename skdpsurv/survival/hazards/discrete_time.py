@@ -101,8 +101,8 @@ class DPDiscreteTimeSurvival(
     max_cumulative_hazard : float, "auto" or None, default="auto"
         Public cap on the cumulative hazard with which one person can move the fit. A low cap means
         little noise, a high one little bias. "auto" is 0.8 to 5, growing with ``n * epsilon`` per
-        parameter, and rises to at most 3 with the level of the pilot's life table. None: no cap
-        (link="logit" only), and much more noise.
+        parameter; it follows the level of the pilot's life table, down to 0.8 and up to at most 3.
+        None: no cap (link="logit" only), and much more noise.
     prior_event_rate : float, default=0.5
         Public guess of the share of people with an event by ``max_time``. The fit is shrunk towards
         the baseline that it implies.

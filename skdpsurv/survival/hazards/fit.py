@@ -51,6 +51,8 @@ PILOT_RECORDS = 200.0
 #: max_cumulative_hazard="auto" rises to this many times the level of the released life table, up to
 #: the second number; in full from the information of the third number.
 CAP_LEVEL, HIGHEST_RISE, RISE_INFORMATION = 0.8, 3.0, 1.0
+#: It falls with this power of a level below 1: few people have large cumulative hazards.
+FALL_POWER = 1.0 / 3.0
 #: Centred rows are clipped at a power of the information, within a range, times their root mean
 #: square length.
 SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
@@ -60,7 +62,7 @@ SCALED_RANGE = (0.7, 1.4)
 INFERENCE_SPREAD = (0.8, 4.0)
 #: The cap with standard errors: factor and power of the information, its maximum, and how many
 #: times the level of the life table it is at most (docs/benchmarks/intervals).
-INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 4.0
+INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 2.0
 #: Information of rows about one coefficient, relative to rows of equal length in all directions
 #: (docs/benchmarks/sites).
 INFORMATION_PART = 0.25
@@ -160,31 +162,34 @@ class HazardFit:
     @property
     def highest_cap(self) -> Any:
         """Public maximum of the cap on cumulative hazards."""
-        least, model = self.likelihood.max_cumulative_hazard, self.model
-        if least is None or not self.has_pilot or not isinstance(model.max_cumulative_hazard, str):
-            return least
+        usual, model = self.likelihood.max_cumulative_hazard, self.model
+        if not self._follows:
+            return usual
         scale, power, highest = INFERENCE_CAP
         rise = min(scale * model.information(self.epsilon) ** power, highest)
-        return max(least, rise if self.has_inference else HIGHEST_RISE)
+        return max(usual, rise if self.has_inference else HIGHEST_RISE)
+
+    @property
+    def _follows(self) -> bool:
+        """Whether the cap follows a released life table."""
+        return self.has_pilot and isinstance(self.model.max_cumulative_hazard, str)
 
     @cached_property
     def ends(self) -> list[CappedFit]:
         """The fits with the least cap and, if that differs, with the highest."""
-        least = CappedFit(self.likelihood, self.calibration)
-        if self.highest_cap == self.likelihood.max_cumulative_hazard:
-            return [least]
-        return [least, self.bounded(self.highest_cap)]
+        caps = [models.CAP_RANGE[0], self.highest_cap] if self._follows else [self.highest_cap]
+        return [self.bounded(cap) for cap in caps]
 
     def after(self, pilot: PilotEstimate) -> CappedFit:
         """Return likelihood and calibration, with the cap that follows from a life table."""
-        least, *rest = self.ends
-        if not rest:
-            return least
+        if not self._follows:
+            return self.bounded(self.highest_cap)
+        usual: Any = self.likelihood.max_cumulative_hazard
         level = float(self._hazard(pilot).value.sum())
+        fall = usual * min(1.0, level) ** FALL_POWER
         times = INFERENCE_LEVEL if self.has_inference else CAP_LEVEL
-        level *= times * min(1.0, self.model.information(self.epsilon) / RISE_INFORMATION)
-        cap: Any = least.likelihood.max_cumulative_hazard
-        return self.bounded(min(max(cap, level), self.highest_cap))
+        rise = level * times * min(1.0, self.model.information(self.epsilon) / RISE_INFORMATION)
+        return self.bounded(min(max(models.CAP_RANGE[0], fall, rise), self.highest_cap))
 
     def _hazard(self, pilot: PilotEstimate) -> Curve:
         """Return the pilot's hazard in each interval."""
