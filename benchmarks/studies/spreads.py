@@ -34,7 +34,7 @@ SETS = (
         "rhc",
         "Framingham",
     ),
-    *("dataDIVAT3", "smarto", "Dialysis", "LeukSurv", "hdfail", "rdata"),
+    *("dataDIVAT3", "smarto", "Dialysis", "LeukSurv", "hdfail", "rdata", "actg"),
 )
 #: Larger ones are cut to this, for time.
 MOST_RECORDS = 12_000
