@@ -25,6 +25,7 @@ from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.mechanisms.vector_noise import arithmetic
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.release import Release
+from skdpsurv.survival.hazards.estimand import EstimandModel
 from skdpsurv.survival.hazards.fit import (
     OUTCOME_PART,
     PILOT_RECORDS,
@@ -44,12 +45,11 @@ from skdpsurv.survival.hazards.posterior import (
     PosteriorSampling,
 )
 from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskCounts, RiskPositions
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 from skdpsurv.survival.hazards.spreads import SPREADS_SHARE, ColumnSpreads, spreads_pay
 
 
 class DPDiscreteTimeSurvival(
-    DiscreteTimeModel,
+    EstimandModel,
     word="survival",
     analysis="regression",
     methods={"psgld": PosteriorSampling},
@@ -161,10 +161,9 @@ class DPDiscreteTimeSurvival(
         Unshrunk estimates and their covariance, as in ``summary``; None without
         ``inference_share``. Private release.
     max_cumulative_hazard_ : float or None
-        The cap H of a fit with ``inference_share``: its ``summary`` is about the coefficients that
-        minimise the expected loss capped at H, as a fit with ``epsilon=numpy.inf`` and
-        ``max_cumulative_hazard=H`` does. They are those of the model if it is true and few
-        people reach H. None without a cap or standard errors. Private release.
+        The cap H of a private fit: its ``summary`` is about the coefficients that minimise the
+        expected loss capped at H (``estimand``). They are those of the model if it is true and few
+        people reach H. None without a cap or privacy. Private release.
     unique_times_ : ndarray of shape (n_intervals,)
         Right ends of the intervals, in the unit of ``max_time``. Public: never the data's event
         times.
