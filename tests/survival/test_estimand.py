@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
@@ -36,8 +37,10 @@ def estimator(epsilon=3.0, **changes):
     return DPDiscreteTimeSurvival(epsilon, **{**options, **changes})
 
 
-def fit(epsilon=3.0, n=600, **changes):
-    return checks.quietly(estimator(epsilon, random_state=0, **changes).fit, *people(n))
+def fit(epsilon=3.0, n=600, X=None, **changes):
+    rows, y = people(n)
+    model = estimator(epsilon, random_state=0, **changes)
+    return checks.quietly(model.fit, rows if X is None else X, y)
 
 
 def values(model):
@@ -126,7 +129,8 @@ class TestEstimand:
     def test_it_is_named_private_spends_nothing_and_changes_nothing(self):
         X, y = people()
         ledger = PrivacyAccountant(epsilon=5.0)
-        model = checks.quietly(estimator(inference_share=0.2, accountant=ledger).fit, X, y)
+        options = {"inference_share": 0.2, "data_norm": 1.0, "accountant": ledger}
+        model = checks.quietly(estimator(**options).fit, X, y)
         before, spent = dict(vars(model)), ledger.spent()
         found = model.estimand(X, y)
         assert found.name == PRIVATE
@@ -162,6 +166,10 @@ class TestEstimand:
         for records in ((X[:, :1], y), (X, y[:-1]), (X[:0], y[:0]), (X, None), (X * np.nan, y)):
             with pytest.raises(ValueError, match=r"X|y must"):
                 plain.estimand(*records)
+        frame = pd.DataFrame(X, columns=list(RAW))
+        named = fit(n=200, columns=None, X=frame)
+        with pytest.raises(ValueError, match="same order"):
+            named.estimand(frame[["age", "nodes"]], y)
 
 
 class TestMeanWeight:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.data.shape import in_memory
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.inference import DOWNWEIGHTING_BOUND
@@ -55,15 +56,15 @@ class EstimandModel(DiscreteTimeModel):
     def estimand(
         self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None
     ) -> pd.Series[float]:
-        """Return the coefficients that ``summary`` is about, for these records. Not private.
+        """Return the coefficients that ``summary`` is about, without noise: private.
 
-        They minimise the loss of the fit without its noise and ridge: with the centre, scales,
-        radius and cap that the release states. In a fit with ``inference_share``, people with
-        extreme rows have the weights that they had there; in others, their rows are scaled down.
-        Its intervals are about these numbers for the people that the records were drawn from.
+        **Do not publish the result**: it depends on each record, and no guarantee covers it. It is
+        for those who hold the records. No ledger is charged.
 
-        **This result is private**: it depends on each record, without noise. It is for those who
-        hold the records, and nothing of it may be published. No ledger is charged.
+        The coefficients minimise the loss of the fit without its noise and ridge: with the centre,
+        scales, radius and cap that the release states. After a fit with ``inference_share``, people
+        with extreme rows have smaller weights, as they had in the fit; else their rows are scaled
+        down.
 
         Parameters
         ----------
@@ -84,6 +85,16 @@ class EstimandModel(DiscreteTimeModel):
         ValueError
             If the release does not say how rows were read: of a fit with ``epsilon=inf``, whose
             ``coef_`` is the estimand, of a chain without a delta, of a pool, or of an older file.
+
+        Examples
+        --------
+        >>> from skdpsurv import DPDiscreteTimeSurvival
+        >>> from skdpsurv.datasets import make_discrete_time_survival
+        >>> data = make_discrete_time_survival(1000, 2, random_state=0)
+        >>> model = DPDiscreteTimeSurvival(epsilon=3.0, max_time=data.max_time, data_norm=1.0)
+        >>> found = model.fit(data.X, data.y).estimand(data.X, data.y)
+        >>> found.name, list(found.index)
+        ('private: not to be published', ['x0', 'x1'])
         """
         check_is_fitted(self, "release_")
         release = self.release_
@@ -95,7 +106,7 @@ class EstimandModel(DiscreteTimeModel):
         X, y, person = map(unlabelled, (X, y, person), ("X", "y", "person"))
         with suppressed_float_errors(), config_context(assume_finite=False):
             X, y = own._given(X, y, {})
-            if person is not None:
+            if person is not None or not in_memory(X, y):
                 X, y, _ = own._sources(X, y, person=person)
             shape = measured._shape(X, y)
             records = own._read(shape, X, y)
