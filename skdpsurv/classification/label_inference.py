@@ -95,7 +95,8 @@ class LabelMoments(RowMoments):
         minimiser, constants = context["_minimiser"], group.n_params - len(group.indices)
         response = LabelResponse(group.constant, LogisticLoss(self.fit.max_residual))
         found = np.roll(minimiser.coef, constants), np.roll(minimiser.center, constants)
-        equation = Indirect.after(response, *found, calibration, ReleasedMoments(self, noisy))
+        moments = ReleasedMoments(self, noisy)
+        equation = Indirect.after(response, *found, calibration, moments)
         sizes = np.full(group.n_params, group.factor)
         sizes[:constants] = group.constant
-        return equation.solve().in_coordinates(np.diag(sizes)).values()
+        return equation.solve().in_coordinates(np.diag(sizes)).values() | moments.values()

@@ -28,6 +28,7 @@ from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Context, NoisySum, Plan
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.inference.uncertainty import MEAN_WEIGHT
 from skdpsurv.mechanisms.moments import SecondMoments
 from skdpsurv.mechanisms.perturbation import Minimisers, ridge_and_variances
 
@@ -178,6 +179,13 @@ class ReleasedMoments:
     def distribution(self) -> CovariateDistribution:
         """The distribution of rows with these moments, up to its shape."""
         return self._distribution(self.moments)
+
+    def values(self) -> dict[str, FloatArray]:
+        """Return the mean weight of rows with its standard error by the noise, as released."""
+        asked = self.measurement
+        unit = (asked.longest / asked.constant) ** 2 / asked.n_records
+        deviation = asked.query_for({}).deviation(asked.price)
+        return {MEAN_WEIGHT: np.array([self.moments[0, 0], deviation]) * unit}
 
     def redrawn(self, number: int) -> list[tuple[CovariateDistribution, CovariateDistribution]]:
         """Return pairs of distributions, with more noise and with the same noise less."""

@@ -24,6 +24,8 @@ from skdpsurv.release.raw_rows import headline
 #: Prefix of the names of the values in a release.
 PREFIX = "inference_"
 NAMES = tuple(f"{PREFIX}{name}" for name in ("estimate", "covariance", "known"))
+#: Name of the mean weight of rows, with its standard error, in a release; and a weight that is low.
+MEAN_WEIGHT, LOW_WEIGHT = "mean_weight", 0.9
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,6 +142,17 @@ def table(
     return pd.DataFrame(columns, index=names)
 
 
+def _weight_words(release: Release) -> list[str]:
+    """Say that extreme rows count less, how much, and if it is a lot."""
+    words = WORDS["intervals"]
+    if MEAN_WEIGHT not in release.values:
+        return [words["long_rows"].format(how="")]
+    weight, error = released_array(release, MEAN_WEIGHT, (2,)).tolist()
+    mean = f": mean weight {min(max(weight, 0.0), 1.0):.2f}"
+    low = [words["low_weight"].format(low=LOW_WEIGHT)] if weight + 2.0 * error < LOW_WEIGHT else []
+    return [words["long_rows"].format(how=mean), *low]
+
+
 class Summarised:
     """Mixin of regressions whose releases may hold standard errors: ``inference_``."""
 
@@ -166,11 +179,13 @@ class Summarised:
         Indexed by ``covariate``; per unit of the raw column if the release knows the columns, else
         on the scale of X. Beside products of columns, a column's coefficient holds in the middle of
         the others' bounds, and a product's is per unit of each factor. Unlike ``coef_``, estimates
-        are corrected for shrinkage (docs/user_guide/inference). Long rows count less in a private
-        fit, so that coefficients are not those of a regression in which all records count alike.
+        are corrected for shrinkage (docs/user_guide/inference). They are about a fit in which
+        people with extreme rows count less: ``mean_weight`` of ``release_`` has the mean weight and
+        its standard error. So they are not those of a regression in which all records count alike.
         A hazard model's minimise the expected loss at the cap that was used,
-        ``max_cumulative_hazard_``. An unknown coefficient has an infinite standard error and no
-        estimate. Without standard errors, ``coef`` is ``coef_``. No budget is spent.
+        ``max_cumulative_hazard_``; its ``estimand`` computes them from records. An unknown
+        coefficient has an infinite standard error and no estimate. Without standard errors,
+        ``coef`` is ``coef_``. No budget is spent.
         """
         return self._summary(0.95)
 
@@ -212,7 +227,8 @@ class Summarised:
             print(WORDS["intervals"]["not_estimated"])
         elif np.isinf(summary["se(coef)"]).any():
             print(WORDS["intervals"]["nothing_known"])
-        if (cap := getattr(self, "max_cumulative_hazard_", None)) is not None:
+        cap = getattr(self, "max_cumulative_hazard_", None)
+        if self.inference_ is not None and cap is not None:
             print(WORDS["intervals"]["at_cap"].format(cap=cap))
         for line in self._reading():
             print(line)
@@ -225,7 +241,7 @@ class Summarised:
         clips = public.get("epsilon_center") or public.get("mu_center")
         norm = public.get("data_norm")
         clips = clips or (isinstance(norm, int | float) and longest > norm)
-        words = [WORDS["intervals"]["long_rows"]] if clips and not math.isinf(fit.epsilon) else []
+        words = _weight_words(self.release_) if clips and not math.isinf(fit.epsilon) else []
         return words + getattr(self, "_horizon_words", list)()
 
     def _summary(self, level: float) -> pd.DataFrame:

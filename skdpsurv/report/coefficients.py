@@ -67,7 +67,7 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
     drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
     return {
         "notes": [_kind(model), ratio["note"], *getattr(model, "_reading", list)()],
-        "cap": getattr(model, "max_cumulative_hazard_", None),
+        "cap": getattr(model, "max_cumulative_hazard_", None) if intervals else None,
         "tables": tables,
         "numbers": numbers,
         "left": max(len(features) - MOST_ROWS, 0),

@@ -18,6 +18,10 @@ every = pytest.mark.parametrize(
 )
 
 
+#: Methods of fitted models that look at private records, and whose results are private.
+OF_RECORDS = ("score", "estimand")
+
+
 def faulty(setting, part):
     """Yield a name, and data with a fault in X or in y; of private records, if some are public."""
     data = setting.data()
@@ -82,8 +86,9 @@ def test_refused_predictions_and_scores_tell_nothing(setting, part):
 
     def cases():
         for name, X, y in faulty(setting, part):
-            if hasattr(fitted, "score"):
-                yield "score", name, checks.called(fitted.score, X, y), checks.check_refusal
+            for method in filter(partial(hasattr, fitted), OF_RECORDS):
+                outcome = checks.called(getattr(fitted, method), X, y)
+                yield method, name, outcome, checks.check_refusal
         for method in ("predict", "predict_proba", "transform", "inverse_transform"):
             for name, X, _ in (
                 faulty(setting, "X") if part == "y" and hasattr(fitted, method) else ()

@@ -402,22 +402,26 @@ def _settings():
 
         return one
 
-    estimated = ("inference_estimate", "inference_covariance")
+    estimated = ("inference_estimate", "inference_covariance", "mean_weight")
+    #: What follows from a pilot; the cap, too, where the life table is not beyond its ends.
+    rows = ("row_center", "row_radius")
+    look = {"also": ("evidence_error", *rows)}
+    capped = {"also": (*look["also"], "max_cumulative_hazard")}
     one = several(
         DPDiscreteTimeSurvival,
         ("coef", "baseline_coef", "recalibration_", "evidence_coef", "follow_up"),
-        ("coef_", "baseline_coef_", "recalibration_", "inference_"),
+        ("coef_", "baseline_coef_", "recalibration_", "inference_", "max_cumulative_hazard_"),
         max_time=MAX_TIME,
         n_intervals=8,
     )
     yield one("objective", survival, representative=True)
-    yield one("objective with a first look", frame, epsilon=10.0, also=("evidence_error",))
+    yield one("objective with a first look", frame, epsilon=10.0, **look)
     prior = prior_release(DPDiscreteTimeSurvival(max_time=MAX_TIME, epsilon=50.0), survival)
-    yield one("prior", survival, prior=prior, epsilon=10.0, also=("evidence_error",))
-    gaussian = {"delta": 1e-4, "method": "noisy_gd", "epsilon": 20.0, "also": ("evidence_error",)}
+    yield one("prior", survival, prior=prior, epsilon=10.0, **look)
+    gaussian = {"delta": 1e-4, "method": "noisy_gd", "epsilon": 20.0, **capped}
     yield one("noisy descent", survival, quick=True, **gaussian)
     yield one("Gaussian output", survival, **{**gaussian, "method": "out_pert"})
-    out = {"method": "out_pert", "link": "cloglog", "epsilon": 10.0, "also": ("evidence_error",)}
+    out = {"method": "out_pert", "link": "cloglog", "epsilon": 10.0, **look}
     yield one("output", survival, quick=True, checked=True, **out)
     uncapped = {"max_cumulative_hazard": None, "link": "logit", "data_norm": 1.0}
     yield one("uncapped", survival, method="obj_pert", **uncapped)
@@ -432,7 +436,7 @@ def _settings():
     chain = {"method": short, "epsilon": 5.0, "diverges": True}
     yield one("psgld", survival, quick=True, link="cloglog", **chain)
     noisy = PosteriorSampling("psgld")
-    errors = {"inference_share": 0.3, "link": "cloglog", "also": (*estimated, "evidence_")}
+    errors = {"inference_share": 0.3, "link": "cloglog", "also": (*estimated, *rows, "evidence_")}
     yield one("standard errors", survival, quick=True, epsilon=200.0, **errors)
     out = {"epsilon": 200.0, "method": "out_pert"}
     yield one(
@@ -444,7 +448,9 @@ def _settings():
     yield one("output with standard errors", survival, **errors, **out)
     descent = {"epsilon": 30.0, "method": "noisy_gd", "delta": 1e-4}
     yield one("descent with standard errors", survival, **errors, **descent)
-    yield one("noisy Langevin", survival, quick=True, method=noisy, delta=1e-4, epsilon=20.0)
+    langevin = {"method": noisy, "delta": 1e-4, "epsilon": 20.0}
+    also = *rows, "max_cumulative_hazard"
+    yield one("noisy Langevin", survival, quick=True, also=also, **langevin)
 
     values = ("coef", "baseline_coef")
     common = {"max_time": MAX_TIME, "n_intervals": 8}

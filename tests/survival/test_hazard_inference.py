@@ -105,7 +105,9 @@ class TestCost:
         ):
             model = estimator(**changes).fit(*people(n, 1))
             assert "epsilon_inference" not in model.guarantee_.public_inputs
-            assert model.inference_ is model.max_cumulative_hazard_ is None
+            assert model.inference_ is None
+            assert (model.max_cumulative_hazard_ is None) == (model.epsilon == np.inf)
+            assert "mean_weight" not in model.release_.values
             assert not any(name.startswith("inference") for name in model.release_.values)
             assert model.summary["coef"].tolist() == pytest.approx(model.coef_.tolist())
             assert model.summary["se(coef)"].isna().all()
@@ -192,11 +194,12 @@ class TestHowToRead:
             (note,) = [text for text in cautions(model) if "proportional hazards" in text]
             assert "Cox" not in note
             for words in (said(model, capsys), " ".join(cautions(model))):
-                assert ("Long rows count less" in words) == clipped
+                assert ("People with extreme rows" in words) == clipped
             page = " ".join(coefficients(model.release_, model)["notes"])
             assert (
                 "those of a regression in which all count alike, such as Cox's" in page
             ) == clipped
+            assert ("count less: mean weight " in page) == clipped
 
     def test_the_share_of_events_by_the_horizon(self, fitted, capsys):
         """Noise moves it by 2 of 100: with this seed by no more than twice that."""

@@ -22,16 +22,16 @@ from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.release import Release
+from skdpsurv.survival.hazards.estimand import EstimandModel
 from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.model import HazardMaximum, hazard_plan
 from skdpsurv.survival.hazards.posterior import LangevinFit, PosteriorDraw, PosteriorSampling
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 from skdpsurv.survival.hazards.spreads import SPREADS_SHARE
 
 
 class DPDiscreteTimeSurvival(
-    DiscreteTimeModel,
+    EstimandModel,
     word="survival",
     analysis="regression",
     methods={"psgld": PosteriorSampling},
@@ -151,10 +151,9 @@ class DPDiscreteTimeSurvival(
         Unshrunk estimates and their covariance, as in ``summary``; None without
         ``inference_share``. Private release.
     max_cumulative_hazard_ : float or None
-        The cap H of a fit with ``inference_share``: its ``summary`` is about the coefficients that
-        minimise the expected loss capped at H, as a fit with ``epsilon=numpy.inf`` and
-        ``max_cumulative_hazard=H`` does. They are those of the model if it is true and few
-        people reach H. None without a cap or standard errors. Private release.
+        The cap H of a private fit: its ``summary`` is about the coefficients that minimise the
+        expected loss capped at H (``estimand``). They are those of the model if it is true and few
+        people reach H. None without a cap or privacy. Private release.
     unique_times_ : ndarray of shape (n_intervals,)
         Right ends of the intervals, in the unit of ``max_time``. Public: never the data's event
         times.

@@ -88,6 +88,11 @@ class PilotEstimate(NamedTuple):
         """One unit of the rows of the fit, on the scale of X."""
         return self.radius if self.scales is None else self.radius * self.scales
 
+    def values(self) -> dict[str, Any]:
+        """Return how rows are read, as a release keeps it."""
+        scales = np.ones_like(self.mean) if self.scales is None else self.scales
+        return dict(zip(models.ROWS, (self.mean, scales, self.radius), strict=True))
+
 
 class CappedFit(NamedTuple):
     """A capped likelihood, and how its minimiser is perturbed."""
@@ -275,10 +280,12 @@ class HazardFit:
 
     def fitted(self, coef: FloatArray, pilot: PilotEstimate) -> dict[str, Any]:
         """Return a point as values of a release, and as baseline on the grid and coefficients."""
-        n_knots = self.model.n_knots
+        n_knots, cap = self.model.n_knots, self.after(pilot).likelihood.max_cumulative_hazard
         beta = coef[n_knots:] / pilot.unit
         baseline = self.basis @ coef[:n_knots] - pilot.mean @ beta
-        return {"_fitted": (baseline, beta), **models.released(self.model, baseline, beta)}
+        # Rows and cap follow from what the pilot has released: post-processing.
+        how = pilot.values() | ({} if cap is None else {models.CAPS[0]: [cap]})
+        return {"_fitted": (baseline, beta), **models.released(self.model, baseline, beta), **how}
 
 
 def stated_range(first: Any, last: Any) -> Any:

@@ -191,14 +191,11 @@ class HazardMoments(RowMoments):
         return self.fit.blocks(records, self.fit.pilot(context))
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
-        """Return baseline and coefficients on the scale of X, with errors, and the cap."""
+        """Return baseline and coefficients on the scale of X, with errors, and the mean weight."""
         pilot, minimiser = self.fit.pilot(context), context["_minimiser"]
         likelihood, calibration = self.fit.after(pilot)
         response = OutcomeProbabilities(likelihood, context["_losses"])
         found, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         equation = Indirect.after(response, *found, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.unit, self.fit.basis)
-        values = equation.solve().in_coordinates(scale).values()
-        # The cap follows from a released life table: post-processing.
-        cap = likelihood.max_cumulative_hazard
-        return values if cap is None else values | {"inference_cap": np.array([cap])}
+        return equation.solve().in_coordinates(scale).values() | moments.values()

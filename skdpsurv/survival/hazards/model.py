@@ -228,6 +228,9 @@ def fit_to_exits(
     return coef
 
 
+#: Names of centre, scales and radius of rows in a release; and of the cap, today and before.
+ROWS = ("row_center", "row_scale", "row_radius")
+CAPS = ("max_cumulative_hazard", "inference_cap")
 #: Names of slope, knots and shift in a release.
 RECALIBRATION = ("recalibration_slope", "recalibration_knots", "recalibration_shift")
 
@@ -314,21 +317,26 @@ class HazardMaximum(Mechanism):
 
     def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return baseline and coefficients."""
-        model, cap = self.model, self.model.max_cumulative_hazard
-        cap = None if isinstance(cap, str) else cap
-        basis = orthogonal_basis(model.n_intervals, model.n_knots)
-        link = LINKS[model.link] if cap is None else model.bounded_link()
-        likelihood = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
-        center = np.zeros(likelihood.n_params)
-        center[0] = link.predictor(model.prior_hazard)
-        start, q = np.zeros_like(center), model.n_intervals
-        exits = outcome_counts(records, q, q).reshape(q, 2).astype(np.float64)
-        # Half an event more, so that there is one.
-        intervals = float(np.arange(1, q + 1) @ exits.sum(axis=1))
-        start[0] = link.predictor((exits[:, 1].sum() + 0.5) / (intervals + 1.0))
-        level = slice(model.n_knots)
-        start[level] = fit_to_exits(exits, basis, link, start[level], 0.0, STARTING_STEPS)
-        coef = newton.maximum_likelihood(
-            likelihood, records.map(lambda block: block.clipped(0.0, math.inf)), center, start
-        )
-        return released(model, basis @ coef[: model.n_knots], coef[model.n_knots :])
+        rows = records.map(lambda block: block.clipped(0.0, math.inf))
+        return released(self.model, *maximum_likelihood(self.model, records, rows))
+
+
+def maximum_likelihood(
+    model: HazardModel, records: Records, rows: Blocks[HazardBlock]
+) -> tuple[FloatArray, FloatArray]:
+    """Return baseline on the grid and coefficients without noise and ridge, for records as rows."""
+    cap = None if isinstance(model.max_cumulative_hazard, str) else model.max_cumulative_hazard
+    basis = orthogonal_basis(model.n_intervals, model.n_knots)
+    link = LINKS[model.link] if cap is None else model.bounded_link()
+    likelihood = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
+    center = np.zeros(likelihood.n_params)
+    center[0] = link.predictor(model.prior_hazard)
+    start, q = np.zeros_like(center), model.n_intervals
+    exits = outcome_counts(records, q, q).reshape(q, 2).astype(np.float64)
+    # Half an event more, so that there is one.
+    intervals = float(np.arange(1, q + 1) @ exits.sum(axis=1))
+    start[0] = link.predictor((exits[:, 1].sum() + 0.5) / (intervals + 1.0))
+    level = slice(model.n_knots)
+    start[level] = fit_to_exits(exits, basis, link, start[level], 0.0, STARTING_STEPS)
+    coef = newton.maximum_likelihood(likelihood, rows, center, start)
+    return basis @ coef[level], coef[model.n_knots :]

@@ -32,6 +32,7 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards.model import (
+    CAPS,
     N_BANDS,
     HazardModel,
     HazardRecords,
@@ -340,9 +341,9 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         self.inference_ = None
         if not release.values.keys().isdisjoint(NAMES):
             self.inference_ = Inference.of(release, n_knots + release.n_features)
-        self.max_cumulative_hazard_ = None
-        if "inference_cap" in release.values:
-            self.max_cumulative_hazard_ = float(released_array(release, "inference_cap", (1,))[0])
+        found = [name for name in CAPS if name in release.values]
+        cap = float(released_array(release, found[0], (1,))[0]) if found else None
+        self.max_cumulative_hazard_ = cap
 
     def survival_band(self, X: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of survival functions, at ``unique_times_``.

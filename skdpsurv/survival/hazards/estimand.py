@@ -1,0 +1,122 @@
+r"""The coefficients that a private fit estimates, computed by those who hold the records.
+
+With the released centre m, scales s, radius :math:`\rho` and cap H, rows and weights are
+
+.. math::
+    z_i = \mathrm{clip}_c\big((x_i - m)/s,\ c\rho\big)/\rho,\qquad w_i = \min(1, \|z_i\|^{-2}),
+
+with c = :data:`~skdpsurv.inference.DOWNWEIGHTING_BOUND` with standard errors, and c = 1 without,
+where all weights are 1. The estimand :math:`\beta(H, R)` minimises, with a baseline a,
+:math:`\sum_i w_i \tilde\ell_H(a, \beta; \rho s z_i)`, without noise and ridge
+(docs/proofs/inference).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn import config_context
+from sklearn.utils.validation import check_is_fitted
+
+from skdpsurv.data.shape import in_memory
+from skdpsurv.dp.containers import unlabelled
+from skdpsurv.dp.input_errors import suppressed_float_errors
+from skdpsurv.inference import DOWNWEIGHTING_BOUND
+from skdpsurv.inference.uncertainty import table
+from skdpsurv.likelihoods.hazard import HazardBlock
+from skdpsurv.release import Release, released_array
+from skdpsurv.survival.hazards.model import ROWS, HazardRecords, maximum_likelihood
+from skdpsurv.survival.hazards.regression import DiscreteTimeModel
+
+#: Name of the series that is returned, so that it goes along.
+PRIVATE = "private: not to be published"
+
+
+def released_rows(release: Release) -> tuple[np.ndarray, float, np.ndarray]:
+    """Return centre, radius and scales of rows."""
+    if release.values.keys().isdisjoint(ROWS):
+        raise ValueError(
+            "release_ must hold row_center, row_scale and row_radius, by which a private fit reads "
+            "rows; this one has none. With epsilon=inf, coef_ itself is the estimand."
+        )
+    d = release.n_features
+    center, scales, radius = (
+        released_array(release, name, shape)
+        for name, shape in zip(ROWS, ((d,), (d,), ()), strict=True)
+    )
+    if not (scales > 0.0).all() or not radius > 0.0:
+        raise ValueError("values of the release must hold positive row_scale and row_radius.")
+    return center, float(radius), scales
+
+
+class EstimandModel(DiscreteTimeModel):
+    """Base of hazard models whose releases state how rows were read."""
+
+    def estimand(
+        self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None
+    ) -> pd.Series[float]:
+        """Return the coefficients that ``summary`` is about, without noise: private.
+
+        **Do not publish the result**: it depends on each record, and no guarantee covers it. It is
+        for those who hold the records. No ledger is charged.
+
+        The coefficients minimise the loss of the fit without its noise and ridge: with the centre,
+        scales, radius and cap that the release states. After a fit with ``inference_share``, people
+        with extreme rows have smaller weights, as they had in the fit; else their rows are scaled
+        down.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : structured array of shape (n_samples,), or array-like of times
+            As for ``fit``.
+        person : array-like of shape (n_samples,), or None
+            As for ``fit``.
+
+        Returns
+        -------
+        pandas.Series
+            Named "private: not to be published"; indexed by ``covariate`` and per unit, as
+            ``summary``.
+
+        Raises
+        ------
+        ValueError
+            If the release does not say how rows were read: of a fit with ``epsilon=inf``, whose
+            ``coef_`` is the estimand, of a chain without a delta, of a pool, or of an older file.
+
+        Examples
+        --------
+        >>> from skdpsurv import DPDiscreteTimeSurvival
+        >>> from skdpsurv.datasets import make_discrete_time_survival
+        >>> data = make_discrete_time_survival(1000, 2, random_state=0)
+        >>> model = DPDiscreteTimeSurvival(epsilon=3.0, max_time=data.max_time, data_norm=1.0)
+        >>> found = model.fit(data.X, data.y).estimand(data.X, data.y)
+        >>> found.name, list(found.index)
+        ('private: not to be published', ['x0', 'x1'])
+        """
+        check_is_fitted(self, "release_")
+        release = self.release_
+        center, radius, scales = released_rows(release)
+        stated = release.made_by.public_inputs.get("prior_event_rate")
+        self._ruled()["prior_event_rate"]("prior_event_rate", stated)
+        # Two models made of the release: the fitted one and its ledger are left alone.
+        own, measured = (type(self).from_release(release) for _ in range(2))
+        X, y, person = map(unlabelled, (X, y, person), ("X", "y", "person"))
+        with suppressed_float_errors(), config_context(assume_finite=False):
+            X, y = own._given(X, y, {})
+            if person is not None or not in_memory(X, y):
+                X, y, _ = own._sources(X, y, person=person)
+            shape = measured._shape(X, y)
+            records = own._read(shape, X, y)
+            how = {"max_cumulative_hazard": self.max_cumulative_hazard_}
+            model = own._model(shape, exact_rows=False, prior_event_rate=stated, **how)
+            bound = None if self.inference_ is None else DOWNWEIGHTING_BOUND
+
+            def as_in_the_fit(block: HazardRecords) -> HazardBlock:
+                rows = block.clipped(center, radius, bound, scales)
+                return rows._replace(X=rows.X * (radius * scales))  # for coefficients on X's scale
+
+            _, coef = maximum_likelihood(model, records, records.map(as_in_the_fit).persist())
+        return table(coef, np.full(coef.size, np.nan), release.features)["coef"].rename(PRIVATE)
