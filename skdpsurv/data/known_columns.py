@@ -153,12 +153,12 @@ class KnownColumns:
         measured = np.where(found, np.minimum(spread / half, 1.0) ** 2, 0.0)
         noise = np.where(found, (2.0 * spread * errors[1] / half**2) ** 2, np.inf)
         variance = np.where(found, self.variances(measured, noise), np.nan)
-        both = (
-            (self.center, np.clip((center - middle) / half, -1.0, 1.0)),
-            (self.variance, variance),
+        place = np.clip((center - middle) / half, -1.0, 1.0)
+        return replace(
+            self,
+            center=np.where(np.isnan(self.center), place, self.center),
+            variance=np.where(np.isnan(self.variance), variance, self.variance),
         )
-        kept = (np.where(np.isnan(stated), new, stated) for stated, new in both)
-        return replace(self, **dict(zip(("center", "variance"), kept, strict=True)))
 
 
 def _is_two_valued(feature: Feature) -> bool:

@@ -107,8 +107,8 @@ def earlier(release: Release) -> list[Any]:
     for guarantee in (release.guarantee, release.made_by):
         public = guarantee.public_inputs
         entries: Any = public.get("prior", public.get("hypothesis", ()))
-        both = (*entries, *public.get("scales", ()))
-        found += [entry for entry in both if entry not in found]
+        scales: Any = public.get("scales", ())
+        found += [entry for entry in (*entries, *scales) if entry not in found]
     return found
 
 

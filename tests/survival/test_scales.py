@@ -194,8 +194,17 @@ class TestTable:
         with pytest.raises((TypeError, ValueError), match=rule):
             model(**made).fit(X, y)
 
+    def test_an_earlier_fit_hands_its_scales_on(self):
+        X, y = people()
+        first = model(inference_share=0.2).fit(X, y)
+        second = model(scales=first.release_)
+        assert pilot(second)[0] == [LifeTable]
+        values = second.fit(X, y).release_.values
+        np.testing.assert_allclose(values["row_center"], first.release_.values["row_center"])
+        assert values["row_scale"][0] == pytest.approx(first.release_.values["row_scale"][0])
+
     def test_a_release_of_something_else_is_refused(self):
         X, y = people()
         curve = DPKaplanMeierFitter(max_time=1.0).fit(y["t"], y["e"]).release_
-        with pytest.raises(ValueError, match="scales must be a release of a DPTableOne"):
+        with pytest.raises(ValueError, match="scales must be a release of a table or a fit"):
             model(scales=curve).fit(X, y)

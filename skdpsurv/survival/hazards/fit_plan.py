@@ -57,7 +57,8 @@ def fit_of(
     own, prices = _divided(epsilon, delta, [share, *others])
     pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
     options |= {"known": known, "has_pilot": pilot, "has_inference": inference}
-    return kind(model, epsilon, method, alpha, own, **options), tuple(prices)
+    fit = kind(model, epsilon, method, alpha, own, **options)
+    return fit, (prices[0], prices[1], prices[2])
 
 
 def _divided(
@@ -69,8 +70,8 @@ def _divided(
         whole = [1.0 - sum(shares), *(2.0 * s for s in shares)]
         own, *prices = cost.split_gaussian(epsilon, delta, whole)
         return own, list(prices)
-    prices = [share * epsilon for share in shares]
-    return remaining_budget(epsilon, *prices), prices
+    each = [share * epsilon for share in shares]
+    return remaining_budget(epsilon, *each), list(each)
 
 
 def _of_rows(pilot: cost.Price) -> cost.Price:
