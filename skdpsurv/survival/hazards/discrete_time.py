@@ -307,7 +307,7 @@ class DPDiscreteTimeSurvival(
         Promises.of(scales, "scales")
         if not hasattr(Release.kinds[scales.estimator], "_column_moments"):
             raise ValueError(
-                f"scales must be a release of a DPTableOne, got {scales.estimator:.60}."
+                f"scales must be a release of a table or a fit, got {scales.estimator:.60}."
             )
         if math.isinf(scales.guarantee.epsilon):
             raise ValueError(
