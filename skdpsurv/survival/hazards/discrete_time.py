@@ -77,7 +77,8 @@ class DPDiscreteTimeSurvival(
     delta : float in [0, 1), default=0.0
         Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
         small delta, at most :math:`1/n^2`, allows Gaussian noise, which is smaller for many
-        columns. It is used only if it is smaller; otherwise ``guarantee_`` has ``delta=0``.
+        columns. It is used only if it is smaller, or, with ``inference_share``, at most 1.5 times as
+        large and at most half on second moments; otherwise ``guarantee_`` has ``delta=0``.
     method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"} or PosteriorSampling
         Objective perturbation; noisy gradient descent, which needs a delta; output perturbation,
         which is simpler and less accurate. The default "auto" takes whichever of the first two
@@ -131,7 +132,7 @@ class DPDiscreteTimeSurvival(
         if ``n * epsilon`` is below 200; not used with ``method="psgld"`` without a delta.
     inference_share : float, default=0.0
         Share of epsilon spent on second moments of the covariates and an event-count table, which
-        ``summary`` needs for standard errors: 0.2 is a good choice. 0: no standard errors. Skipped
+        ``summary`` needs for standard errors: 0.3 is a good choice. 0: no standard errors. Skipped
         if ``n * epsilon`` is below 200.
     prior : Release or None, default=None
         Release of another fit, or of a paper (:meth:`Release.from_coefficients`). Its log hazard
