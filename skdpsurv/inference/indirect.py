@@ -60,6 +60,9 @@ DIFFERENCE = 1e-4
 MISSPECIFICATION = 0.2
 #: Allowance for a false model: this many times the distance of truth and limit.
 LIMIT_FACTOR = 3.0
+#: One step is taken only if the curvature is known up to this relative error: it grows with the
+#: number of events, which noise on the level of the baseline hides where they are rare.
+CURVATURE_ERROR = 0.25
 #: A gradient this small beside that of one record is 0.
 TOLERANCE = 1e-7
 #: A coefficient with a larger part of an unknown direction is unknown. For smaller parts, an effect
@@ -220,6 +223,8 @@ class Indirect:
         is_least = np.linalg.eigvalsh(curvature + curvature.T).min() > 0.0
         if not is_least or not self._spread(end[self.n_common :]) <= LARGEST:
             return None
+        if not self._curvature_error(rows, equation, at) <= CURVATURE_ERROR:
+            return None
         halfway = equation(0.5 * (start + end)).jacobian
 
         def line(one: Indirect, rows: FloatArray) -> FloatArray:
@@ -227,6 +232,18 @@ class Indirect:
             return at.value + at.jacobian @ (end - start)
 
         return _Ends(end, end, at, start - np.linalg.solve(halfway, at.value) - end, line)
+
+    def _curvature_error(
+        self, rows: FloatArray, equation: Callable[[FloatArray], _At], at: _At
+    ) -> float:
+        """Return the error of the curvature's logarithm by that of the common part."""
+        start, k, inverse = self.released, self.n_common, np.linalg.inv(at.jacobian)
+        noise = at.variance + self._noise(rows, start, at.jacobian)
+        values, vectors = np.linalg.eigh((inverse @ noise @ inverse.T)[:k, :k])
+        moves = np.zeros((k, start.size))
+        moves[:, :k] = vectors.T * np.sqrt(np.maximum(values, 0.0))[:, None]
+        traces = [np.trace(equation(start + move).jacobian) for move in moves]
+        return float(np.linalg.norm(np.log(np.abs(traces / np.trace(at.jacobian)))))
 
     def _at_release(self, rows: FloatArray) -> tuple[Callable[[FloatArray], _At], _At]:
         """Return the equation with the model at the release, and its value there."""

@@ -145,6 +145,11 @@ class TestWithoutARoot:
         widened = np.diag(noisy.solve().covariance) / np.diag(plain.solve().covariance)
         assert (widened[1:] > 1.02).all()
 
+    @pytest.mark.parametrize("limit", [False, True])
+    def test_nothing_is_known_where_noise_on_the_level_hides_the_curvature(self, limit):
+        noisy = equation(self.RELEASED, self.RIDGE, limit=limit, linear_variance=1e6)
+        assert not noisy.solve().known.any()
+
     @pytest.mark.slow
     def test_intervals_hold_the_truth(self):
         """Of those draws alone that have no root, and of each coefficient: 95 % are to.

@@ -77,8 +77,8 @@ class DPDiscreteTimeSurvival(
     delta : float in [0, 1), default=0.0
         Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
         small delta, at most :math:`1/n^2`, allows Gaussian noise, which is smaller for many
-        columns. It is used only if it is smaller, or, with ``inference_share``, at most 1.5 times as
-        large and at most half on second moments; otherwise ``guarantee_`` has ``delta=0``.
+        columns. It is used only if it is smaller, or, with ``inference_share``, at most half on
+        second moments and 1.5 times as large; otherwise ``guarantee_`` has ``delta=0``.
     method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"} or PosteriorSampling
         Objective perturbation; noisy gradient descent, which needs a delta; output perturbation,
         which is simpler and less accurate. The default "auto" takes whichever of the first two
