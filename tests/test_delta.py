@@ -90,6 +90,19 @@ class TestChoice:
         assert (used.delta, "noisy gradient descent" in used.mechanism) == (DELTA, True)
         assert fitted(kind, many, method="obj_pert").guarantee_.delta == 0.0
 
+    def test_hazards_weigh_the_noise_of_second_moments_too(self, kind):
+        """Seven columns: for half of it a hazard model takes up to half more on its gradient."""
+
+        def used(n=N, **changes):
+            guarantee = model(kind, **changes).prepare(*records(kind, n, 7)).guarantee
+            assert (guarantee.rho is None) == (guarantee.delta == 0.0)
+            return guarantee.delta
+
+        assert used() == used(inference_share=0.3, delta=0.0) == 0.0
+        assert used(inference_share=0.3) == (DELTA if kind == SURVIVAL else 0.0)
+        # A descent of 1,000 steps ends so early here that it is worth a larger ridge.
+        assert used(50_000, inference_share=0.3, epsilon=3.0) == 0.0
+
     @pytest.mark.parametrize("d", [5, 40, 100])
     @pytest.mark.parametrize("epsilon", [0.3, 3.0])
     def test_the_noise_is_never_more_than_without(self, kind, d, epsilon):

@@ -61,7 +61,7 @@ class Model:
     link : str or None
         logit (the default), cloglog (hazard ratios, as Cox has them) or probit.
     intervals : float, default=0.0
-        Share of epsilon for standard errors and intervals of coefficients, such as 0.2.
+        Share of epsilon for standard errors and intervals of coefficients, such as 0.3.
     prior : Path or None
         Release of another site, as its fit wrote it, to start from: used if these records agree
         with it.

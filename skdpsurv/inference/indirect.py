@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol, Self
 
@@ -60,6 +60,9 @@ DIFFERENCE = 1e-4
 MISSPECIFICATION = 0.2
 #: Allowance for a false model: this many times the distance of truth and limit.
 LIMIT_FACTOR = 3.0
+#: One step is taken only if the curvature is known up to this relative error: it grows with the
+#: number of events, which noise on the level of the baseline hides where they are rare.
+CURVATURE_ERROR = 0.25
 #: A gradient this small beside that of one record is 0.
 TOLERANCE = 1e-7
 #: A coefficient with a larger part of an unknown direction is unknown. For smaller parts, an effect
@@ -94,12 +97,13 @@ class _At(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """The truth, what is estimated with its equation, and an error to allow for."""
+    """The truth, what is estimated, its equation, an error to allow for, and G at other rows."""
 
     truth: FloatArray
     end: FloatArray
     at: _At
     distance: FloatArray
+    value: Callable[[Indirect, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -175,10 +179,10 @@ class Indirect:
             point = find(rows, truth, end)
             if point is None:
                 return None
-            truth, end, at, distance = point
+            truth, end, at, distance, value = point
             if not ends:  # the effect of noise hardly depends on the shape
                 noise = self._noise(rows, truth, at.jacobian)
-                noise = noise + self._moments_noise(shape, truth, end)
+                noise = noise + self._moments_noise(shape, value)
             inverse = np.linalg.inv(at.jacobian)
             ends.append(end)
             distances.append(distance)
@@ -205,22 +209,51 @@ class Indirect:
             if found is None:
                 return None
         end, at = found
-        return _Ends(truth, end, at, LIMIT_FACTOR * (truth - end))
+
+        def value(one: Indirect, rows: FloatArray) -> FloatArray:
+            return one._value(rows, truth, end)
+
+        return _Ends(truth, end, at, LIMIT_FACTOR * (truth - end), value)
 
     def _steps(self, rows: FloatArray, *_: FloatArray) -> _Ends | None:
         """Return one step from the release in place of the roots; None if it leads too far."""
-        start, ridge = self.released, self.kappa * (self.released - self.center)
-        equation = partial(self._at_truth, rows, self._scores(start, rows))
-        if self.limit:
-            equation = partial(self._at_limit, rows, self._probabilities(start, rows))
-        at = equation(start)
-        value, curvature = (-ridge, at.jacobian) if self.limit else (at.value, -at.jacobian)
-        end = start - np.linalg.solve(at.jacobian, value)
+        start, (equation, at) = self.released, self._at_release(rows)
+        end = start - np.linalg.solve(at.jacobian, at.value)
+        curvature = at.jacobian if self.limit else -at.jacobian
         is_least = np.linalg.eigvalsh(curvature + curvature.T).min() > 0.0
         if not is_least or not self._spread(end[self.n_common :]) <= LARGEST:
             return None
+        if not self._curvature_error(rows, equation, at) <= CURVATURE_ERROR:
+            return None
         halfway = equation(0.5 * (start + end)).jacobian
-        return _Ends(end, end, at, start - np.linalg.solve(halfway, value) - end)
+
+        def line(one: Indirect, rows: FloatArray) -> FloatArray:
+            _, at = one._at_release(rows)
+            return at.value + at.jacobian @ (end - start)
+
+        return _Ends(end, end, at, start - np.linalg.solve(halfway, at.value) - end, line)
+
+    def _curvature_error(
+        self, rows: FloatArray, equation: Callable[[FloatArray], _At], at: _At
+    ) -> float:
+        """Return the error of the curvature's logarithm by that of the common part."""
+        start, k, inverse = self.released, self.n_common, np.linalg.inv(at.jacobian)
+        noise = at.variance + self._noise(rows, start, at.jacobian)
+        values, vectors = np.linalg.eigh((inverse @ noise @ inverse.T)[:k, :k])
+        moves = np.zeros((k, start.size))
+        moves[:, :k] = vectors.T * np.sqrt(np.maximum(values, 0.0))[:, None]
+        traces = [np.trace(equation(start + move).jacobian) for move in moves]
+        return float(np.linalg.norm(np.log(np.abs(traces / np.trace(at.jacobian)))))
+
+    def _at_release(self, rows: FloatArray) -> tuple[Callable[[FloatArray], _At], _At]:
+        """Return the equation with the model at the release, and its value there."""
+        start = self.released
+        if not self.limit:
+            equation = partial(self._at_truth, rows, self._scores(start, rows))
+            return equation, equation(start)
+        equation = partial(self._at_limit, rows, self._probabilities(start, rows))
+        # The sum of scores, up to noise.
+        return equation, equation(start)._replace(value=-self.kappa * (start - self.center))
 
     # ---- The equation.
 
@@ -312,20 +345,25 @@ class Indirect:
         curvature = self.kappa * unit + curvature
         return self.linear_variance * unit + self.output_variance * curvature @ curvature.T
 
-    def _moments_noise(self, shape: str, theta: FloatArray, end: FloatArray) -> FloatArray:
+    def _moments_noise(
+        self, shape: str, value: Callable[[Indirect, FloatArray], FloatArray]
+    ) -> FloatArray:
         """Return the variance of G by the noise of the moments."""
 
-        def value(distribution: CovariateDistribution) -> FloatArray:
-            rows = distribution.rows(shape)
-            probabilities = self._probabilities(theta, rows)
-            released, at_end = (
-                distribution.mass * _expected(self._scores(at, rows), probabilities, rows)
-                for at in (self.released, end)
-            )
-            return at_end - released if self.limit else released
+        def at(distribution: CovariateDistribution) -> FloatArray:
+            return value(replace(self, distribution=distribution), distribution.rows(shape))
 
-        gaps = np.stack([0.5 * (value(more) - value(less)) for more, less in self.redrawn(N_PAIRS)])
+        gaps = np.stack([0.5 * (at(more) - at(less)) for more, less in self.redrawn(N_PAIRS)])
         return np.asarray(gaps.T @ gaps / len(gaps))
+
+    def _value(self, rows: FloatArray, truth: FloatArray, end: FloatArray) -> FloatArray:
+        """Return what is random in G by the moments."""
+        probabilities = self._probabilities(truth, rows)
+        released, at_end = (
+            self.distribution.mass * _expected(self._scores(at, rows), probabilities, rows)
+            for at in (self.released, end)
+        )
+        return at_end - released if self.limit else released
 
     # ---- Unknown directions and misspecification.
 

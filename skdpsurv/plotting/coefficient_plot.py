@@ -77,7 +77,7 @@ def plot_coefficients(
     >>> from skdpsurv.datasets import make_discrete_time_survival
     >>> from skdpsurv.plotting import plot_coefficients
     >>> data = make_discrete_time_survival(5000, 3, random_state=0)
-    >>> model = DPDiscreteTimeSurvival(3.0, max_time=data.max_time, inference_share=0.2)
+    >>> model = DPDiscreteTimeSurvival(3.0, max_time=data.max_time, inference_share=0.3)
     >>> ax = plot_coefficients(model.fit(data.X, data.y), ax=Figure().subplots())
     >>> ax.get_xlabel(), len(ax.get_yticklabels())
     ('exp(coef), 95 % interval', 3)

@@ -201,7 +201,7 @@ class Protocol:
                 [[analyses]]
                 kind = "regression"
                 share = 2
-                intervals = 0.2
+                intervals = 0.3
 
                 [[analyses]]
                 kind = "evaluation"

@@ -66,7 +66,8 @@ class DPDiscreteTimeSurvival(
     delta : float in [0, 1), default=0.0
         Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
         small delta, at most :math:`1/n^2`, allows Gaussian noise, which is smaller for many
-        columns. It is used only if it is smaller; otherwise ``guarantee_`` has ``delta=0``.
+        columns. It is used only if it is smaller, or, with ``inference_share``, at most half on
+        second moments and 1.5 times as large; otherwise ``guarantee_`` has ``delta=0``.
     method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"} or PosteriorSampling
         Objective perturbation; noisy gradient descent, which needs a delta; output perturbation,
         which is simpler and less accurate. The default "auto" takes whichever of the first two
@@ -124,7 +125,7 @@ class DPDiscreteTimeSurvival(
         if ``n * epsilon`` is below 200; not used with ``method="psgld"`` without a delta.
     inference_share : float, default=0.0
         Share of epsilon spent on second moments of the covariates and an event-count table, which
-        ``summary`` needs for standard errors: 0.2 is a good choice. 0: no standard errors. Skipped
+        ``summary`` needs for standard errors: 0.3 is a good choice. 0: no standard errors. Skipped
         if ``n * epsilon`` is below 200.
     scales : Release or None, default=None
         Released Table 1 of these columns (``DPTableOne``), whose means and standard deviations
