@@ -5,8 +5,8 @@ A row x has a weight w and is lengthened by a constant C, so that the moments :m
 guarantees that :math:`w(\|x\|^2 + C^2) \le 1 + C^2`.
 
 Moments give the number of records, their mean :math:`\mu` and their covariance S, but no shape.
-Rows :math:`\mu + S^{1/2} z` are made of standard ones z of three shapes: normal, uniform, and
-signs. An eigenvalue of S below :data:`KNOWN` standard deviations of the noise is *unknown*.
+Rows :math:`\mu + S^{1/2} z` are made of standard ones z of two shapes: normal and uniform. An
+eigenvalue of S below :data:`KNOWN` standard deviations of the noise is *unknown*.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from skdpsurv.mechanisms.perturbation import Minimisers, ridge_and_variances
 N_ROWS, ROWS_PER_COLUMN = 256, 8
 #: Eigenvalues below so many standard deviations of the noise are unknown.
 KNOWN = 2.0
-SHAPES = ("normal", "uniform", "signs")
+SHAPES = ("normal", "uniform")
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,7 @@ def standard_rows(shape: str, n_features: int) -> FloatArray:
     uniform = qmc.Sobol(n_features, scramble=False).random(n_rows // 2)
     uniform = (uniform + np.random.default_rng(0).random(n_features)) % 1.0
     uniform = np.clip(uniform, 1e-9, 1.0 - 1e-9)
-    if shape == "normal":
-        rows = special.ndtri(uniform)
-    else:
-        rows = uniform - 0.5 if shape == "uniform" else np.sign(uniform - 0.5)
+    rows = special.ndtri(uniform) if shape == "normal" else uniform - 0.5
     rows = np.concatenate([rows, -rows])
     values, vectors = np.linalg.eigh(rows.T @ rows / n_rows)
     standard = np.asarray(rows @ ((vectors / np.sqrt(values)) @ vectors.T))
