@@ -213,7 +213,8 @@ class Indirect:
         distance = truth - end
         if self.limit:
             curvature = at.jacobian + self.kappa * np.eye(end.size)
-            distance = np.linalg.solve(curvature, LIMIT_FACTOR * self.kappa * distance)
+            part = np.linalg.solve(curvature, self.kappa * distance)
+            distance = np.asarray(LIMIT_FACTOR * part, dtype=np.float64)
         return _Ends(truth, end, at, distance)
 
     def _steps(self, rows: FloatArray, *_: FloatArray) -> _Ends | None:

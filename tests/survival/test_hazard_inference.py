@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from lifelines import CoxPHFitter
 
-from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler, Release
+from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler, PublicColumns, Release
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.report.coefficients import cautions, coefficients
@@ -151,6 +151,20 @@ class TestWorth:
         for epsilon, times in ((3.0, 4.0), (1.0, 8.0)):
             found = estimator(epsilon, random_state=1).fit(X, y).summary["se(coef)"]
             assert (found < times * exact).all()
+
+    def test_labels_beside_a_rare_one_have_the_errors_of_cox(self):
+        """Few of the first label have an event, with which all others are compared."""
+        rng = np.random.default_rng(2)
+        label = rng.choice(4, 12_000, p=[0.08, 0.2, 0.3, 0.42])
+        frame = pd.DataFrame({"label": np.array(list("abcd"))[label]})
+        time = rng.exponential(size=12_000) / np.exp(np.array([-5.2, -4.7, -3.9, -3.6])[label])
+        y = target(time <= MAX_TIME, np.minimum(time, MAX_TIME))
+        columns = PublicColumns({"label": list("abcd")})
+        ours = estimator(1e4, columns=columns, random_state=0).fit(frame, y).summary
+        seen = pd.get_dummies(frame, drop_first=True, dtype=float)
+        seen = seen.assign(event=y["event"], time=y["time"])
+        theirs = CoxPHFitter().fit(seen, "time", "event").summary
+        assert ours["se(coef)"].to_numpy() == pytest.approx(theirs["se(coef)"], rel=0.1)
 
     def test_with_hardly_any_noise_they_are_those_of_cox(self):
         X, y = people(20_000, 3)

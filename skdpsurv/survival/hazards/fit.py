@@ -162,7 +162,8 @@ class HazardFit:
     @property
     def highest_cap(self) -> Any:
         """Public maximum of the cap on cumulative hazards."""
-        usual, model = self.likelihood.max_cumulative_hazard, self.model
+        usual: Any = self.likelihood.max_cumulative_hazard
+        model = self.model
         if not self._follows:
             return usual
         scale, power, highest = INFERENCE_CAP

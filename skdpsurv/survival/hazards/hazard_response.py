@@ -199,6 +199,9 @@ class HazardMoments(RowMoments):
         likelihood, calibration = self.fit.after(pilot)
         response = OutcomeProbabilities(likelihood, context["_losses"])
         point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
+        if (known := self.fit.known) is not None:
+            low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))
+            moments = ReleasedMoments(self, noisy, known.groups, low, high)
         equation = Indirect.after(response, *point, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.unit, self.fit.basis)
         found = equation.solve()
