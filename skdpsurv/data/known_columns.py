@@ -14,7 +14,7 @@ values, and others, are kinds of their own.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -48,6 +48,8 @@ class KnownColumns:
         Bound on the squared distance that one record moves :meth:`moments_of` a row.
     center, variance : ndarray of shape (n_features,)
         NaN where nothing was stated.
+    groups : tuple of tuple of int
+        Places of features with two values; of those in one group at most one is at its high end.
     """
 
     low: FloatArray
@@ -56,6 +58,7 @@ class KnownColumns:
     squared_move: int
     center: FloatArray
     variance: FloatArray
+    groups: tuple[tuple[int, ...], ...] = ()
 
     @classmethod
     def of(cls, features: Sequence[Feature]) -> Self | None:
@@ -67,21 +70,25 @@ class KnownColumns:
         # Of indicators of one column with different labels, a record has one at most: it leaves
         # one and enters another, each of which moves by 2.
         labels: Counter[Any] = Counter()
-        groups: Counter[Any] = Counter()
-        for one in features:
+        groups: defaultdict[Any, list[int]] = defaultdict(list)
+        for place, one in enumerate(features):
             if (made := one.expression).kind in EXCLUSIVE and made.of[0].kind == "column":
                 column = made.of[0].numbers
                 label = column, made.kind, tuple(map(repr, made.numbers))
-                groups[column, labels[label]] += 1
+                groups[column, labels[label]].append(place)
                 labels[label] += 1
-        alone = len(features) - groups.total()
-        move = 4 * alone + sum(min(8, 4 * number) for number in groups.values())
+        exclusive = {place for group in groups.values() for place in group}
+        alone = set(range(len(features))) - exclusive
+        move = 4 * len(alone) + sum(min(8, 4 * len(group)) for group in groups.values())
+        single = [[place] for place in sorted(alone) if two_valued[place]]
+        together = tuple(map(tuple, [*groups.values(), *single]))
         middle, half = low / 2 + high / 2, high / 2 - low / 2
         center, spread = (
             np.array([np.nan if v is None else v for v in stated], dtype=np.float64)
             for stated in ([f.center for f in features], [f.spread for f in features])
         )
-        return cls(low, high, two_valued, move, (center - middle) / half, (spread / half) ** 2)
+        stated = (center - middle) / half, (spread / half) ** 2
+        return cls(low, high, two_valued, move, *stated, together)
 
     @property
     def n_moments(self) -> int:

@@ -23,7 +23,8 @@ is least without ridge and noise,
 
 Then B is :math:`N\,\partial E_\theta[g(\beta; z)]/\partial\beta`, and :math:`\mathrm{Var}_e` that
 of :math:`N\,E_\theta[g(\beta; z) - g(f; z)]`. The distance of :math:`\theta` and :math:`\beta`
-bounds the effect of a false model, and widens.
+bounds the effect of a false model. It widens by the ridge's part :math:`\kappa(A + \kappa)^{-1}`
+of it, with A the curvature at :math:`\beta`: without a ridge, f is the limit of any model.
 
 Noise may leave an equation without a root. The estimate is then one step of Newton's method from
 f, with the model at f in place of the truth: for the limit, :math:`f + A^{-1}\kappa(f - c)` with
@@ -52,13 +53,14 @@ from skdpsurv.mechanisms.perturbation import Calibrated, ridge_and_variances
 #: Pairs of draws, with both signs, of more noise on the moments.
 N_PAIRS = 16
 #: Steps of Newton's method at most, and the most that a step may move a linear predictor's
-#: standard deviation. Beyond ``LARGEST`` of it no plausible coefficients explain the release.
+#: standard deviation. Beyond ``LARGEST`` of it no plausible coefficients explain the release, and
+#: a coefficient whose standard error moves it further is unknown.
 N_STEPS, LONGEST_STEP, LARGEST = 40, 1.5, 12.0
 #: Step of derivatives by the release.
 DIFFERENCE = 1e-4
 #: Allowance for misspecification: this part of the correction, in any direction.
 MISSPECIFICATION = 0.2
-#: Allowance for a false model: this many times the distance of truth and limit.
+#: Allowance for a false model: this many times the ridge's part of the distance of truth and limit.
 LIMIT_FACTOR = 3.0
 #: One step is taken only if the curvature is known up to this relative error: it grows with the
 #: number of events, which noise on the level of the baseline hides where they are rare.
@@ -193,7 +195,10 @@ class Indirect:
         unidentified, misspecified = self._unidentified(), self._misspecified(end)
         covariance = np.mean(covariances, axis=0) + scatter + unidentified + misspecified
         parts = np.abs(self._unknown_parts()).max(axis=1, initial=0.0)
-        known = np.concatenate([np.ones(self.n_common, dtype=bool), parts <= LARGEST_PART])
+        spreads = np.sqrt(np.square(self.distribution.vectors) @ self.distribution.values)
+        errors = spreads * np.sqrt(np.diag(covariance))[self.n_common :]
+        seen = (parts <= LARGEST_PART) & (errors <= LARGEST)
+        known = np.concatenate([np.ones(self.n_common, dtype=bool), seen])
         return Inference(end, 0.5 * (covariance + covariance.T), known)
 
     def _roots(self, rows: FloatArray, truth: FloatArray, end: FloatArray) -> _Ends | None:
@@ -209,11 +214,16 @@ class Indirect:
             if found is None:
                 return None
         end, at = found
+        distance = truth - end
+        if self.limit:
+            curvature = at.jacobian + self.kappa * np.eye(end.size)
+            part = np.linalg.solve(curvature, self.kappa * distance)
+            distance = np.asarray(LIMIT_FACTOR * part, dtype=np.float64)
 
         def value(one: Indirect, rows: FloatArray) -> FloatArray:
             return one._value(rows, truth, end)
 
-        return _Ends(truth, end, at, LIMIT_FACTOR * (truth - end), value)
+        return _Ends(truth, end, at, distance, value)
 
     def _steps(self, rows: FloatArray, *_: FloatArray) -> _Ends | None:
         """Return one step from the release in place of the roots; None if it leads too far."""

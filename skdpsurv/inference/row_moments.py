@@ -5,8 +5,10 @@ A row x has a weight w and is lengthened by a constant C, so that the moments :m
 guarantees that :math:`w(\|x\|^2 + C^2) \le 1 + C^2`.
 
 Moments give the number of records, their mean :math:`\mu` and their covariance S, but no shape.
-Rows :math:`\mu + S^{1/2} z` are made of standard ones z of three shapes: normal, uniform, and
-signs. An eigenvalue of S below :data:`KNOWN` standard deviations of the noise is *unknown*.
+Rows :math:`\mu + S^{1/2} z` are made of standard ones z of two shapes: normal and uniform. Where
+indicators of labels are known to be such, z holds labels in the released shares instead, and is
+moved to S by the linear map that moves rows least. An eigenvalue of S below :data:`KNOWN` standard
+deviations of the noise is *unknown*.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -36,7 +38,11 @@ from skdpsurv.mechanisms.perturbation import Minimisers, ridge_and_variances
 N_ROWS, ROWS_PER_COLUMN = 256, 8
 #: Eigenvalues below so many standard deviations of the noise are unknown.
 KNOWN = 2.0
-SHAPES = ("normal", "uniform", "signs")
+SHAPES = ("normal", "uniform")
+#: Number of rows with labels, of which each has at least so many.
+N_LABELLED, LEAST_LABELLED = 512, 4
+#: Groups of exclusive indicators: the features, and the shares of rows that have the labels.
+Labels = tuple[tuple[tuple[int, ...], tuple[float, ...]], ...]
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,8 @@ class CovariateDistribution:
         Eigenvectors, in columns.
     known : ndarray of bool of shape (n_features,)
         True for eigenvalues that were not raised.
+    labels : tuple
+        Features that indicate labels.
     """
 
     mass: float
@@ -61,10 +69,16 @@ class CovariateDistribution:
     values: FloatArray
     vectors: FloatArray
     known: BoolArray
+    labels: Labels = ()
 
     @classmethod
     def of_moments(
-        cls, moments: FloatArray, constant: float, n_records: int, deviation: float
+        cls,
+        moments: FloatArray,
+        constant: float,
+        n_records: int,
+        deviation: float,
+        labels: Labels = (),
     ) -> CovariateDistribution:
         """Return the distribution of rows with released second moments, the constant first.
 
@@ -76,12 +90,51 @@ class CovariateDistribution:
         covariance = moments[1:, 1:] / mass - np.outer(mean, mean)
         values, vectors = np.linalg.eigh(covariance)
         least = max(KNOWN * deviation / mass, 1e-12)
-        return cls(mass, mean, np.maximum(values, least), vectors, values >= least)
+        return cls(mass, mean, np.maximum(values, least), vectors, values >= least, labels)
 
     def rows(self, shape: str) -> FloatArray:
         """Return rows of a shape with this mean and covariance."""
-        root = (self.vectors * np.sqrt(self.values)) @ self.vectors.T
-        return np.asarray(self.mean + standard_rows(shape, self.mean.size) @ root)
+        if not self.labels:
+            root = (self.vectors * np.sqrt(self.values)) @ self.vectors.T
+            return np.asarray(self.mean + standard_rows(shape, self.mean.size) @ root)
+        covariance = (self.vectors * self.values) @ self.vectors.T
+        rows = labelled_rows(shape, self.mean.size, self.labels) * np.sqrt(np.diag(covariance))
+        root, inverse = _roots(rows.T @ rows / len(rows))
+        between, _ = _roots(root @ covariance @ root)
+        return np.asarray(self.mean + rows @ (inverse @ between @ inverse))
+
+
+def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the root of a symmetric positive matrix, and its inverse."""
+    values, vectors = np.linalg.eigh(matrix)
+    root = np.sqrt(np.maximum(values, 1e-12 * values[-1]))
+    return (vectors * root) @ vectors.T, (vectors / root) @ vectors.T
+
+
+def _points(n_rows: int, n_features: int) -> FloatArray:
+    """Return points in the unit cube that fill it evenly."""
+    # Shifted, as the first of Sobol's points is 0.
+    points = qmc.Sobol(n_features, scramble=False).random(n_rows)
+    points = (points + np.random.default_rng(0).random(n_features)) % 1.0
+    return np.asarray(np.clip(points, 1e-9, 1.0 - 1e-9))
+
+
+@lru_cache(maxsize=8)
+def labelled_rows(shape: str, n_features: int, labels: Labels) -> FloatArray:
+    """Return fixed rows with labels, of mean 0 and variance 1; other features have the shape."""
+    points = _points(N_LABELLED // 2, n_features)
+    points = np.concatenate([points, 1.0 - points])
+    rows = special.ndtri(points) if shape == "normal" else points - 0.5
+    for group, shares in labels:
+        least = np.maximum(shares, LEAST_LABELLED / N_LABELLED)
+        whole = 1.0 - LEAST_LABELLED / N_LABELLED
+        ends = np.cumsum(least * min(1.0, whole / least.sum()))
+        label = np.searchsorted(ends, points[:, group[0]], side="right")
+        rows[:, list(group)] = label[:, None] == np.arange(len(group))
+    rows -= rows.mean(axis=0)
+    rows /= np.maximum(np.sqrt(np.mean(rows**2, axis=0)), 1e-9)
+    rows.setflags(write=False)
+    return np.asarray(rows)
 
 
 @lru_cache(maxsize=8)
@@ -90,14 +143,8 @@ def standard_rows(shape: str, n_features: int) -> FloatArray:
     if n_features == 0:
         return np.zeros((1, 0))
     n_rows = max(N_ROWS, 2 ** int(np.ceil(np.log2(ROWS_PER_COLUMN * n_features))))
-    # Shifted, as the first of Sobol's points is 0.
-    uniform = qmc.Sobol(n_features, scramble=False).random(n_rows // 2)
-    uniform = (uniform + np.random.default_rng(0).random(n_features)) % 1.0
-    uniform = np.clip(uniform, 1e-9, 1.0 - 1e-9)
-    if shape == "normal":
-        rows = special.ndtri(uniform)
-    else:
-        rows = uniform - 0.5 if shape == "uniform" else np.sign(uniform - 0.5)
+    uniform = _points(n_rows // 2, n_features)
+    rows = special.ndtri(uniform) if shape == "normal" else uniform - 0.5
     rows = np.concatenate([rows, -rows])
     values, vectors = np.linalg.eigh(rows.T @ rows / n_rows)
     standard = np.asarray(rows @ ((vectors / np.sqrt(values)) @ vectors.T))
@@ -170,15 +217,27 @@ class RowMoments(NoisySum):
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMoments:
-    """Noisy moments, and the distributions of rows that have them."""
+    """Noisy moments, and the distributions of rows that have them.
+
+    ``groups`` are places of exclusive indicators, whose ends in the rows are ``low`` and ``high``.
+    """
 
     measurement: RowMoments
     moments: FloatArray
+    groups: tuple[tuple[int, ...], ...] = ()
+    low: FloatArray | float = 0.0
+    high: FloatArray | float = 1.0
+
+    @cached_property
+    def _labels(self) -> Labels:
+        """The shares of rows at the high ends, the same for all that is drawn again."""
+        shares = (self._distribution(self.moments).mean - self.low) / (self.high - self.low)
+        return tuple((group, tuple(shares[list(group)].tolist())) for group in self.groups)
 
     @property
     def distribution(self) -> CovariateDistribution:
         """The distribution of rows with these moments, up to its shape."""
-        return self._distribution(self.moments)
+        return self._distribution(self.moments, self._labels)
 
     def values(self) -> dict[str, FloatArray]:
         """Return the mean weight of rows with its standard error by the noise, as released."""
@@ -192,16 +251,16 @@ class ReleasedMoments:
         # Public noise, the same for everybody, hides nothing.
         source, query = random_source(0, purpose="moments"), self.measurement.query_for({})
         draws = [query.noise(self.measurement.price, source) for _ in range(number)]
-        return [
-            (self._distribution(self.moments + e), self._distribution(self.moments - e))
-            for e in draws
-        ]
 
-    def _distribution(self, moments: FloatArray) -> CovariateDistribution:
+        def moved(e: FloatArray) -> CovariateDistribution:
+            return self._distribution(self.moments + e, self._labels)
+
+        return [(moved(e), moved(-e)) for e in draws]
+
+    def _distribution(self, moments: FloatArray, labels: Labels = ()) -> CovariateDistribution:
         measurement, unit = self.measurement, self.measurement.longest**2
-        return CovariateDistribution.of_moments(
-            moments * unit, measurement.constant, measurement.n_records, measurement.noise * unit
-        )
+        how = measurement.constant, measurement.n_records, measurement.noise * unit, labels
+        return CovariateDistribution.of_moments(moments * unit, *how)
 
 
 #: At most this part of the noise on moments is worth at most so many times that on the gradient.

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from lifelines import CoxPHFitter
 
-from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler, Release
+from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler, PublicColumns, Release
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.report.coefficients import cautions, coefficients
@@ -142,6 +142,32 @@ class TestWorth:
 
         assert miss_rarely(missed, allowed=0.08, wrong=0.2)
 
+    def test_rare_events_and_a_strong_effect_leave_them_finite(self):
+        """As in a registry: 9 % have an event, and age has 1.5 standard deviations of effect."""
+        rng = np.random.default_rng(0)
+        X = np.column_stack([rng.normal(0.0, 0.36, 15_000), rng.random(15_000) < 0.5]).clip(-1, 1)
+        time = rng.exponential(size=15_000) / np.exp(X @ [4.1, 0.4] - 4.2)
+        last = rng.uniform(0.0, MAX_TIME, 15_000)
+        y = target(time <= last, np.minimum(time, last))
+        exact = estimator(1e5, random_state=0).fit(X, y).summary["se(coef)"]
+        for epsilon, times in ((3.0, 4.0), (1.0, 8.0)):
+            found = estimator(epsilon, random_state=1).fit(X, y).summary["se(coef)"]
+            assert (found < times * exact).all()
+
+    def test_labels_beside_a_rare_one_have_the_errors_of_cox(self):
+        """Few of the first label have an event, with which all others are compared."""
+        rng = np.random.default_rng(2)
+        label = rng.choice(4, 12_000, p=[0.08, 0.2, 0.3, 0.42])
+        frame = pd.DataFrame({"label": np.array(list("abcd"))[label]})
+        time = rng.exponential(size=12_000) / np.exp(np.array([-5.2, -4.7, -3.9, -3.6])[label])
+        y = target(time <= MAX_TIME, np.minimum(time, MAX_TIME))
+        columns = PublicColumns({"label": list("abcd")})
+        ours = estimator(1e4, columns=columns, random_state=0).fit(frame, y).summary
+        seen = pd.get_dummies(frame, drop_first=True, dtype=float)
+        seen = seen.assign(event=y["event"], time=y["time"])
+        theirs = CoxPHFitter().fit(seen, "time", "event").summary
+        assert ours["se(coef)"].to_numpy() == pytest.approx(theirs["se(coef)"], rel=0.1)
+
     def test_with_hardly_any_noise_they_are_those_of_cox(self):
         X, y = people(20_000, 3)
         ours = estimator(epsilon=1e5, n_intervals=1000, random_state=0).fit(X, y).summary
@@ -221,7 +247,7 @@ class TestHowToRead:
         words = said(model, capsys)
         assert "Is max_time in the unit of the times?" in words
         assert any("Is max_time in the unit" in one for one in cautions(model))
-        if share or horizon < 1.0:
+        if share:
             assert "learnt next to nothing about the coefficients" in words
 
 

@@ -38,6 +38,9 @@ from skdpsurv.survival.hazards.model import Records, outcome_counts, to_publishe
 SMALL_RATE = 1e-3
 #: Bands of the event-count table, and blocks of time.
 N_BANDS, N_BLOCKS = 5, 20
+#: With a larger standard error of the log hazard of the mean row, the number of events and so the
+#: information are unknown, and all coefficients with them.
+LARGEST_LEVEL_ERROR = 0.5
 #: Largest predictor among which cap thresholds are searched.
 WIDEST = 60.0
 
@@ -195,7 +198,14 @@ class HazardMoments(RowMoments):
         pilot, minimiser = self.fit.pilot(context), context["_minimiser"]
         likelihood, calibration = self.fit.after(pilot)
         response = OutcomeProbabilities(likelihood, context["_losses"])
-        found, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
-        equation = Indirect.after(response, *found, calibration, moments, limit=True)
+        point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
+        if (known := self.fit.known) is not None:
+            low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))
+            moments = ReleasedMoments(self, noisy, known.groups, low, high)
+        equation = Indirect.after(response, *point, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.unit, self.fit.basis)
-        return equation.solve().in_coordinates(scale).values() | moments.values()
+        found = equation.solve()
+        level = np.append(self.fit.basis.mean(axis=0), moments.distribution.mean)
+        if not level @ found.covariance @ level <= LARGEST_LEVEL_ERROR**2:
+            found = found.unknown(level.size)
+        return found.in_coordinates(scale).values() | moments.values()
