@@ -408,7 +408,9 @@ SKEWED = 0.15
 def skewed_columns(kinds: Iterable[ColumnKind | None]) -> list[str]:
     """Return a warning if the typical value of a number is near an end of its bounds."""
     for one in kinds:
-        center = one.features()[0].center if type(one) is Number else None
+        center = (
+            one.features()[0].center if type(one) is Number and one.typical is not None else None
+        )
         if one and center is not None and abs(center) > 1.0 - 2.0 * SKEWED:
             low, high = one.ends
             offset = "" if low > 0.0 else f', "offset": {1.0 - low:g}'

@@ -31,6 +31,8 @@ SHARED_VARIANCE, SHARED_DEVIATION, OWN_DEVIATION = 0.35, 0.3, 0.2
 RELATIVE_DEVIATION = 0.6
 #: The smallest variance, relative to the stated or shared one: a scale a factor 3 below.
 SMALLEST_PART = 1.0 / 9.0
+#: The smallest variance of all, so that rows stay finite.
+SMALLEST_VARIANCE = 1e-12
 #: Expressions whose values are 0 and 1 alone, and those of which one column has one at a time.
 TWO_VALUED, EXCLUSIVE = ("is", "missing", "above"), ("is", "missing")
 
@@ -87,7 +89,10 @@ class KnownColumns:
             np.array([np.nan if v is None else v for v in stated], dtype=np.float64)
             for stated in ([f.center for f in features], [f.spread for f in features])
         )
-        stated = (center - middle) / half, (spread / half) ** 2
+        stated = (
+            np.clip((center - middle) / half, -1.0, 1.0),
+            np.maximum((spread / half) ** 2, SMALLEST_VARIANCE),
+        )
         return cls(low, high, two_valued, move, *stated, together)
 
     @property
@@ -145,7 +150,9 @@ class KnownColumns:
         found = prior + weight * (measured - prior)
         # Where noise is small, so may a variance be; elsewhere it would be noise.
         error = RELATIVE_DEVIATION * prior * np.sqrt(1.0 - weight)
-        return np.clip(found, np.minimum(SMALLEST_PART * prior, np.maximum(error, 1e-12)), 1.0)
+        return np.clip(
+            found, np.minimum(SMALLEST_PART * prior, np.maximum(error, SMALLEST_VARIANCE)), 1.0
+        )
 
     def released(
         self, center: FloatArray, spread: FloatArray, errors: tuple[FloatArray, FloatArray]

@@ -47,7 +47,9 @@ def refuse_too_many(n_features: int) -> None:
 
 
 def _declared(step: PublicColumns, inputs: Features) -> Features:
-    if any(one.expression.kind != "column" for one in inputs):
+    # A renamed column could pass for another one, and a boolean has been read before.
+    read = (one.level is not None or one.expression.numbers != (one.name,) for one in inputs)
+    if any(read) or any(one.expression.kind != "column" for one in inputs):
         raise ValueError("PublicColumns must come before all other steps: it reads raw columns.")
     given, stated = [one.name for one in inputs], step._names()
     missing = ", ".join(name for name in stated if name not in given)
@@ -393,7 +395,7 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
         return np.hstack(parts) if parts else np.empty((X.shape[0], 0))
     raw, bounded = isinstance(step, PublicColumns), isinstance(step, PublicBoundsScaler)
     X = X if raw else _numbers(X)
-    if bounded:
+    if bounded or (raw and not isinstance(X, pd.DataFrame)):
         X = pd.DataFrame(X, columns=[one.name for one in inputs])
     elif not raw:
         check_finite(X, "X")

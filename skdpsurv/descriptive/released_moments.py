@@ -46,7 +46,7 @@ def _of_kind(kind: ColumnKind, table: pd.DataFrame) -> Iterator[tuple[Feature, M
 
     n, gaps = float(found("", "n", "n")[0]), found("", "missing")
     gaps = np.zeros(2) if np.isnan(gaps).any() else gaps / n
-    here, features = 1.0 - gaps[0], kind.features()
+    here, features = min(max(1.0 - gaps[0], 0.0), 1.0), kind.features()
     if kind.missing == "category":
         yield features.pop(), _of_share(*gaps)
     if kind.bounded:

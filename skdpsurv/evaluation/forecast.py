@@ -234,7 +234,7 @@ def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> float:
     """Return the noise scale of a plan; infinite if there is no such plan."""
     model = copy.copy(estimator)
     model.epsilon, model.delta = epsilon, delta
-    model.prior = model.columns = model.accountant = None
+    model.prior = model.scales = model.columns = model.accountant = None
     try:
         model._check_parameters()
         plan, _ = model._plan_and_guarantee(shape)

@@ -362,9 +362,10 @@ def _public_inputs(shape: SearchShape) -> dict[str, Any]:
     }
     if n_public := length(shape.public[0]):
         inputs["n_public"] = n_public
-    priors: list[Any] = [fit.guarantee.public_inputs.get("prior", ()) for fit in shape.all_fits]
-    if any(priors):
-        inputs["prior"] = list(dict.fromkeys(prior for listed in priors for prior in listed))
+    for name in ("prior", "scales"):
+        each: list[Any] = [fit.guarantee.public_inputs.get(name, ()) for fit in shape.all_fits]
+        if any(each):
+            inputs[name] = list(dict.fromkeys(entry for listed in each for entry in listed))
     return inputs
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from skdpsurv.data.feature import Feature
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import instance, optional
-from skdpsurv.dp.guarantee import PERSON, RECORD, PrivacyGuarantee
+from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.priors.evidence import Evidence
 from skdpsurv.priors.terms import Terms
@@ -23,6 +23,10 @@ from skdpsurv.release import Release
 PUBLISHED = "published"
 #: Neighbour relation of guarantees that do not state one.
 _ABOUT = {RECORD: "about single records", PERSON: "about whole persons"}
+_ABOUT |= {
+    relation + SAME_GROUP: f"{words} whose group everybody may know"
+    for relation, words in _ABOUT.items()
+}
 
 
 def _entry(guarantee: PrivacyGuarantee, status: str, digest: str) -> dict[str, Any]:

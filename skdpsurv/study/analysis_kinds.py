@@ -112,7 +112,7 @@ _FOLLOWING: Mapping[str, Callable[[Options, StudySetting], Any]] = {
     "model": lambda own, study: study.analysis(str(own.get("of"))).estimator(study, Spend(1.0)),
 }
 #: Other parameters that the options of an analysis may not set.
-_SETTLED = {"epsilon", "delta", "prior", "random_state", "accountant", "inference_share"}
+_SETTLED = {"epsilon", "delta", "prior", "scales", "random_state", "accountant", "inference_share"}
 
 
 def _taken(

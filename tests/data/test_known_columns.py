@@ -7,12 +7,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import PolynomialFeatures
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.feature import raw_features
 from skdpsurv.data.known_columns import KnownColumns
-from skdpsurv.data.public_steps import features_in
+from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.mechanisms.moments import SQUARE_WEIGHT
 
 CELLS = {
@@ -63,6 +64,31 @@ class TestMoves:
         rows = one.units(np.asarray(twice.fit_transform(frame)))
         assert np.sum((rows[0] - rows[1]) ** 2) == 16.0 == one.squared_move
 
+    @pytest.mark.parametrize("verbose", [True, False])
+    def test_labels_of_a_column_under_another_name_are_refused(self, verbose):
+        """Two raw columns that pass for one have indicators that do not exclude each other."""
+        name = "t__a" if verbose else "b"
+        first = ColumnTransformer([("t", "passthrough", ["a"])], verbose_feature_names_out=verbose)
+        renamed = Pipeline([("r", first), ("p", PublicColumns({name: [0, 1, 2]}))])
+        both = ColumnTransformer([("x", renamed, ["a"]), ("y", "passthrough", ["b"])])
+        with pytest.raises(ValueError, match="PublicColumns"):
+            features_in(both, 2, ["a", "b"])
+
+    def test_columns_after_a_step_keep_their_names(self):
+        """They were read in the order of the description, so that one passed for another."""
+        described = PublicColumns({"bmi": (0, 50), "age": (0, 100)})
+        first = ColumnTransformer(
+            [("k", "passthrough", ["age", "bmi"])], verbose_feature_names_out=False
+        )
+        frame = pd.DataFrame({"age": [40.0, 80.0], "bmi": [25.0, 50.0]})
+        rows = encoded(Pipeline([("k", first), ("p", described)]), frame, 2, ["age", "bmi"])
+        np.testing.assert_allclose(rows, described.fit_transform(frame))
+
+    def test_what_was_read_is_not_read_again(self):
+        twice = Pipeline([("one", PublicColumns.of(a=bool)), ("two", PublicColumns.of(a=[0, 1]))])
+        with pytest.raises(ValueError, match="PublicColumns must come before all other steps"):
+            features_in(twice, 1, ["a"])
+
     def test_two_columns_are_no_group(self):
         assert known({"x": ["a", "b", "c"], "y": ["a", "b", "c"]}).squared_move == 16
 
@@ -88,6 +114,11 @@ class TestEnds:
         np.testing.assert_array_equal(
             one.units(np.array([[0.5, 1.0], [7.0, 0.0]])), [[0.5, 1], [1, -1]]
         )
+
+    def test_extremes_are_kept_in_the_bounds(self):
+        spread = {"bounds": (0, 100), "typical": 50, "spread": 1e-165}
+        _, scales = known({"x": spread}).scales(shared=False)
+        assert 0.0 < scales[0] < 1e-5
 
 
 class TestVariances:

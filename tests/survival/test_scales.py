@@ -6,7 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv import DPDiscreteTimeSurvival, DPKaplanMeierFitter, DPTableOne, PublicColumns
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPTableOne,
+    PrivateSearchCV,
+    PublicColumns,
+)
 from skdpsurv.survival.hazards.fit import SCALED_RANGE, LifeTable, RowMean
 from skdpsurv.survival.hazards.model import HazardRecords
 from skdpsurv.survival.hazards.spreads import LARGEST_NOISE, SPREADS_SHARE, ColumnSpreads
@@ -173,6 +179,12 @@ class TestTable:
         assert "sum of both epsilons" in said
         assert fitted.guarantee_.status == "proved"
         assert fitted.guarantee_.epsilon == 2.0
+
+    def test_a_search_hands_the_promise_on(self):
+        X, y = people()
+        search = PrivateSearchCV(model(), {"scales": [None, table()]}, epsilon=4.0)
+        entries = search.prepare(X, y).guarantee.public_inputs["scales"]
+        assert [entry["epsilon"] for entry in entries] == [50.0]
 
     def test_a_stated_spread_comes_first(self):
         known = model(STATED, scales=table())
