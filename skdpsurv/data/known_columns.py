@@ -96,9 +96,9 @@ class KnownColumns:
         return cls(low, high, two_valued, move, *stated, together)
 
     @property
-    def n_moments(self) -> int:
-        """Number of means and mean squares."""
-        return self.two_valued.size + int((~self.two_valued).sum())
+    def _scale(self) -> tuple[FloatArray, FloatArray]:
+        """Middles and halves of the ranges between the ends."""
+        return self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
 
     @property
     def is_complete(self) -> bool:
@@ -112,7 +112,7 @@ class KnownColumns:
 
     def units(self, rows: FloatArray) -> FloatArray:
         """Return rows of features as numbers u in [-1, 1]."""
-        middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
+        middle, half = self._scale
         return np.clip((rows - middle) / half, -1.0, 1.0)
 
     def in_features(
@@ -127,7 +127,7 @@ class KnownColumns:
         variance, two_valued = variance.copy(), self.two_valued
         if shared and two_valued.any():
             variance[two_valued] = variance[two_valued].mean()
-        middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
+        middle, half = self._scale
         return middle + half * center, half * np.sqrt(variance)
 
     def scales(self, *, shared: bool) -> tuple[FloatArray, FloatArray]:
@@ -162,7 +162,7 @@ class KnownColumns:
         ``errors`` are their standard errors. NaN stands where nothing was released; what the
         columns state is kept.
         """
-        middle, half = self.low / 2 + self.high / 2, self.high / 2 - self.low / 2
+        middle, half = self._scale
         found = np.isfinite(center) & np.isfinite(spread)
         measured = np.where(found, np.minimum(spread / half, 1.0) ** 2, 0.0)
         noise = np.where(found, (2.0 * spread * errors[1] / half**2) ** 2, np.inf)

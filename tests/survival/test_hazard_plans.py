@@ -15,9 +15,10 @@ from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.survival.hazards import fit as hazard_fit
-from skdpsurv.survival.hazards.fit import HIGHEST_RISE, TABLE_PART, LifeTable, RowMean
+from skdpsurv.survival.hazards.fit import HIGHEST_RISE, TABLE_PART, LifeTable
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.model import CAP_RANGE, HazardModel, HazardRecords
+from skdpsurv.survival.hazards.spreads import SMALLEST_SPREAD, RowMean
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
 
@@ -161,7 +162,7 @@ class TestPilot:
             (0.5, 1.0, 1.0 * hazard_fit.SPREAD_RANGE[0]),  # signal 1
             (2.0, 1.0, 4.0**0.16),
             (1e3, 1.0, hazard_fit.SPREAD_RANGE[1]),
-            (1e3, 0.0, hazard_fit.SMALLEST_SPREAD * 1.5 * hazard_fit.SPREAD_RANGE[1]),
+            (1e3, 0.0, SMALLEST_SPREAD * 1.5 * hazard_fit.SPREAD_RANGE[1]),
         ],
     )
     def test_rows_are_clipped_to_the_spread_and_more_for_more_information(

@@ -13,9 +13,9 @@ from skdpsurv import (
     PrivateSearchCV,
     PublicColumns,
 )
-from skdpsurv.survival.hazards.fit import SCALED_RANGE, LifeTable, RowMean
+from skdpsurv.survival.hazards.fit import SCALED_RANGE, LifeTable
 from skdpsurv.survival.hazards.model import HazardRecords
-from skdpsurv.survival.hazards.spreads import LARGEST_NOISE, SPREADS_SHARE, ColumnSpreads
+from skdpsurv.survival.hazards.spreads import LARGEST_NOISE, SPREADS_SHARE, ColumnSpreads, RowMean
 
 WIDE = {"age": {"bounds": (0, 400), "missing": "midpoint"}, "ill": bool, "arm": ["a", "b", "c"]}
 STATED = {

@@ -25,7 +25,6 @@ from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.mechanisms import perturbation
-from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
@@ -66,8 +65,6 @@ INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 2.0
 #: Information of rows about one coefficient, relative to rows of equal length in all directions
 #: (docs/benchmarks/sites).
 INFORMATION_PART = 0.25
-#: Smallest spread of centred rows, relative to ``data_norm``.
-SMALLEST_SPREAD = 0.25
 
 
 class PilotEstimate(NamedTuple):
@@ -324,36 +321,6 @@ class LifeTable(HazardSum):
             noisy, self.price, fit.basis, fit.likelihood.link, prior
         )
         return {"_baseline": fit.clip_baseline(baseline), "follow_up": shares}
-
-
-class RowMean(HazardSum):
-    """The mean of the rows, which centres them, and the remaining row scale."""
-
-    name = "the mean of the rows"
-
-    def query_for(self, context: Context) -> MeanOfRows:
-        """Return the mean of clipped rows."""
-        model = self.fit.model
-        return MeanOfRows(model.n_records, model.n_features, model.data_norm)
-
-    def scales(self) -> list[float]:
-        """Return the noise relative to ``data_norm``, the largest norm of a mean."""
-        query = self.query_for({})
-        return [query.distribution(self.price).scale / query.data_norm]
-
-    def exact_answer(self, context: Context, records: models.Records) -> FloatArray:
-        """Return the exact mean of the clipped rows."""
-        return self.query_for(context).mean(records.map(lambda block: block.X))
-
-    def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
-        """Return mean, clipping norm and row scale."""
-        fit, stated = self.fit, self.fit.stated_scales
-        mean, spread = self.query_for(context).shrunk(noisy, self.price)
-        if stated is not None:
-            return fit.scaled_rows(mean, stated[1])
-        spread = max(spread, SMALLEST_SPREAD * fit.model.data_norm)
-        radius = fit.radius(spread)
-        return {"_mean": mean, "_radius": radius, "_spread": spread, "_scales": None}
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,13 +18,12 @@ from skdpsurv.survival.hazards.fit import (
     HazardFit,
     HazardMinimiser,
     LifeTable,
-    RowMean,
 )
 from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCounts
 from skdpsurv.survival.hazards.model import HazardModel, hazard_plan
 from skdpsurv.survival.hazards.posterior import HazardChain, LangevinFit
 from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskCounts, RiskPositions
-from skdpsurv.survival.hazards.spreads import SPREADS_SHARE, ColumnSpreads, spreads_pay
+from skdpsurv.survival.hazards.spreads import SPREADS_SHARE, ColumnSpreads, RowMean, spreads_pay
 
 
 def fit_of(

@@ -1,4 +1,4 @@
-"""Means and spreads of all columns, in one query, by which rows are centred and scaled."""
+"""The rows of a pilot: their mean, or means and spreads of all columns in one query."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.mechanisms.moments import SHRINKAGE, SQUARE_WEIGHT, ColumnMoments
+from skdpsurv.mechanisms.moments import SHRINKAGE, SQUARE_WEIGHT, ColumnMoments, MeanOfRows
 from skdpsurv.survival.hazards.fit import HazardSum
 from skdpsurv.survival.hazards.model import Records
 
 #: Largest deviation of the noise on a mean, beside half the width of bounds, at which spreads are
 #: asked for; and the share of epsilon for the pilot if they are.
 LARGEST_NOISE, SPREADS_SHARE = 0.3, 0.15
+#: Smallest spread of centred rows, relative to ``data_norm``.
+SMALLEST_SPREAD = 0.25
 
 
 def spreads_query(n_records: int, known: KnownColumns) -> ColumnMoments:
@@ -30,6 +32,36 @@ def spreads_pay(n_records: int, known: KnownColumns | None, price: Price) -> boo
     if known is None or known.is_complete:
         return False
     return spreads_query(n_records, known).deviation(price) <= LARGEST_NOISE
+
+
+class RowMean(HazardSum):
+    """The mean of the rows, which centres them, and the remaining row scale."""
+
+    name = "the mean of the rows"
+
+    def query_for(self, context: Context) -> MeanOfRows:
+        """Return the mean of clipped rows."""
+        model = self.fit.model
+        return MeanOfRows(model.n_records, model.n_features, model.data_norm)
+
+    def scales(self) -> list[float]:
+        """Return the noise relative to ``data_norm``, the largest norm of a mean."""
+        query = self.query_for({})
+        return [query.distribution(self.price).scale / query.data_norm]
+
+    def exact_answer(self, context: Context, records: Records) -> FloatArray:
+        """Return the exact mean of the clipped rows."""
+        return self.query_for(context).mean(records.map(lambda block: block.X))
+
+    def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
+        """Return mean, clipping norm and row scale."""
+        fit, stated = self.fit, self.fit.stated_scales
+        mean, spread = self.query_for(context).shrunk(noisy, self.price)
+        if stated is not None:
+            return fit.scaled_rows(mean, stated[1])
+        spread = max(spread, SMALLEST_SPREAD * fit.model.data_norm)
+        radius = fit.radius(spread)
+        return {"_mean": mean, "_radius": radius, "_spread": spread, "_scales": None}
 
 
 class ColumnSpreads(HazardSum):
