@@ -21,7 +21,7 @@ from skdpsurv.base.private_estimator import Caveat, PrivateEstimator
 from skdpsurv.data import public_steps
 from skdpsurv.data import shape as shapes
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.columns import skewed_columns
+from skdpsurv.data.columns import PublicColumns, skewed_columns
 from skdpsurv.data.feature import Feature, same_features, wide_bounds
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import input_errors
@@ -113,6 +113,8 @@ class TabularEstimator(PrivateEstimator):
 
     def _features(self, columns: Any) -> list[Feature]:
         """Return the features of raw columns, once their number and names are set."""
+        if not hasattr(self, "n_features_in_") and isinstance(columns, PublicColumns):
+            return columns._features()  # a plan without records
         return public_steps.features_in(columns, self.n_features_in_, self._raw_names())
 
     def _raw_names(self) -> list[str] | None:
