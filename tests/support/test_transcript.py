@@ -18,7 +18,7 @@ from skdpsurv.evaluation import released_values
 from skdpsurv.mechanisms import perturbation, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.survival.hazards import discrete_time
+from skdpsurv.survival.hazards import fit_plan
 from tests.support.asked_source import INSTEAD, AskedSource, asked_instead
 from tests.support.draw_ratio import log_exponential_mechanism, log_permute_and_flip
 from tests.support.registry import PROTECTED
@@ -183,7 +183,7 @@ def test_what_is_released_as_it_is_does_not_follow(monkeypatch):
 
 
 def test_prices_that_add_up_to_more_than_epsilon_are_refuted(monkeypatch):
-    monkeypatch.setattr(discrete_time, "remaining_budget", lambda whole, *spent: whole)
+    monkeypatch.setattr(fit_plan, "remaining_budget", lambda whole, *spent: whole)
     # A plan that costs too much cannot be made: let it.
     monkeypatch.setattr(Cost, "within", lambda *arguments: True)
     case = CASES["hazard"]
