@@ -65,7 +65,9 @@ class KnownColumns:
     @classmethod
     def of(cls, features: Sequence[Feature]) -> Self | None:
         """Return what features state, or None if one has no public ends."""
-        low, high = (np.array([getattr(one, end) for one in features]) for end in ("low", "high"))
+        low, high = (
+            np.array(ends) for ends in ([f.low for f in features], [f.high for f in features])
+        )
         if not (features and np.isfinite(high - low).all() and (high > low).all()):
             return None
         two_valued = np.array([_is_two_valued(one) for one in features])

@@ -442,9 +442,11 @@ def _settings():
     yield one(
         "raw columns with standard errors", raw_survival, columns=raw, epsilon=200.0, **errors
     )
-    yield one("stated spreads", raw_survival, quick=True, columns=PublicColumns(RAW_SPREADS))
+    yield one(
+        "raw columns, stated spreads", raw_survival, quick=True, columns=PublicColumns(RAW_SPREADS)
+    )
     table = prior_release(DPTableOne(epsilon=50.0, columns=raw), raw_columns)
-    yield one("spreads of a table", raw_survival, columns=raw, scales=table)
+    yield one("raw columns, spreads of a table", raw_survival, columns=raw, scales=table)
     yield one("output with standard errors", survival, **errors, **out)
     descent = {"epsilon": 30.0, "method": "noisy_gd", "delta": 1e-4}
     yield one("descent with standard errors", survival, **errors, **descent)
