@@ -437,17 +437,17 @@ def _settings():
     yield one("psgld", survival, quick=True, link="cloglog", **chain)
     noisy = PosteriorSampling("psgld")
     errors = {"inference_share": 0.3, "link": "cloglog", "also": (*estimated, *rows, "evidence_")}
-    yield one("standard errors", survival, quick=True, epsilon=200.0, **errors)
+    own = {**errors, "also": (*errors["also"], "max_cumulative_hazard")}
+    yield one("standard errors", survival, quick=True, epsilon=200.0, **own)
     out = {"epsilon": 200.0, "method": "out_pert"}
-    yield one(
-        "raw columns with standard errors", raw_survival, columns=raw, epsilon=200.0, **errors
-    )
-    yield one(
-        "raw columns, stated spreads", raw_survival, quick=True, columns=PublicColumns(RAW_SPREADS)
-    )
+    of_columns = {**errors, "also": (*estimated, "row_center", "row_scale", "evidence_")}
+    asked = {"columns": raw, "epsilon": 100.0, **of_columns}
+    yield one("raw columns with standard errors", raw_survival, **asked)
+    spreads = PublicColumns(RAW_SPREADS)
+    yield one("raw columns, stated spreads", raw_survival, quick=True, columns=spreads)
     table = prior_release(DPTableOne(epsilon=50.0, columns=raw), raw_columns)
     yield one("raw columns, spreads of a table", raw_survival, columns=raw, scales=table)
-    yield one("output with standard errors", survival, **errors, **out)
+    yield one("output with standard errors", survival, **own, **out)
     descent = {"epsilon": 30.0, "method": "noisy_gd", "delta": 1e-4}
     yield one("descent with standard errors", survival, **errors, **descent)
     langevin = {"method": noisy, "delta": 1e-4, "epsilon": 20.0}
