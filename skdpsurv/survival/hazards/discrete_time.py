@@ -100,8 +100,8 @@ class DPDiscreteTimeSurvival(
         :class:`~skdpsurv.data.PublicBoundsScaler`. With ``method="psgld"`` and no delta, whose
         guarantee needs no bound, it is twice that, which clips no such row. With "auto" and
         ``columns``, each column is centred and divided by its spread before rows are scaled down:
-        as ``columns`` or ``scales`` have it, or by a private estimate where ``n * epsilon`` is
-        above some 80 times the number of features.
+        as ``columns`` or ``scales`` have it; or, with ``inference_share``, by a private estimate
+        where ``n * epsilon`` is above some 80 times the number of features.
     alpha : float, default=0.0
         Least ridge, on the scale of the mean loss, in addition to the ridge that privacy needs.
     max_cumulative_hazard : float, "auto" or None, default="auto"
