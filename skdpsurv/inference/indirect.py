@@ -62,6 +62,9 @@ DIFFERENCE = 1e-4
 MISSPECIFICATION = 0.2
 #: Allowance for a false model: this many times the ridge's part of the distance of truth and limit.
 LIMIT_FACTOR = 3.0
+#: With a larger standard error of the log hazard of the mean row, the number of events and so the
+#: information are unknown, and a root says nothing.
+LARGEST_LEVEL_ERROR = 0.5
 #: One step is taken only if the curvature is known up to this relative error: it grows with the
 #: number of events, which noise on the level of the baseline hides where they are rare.
 CURVATURE_ERROR = 0.25
@@ -156,14 +159,22 @@ class Indirect:
         """Number of parameters that belong to no column."""
         return self.released.size - self.distribution.mean.size
 
-    def solve(self) -> Inference:
-        """Return the truth, or the limit, with covariance; unknown where nothing can be said."""
-        for ends in (self._roots, self._steps):
+    def solve(self, level: FloatArray | None = None) -> Inference:
+        """Return the truth, or the limit, with covariance; unknown where nothing can be said.
+
+        Of roots, the error of a ``level``, a sum of parameters, must be small: it tells of the
+        number of events. A step asks for that in its own way.
+        """
+        for ends, must_know in ((self._roots, level), (self._steps, None)):
             with suppress(np.linalg.LinAlgError):
                 found = self._solved(ends)
                 if found is not None and np.isfinite(found.estimate).all():
                     values = found.covariance
-                    if np.isfinite(values).all() and np.linalg.eigvalsh(values).min() > 0.0:
+                    known = must_know is None or (
+                        must_know @ values @ must_know <= LARGEST_LEVEL_ERROR**2
+                    )
+                    is_sane = np.isfinite(values).all() and np.linalg.eigvalsh(values).min() > 0.0
+                    if known and is_sane:
                         return found
         size = self.released.size
         return Inference(self.released, np.zeros((size, size)), np.zeros(size, dtype=bool))

@@ -38,9 +38,6 @@ from skdpsurv.survival.hazards.model import Records, outcome_counts, to_publishe
 SMALL_RATE = 1e-3
 #: Bands of the event-count table, and blocks of time.
 N_BANDS, N_BLOCKS = 5, 20
-#: With a larger standard error of the log hazard of the mean row, the number of events and so the
-#: information are unknown, and all coefficients with them.
-LARGEST_LEVEL_ERROR = 0.5
 #: Largest predictor among which cap thresholds are searched.
 WIDEST = 60.0
 
@@ -204,8 +201,5 @@ class HazardMoments(RowMoments):
             moments = ReleasedMoments(self, noisy, known.groups, low, high)
         equation = Indirect.after(response, *point, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.unit, self.fit.basis)
-        found = equation.solve()
         level = np.append(self.fit.basis.mean(axis=0), moments.distribution.mean)
-        if not level @ found.covariance @ level <= LARGEST_LEVEL_ERROR**2:
-            found = found.unknown(level.size)
-        return found.in_coordinates(scale).values() | moments.values()
+        return equation.solve(level).in_coordinates(scale).values() | moments.values()
