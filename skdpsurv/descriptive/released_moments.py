@@ -51,6 +51,8 @@ def _of_kind(kind: ColumnKind, table: pd.DataFrame) -> Iterator[tuple[Feature, M
         yield features.pop(), _of_share(*gaps)
     if kind.bounded:
         (feature,) = features
+        if feature.is_log:  # a table has the mean of its column, and that says little of logarithms
+            return
         low, high = kind.ends
         (mean, mean_error), (spread, error) = found("", "mean"), found("", "sd")
         # Missing cells are in the middle of the bounds.

@@ -165,6 +165,13 @@ class TestTable:
             np.testing.assert_allclose(found[0], rows.mean(axis=0), atol=0.02)
             np.testing.assert_allclose(found[1], rows.std(axis=0), atol=0.02)
 
+    def test_logarithms_are_unknown(self):
+        X, _ = people()
+        columns = PublicColumns(WIDE | {"age": {"log": (1, 400)}})
+        release = DPTableOne(epsilon=50.0, columns=columns).fit(X).release_
+        found = DPTableOne._column_moments(release, columns._features())
+        assert np.isnan(found).any(axis=0).tolist() == [True, False, False, False]
+
     def test_features_of_other_bounds_are_unknown(self):
         other = PublicColumns(WIDE | {"age": (0, 100)})._features()
         found = DPTableOne._column_moments(table(), other)
