@@ -47,7 +47,8 @@ class KnownColumns:
     two_valued : ndarray of bool of shape (n_features,)
         True where only the ends occur.
     squared_move : int
-        Bound on the squared distance that one record moves :meth:`moments_of` a row.
+        Bound on the squared distance of two records' vectors of u and of 1.6 (u² - 1/2), the latter
+        for features of more than two values (docs/proofs/noise).
     center, variance : ndarray of shape (n_features,)
         NaN where nothing was stated.
     groups : tuple of tuple of int
