@@ -46,16 +46,16 @@ def fit_of(
     if model.n_records * epsilon < PILOT_RECORDS:
         share, others = 0.0, [0.0] * len(others)
     if isinstance(share, str):
-        own, prices = _divided(epsilon, delta, [SPREADS_SHARE, *others])
         if known is not None and known.is_complete:
             share = PILOT_SHARE * TABLE_PART
         else:
-            inferred = cost.epsilon_or_mu(prices[-1]) > 0.0
-            pays = inferred and spreads_pay(model.n_records, known, _of_rows(prices[0]))
+            _, (pilot, *_, inference) = _divided(epsilon, delta, [SPREADS_SHARE, *others])
+            inferred = cost.epsilon_or_mu(inference) > 0.0
+            pays = inferred and spreads_pay(model.n_records, known, _of_rows(pilot))
             share = SPREADS_SHARE if pays else PILOT_SHARE
     own, prices = _divided(epsilon, delta, [share, *others])
-    pilot, _, inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
-    options |= {"known": known, "has_pilot": pilot, "has_inference": inference}
+    has_pilot, _, has_inference = (cost.epsilon_or_mu(price) > 0.0 for price in prices)
+    options |= {"known": known, "has_pilot": has_pilot, "has_inference": has_inference}
     fit = kind(model, epsilon, method, alpha, own, **options)
     return fit, (prices[0], prices[1], prices[2])
 
