@@ -1,7 +1,17 @@
-"""Tests pass or fail by what the code does, and never by how busy the machine is."""
+"""Tests pass or fail by what the code does: never by how busy the machine is, nor by chance.
 
+Fits without a seed draw their noise from the system, so that a test of one in twenty thousand draws
+would fail on some days. Here their key, and the noise that OpenDP would draw, follow from the name
+of the test, or of the fixture if several tests share it. `tests/dp` is about that noise itself, and
+is left alone, as are the processes that tests start.
+"""
+
+import contextlib
 import hashlib
+import random
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -26,3 +36,47 @@ def pytest_collection_modifyitems(config, items):
         items=[i for i, own in zip(items, of, strict=True) if own != number]
     )
     items[:] = [item for item, own in zip(items, of, strict=True) if own == number]
+
+
+class _Chance:
+    """What the system's randomness is replaced by, while a test or a shared fixture runs."""
+
+    def __init__(self, name):
+        key = int(hashlib.sha256(name.encode()).hexdigest(), 16)
+        self.randbits, self.generator = random.Random(key).getrandbits, np.random.default_rng(key)
+
+    def opendp(self, distribution, exact, scale):
+        from skdpsurv.dp import noise
+
+        laplace = distribution == "laplace"
+        draw = noise._geometric_difference if laplace else noise._by_rejection
+        drawn = draw(len(exact), scale, self.generator)
+        return [noise._saturate(v + k) for v, k in zip(exact, drawn, strict=True)]
+
+
+@contextlib.contextmanager
+def _drawing_from(name):
+    from skdpsurv.dp import noise
+
+    chance = _Chance(name)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(noise, "secrets", chance)
+        patch.setattr(noise, "_opendp", chance.opendp)
+        yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    if item.nodeid.startswith("tests/dp/"):
+        return (yield)
+    with _drawing_from(item.nodeid):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    # A fixture of a module must not depend on which of its tests asks first.
+    if fixturedef.scope == "function" or request.node.nodeid.startswith("tests/dp"):
+        return (yield)
+    with _drawing_from(f"{fixturedef.baseid}::{fixturedef.argname}{request.param_index}"):
+        return (yield)

@@ -239,7 +239,8 @@ class TestIntervals:
     def test_noise_that_hides_all_leaves_the_public_range(self, records):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            table = DPTableOne(1e-6, columns=COLUMNS, by="arm").fit(records).table_
+            # In 1 of 60 draws the noise hides all but a bound.
+            table = DPTableOne(1e-6, columns=COLUMNS, by="arm", random_state=0).fit(records).table_
         mean = table.loc["age", "", "mean", "treated"]
         share = table.loc["stage", "1", "share", "treated"]
         assert (mean.people_low, mean.people_high) == (18.0, 100.0)
