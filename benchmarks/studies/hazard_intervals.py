@@ -1,4 +1,4 @@
-"""Intervals of private hazard coefficients: how often they hold the truth, how wide they are."""
+"""Intervals of private hazard coefficients where the model is true: how many hold it, how wide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages
-from benchmarks.studies.populations import People, Resampled, resampled
+from benchmarks.studies.populations import People
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.data.histories import read_target
 from skdpsurv.likelihoods.hazard import DiscreteHazard
@@ -23,9 +23,6 @@ SHARE = 0.2
 FITS = 10
 #: Of fewer finite intervals of a column the share that holds the truth is not told.
 FEWEST = 20
-#: Of so many records fits with a delta are not measured: noisy descent takes long.
-LARGE = 10_000
-DELTA = "noisy_gd"
 #: Rate of events: about 5, 25, 40 and 65 per cent have one.
 RARE, SOME, COMMON, MOST = 0.05, 0.3, 0.7, 2.0
 #: Columns, their number, rate, records, epsilon.
@@ -45,39 +42,27 @@ SIMULATED = (
     ("rare binary", 5, COMMON, 5_000, 1.0),
     ("rare binary", 5, COMMON, 50_000, 10.0),
 )
-SETS = ("flchain", "unemployment", "support2", "rhc", "UnempDur", "hdfail")
-KEYS = ["kind", "people", "columns", "rate", "link", "n", "epsilon", "method"]
+KEYS = ["people", "columns", "rate", "link", "n", "epsilon", "method"]
 
 
 def cases(setting: Setting) -> Iterator[Case]:
-    """Yield the cases; the number of records of a real set is that of the set."""
+    """Yield the cases."""
     tried = [(*case, "cloglog", "auto") for case in setting.of(SIMULATED, SIMULATED[:2])]
     if not setting.quick:
         tried += [("uniform", 5, COMMON, 20_000, 3.0, link, "auto") for link in ("logit", "probit")]
         tried += [("uniform", 5, COMMON, 20_000, 3.0, "cloglog", "out_pert")]
     names = ("people", "columns", "rate", "n", "epsilon", "link", "method")
     for case in tried:
-        yield {"kind": "simulated", **dict(zip(names, case, strict=True))}
-    for name in setting.of(SETS, SETS[:1]):
-        real = {"kind": "real", "people": name, "columns": 0, "rate": 0.0, "link": "cloglog"}
-        for epsilon in setting.of((1.0, 3.0), (3.0,)):
-            yield real | {"n": 0, "epsilon": epsilon, "method": "auto"}
-        if name not in ("unemployment", "hdfail") and not setting.quick:
-            yield real | {"n": 0, "epsilon": 1.0, "method": DELTA}
-        if name in ("flchain", "unemployment") and not setting.quick:
-            yield real | {"n": 50_000, "epsilon": 10.0, "method": "auto"}
+        yield dict(zip(names, case, strict=True))
 
 
-def population(setting: Setting, case: Case) -> tuple[People | Resampled, int]:
-    """Return who is drawn from, and how many are drawn."""
-    if case["kind"] == "real":
-        people = resampled(setting, case["people"])
-        return people, case["n"] or len(people.data.X)
-    return People(case["people"], case["columns"], case["rate"], case["link"]), case["n"]
+def population(case: Case) -> People:
+    """Return who is drawn from."""
+    return People(case["people"], case["columns"], case["rate"], case["link"])
 
 
 @cache
-def without_privacy(people: People | Resampled, n: int) -> tuple[np.ndarray, float]:
+def without_privacy(people: People, n: int) -> tuple[np.ndarray, float]:
     """Return standard errors of maximum likelihood in a sample, and the share of events."""
     X, y = people.sample(n, 2**32 - 1)
     fit = DPDiscreteTimeSurvival(math.inf, max_time=people.max_time, link=people.link).fit(X, y)
@@ -97,14 +82,13 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
 
     And the median standard error over that of the fit without privacy.
     """
-    people, n = population(setting, case)
+    people, n = population(case), case["n"]
     errors, widths = [], []
     for number in range(setting.of(FITS, 2)):
         key = seed(*case.values(), repetition, number)
         X, y = people.sample(n, key)
         model = DPDiscreteTimeSurvival(
             case["epsilon"],
-            delta=float(n) ** -2 if case["method"] == DELTA else 0.0,
             method=case["method"],
             link=case["link"],
             max_time=people.max_time,
@@ -112,7 +96,7 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
             random_state=key + 1,
         ).fit(X, y)
         summary = model.summary
-        errors.append(summary["coef"].to_numpy() - people.truth(model.max_cumulative_hazard_))
+        errors.append(summary["coef"].to_numpy() - people.coef)
         widths.append(summary["se(coef)"].to_numpy())
     error, se = np.array(errors), np.array(widths)
     finite = np.isfinite(se)
@@ -139,11 +123,6 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
     sums = counts[["fits", "finite", "held"]].sum()
     middle = counts[["null", "size", "events", "width"]].median()
     found = sums.join(middle).reset_index()
-    for kind, group in found.groupby("kind"):
-        _table(str(kind), group, pages)
-
-
-def _table(kind: str, found: pd.DataFrame, pages: Pages) -> None:
     table, summary = [], []
     order = [tuple(case[key] for key in KEYS) for case in cases(Setting())]
     groups = dict(list(found.groupby(KEYS)))
@@ -155,7 +134,7 @@ def _table(kind: str, found: pd.DataFrame, pages: Pages) -> None:
         least = (enough.held / enough.finite).min()
         false = 1.0 - null.held.sum() / null.finite.sum() if null.finite.sum() else np.nan
         share = held / finite if finite else np.nan
-        method = {"auto": "", DELTA: ", descent, δ = 1/n²", "out_pert": ", output"}[known["method"]]
+        method = {"auto": "", "out_pert": ", output"}[known["method"]]
         link = "" if known["link"] == "cloglog" else f", {known['link']}"
         people = f"{known['people']}, {len(group)} columns{link}{method}"
         first = group.iloc[0]
@@ -178,10 +157,10 @@ def _table(kind: str, found: pd.DataFrame, pages: Pages) -> None:
         f"Finite intervals hold the truth in {_percent(told.hold.min())} to "
         f"{_percent(told.hold.max())} % of fits"
     )
-    pages.fact(f"intervals_{kind}_hold_least", _percent(told.hold.min()))
-    pages.fact(f"intervals_{kind}_hold_most", _percent(told.hold.max()))
+    pages.fact("intervals_hold_least", _percent(told.hold.min()))
+    pages.fact("intervals_hold_most", _percent(told.hold.max()))
     if worst is not None:
-        pages.fact(f"intervals_{kind}_worst_column", _percent(worst.least))
+        pages.fact("intervals_worst_column", _percent(worst.least))
         text += (
             f"; in the worst column in {_percent(worst.least)} % ({worst.people}, "
             f"ε = {worst.epsilon:g})"
@@ -190,7 +169,7 @@ def _table(kind: str, found: pd.DataFrame, pages: Pages) -> None:
         text += f". At most {_percent(told.false.max())} % of tests reject a null coefficient"
     fewest, most = found.fits.min(), found.fits.max()
     pages.table(
-        "hazard_intervals" if kind == "simulated" else "hazard_intervals_real",
+        "hazard_intervals",
         ("people", "events", "n", "ε", "finite", "hold", "least", "false", "width"),
         table,
         f"{text}.",
@@ -206,8 +185,4 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f}" if np.isfinite(share) else ""
 
 
-def repetitions(case: Case) -> int:
-    return 5 if case["method"] == DELTA else 15
-
-
-INTERVALS = Experiment(cases, measure, report, repetitions=repetitions)
+INTERVALS = Experiment(cases, measure, report, repetitions=15)
