@@ -37,6 +37,7 @@ a mechanism between model and estimate, Wang, Chang and Awan (2025, arXiv 2507.1
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -65,9 +66,9 @@ LIMIT_FACTOR = 3.0
 #: With a larger standard error of the log hazard of the mean row, the number of events and so the
 #: information are unknown, and a root says nothing.
 LARGEST_LEVEL_ERROR = 0.5
-#: One step is taken only if the curvature is known up to this relative error: it grows with the
-#: number of events, which noise on the level of the baseline hides where they are rare.
-CURVATURE_ERROR = 0.25
+#: One step is taken only if the error of the curvature's logarithm is at most this, and standard
+#: errors are widened by it: noise on the level of the baseline hides how many events there are.
+CURVATURE_ERROR = 0.4
 #: A gradient this small beside that of one record is 0.
 TOLERANCE = 1e-7
 #: A coefficient with a larger part of an unknown direction is unknown. For smaller parts, an effect
@@ -102,13 +103,17 @@ class _At(NamedTuple):
 
 
 class _Ends(NamedTuple):
-    """The truth, what is estimated, its equation, an error to allow for, and G at other rows."""
+    """The truth, what is estimated, its equation, an error to allow for, and G at other rows.
+
+    And a factor of standard errors.
+    """
 
     truth: FloatArray
     end: FloatArray
     at: _At
     distance: FloatArray
     value: Callable[[Indirect, FloatArray], FloatArray]
+    widening: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -192,14 +197,14 @@ class Indirect:
             point = find(rows, truth, end)
             if point is None:
                 return None
-            truth, end, at, distance, value = point
+            truth, end, at, distance, value, widening = point
             if not ends:  # the effect of noise hardly depends on the shape
                 noise = self._noise(rows, truth, at.jacobian)
                 noise = noise + self._moments_noise(shape, value)
             inverse = np.linalg.inv(at.jacobian)
             ends.append(end)
             distances.append(distance)
-            covariances.append(inverse @ (at.variance + noise) @ inverse.T)
+            covariances.append(widening**2 * inverse @ (at.variance + noise) @ inverse.T)
         found, distance = np.stack(ends), np.mean(distances, axis=0)
         scatter = np.cov(found, rowvar=False, bias=True) + np.outer(distance, distance)
         end = found.mean(axis=0)
@@ -244,7 +249,8 @@ class Indirect:
         is_least = np.linalg.eigvalsh(curvature + curvature.T).min() > 0.0
         if not is_least or not self._spread(end[self.n_common :]) <= LARGEST:
             return None
-        if not self._curvature_error(rows, equation, at) <= CURVATURE_ERROR:
+        unsure = self._curvature_error(rows, equation, at)
+        if not unsure <= CURVATURE_ERROR:
             return None
         halfway = equation(0.5 * (start + end)).jacobian
 
@@ -252,7 +258,8 @@ class Indirect:
             _, at = one._at_release(rows)
             return at.value + at.jacobian @ (end - start)
 
-        return _Ends(end, end, at, start - np.linalg.solve(halfway, at.value) - end, line)
+        distance = start - np.linalg.solve(halfway, at.value) - end
+        return _Ends(end, end, at, distance, line, math.exp(unsure))
 
     def _curvature_error(
         self, rows: FloatArray, equation: Callable[[FloatArray], _At], at: _At
