@@ -62,10 +62,12 @@ WORDS = {
     "fit_plan": "The same for fit_guarantee.",
     "noise": "Law and variance of the noise on the numbers of a released value, by its name.",
     "law": "laplace or gaussian (discrete, on multiples of the lattice), the same after spherical "
-    "(on a vector), none, sum (of several), or the name of a mechanism.",
+    "(on a vector), semidefinite laplace (on a symmetric matrix), none, sum (of several), or the "
+    "name of a mechanism.",
     "scale": "Scale, or deviation, as it was drawn, in units of the lattice for integers.",
     "sensitivity": "Largest move by one record, in units of the scale.",
-    "norm": "Norm of the sensitivity.",
+    "norm": "Norm of the sensitivity; traces: the largest trace of what a record adds to a matrix, "
+    "or takes away.",
     "lattice": "Spacing of the released numbers.",
     "variance": "Of each released number, or slightly more.",
     "gives": "Name of the result that is the noisy answer.",
@@ -102,7 +104,7 @@ def schema():
     kinds = dict.fromkeys(("scale", "sensitivity", "lattice"), NUMBERS)
     noise = {f.name: described(f.name, **kinds.get(f.name, {})) for f in fields(Noise)}
     noise["law"] |= {"type": "string"}
-    noise["norm"] |= {"enum": ["L1", "L2", "squared L2"]}
+    noise["norm"] |= {"enum": ["L1", "L2", "squared L2", "traces"]}
     noise["variance"] |= {"type": "number", "minimum": 0}
     only = {name: noise[name] for name in ("law", "variance")}
     by_name = closed(required(only))

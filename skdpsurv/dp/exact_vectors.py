@@ -101,13 +101,10 @@ def exact_spherical_laplace(dimension: int, scale: float, source: RandomSource) 
     is that of a standard normal vector, in one dimension a sign.
     """
     require_theorem(dimension)
-    # Uniform numbers on the multiples of 2^-BITS in (0, 1].
-    uniform = [k + 1 for k in source.words(dimension, BITS)]
-    products = (math.prod(uniform[i : i + FACTORS]) for i in range(0, dimension, FACTORS))
-    radius = dimension * BITS * _log_two(FRACTION) - sum(map(_log, products))
+    radius = exact_gamma(dimension, source)
     if dimension == 1:
         return ExactVector([radius if source.bits(1) else -radius], scale)
-    normal = _normals(dimension, source)
+    normal = exact_normals(dimension, source)
     length = max(math.isqrt(sum(z * z for z in normal)), 1)
     return ExactVector([radius * z // length for z in normal], scale)
 
@@ -115,10 +112,18 @@ def exact_spherical_laplace(dimension: int, scale: float, source: RandomSource) 
 def exact_spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -> ExactVector:
     """Draw a vector of independent normal numbers in many digits."""
     require_theorem(dimension)
-    return ExactVector(_normals(dimension, source), deviation)
+    return ExactVector(exact_normals(dimension, source), deviation)
 
 
-def _normals(n: int, source: RandomSource) -> list[int]:
+def exact_gamma(shape: int, source: RandomSource) -> int:
+    """Return a Gamma variable of a whole shape in units of 2^-FRACTION."""
+    # Uniform numbers on the multiples of 2^-BITS in (0, 1].
+    uniform = [k + 1 for k in source.words(shape, BITS)]
+    products = (math.prod(uniform[i : i + FACTORS]) for i in range(0, shape, FACTORS))
+    return shape * BITS * _log_two(FRACTION) - sum(map(_log, products))
+
+
+def exact_normals(n: int, source: RandomSource) -> list[int]:
     """Return n normal numbers in units of 2^-FRACTION, by Marsaglia's polar method."""
     whole, drawn = 1 << BITS, list[int]()
     while len(drawn) < n:

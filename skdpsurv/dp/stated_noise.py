@@ -19,6 +19,9 @@ from skdpsurv.dp.privacy_cost import Concentrated, Cost, Price, epsilon_or_mu
 Distances = list[tuple[str, float, float]]
 #: Names of distributions of noise on numbers; other mechanisms have names of their own.
 LAPLACE, GAUSSIAN, NONE, SUM = "laplace", "gaussian", "none", "sum"
+#: Norm of a symmetric matrix: the least S such that it is a difference of semidefinite matrices of
+#: trace at most S.
+TRACES = "traces"
 #: Most levels of a plan in a file.
 DEEPEST = 100
 
@@ -31,12 +34,12 @@ class Noise:
     ----------
     law : str
         "laplace" or "gaussian": discrete, on integers; the same after "spherical": on a vector;
-        "none"; or the name of another law.
+        "semidefinite laplace": on a symmetric matrix; "none"; or the name of another law.
     scale : float or tuple of float
         Scale or deviation, as it was drawn; several for histograms with a noise of their own.
     sensitivity : float or tuple of float
         Largest move by one record, in the units of the scale and by the ``norm``.
-    norm : {"L1", "L2", "squared L2"}
+    norm : {"L1", "L2", "squared L2", "traces"}
     lattice : float or tuple of float
         Spacing of the released numbers, in their unit.
     variance : float

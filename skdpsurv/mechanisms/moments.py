@@ -11,12 +11,13 @@ at most 8 for indicators of which a record has one. The squares cost nothing: a 
 most :math:`b^2(1 + w^2(2 - b)^2) \le 4`, with :math:`b = |u - u'|`. Theorem: the same.
 
 Second moments :math:`M = \sum_i r_i r_i^\top` of rows with :math:`\|r_i\|_2 \le R`. Neighbours:
-replace-one. Sensitivity: two outer products are at most :math:`\sqrt2 R^2` apart in the Frobenius
-norm, as :math:`\|rr^\top - ss^\top\|_F^2 = \|r\|^4 + \|s\|^4 - 2(r^\top s)^2`; it is the Euclidean
-norm of the upper triangle with entries off the diagonal stretched by :math:`\sqrt2`. Theorem: noise
-of density :math:`\propto e^{-\epsilon\|e\|_2/(\sqrt2 R^2)}` on that triangle is
-epsilon-differentially private (docs/proofs/inference; Chaudhuri, Monteleoni and Sarwate 2011),
-Gaussian noise of deviation :math:`\sqrt2 R^2/\mu` is :math:`\tfrac12\mu^2`-zCDP.
+replace-one. Sensitivity: two sums differ by :math:`rr^\top - ss^\top`, a difference of semidefinite
+matrices of trace at most :math:`R^2`, and by at most :math:`\sqrt2 R^2` in the Frobenius norm; that
+is the Euclidean norm of the upper triangle with entries off the diagonal stretched by
+:math:`\sqrt2`. Theorem: a difference of semidefinite matrices of joint density :math:`\propto
+e^{-\epsilon\max(\mathrm{tr} A, \mathrm{tr} B)/R^2}` is noise that makes M epsilon-differentially
+private; Gaussian noise of deviation :math:`\sqrt2 R^2/\mu` on that triangle makes it
+:math:`\tfrac12\mu^2`-zCDP (docs/proofs/inference).
 
 Sums are exact, scales rounded upwards; noise is within 1e-30 of its distribution.
 """
@@ -34,13 +35,21 @@ import numpy as np
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.clipping import clip_rows, row_pieces
+from skdpsurv.dp.exact_matrices import n_entries
 from skdpsurv.dp.exact_vectors import require_theorem
 from skdpsurv.dp.noise import RandomSource, to_lattice
 from skdpsurv.dp.plan import Distances
-from skdpsurv.dp.privacy_cost import MARGIN, Price, epsilon_or_mu
-from skdpsurv.dp.stated_noise import Noise
+from skdpsurv.dp.privacy_cost import MARGIN, Concentrated, Price, epsilon_or_mu
+from skdpsurv.dp.stated_noise import TRACES, Noise
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
-from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, calibrated_noise, vector_noise
+from skdpsurv.mechanisms.semidefinite_noise import SemidefiniteLaplace, symmetric, trace_distance
+from skdpsurv.mechanisms.vector_noise import (
+    Spherical,
+    SphericalGaussian,
+    add_noise,
+    calibrated_noise,
+    vector_noise,
+)
 
 #: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
 #: keeps more of a noisy mean, and did better on simulated data (docs/benchmarks/discrete_time).
@@ -187,28 +196,38 @@ class SecondMoments:
     norm: float
 
     def __post_init__(self) -> None:
-        require_theorem(self.width * (self.width + 1) // 2)
+        require_theorem(2 * n_entries(self.width))
+
+    @property
+    def largest_trace(self) -> float:
+        """Largest trace of what a record adds or takes away, with rounding."""
+        # Rounding to the lattice moves a row by at most sqrt(width) 2^-16; that exact integers
+        # become doubles moves each of the numbers by a relative 2^-53 of a sum of n.
+        longest = self.norm + math.sqrt(self.width) * 2.0 ** (EXPONENT - 1)
+        slack = float(self.width) ** 1.5 * self.n_records * 2.0**-50
+        return MARGIN * longest**2 + slack
 
     @property
     def sensitivity(self) -> float:
         """Sensitivity in L2 of the stretched upper triangle, with rounding."""
-        # Rounding to the lattice moves a row by at most sqrt(width) 2^-16; that exact integers
-        # become doubles moves each of the numbers by a relative 2^-53 of a sum of n.
-        longest = self.norm + math.sqrt(self.width) * 2.0 ** (EXPONENT - 1)
-        slack = self.width * self.n_records * 2.0**-50
-        return MARGIN * math.sqrt(2.0) * longest**2 + slack
+        return MARGIN * math.sqrt(2.0) * self.largest_trace
 
-    def distribution(self, price: Price) -> Spherical:
-        """Return the distribution of the noise on the stretched upper triangle."""
-        return calibrated_noise(self.width * (self.width + 1) // 2, self.sensitivity, price)
+    def distribution(self, price: Price) -> SemidefiniteLaplace | SphericalGaussian:
+        """Return the distribution of the noise on the upper triangle, stretched for a mu."""
+        if isinstance(price, Concentrated):
+            dimension = n_entries(self.width)
+            return SphericalGaussian.calibrated_to(dimension, self.sensitivity, price.mu)
+        return SemidefiniteLaplace.calibrated_to(self.width, self.largest_trace, price)
 
     def deviation(self, price: Price) -> float:
         r"""Return the standard deviation of the noise on :math:`u^\top M u` for a unit vector u."""
         return self.distribution(price).deviation
 
     def noise_at(self, price: Price) -> Noise:
-        """Return the noise on the stretched upper triangle."""
-        return vector_noise(self.distribution(price), self.sensitivity)
+        """Return the noise on the upper triangle."""
+        if isinstance(price, Concentrated):
+            return vector_noise(self.distribution(price), self.sensitivity)
+        return vector_noise(self.distribution(price), self.largest_trace, TRACES)
 
     def total(self, blocks: Blocks[Any], rows: Callable[[Any], Iterable[FloatArray]]) -> FloatArray:
         """Return the exact moments of ``rows(block)``, rounded, in pieces of at most 2^20 rows."""
@@ -223,23 +242,26 @@ class SecondMoments:
         return blocks.map_reduce(total).astype(np.float64) * 2.0 ** (2 * EXPONENT)
 
     def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
-        return self.unpacked(add_noise(self.packed(exact), self.distribution(price), source))
+        triangle = exact[np.triu_indices(self.width)] * self.stretch(price)
+        return self.matrix(add_noise(triangle, self.distribution(price), source), price)
 
     def distances(self, one: FloatArray, other: FloatArray) -> Distances:
-        return [("in L2", float(np.linalg.norm(self.packed(one - other))), self.sensitivity)]
+        apart = one - other
+        return [
+            ("in L2", float(np.linalg.norm(apart)), self.sensitivity),
+            ("in traces", trace_distance(apart), self.largest_trace),
+        ]
 
     def noise(self, price: Price, source: RandomSource) -> FloatArray:
         """Return noise of the same distribution, as a symmetric matrix: public if its source is."""
-        return self.unpacked(self.distribution(price).draw(source))
+        return self.matrix(self.distribution(price).draw(source), price)
 
-    def packed(self, moments: FloatArray) -> FloatArray:
-        """Return the upper triangle, stretched so that its norm is the Frobenius norm."""
+    def stretch(self, price: Price) -> FloatArray:
+        """Return factors of the upper triangle whose norm, for a mu, is the Frobenius norm."""
         first, second = np.triu_indices(self.width)
-        return np.asarray(moments[first, second] * np.where(first == second, 1.0, math.sqrt(2.0)))
+        alike = (first == second) | (not isinstance(price, Concentrated))
+        return np.where(alike, 1.0, math.sqrt(2.0))
 
-    def unpacked(self, triangle: FloatArray) -> FloatArray:
-        """Return the matrix of a stretched upper triangle."""
-        first, second = np.triu_indices(self.width)
-        moments = np.zeros((self.width, self.width))
-        moments[first, second] = triangle / np.where(first == second, 1.0, math.sqrt(2.0))
-        return moments + np.triu(moments, 1).T
+    def matrix(self, triangle: FloatArray, price: Price) -> FloatArray:
+        """Return the symmetric matrix of a stretched upper triangle."""
+        return symmetric(triangle / self.stretch(price), self.width)

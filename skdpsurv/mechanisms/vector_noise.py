@@ -1,9 +1,10 @@
 """Noise on a vector: its distribution, and sums with it that are rounded to a public lattice.
 
-Without a seed, the sum with a spherical distribution is that of the theorem about real numbers
-within a total variation of 1e-30 (:mod:`~skdpsurv.dp.noise`). Other distributions, and seeded
-noise, are drawn in doubles, where the lattice is a safeguard and no proof (docs/user_guide/limits).
-A vector longer than the theorem allows is refused when a plan is made, before any charge.
+Without a seed, the sum with a distribution of :data:`Proved` is that of the theorem about real
+numbers within a total variation of 1e-30 (:mod:`~skdpsurv.dp.noise`). Other distributions, and
+seeded noise, are drawn in doubles, where the lattice is a safeguard and no proof
+(docs/user_guide/limits). A vector longer than the theorem allows is refused when a plan is made,
+before any charge.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from skdpsurv.dp.privacy_cost import Concentrated, Price
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
 from skdpsurv.dp.stated_noise import GAUSSIAN, LAPLACE, NONE, Noise
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.mechanisms.semidefinite_noise import SemidefiniteLaplace
 
 #: A sum is rounded to this fraction of its noise's scale.
 LATTICE_FRACTION = 2.0**-8
@@ -172,6 +174,14 @@ class SphericalGaussian(_Spherical):
 
 #: Distributions whose direction is uniform and whose mean length is known.
 Spherical = SphericalLaplace | SphericalGaussian
+#: Distributions that are drawn in many digits, and whose program is proved.
+Proved = Spherical | SemidefiniteLaplace
+#: Names of these in a release.
+LAWS: dict[type, str] = {
+    SphericalLaplace: f"spherical {LAPLACE}",
+    SphericalGaussian: f"spherical {GAUSSIAN}",
+    SemidefiniteLaplace: f"semidefinite {LAPLACE}",
+}
 
 
 def calibrated_noise(dimension: int, sensitivity: float, price: Price) -> Spherical:
@@ -183,45 +193,47 @@ def calibrated_noise(dimension: int, sensitivity: float, price: Price) -> Spheri
 
 def arithmetic(distribution: type[NoiseDistribution]) -> str:
     """Return the assumption about numbers that the proof of a fit with such noise rests on."""
-    exact = distribution in (SphericalLaplace, SphericalGaussian)
-    return DOUBLES if exact else REAL_ARITHMETIC
+    return DOUBLES if distribution in LAWS else REAL_ARITHMETIC
 
 
-def stated_law(distribution: NoiseDistribution) -> dict[str, Any]:
+def stated_law(distribution: NoiseDistribution | Proved) -> dict[str, Any]:
     """Return a distribution as releases state it."""
-    kinds: dict[type, str] = {SphericalLaplace: LAPLACE, SphericalGaussian: GAUSSIAN}
     kind, scale = type(distribution), distribution.scale
-    law = f"spherical {kinds[kind]}" if kind in kinds else kind.__name__
+    law = LAWS.get(kind, kind.__name__)
     return {"law": law, "dimension": distribution.dimension, "scale": scale}
 
 
-def lattice_of(distribution: NoiseDistribution) -> float:
+def lattice_of(distribution: NoiseDistribution | Proved) -> float:
     """Return the spacing of released sums of vectors and noise."""
     scale = distribution.scale
     return lattice_step(scale * LATTICE_FRACTION) if scale > 0.0 else 0.0
 
 
-def vector_noise(distribution: NoiseDistribution, sensitivity: float) -> Noise:
+def vector_noise(
+    distribution: NoiseDistribution | Proved, sensitivity: float, norm: str = "L2"
+) -> Noise:
     """Return the noise on a vector, as a release states it."""
     own, variance = stated_law(distribution), distribution.deviation**2
     law = own["law"] if own["scale"] else NONE
-    return Noise(law, own["scale"], sensitivity, "L2", lattice_of(distribution), variance)
+    return Noise(law, own["scale"], sensitivity, norm, lattice_of(distribution), variance)
 
 
-#: Noise that was drawn: in many digits where no seed was given and the distribution is spherical.
+#: Noise that was drawn: in many digits where no seed was given and the distribution is proved.
 Drawn = ExactVector | FloatArray
 
 
-def draw_noise(distribution: NoiseDistribution, source: RandomSource) -> Drawn:
+def draw_noise(distribution: NoiseDistribution | Proved, source: RandomSource) -> Drawn:
     """Return noise, to be added by :func:`with_noise`."""
     # A class that is derived of these may have a distribution of its own.
-    own = type(distribution) in (SphericalLaplace, SphericalGaussian)
-    if isinstance(distribution, Spherical) and own and source.exact:
+    own = type(distribution) in LAWS
+    if isinstance(distribution, Proved) and own and source.exact:
         return distribution.draw_exactly(source)
     return distribution.draw(source)
 
 
-def with_noise(values: FloatArray, noise: Drawn, distribution: NoiseDistribution) -> FloatArray:
+def with_noise(
+    values: FloatArray, noise: Drawn, distribution: NoiseDistribution | Proved
+) -> FloatArray:
     """Return values plus noise, rounded to a lattice that is public as the distribution is."""
     step = lattice_step(distribution.scale * LATTICE_FRACTION)
     if isinstance(noise, ExactVector):
@@ -230,7 +242,7 @@ def with_noise(values: FloatArray, noise: Drawn, distribution: NoiseDistribution
 
 
 def add_noise(
-    values: FloatArray, distribution: NoiseDistribution, source: RandomSource
+    values: FloatArray, distribution: NoiseDistribution | Proved, source: RandomSource
 ) -> FloatArray:
     """Draw noise, and return the values with it."""
     return with_noise(values, draw_noise(distribution, source), distribution)

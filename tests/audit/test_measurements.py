@@ -92,7 +92,7 @@ TOO_SMALL = {
     "mean of rows": (functools.partial(halved, moments.MeanOfRows), "hazard", "in ", None),
     "columns": (functools.partial(halved, moments.ColumnMoments), "hazard, columns", "in ", None),
     "moments": (
-        *(functools.partial(halved, moments.SecondMoments), "logistic", "in "),
+        *(functools.partial(halved, moments.SecondMoments, "largest_trace"), "logistic", "in "),
         "second moments of rows",
     ),
     "histogram": (half_of_histograms, "Kaplan-Meier", "in L1: 2 of 1", "Histogram: 2 of 1"),

@@ -84,7 +84,7 @@ def check_noise(one):
         case "gaussian", "squared L2":
             squares = [move / scale**2 for move, scale in zip(moves, scales, strict=True)]
             assert sum(squares) <= sum(Fraction(price["mu"]) ** 2 for price in prices)
-        case "spherical laplace", "L2":
+        case ("spherical laplace", "L2") | ("semidefinite laplace", "traces"):
             assert parts[0] <= Fraction(prices[0]["epsilon"]) * near
         case "spherical gaussian", "L2":
             assert parts[0] <= Fraction(prices[0]["mu"]) * near

@@ -9,9 +9,12 @@ from scipy import stats
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.dp.clipping import clip_rows
+from skdpsurv.dp.exact_matrices import n_entries
+from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.mechanisms import moments as module
-from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms import semidefinite_noise, vector_noise
 from skdpsurv.mechanisms.moments import MeanOfRows, SecondMoments
+from skdpsurv.mechanisms.semidefinite_noise import trace_distance
 from skdpsurv.mechanisms.vector_noise import SphericalLaplace
 
 
@@ -33,7 +36,11 @@ def scales(monkeypatch):
         seen.append(scale)
         return np.zeros(dimension)
 
+    def none_on_a_matrix(width, scale, source):
+        return no_noise(n_entries(width), scale, source)
+
     monkeypatch.setattr(vector_noise, "spherical_laplace", no_noise)
+    monkeypatch.setattr(semidefinite_noise, "semidefinite_laplace", none_on_a_matrix)
     monkeypatch.setattr(module, "SHRINKAGE", 0.0)
     return seen
 
@@ -143,11 +150,16 @@ def test_without_noise_they_are_the_sums_of_outer_products(scales):
 
 
 def test_triangles_have_the_norm_of_the_matrix():
+    """For Gaussian noise; other noise is added to the entries themselves."""
     query = SecondMoments(9, 5, 1.0)
     matrix = np.random.default_rng(1).normal(size=(5, 5))
     matrix += matrix.T
-    assert np.linalg.norm(query.packed(matrix)) == pytest.approx(np.linalg.norm(matrix))
-    assert query.unpacked(query.packed(matrix)) == pytest.approx(matrix)
+    triangle = matrix[np.triu_indices(5)]
+    stretched = triangle * query.stretch(Concentrated(1.0))
+    assert np.linalg.norm(stretched) == pytest.approx(np.linalg.norm(matrix))
+    assert query.matrix(stretched, Concentrated(1.0)) == pytest.approx(matrix)
+    assert (query.stretch(1.0) == 1.0).all()
+    assert (query.matrix(triangle, 1.0) == matrix).all()
 
 
 @pytest.mark.parametrize(("width", "norm"), [(1, 1.0), (2, math.hypot(1.0, 0.5)), (7, 1.0)])
@@ -159,15 +171,17 @@ def test_no_pair_of_rows_passes_the_sensitivity(width, norm):
         pair *= norm * rng.choice([0.0, 0.5, 1.0], (2, 1)) / np.linalg.norm(pair, axis=1)[:, None]
         units = np.rint(pair * 2.0**15)
         first, second = (np.outer(row, row) * 2.0**-30 for row in units)
-        worst = max(worst, float(np.linalg.norm(query.packed(first - second))))
+        worst = max(worst, float(np.linalg.norm(first - second)))
+        assert trace_distance(first - second) <= query.largest_trace
     assert worst <= query.sensitivity
+    assert trace_distance(norm**2 * np.eye(width, 1) @ np.eye(1, width)) <= query.largest_trace
     # A row moves by half a unit in each coordinate; sums of 1,000 become doubles.
     longest = norm + math.sqrt(width) * 2.0**-16
     exact = math.sqrt(2.0) * longest**2
     assert exact < query.sensitivity == pytest.approx(exact, rel=1e-10)
     if width > 1:  # orthogonal rows of full length are the worst
         pair = norm * np.eye(2, width)
-        gap = np.linalg.norm(query.packed(np.outer(pair[0], pair[0]) - np.outer(pair[1], pair[1])))
+        gap = np.linalg.norm(np.outer(pair[0], pair[0]) - np.outer(pair[1], pair[1]))
         assert gap == pytest.approx(math.sqrt(2.0) * norm**2)
         assert worst <= gap * (1 + 1e-3) <= query.sensitivity * (1 + 1e-3)
 
@@ -179,23 +193,26 @@ def test_sums_are_the_same_however_records_are_cut(scales):
         assert (released(query, *np.split(whole[::-1], cuts), price=1e6) == expected).all()
 
 
-def test_noise_has_the_stated_deviation():
+@pytest.mark.parametrize("price", [0.5, Concentrated(0.5)])
+def test_noise_has_the_stated_deviation(price):
     """On the diagonal, and in any direction. Estimates are off by 1.6 %; allowed are seven."""
     query = SecondMoments(100, 3, 1.0)
     source = random_source(5)
-    draws = np.array([query.noise(0.5, source) for _ in range(2000)])
+    draws = np.array([query.noise(price, source) for _ in range(2000)])
     direction = np.array([0.6, 0.0, 0.8])
     along = np.einsum("i,nij,j->n", direction, draws, direction)
-    for values in (draws[:, 0, 0], along, draws[:, 0, 2] * math.sqrt(2.0)):
-        assert np.std(values) == pytest.approx(query.deviation(0.5), rel=0.11)
+    for values in (draws[:, 0, 0], along):
+        assert np.std(values) == pytest.approx(query.deviation(price), rel=0.11)
     assert (draws == np.swapaxes(draws, 1, 2)).all()
 
 
 def test_law_hides_the_sensitivity():
     query = SecondMoments(100, 3, 1.0)
-    assert query.distribution(0.5).cost(query.sensitivity) <= 0.5 * (1 + 1e-15)
-    assert query.distribution(0.5).dimension == 6
-    SecondMoments(100, 1094, 1.0)  # 598,965 numbers; the theorem of noise has 600,000
+    assert query.distribution(0.5).cost(query.largest_trace) <= 0.5 * (1 + 1e-15)
+    gaussian = query.distribution(Concentrated(0.5))
+    assert gaussian.cost(query.sensitivity) <= 0.5 * (1 + 1e-15)
+    assert query.distribution(0.5).dimension == gaussian.dimension == 6
+    SecondMoments(100, 774, 1.0)  # 599,850 normal numbers; the theorem of noise has 600,000
     with pytest.raises(ValueError, match="columns"):
-        SecondMoments(100, 1095, 1.0)
+        SecondMoments(100, 775, 1.0)
     assert SphericalLaplace(6, 2.0).deviation == pytest.approx(2.0 * math.sqrt(7.0))

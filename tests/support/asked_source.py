@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp import RandomSource, noise, random_source, selection
+from skdpsurv.dp import RandomSource, exact_matrices, noise, random_source, selection
 from skdpsurv.dp.checks import seed
 from skdpsurv.mechanisms import ladder, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
-from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
+from skdpsurv.mechanisms.semidefinite_noise import SemidefiniteLaplace
 from skdpsurv.published import weibull_fitters
 from tests.fence.places import find
 
@@ -95,6 +95,12 @@ def _vector(law):
     return instead
 
 
+def _matrix(honest, width, scale, source):
+    law = SemidefiniteLaplace(width, scale)
+    again = Draw("semidefinite Laplace, on a vector", scale, law, lambda s: honest(width, scale, s))
+    return source.ask(again)
+
+
 def _choice(law):
     def instead(honest, scores, epsilon, each, source):
         gaps = selection._scaled_gaps(scores, epsilon, each)
@@ -104,7 +110,7 @@ def _choice(law):
 
 
 def _stated_vector(honest, law, source):
-    if type(law) in (SphericalLaplace, SphericalGaussian):
+    if type(law) in vector_noise.LAWS:
         return honest(law, source)
     return source.ask(Draw("stated on a vector", law.scale, law, lambda s: honest(law, s)))
 
@@ -157,6 +163,7 @@ INSTEAD = {
     noise.lattice_gaussian: _lattice("discrete Gaussian"),
     find("exact_spherical_laplace"): _vector("Laplace on a vector"),
     find("exact_spherical_gaussian"): _vector("Gaussian on a vector"),
+    exact_matrices.exact_semidefinite_laplace: _matrix,
     selection.permute_and_flip: _choice("permute-and-flip"),
     selection.exponential_mechanism: _choice("exponential mechanism"),
     vector_noise.draw_noise: _stated_vector,

@@ -8,6 +8,7 @@ from numpy.polynomial import legendre
 from scipy import special
 
 from skdpsurv.audit.density_ratio import DISTANCES, NEAR, grid_step, ladder_logs
+from skdpsurv.mechanisms.semidefinite_noise import SemidefiniteLaplace, symmetric, trace_distance
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
 
 # ---- Log probabilities of choices, without sampling.
@@ -61,6 +62,8 @@ def ratio(one, other, n_cells, *, each=False):
         law, gap = _noise_of(one), _gap(one.exact, other.exact)
         if one.is_gaussian:
             return law.cost(float(np.linalg.norm(gap))) ** 2
+        if isinstance(law, SemidefiniteLaplace):  # its supremum: the density has no formula
+            return law.cost(trace_distance(symmetric(gap, law.width)))
         return law.log_density(np.zeros_like(gap)) - law.log_density(gap)
     if one.draw.law.startswith("discrete"):
         moved = [abs(a - b) / one.draw.scale for a, b in zip(one.exact, other.exact, strict=True)]

@@ -12,10 +12,11 @@ import pytest
 
 from skdpsurv import DPKaplanMeierFitter, DPLogisticRegression, PosteriorSampling
 from skdpsurv.dp import noise, random_source
+from skdpsurv.dp.exact_matrices import n_entries
 from skdpsurv.dp.exact_vectors import ExactVector
 from skdpsurv.dp.privacy_cost import Cost
 from skdpsurv.evaluation import released_values
-from skdpsurv.mechanisms import perturbation, sums, vector_noise
+from skdpsurv.mechanisms import perturbation, semidefinite_noise, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival.hazards import fit_plan
@@ -60,6 +61,7 @@ HALF = {
     ),
     (vector_noise, "exact_spherical_laplace"): _half,
     (vector_noise, "exact_spherical_gaussian"): _half,
+    (semidefinite_noise, "exact_semidefinite_laplace"): _half,
 }
 NONE = {
     (sums, "lattice_laplace"): lambda honest, value, scale, source: value,
@@ -67,6 +69,9 @@ NONE = {
     (sums, "permute_and_flip"): lambda honest, scores, *others: int(np.argmax(scores)),
     (vector_noise, "exact_spherical_laplace"): _at_zero,
     (vector_noise, "exact_spherical_gaussian"): _at_zero,
+    (semidefinite_noise, "exact_semidefinite_laplace"): lambda honest, width, *others: _at_zero(
+        honest, n_entries(width), *others
+    ),
 }
 
 
