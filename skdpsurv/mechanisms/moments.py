@@ -204,7 +204,7 @@ class SecondMoments:
         # Rounding to the lattice moves a row by at most sqrt(width) 2^-16; that exact integers
         # become doubles moves each of the numbers by a relative 2^-53 of a sum of n.
         longest = self.norm + math.sqrt(self.width) * 2.0 ** (EXPONENT - 1)
-        slack = float(self.width) ** 1.5 * self.n_records * 2.0**-50
+        slack = self.width * math.sqrt(self.width) * self.n_records * 2.0**-50
         return MARGIN * longest**2 + slack
 
     @property
