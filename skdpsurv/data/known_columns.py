@@ -15,15 +15,17 @@ values, and others, are kinds of their own.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
-from skdpsurv.data.feature import Feature
+from skdpsurv.data.feature import Feature, same_features
 from skdpsurv.dp.types import BoolArray, FloatArray
 
+#: Mean and variance of a feature, on its scale, and the standard error of the variance.
+Moments = tuple[float, float, float]
 #: Prior of the variance that features of a kind share: its mean and deviation, and the deviation of
 #: single features around it. Half the width of bounds is 1.
 SHARED_VARIANCE, SHARED_DEVIATION, OWN_DEVIATION = 0.35, 0.3, 0.2
@@ -135,9 +137,13 @@ class KnownColumns:
 
     def scales(self, *, shared: bool) -> tuple[FloatArray, FloatArray]:
         """Return centres and scales, as far as they are stated, on the scale of the features."""
-        center = np.nan_to_num(self.center, nan=0.0)
+        known = self.completed()
+        return known.in_features(known.center, np.clip(known.variance, 0.0, 1.0), shared=shared)
+
+    def completed(self) -> Self:
+        """Return the columns with the middle of the bounds and a usual spread where unknown."""
         variance = np.nan_to_num(self.variance, nan=SHARED_VARIANCE)
-        return self.in_features(center, np.clip(variance, 0.0, 1.0), shared=shared)
+        return replace(self, center=np.nan_to_num(self.center, nan=0.0), variance=variance)
 
     def variances(self, measured: FloatArray, noise: FloatArray) -> FloatArray:
         """Return variances of u, given measured ones and the variances of their noise."""
@@ -158,18 +164,24 @@ class KnownColumns:
         )
 
     def released(
-        self, center: FloatArray, spread: FloatArray, errors: tuple[FloatArray, FloatArray]
+        self, features: Sequence[Feature], found: Iterable[tuple[Feature, Moments]]
     ) -> Self:
-        """Return the columns with released centres and spreads, on the scale of the features.
+        """Return the columns, of ``features``, with released moments of the same ones.
 
-        ``errors`` are their standard errors. NaN stands where nothing was released; what the
-        columns state is kept.
+        NaN stands where nothing was released; what the columns state is kept.
         """
+        theirs = {one.name: (one, moments) for one, moments in found}
+        rows = np.full((3, len(features)), np.nan)
+        for j, feature in enumerate(features):
+            match = theirs.get(feature.name)
+            if match is not None and same_features([match[0]], [feature]):
+                rows[:, j] = match[1]
+        center, variance, error = rows
         middle, half = self._scale
-        found = np.isfinite(center) & np.isfinite(spread)
-        measured = np.where(found, np.minimum(spread / half, 1.0) ** 2, 0.0)
-        noise = np.where(found, (2.0 * spread * errors[1] / half**2) ** 2, np.inf)
-        variance = np.where(found, self.variances(measured, noise), np.nan)
+        known = np.isfinite(center) & np.isfinite(variance)
+        measured = np.where(known, np.minimum(variance / half**2, 1.0), 0.0)
+        noise = np.where(known, (error / half**2) ** 2, np.inf)
+        variance = np.where(known, self.variances(measured, noise), np.nan)
         place = np.clip((center - middle) / half, -1.0, 1.0)
         return replace(
             self,

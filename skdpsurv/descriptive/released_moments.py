@@ -3,34 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.data.feature import Feature, same_features
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.data.columns import PublicColumns
+from skdpsurv.data.feature import Feature
+from skdpsurv.data.known_columns import Moments
 from skdpsurv.inference.uncertainty import half_width
 
-#: Mean and standard deviation of a feature, on its scale, and the standard errors of both.
-Moments = tuple[float, float, float, float]
+
+def moments_of(table: Any) -> Iterator[tuple[Feature, Moments]]:
+    """Yield the features of the columns of a fitted Table 1, with what it says of each."""
+    frame = table.table_
+    for kind in table.columns_._kinds():
+        yield from _of_kind(kind, frame)
 
 
-def moments_of(
-    kinds: Sequence[ColumnKind], table: pd.DataFrame, features: Sequence[Feature]
-) -> FloatArray:
-    """Return means, spreads and the errors of both, shape (4, n_features); NaN where unknown.
+def features_of(columns: PublicColumns) -> list[Feature]:
+    """Return the features of which a Table 1 of these columns says a mean and a spread.
 
-    ``table`` has 95 % intervals. A feature is known if columns of the table make the same one.
+    It has the mean of a column, and that says little of logarithms.
     """
-    known = {one.name: (one, found) for kind in kinds for one, found in _of_kind(kind, table)}
-    rows = np.full((4, len(features)), np.nan)
-    for j, feature in enumerate(features):
-        if feature.name in known and same_features([known[feature.name][0]], [feature]):
-            rows[:, j] = known[feature.name][1]
-    return rows
+    return [one for one in columns._features() if not one.is_log]
 
 
 def _of_kind(kind: ColumnKind, table: pd.DataFrame) -> Iterator[tuple[Feature, Moments]]:
@@ -51,14 +49,16 @@ def _of_kind(kind: ColumnKind, table: pd.DataFrame) -> Iterator[tuple[Feature, M
         yield features.pop(), _of_share(*gaps)
     if kind.bounded:
         (feature,) = features
-        if feature.is_log:  # a table has the mean of its column, and that says little of logarithms
+        if feature.is_log:
             return
         low, high = kind.ends
-        (mean, mean_error), (spread, error) = found("", "mean"), found("", "sd")
+        (mean, _), (spread, error) = found("", "mean"), found("", "sd")
         # Missing cells are in the middle of the bounds.
         unit, off = feature.per_unit or math.nan, mean - (low / 2 + high / 2)
-        spread = math.sqrt(here * (spread**2 + (1.0 - here) * off**2))
-        yield feature, (unit * here * off, unit * spread, unit * mean_error, unit * error)
+        variance = here * (spread**2 + (1.0 - here) * off**2)
+        # To the second order: else a spread that noise made 0 would seem to be exact.
+        error = (2.0 * math.sqrt(variance) + error) * error
+        yield feature, (unit * here * off, unit**2 * variance, unit**2 * error)
         return
     for feature in features:
         label = str(feature.level)
@@ -70,4 +70,4 @@ def _of_kind(kind: ColumnKind, table: pd.DataFrame) -> Iterator[tuple[Feature, M
 
 def _of_share(share: float, error: float) -> Moments:
     share = min(max(share, 0.0), 1.0)
-    return share, math.sqrt(share * (1.0 - share)), error, error
+    return share, share * (1.0 - share), (abs(1.0 - 2.0 * share) + error) * error

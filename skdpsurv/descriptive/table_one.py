@@ -15,7 +15,6 @@ from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
-from skdpsurv.data.feature import Feature
 from skdpsurv.data.public_steps import raw_values
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.descriptive import column_tables
@@ -31,7 +30,6 @@ from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.dp.stated_noise import LAPLACE
-from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.sums import Histograms
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.raw_rows import headline
@@ -46,6 +44,7 @@ class DPTableOne(
     TabularEstimator,
     word="table",
     adds_up="columns",
+    moments=moments_of,
     takes=("rows",),
     such_as={
         "columns": PublicColumns({"group": ["a", "b"], "number": (0, 1), "flag": bool}),
@@ -339,12 +338,6 @@ class DPTableOne(
         laplace = law == LAPLACE
         self._summary = Summary.of(cells, found, variance, n_records, groups, sizes, laplace)
         self.groups_, self.n_records_ = groups, n_records
-
-    @classmethod
-    def _column_moments(cls, release: Release, features: Sequence[Feature]) -> FloatArray:
-        """Return means and spreads of features and their errors, for the scales of a fit."""
-        built = cls.from_release(release)
-        return moments_of(built.columns_._kinds(), built.table_, features)
 
     @property
     def table_(self) -> pd.DataFrame:

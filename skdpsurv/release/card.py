@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
+from skdpsurv.data.feature import Feature
+from skdpsurv.data.known_columns import Moments
 from skdpsurv.dp.guarantee import FrozenMapping
 
 
@@ -29,6 +31,9 @@ class Card:
         "outcomes" of records; "cells" of a grid; or the data of a "model" to evaluate.
     such_as : mapping
         Parameters that it needs to be tried on simulated records.
+    moments : callable or None
+        What yields features and their :data:`~skdpsurv.data.known_columns.Moments`, of a fitted
+        estimator, for ``scales`` of a regression. None: it knows of none.
     measure : str
         Measure of a forecast that advice is about.
     ratio : str
@@ -46,6 +51,7 @@ class Card:
     adds_up: Any = None
     takes: tuple[str, ...] = ()
     such_as: Mapping[str, Any] = FrozenMapping({})
+    moments: Callable[[Any], Iterable[tuple[Feature, Moments]]] | None = None
     measure: str = ""
     ratio: str = "other"
     methods: Mapping[str, Any] = FrozenMapping({})

@@ -12,7 +12,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.feature import raw_features
-from skdpsurv.data.known_columns import KnownColumns
+from skdpsurv.data.known_columns import SHARED_VARIANCE, KnownColumns
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.mechanisms.moments import SQUARE_WEIGHT
 
@@ -161,10 +161,16 @@ class TestVariances:
 
 class TestReleased:
     def test_what_is_stated_is_kept_and_the_rest_taken(self):
-        one = known({"x": (0, 10), "y": (0, 10), "z": (0, 10)})
-        one = replace(one, center=np.array([0.1, np.nan, np.nan]))
-        center, spread = np.array([-0.2, 0.3, np.nan]), np.array([0.3, 0.2, np.nan])
-        found = one.released(center, spread, (np.zeros(3), np.zeros(3)))
+        spec = {"x": (0, 10), "y": (0, 10), "z": (0, 10)}
+        features = PublicColumns(spec)._features()
+        one = replace(known(spec), center=np.array([0.1, np.nan, np.nan]))
+        rows = [(-0.2, 0.09, 0.0), (0.3, 0.04, 0.0)]  # of z nothing is known
+        found = one.released(features, zip(features, rows, strict=False))
         np.testing.assert_allclose(found.center, [0.1, 0.3, np.nan])
         np.testing.assert_allclose(found.variance, [0.09, 0.04, np.nan])
         assert not found.is_complete
+
+    def test_what_is_unknown_is_in_the_middle_with_a_usual_spread(self):
+        found = replace(known({"x": (0, 10)}), center=np.array([np.nan])).completed()
+        assert (found.center, found.variance) == (0.0, SHARED_VARIANCE)
+        assert found.is_complete

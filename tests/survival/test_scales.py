@@ -13,6 +13,8 @@ from skdpsurv import (
     PrivateSearchCV,
     PublicColumns,
 )
+from skdpsurv.data.known_columns import KnownColumns
+from skdpsurv.descriptive.released_moments import features_of, moments_of
 from skdpsurv.survival.hazards.fit import SCALED_RANGE, LifeTable
 from skdpsurv.survival.hazards.model import HazardRecords
 from skdpsurv.survival.hazards.spreads import LARGEST_NOISE, SPREADS_SHARE, ColumnSpreads, RowMean
@@ -45,6 +47,13 @@ def table(**given):
     X, _ = people()
     options = {"epsilon": 50.0, "columns": PublicColumns(WIDE), "by": "arm"}
     return DPTableOne(**{**options, **given}).fit(X).release_
+
+
+def moments(release, columns):
+    """Return means, variances and errors of the latter; NaN where there are none."""
+    found = {one.name: row for one, row in moments_of(DPTableOne.from_release(release))}
+    unknown = 3 * (math.nan,)
+    return np.array([found.get(one.name, unknown) for one in columns._features()]).T
 
 
 def pilot(estimator, n=3000):
@@ -146,13 +155,24 @@ class TestRows:
 class TestTable:
     def test_its_moments_are_those_of_the_features(self):
         X, _ = people()
-        features = PublicColumns(WIDE)._features()
-        found = DPTableOne._column_moments(table(), features)
+        found = moments(table(), PublicColumns(WIDE))
         rows = PublicColumns(WIDE).fit_transform(X)
         np.testing.assert_allclose(found[0], rows.mean(axis=0), atol=0.02)
-        np.testing.assert_allclose(found[1], rows.std(axis=0), atol=0.02)
-        assert (found[2:] > 0.0).all()
-        assert (found[2:] < 0.02).all()
+        np.testing.assert_allclose(np.sqrt(found[1]), rows.std(axis=0), atol=0.02)
+        assert (found[2] > 0.0).all()
+        assert (found[2] < 0.02).all()
+
+    def test_a_spread_that_noise_made_nothing_is_not_believed(self):
+        """Of 20 small tables, with much noise; seeds are fixed."""
+        X, _ = people(300)
+        X["ill"] = np.arange(300) < 6
+        columns = PublicColumns(WIDE)
+        features, least = columns._features(), []
+        for seed in range(20):
+            noisy = DPTableOne(epsilon=0.3, columns=columns, random_state=seed).fit(X)
+            known = KnownColumns.of(features).released(features, moments_of(noisy))
+            least.append(known.variance.min())
+        assert min(least) > 0.01
 
     def test_gaps_are_in_the_middle_of_bounds_or_an_indicator(self):
         X, _ = people()
@@ -160,22 +180,25 @@ class TestTable:
         for missing in ("midpoint", "category"):
             columns = PublicColumns({"age": {"bounds": (0, 400), "missing": missing}})
             release = DPTableOne(epsilon=100.0, columns=columns).fit(X[["age"]]).release_
-            found = DPTableOne._column_moments(release, columns._features())
+            found = moments(release, columns)
             rows = columns.fit_transform(X[["age"]])
             np.testing.assert_allclose(found[0], rows.mean(axis=0), atol=0.02)
-            np.testing.assert_allclose(found[1], rows.std(axis=0), atol=0.02)
+            np.testing.assert_allclose(np.sqrt(found[1]), rows.std(axis=0), atol=0.02)
 
     def test_logarithms_are_unknown(self):
         X, _ = people()
         columns = PublicColumns(WIDE | {"age": {"log": (1, 400)}})
         release = DPTableOne(epsilon=50.0, columns=columns).fit(X).release_
-        found = DPTableOne._column_moments(release, columns._features())
+        found = moments(release, columns)
         assert np.isnan(found).any(axis=0).tolist() == [True, False, False, False]
+        names = [one.name for one in columns._features()]
+        assert [one.name for one in features_of(columns)] == names[1:]
 
     def test_features_of_other_bounds_are_unknown(self):
         other = PublicColumns(WIDE | {"age": (0, 100)})._features()
-        found = DPTableOne._column_moments(table(), other)
-        assert np.isnan(found).any(axis=0).tolist() == [True, False, False, False]
+        known = KnownColumns.of(other).released(other, moments_of(DPTableOne.from_release(table())))
+        assert np.isnan(known.center).tolist() == [True, False, False, False]
+        assert np.isnan(known.variance).tolist() == [True, False, False, False]
 
     def test_its_people_have_a_promise_of_their_own(self):
         X, y = people()

@@ -8,26 +8,21 @@ hazard; ``inference_share`` for standard errors.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from skdpsurv.base.private_estimator import Caveat
-from skdpsurv.data.feature import Feature, same_features
 from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC
-from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import least_noise
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.release import Release
-from skdpsurv.survival.hazards.estimand import EstimandModel, released_rows
+from skdpsurv.survival.hazards.estimand import EstimandModel, moments_of
 from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.model import HazardMaximum, hazard_plan
@@ -39,6 +34,7 @@ class DPDiscreteTimeSurvival(
     EstimandModel,
     word="survival",
     analysis="regression",
+    moments=moments_of,
     methods={"psgld": PosteriorSampling},
     adds_up={
         "same": ("max_time", "n_intervals", "n_knots", "link"),
@@ -306,7 +302,7 @@ class DPDiscreteTimeSurvival(
 
     def _check_scales(self, scales: Release) -> None:
         Promises.of(scales, "scales")
-        if not hasattr(Release.kinds[scales.estimator], "_column_moments"):
+        if Release.kinds[scales.estimator]._card.moments is None:
             raise ValueError(
                 f"scales must be a release of a table or a fit, got {scales.estimator:.60}."
             )
@@ -383,20 +379,7 @@ class DPDiscreteTimeSurvival(
         if self.scales is None or known is None:
             return known
         source: Any = Release.kinds[self.scales.estimator]
-        found = source._column_moments(self.scales, features)
-        return known.released(found[0], found[1], (found[2], found[3]))
-
-    @classmethod
-    def _column_moments(cls, release: Release, features: Sequence[Feature]) -> FloatArray:
-        """Return centres and scales of the rows of a fit by feature, as if they had no errors."""
-        center, _, scales = released_rows(release)
-        theirs = {one.name: (j, one) for j, one in enumerate(release.features)}
-        found = np.full((4, len(features)), np.nan)
-        for k, feature in enumerate(features):
-            j, one = theirs.get(feature.name, (0, None))
-            if one is not None and same_features([one], [feature]):
-                found[:, k] = center[j], scales[j], 0.0, 0.0
-        return found
+        return known.released(features, source._card.moments(source.from_release(self.scales)))
 
     _is_evidence_of = ("hazard",)
 

@@ -13,12 +13,17 @@ where all weights are 1. The estimand :math:`\beta(H, R)` minimises, with a base
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn import config_context
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.data.feature import Feature
+from skdpsurv.data.known_columns import Moments
 from skdpsurv.data.shape import in_memory
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import suppressed_float_errors
@@ -48,6 +53,14 @@ def released_rows(release: Release) -> tuple[np.ndarray, float, np.ndarray]:
     if not (scales > 0.0).all() or not radius > 0.0:
         raise ValueError("values of the release must hold positive row_scale and row_radius.")
     return center, float(radius), scales
+
+
+def moments_of(model: Any) -> Iterator[tuple[Feature, Moments]]:
+    """Yield features with centres and squared scales of a fit's rows, as if without errors."""
+    release = model.release_
+    center, _, scales = released_rows(release)
+    for feature, mean, scale in zip(release.features, center, scales, strict=True):
+        yield feature, (mean, scale**2, 0.0)
 
 
 class EstimandModel(DiscreteTimeModel):
