@@ -139,7 +139,7 @@ def run(protocol: Path, data: Path, /, *, form: FileFormat, hash: str, out: Path
         was_whole = None not in (journal.released(one.name) for one in stated.analyses)
     table: Any = None if was_whole else table_of_study(stated, data, form)
     ledger = _ledger(stated)
-    order = [one.name for one in sorted(stated.analyses, key=lambda one: one.of is not None)]
+    order = [one.name for one in stated.in_order]
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     terminal = Console(stderr=True, quiet=AS_JSON.get())
     with Progress(*columns, console=terminal, transient=True) as shown:

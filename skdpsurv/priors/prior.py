@@ -12,7 +12,7 @@ import numpy as np
 
 from skdpsurv.data.feature import Feature
 from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.checks import instance, optional
+from skdpsurv.dp.checks import instance, optional, rule_of
 from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.priors.evidence import Evidence
@@ -29,10 +29,9 @@ _ABOUT |= {
 }
 
 
-def _entry(guarantee: PrivacyGuarantee, status: str, digest: str) -> dict[str, Any]:
+def _entry(guarantee: PrivacyGuarantee, status: str, **source: str) -> dict[str, Any]:
     """Return a guarantee as JSON has it; the relation, unless it is that of single records."""
-    entry = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "status": status}
-    entry["sha256"] = digest
+    entry = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "status": status, **source}
     about = guarantee.neighbours
     return entry if about == RECORD or status == PUBLISHED else entry | {"neighbours": about}
 
@@ -40,7 +39,7 @@ def _entry(guarantee: PrivacyGuarantee, status: str, digest: str) -> dict[str, A
 def _own_entry(release: Release) -> dict[str, Any]:
     public = release.estimator == "PublishedCoefficients"
     status = PUBLISHED if public else release.guarantee.status
-    return _entry(release.guarantee, status, sha256(release))
+    return _entry(release.guarantee, status, sha256=sha256(release))
 
 
 def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -48,7 +47,7 @@ def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
     status, neighbours = entry["status"], entry.get("neighbours", RECORD)
     checked = "none" if status == PUBLISHED else status
     guarantee = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
-    return _entry(guarantee, str(status), str(entry.get("sha256", "")))
+    return _entry(guarantee, str(status), sha256=str(entry.get("sha256", "")))
 
 
 def _words(entry: Mapping[str, Any]) -> str:
@@ -60,12 +59,31 @@ def _words(entry: Mapping[str, Any]) -> str:
     return f"epsilon = {entry['epsilon']:g}{delta}, status {entry['status']}, {about}"
 
 
+@dataclass(frozen=True, eq=False)
+class PlannedScales:
+    """Scales by a table of the same study: promised in its plan, and known at its run.
+
+    ``analysis`` is its name there; ``release`` is None until the table is released.
+    """
+
+    analysis: str
+    guarantee: PrivacyGuarantee
+    release: Release | None = None
+
+    def after(self, release: Release | None) -> PlannedScales:
+        """Return the scales by a release; ValueError if another one was planned."""
+        if release is not None and release.guarantee.to_dict() != self.guarantee.to_dict():
+            raise ValueError(f"{self.analysis} is not the table that was planned.")
+        return replace(self, release=release)
+
+
 @dataclass(frozen=True)
 class Promises:
     """What was promised to the people whose records made a prior; this fit adds no noise for them.
 
     The entries are those of the prior, of the prior that it started from, and so on: epsilon,
     delta, status (or "published"), sha256 of the JSON and, unless single records, neighbours.
+    Of a table of the same study the entry has the name of the ``analysis`` in place of the sha256.
     ``name`` is that of the parameter.
     """
 
@@ -73,9 +91,12 @@ class Promises:
     name: str = "prior"
 
     @classmethod
-    def of(cls, prior: Release | None, name: str = "prior") -> Promises:
+    def of(cls, prior: Release | PlannedScales | None, name: str = "prior") -> Promises:
         if prior is None:
             return cls(())
+        if isinstance(prior, PlannedScales):  # whose digest is not known yet
+            guarantee = prior.guarantee
+            return cls((_entry(guarantee, guarantee.status, analysis=prior.analysis),), name)
         with suppress(AttributeError, KeyError, TypeError, ValueError):
             return cls((_own_entry(prior), *map(_checked, earlier(prior))), name)
         raise ValueError(f"{name} must state epsilon, delta and status of its own prior.")
@@ -86,7 +107,9 @@ class Promises:
     def assumptions(self) -> tuple[str, ...]:
         words = WORDS["prior"]
         return tuple(
-            words["own_promise"].format(which=which, promise=_words(entry))
+            words["same_study"].format(analysis=entry["analysis"], promise=_words(entry))
+            if "analysis" in entry
+            else words["own_promise"].format(which=which, promise=_words(entry))
             + ("" if entry["status"] == PUBLISHED else words["both"])
             for which, entry in self._named()
         )
@@ -133,8 +156,11 @@ def of_the_same_ledger(prior: Release, accountant: PrivacyAccountant) -> list[st
 
 #: Smallest standard error, and largest one or coefficient, that a prior may have.
 SMALLEST, LARGEST = 1e-12, 1e12
+RELEASE = "a Release, as Release.load returns"
 #: The rule for the parameter ``prior``.
-is_prior = optional(instance(Release, "a Release, as Release.load returns"))
+is_prior = optional(instance(Release, RELEASE))
+#: The rule for the parameter ``scales``: those of a study are planned before their release.
+is_scales = optional(rule_of(RELEASE, kind=lambda v: isinstance(v, Release | PlannedScales)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import pandas as pd
 
-from skdpsurv.dp.checks import choice, instance, positive, suggestion
+from skdpsurv.descriptive.released_moments import features_of
+from skdpsurv.dp.checks import boolean, choice, instance, positive, suggestion
 from skdpsurv.dp.guarantee import as_json, immutable
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.study.analysis_kinds import KINDS, StudySetting, column_labels, events_of, require
@@ -81,7 +82,27 @@ class Analysis:
         """Name of the other analysis that this one evaluates; None if it is no evaluation."""
         return self.options.get("of")
 
-    def estimator(self, protocol: StudySetting, spend: Spend, model: Any = None) -> Any:
+    def table_of(self, protocol: StudySetting) -> str | None:
+        """Return the name of the table by whose means and spreads columns are scaled, if any is.
+
+        It is the first that says them of all columns. None, too, if ``scales`` is false, or the
+        schema states all spreads, or ``data_norm`` is a number: nothing would be scaled.
+        """
+        if "scales" not in KINDS[self.kind].words or not self.options.get("scales", True):
+            return None
+        own = self.estimator(protocol, Spend(1.0))
+        known = own._known_columns()
+        if known is None or known.is_complete:
+            return None
+        names = {one.name for one in own.columns._features()}
+        for one in protocol.analyses:
+            if one.kind == "table":
+                columns = one.estimator(protocol, Spend(1.0)).columns
+                if names <= {feature.name for feature in features_of(columns)}:
+                    return str(one.name)
+        return None
+
+    def estimator(self, protocol: StudySetting, spend: Spend, **earlier: Any) -> Any:
         """Return the estimator, not fitted and without a ledger.
 
         Parameters
@@ -89,8 +110,9 @@ class Analysis:
         protocol : Protocol
         spend : Spend
             Its epsilon and delta.
-        model : estimator or None, default=None
-            The fitted model, for an evaluation. None: one that is not fitted, for plans.
+        **earlier
+            ``model`` of an evaluation, fitted; by default one that is not, for plans. ``scales`` of
+            a regression.
 
         Returns
         -------
@@ -101,9 +123,7 @@ class Analysis:
         stated = {key: value for key, value in chosen.items() if key}
         if spend.delta:
             stated["delta"] = spend.delta
-        found = kind.settings(self.options, protocol)
-        if model is not None:
-            found["model"] = model
+        found = kind.settings(self.options, protocol) | earlier
         return kind.estimator(epsilon=spend.epsilon, **stated, **found)
 
     def arguments(self, protocol: StudySetting, frame: pd.DataFrame) -> dict[str, Any]:
@@ -137,6 +157,8 @@ class Analysis:
             if self.kind == "competing":
                 labels = protocol.event_is and len(protocol.censored_is) == 1
                 require(labels, "event_is must hold all causes, and censored_is one label")
+            if "scales" in self.options:
+                boolean("scales", self.options["scales"])
             if "cause" in KINDS[self.kind].words:
                 _check_cause(self.options, protocol)
             self.estimator(protocol, Spend(1.0))._check_parameters()

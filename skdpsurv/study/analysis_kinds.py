@@ -47,6 +47,8 @@ class StudySetting(Protocol):
     def censored_is(self) -> tuple[Any, ...]: ...
     @property
     def targets(self) -> set[str]: ...
+    @property
+    def analyses(self) -> tuple[Any, ...]: ...
     def analysis(self, name: str) -> Any: ...
     def target(self, frame: pd.DataFrame, labels: tuple[Any, ...] = ()) -> pd.DataFrame: ...
 
@@ -156,6 +158,7 @@ class Kind:
             "intervals": "inference_share" in has,
             "cause": {"rows", "times"} <= {*takes},
             "target": "classes" in takes,
+            "scales": "scales" in has,
             "of": "model" in takes,
         }
         return {word: "inference_share" * (word == "intervals") for word in own if own[word]}

@@ -13,7 +13,7 @@ from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.study.study_plan import StudyPlan
 
 
-def prepared(plan: StudyPlan, name: str, frame: pd.DataFrame, model: Any = None) -> PreparedFit:
+def prepared(plan: StudyPlan, name: str, frame: pd.DataFrame, needed: Any = None) -> PreparedFit:
     """Return the fit of an analysis, which has read its records.
 
     Parameters
@@ -22,25 +22,26 @@ def prepared(plan: StudyPlan, name: str, frame: pd.DataFrame, model: Any = None)
     name : str
     frame : pandas.DataFrame
         Rows of its people. Private.
-    model : estimator or None
-        The model, as it was released, of an evaluation. Before that, None: its records are read as
-        those of its model, which is not fitted yet, and the fit is not to be run.
+    needed : Release or None
+        Release that an evaluation, or a fit whose columns are scaled, needs. Before that, None: the
+        records are read, those of an evaluation as those of its model, and the fit is not to be
+        run.
 
     Raises
     ------
     ValueError, TypeError
-        If it refuses a record.
+        If it refuses a record, or what it needs is not what was planned.
     RuntimeError
         If it would promise something else than was planned.
     """
     part = plan.parts[name]
-    of = part.analysis.of if model is None else None
+    of = part.analysis.of if needed is None else None
     read = part if of is None else plan.parts[of]
-    estimator = read.analysis.estimator(plan.protocol, read.spend, model)
+    estimator = read.analysis.estimator(plan.protocol, read.spend, **read.earlier(needed))
     fit = estimator.prepare(**read.analysis.arguments(plan.protocol, frame))
     if of is None and fit.guarantee.to_dict() != part.guarantee.to_dict():
         raise RuntimeError(f"{name} promises something else than was planned.")
-    with nullcontext() if of is None and model is None else suppressed_warnings():
+    with nullcontext() if of is None and needed is None else suppressed_warnings():
         fit.read()
         fit.warn()
     return fit

@@ -22,6 +22,7 @@ from skdpsurv.dp import privacy_cost as cost
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.plan import Disjoint, Node, Plan, Sequential
 from skdpsurv.evaluation.forecast import planned_shape
+from skdpsurv.priors import PlannedScales
 from skdpsurv.study.analyses import Analysis
 from skdpsurv.study.analysis_kinds import KINDS
 from skdpsurv.study.protocol import Protocol
@@ -54,6 +55,8 @@ class PlannedAnalysis:
     plan : Plan
     guarantee : PrivacyGuarantee
         That of its release.
+    scales : PlannedScales or None
+        The table that is released before, and says how columns are scaled.
     """
 
     analysis: Analysis
@@ -65,10 +68,17 @@ class PlannedAnalysis:
     estimator: Any
     plan: Plan
     guarantee: PrivacyGuarantee
+    scales: PlannedScales | None = None
 
     @classmethod
     def of(
-        cls, protocol: Protocol, analysis: Analysis, price: cost.Price, people: str, n_people: int
+        cls,
+        protocol: Protocol,
+        analysis: Analysis,
+        price: cost.Price,
+        people: str,
+        n_people: int,
+        scales: PlannedScales | None = None,
     ) -> PlannedAnalysis:
         """Plan one analysis.
 
@@ -83,7 +93,8 @@ class PlannedAnalysis:
                 spend = cost.Spend(_rounded_down(worth), delta)
             else:
                 spend = cost.Spend(price)
-            estimator = analysis.estimator(protocol, spend)
+            earlier = {} if scales is None else {"scales": scales}
+            estimator = analysis.estimator(protocol, spend, **earlier)
             columns = getattr(estimator, "columns", None)
             n_features = 0 if columns is None else len(columns.get_feature_names_out())
             shape = planned_shape(estimator, n_people, n_features)
@@ -92,7 +103,15 @@ class PlannedAnalysis:
             )
             if guarantee.status != "proved":
                 raise ValueError(f"its guarantee must be proved, and it is {guarantee.meaning}.")
-        return cls(analysis, price, spend, people, n_people, shape, estimator, plan, guarantee)
+        return cls(
+            analysis, price, spend, people, n_people, shape, estimator, plan, guarantee, scales
+        )
+
+    def earlier(self, found: Any = None) -> dict[str, Any]:
+        """Return the parameters that the analysis before it decides, given what that released."""
+        if self.scales is not None:
+            return {"scales": self.scales.after(found)}
+        return {} if found is None else {"model": found._model}
 
     @property
     def node(self) -> Sequential:
@@ -124,21 +143,27 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, PlannedAnalysis]:
     """Return the parts by name, in the order of the protocol."""
     n_each = sizes(protocol, n_people)
 
-    def planned(analysis: Analysis, price: cost.Price) -> PlannedAnalysis:
-        place = whose(protocol, analysis)
-        return PlannedAnalysis.of(protocol, analysis, price, place, n_each[place])
+    found: dict[str, PlannedAnalysis] = {}
 
-    def divided(epsilon: float, analyses: Sequence[Analysis]) -> dict[str, PlannedAnalysis]:
+    def planned(analysis: Analysis, price: cost.Price) -> PlannedAnalysis:
+        place, table = whose(protocol, analysis), protocol.needs[analysis.name]
+        scales = None
+        if table is not None and not analysis.of:
+            scales = PlannedScales(table, found[table].guarantee)
+        return PlannedAnalysis.of(protocol, analysis, price, place, n_each[place], scales)
+
+    def divide(epsilon: float, analyses: Sequence[Analysis]) -> None:
         whole = sum(Fraction(one.share) for one in analyses)
         # Rounded down, so that they add up to no more.
         each = [
             _rounded_down(cost.divide_budget(epsilon, whole / Fraction(one.share)))
             for one in analyses
         ]
-        return {one.name: planned(one, e) for one, e in zip(analyses, each, strict=True)}
+        for one, price in zip(analyses, each, strict=True):
+            found[one.name] = planned(one, price)
 
     epsilon, delta = protocol.first_epsilon, protocol.delta
-    found = divided(epsilon, [one for one in protocol.analyses if not one.of])
+    divide(epsilon, [one for one in protocol.in_order if not one.of])
     may_be = [
         part for part in found.values() if delta and "delta" in KINDS[part.analysis.kind].parameters
     ]
@@ -157,12 +182,15 @@ def parts_of(protocol: Protocol, n_people: int) -> dict[str, PlannedAnalysis]:
             found |= gaussian
             break
         may_be = [found[name] for name in gaussian]
+    found |= {  # with the final promise of its table
+        name: planned(part.analysis, part.price) for name, part in found.items() if part.scales
+    }
     shared = [part for part in found.values() if part.people == EVERYBODY]
     prices = [part.price for part in shared if isinstance(part.price, cost.Concentrated)]
     pure = [part.spend.epsilon for part in shared if not isinstance(part.price, cost.Concentrated)]
     worth = [cost.epsilon_at(cost.compose_gaussian(*prices).rho, delta)] if prices else []
     left = cost.remaining_budget(epsilon, *pure, *worth)
-    found |= divided(left, [one for one in protocol.analyses if one.of])
+    divide(left, [one for one in protocol.analyses if one.of])
     return {one.name: found[one.name] for one in protocol.analyses}
 
 

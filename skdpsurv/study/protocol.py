@@ -285,6 +285,17 @@ class Protocol:
         """Columns of classes, which are no covariates unless they are named."""
         return {one.options["target"] for one in self.analyses if "target" in one.options}
 
+    @cached_property
+    def needs(self) -> dict[str, str | None]:
+        """By the name of an analysis, that of the model or the table that is released before it."""
+        return {one.name: one.of or one.table_of(self) for one in self.analyses}
+
+    @property
+    def in_order(self) -> list[Analysis]:
+        """The analyses as they run: each after the one that it needs."""
+        needs = self.needs
+        return sorted(self.analyses, key=lambda one: (bool(one.of), bool(needs[one.name])))
+
     @property
     def first_epsilon(self) -> float:
         """Epsilon of the first charge: what is not kept back."""

@@ -89,8 +89,7 @@ def run(
         if study.is_unfinished():
             study.read(frame)
             study.charge()
-        # An evaluation needs its model.
-        for analysis in sorted(protocol.analyses, key=lambda one: one.of is not None):
+        for analysis in protocol.in_order:
             study.release(analysis)
         place.set_times(journal.when)
         return [one.name for one in protocol.analyses if journal.released(one.name) is None]
@@ -144,7 +143,7 @@ class _Run:
         """Return whether an analysis that was not released can still be."""
         analyses = self.protocol.analyses
         left = [one.name for one in analyses if self.journal.released(one.name) is None]
-        able = [one.name for one in analyses if one.name in left and one.of not in left]
+        able = [name for name in left if self.protocol.needs[name] not in left]
         return self.charges.first is None or any(self.charges.pays(self.plan, n) for n in able)
 
     def read(self, frame: pd.DataFrame | Read) -> None:
@@ -176,15 +175,15 @@ class _Run:
 
     def release(self, analysis: Analysis) -> None:
         """Run an analysis unless it has run or cannot run, and show what it released."""
-        name, of = analysis.name, analysis.of
+        name, needs = analysis.name, self.protocol.needs[analysis.name]
         if self.journal.released(name) is None:
-            if of is not None and self.journal.released(of) is None:
+            if needs is not None and self.journal.released(needs) is None:
                 return
             nonce = self.charges.unused(self.plan, name)
             if nonce is None:
                 return
-            model = None if of is None else self._marked(self.protocol.analysis(of))._model
-            self._run(name, nonce, model)
+            needed = None if needs is None else self._marked(self.protocol.analysis(needs))
+            self._run(name, nonce, needed)
         self.show(name, self._marked(analysis))
 
     def _marked(self, analysis: Analysis) -> Any:
@@ -205,17 +204,17 @@ class _Run:
         sync_folder(self.folder.releases)
         self.journal.add("lost", analysis=analysis.name, nonce=nonce)
 
-    def _run(self, name: str, nonce: str, model: Any) -> None:
+    def _run(self, name: str, nonce: str, needed: Any) -> None:
         receipt = self.journal.charge(nonce)["receipt"]
-        fit = self.fits.pop(name) if model is None else self._prepared(name, model)
+        fit = self.fits.pop(name) if needed is None else self._prepared(name, needed)
         self.journal.add("started", analysis=name, nonce=nonce)
         found = fits.run(fit, receipt)
         self.folder.save(name, found, receipt, self.journal.when)
         self._mark(name, nonce)
 
-    def _prepared(self, name: str, model: Any = None) -> PreparedFit:
+    def _prepared(self, name: str, needed: Any = None) -> PreparedFit:
         people = self.people.part(self.plan.parts[name].people)
-        return fits.prepared(self.plan, name, people, model)
+        return fits.prepared(self.plan, name, people, needed)
 
     def _mark(self, name: str, nonce: str) -> None:
         sha256 = self.folder.sha256_of(name)

@@ -20,7 +20,7 @@ from skdpsurv.dp.references import REAL_ARITHMETIC
 from skdpsurv.inference import least_noise
 from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
-from skdpsurv.priors import Evidence, Promises, Terms, is_prior
+from skdpsurv.priors import Evidence, PlannedScales, Promises, Terms, is_prior, is_scales
 from skdpsurv.release import Release
 from skdpsurv.survival.hazards.estimand import EstimandModel, moments_of
 from skdpsurv.survival.hazards.fit import PILOT_RECORDS
@@ -224,7 +224,7 @@ class DPDiscreteTimeSurvival(
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
-        "scales": is_prior,
+        "scales": is_scales,
     }
 
     def __init__(
@@ -300,9 +300,9 @@ class DPDiscreteTimeSurvival(
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(f"max_cumulative_hazard must be a number with link={self.link!r}.")
 
-    def _check_scales(self, scales: Release) -> None:
+    def _check_scales(self, scales: Release | PlannedScales) -> None:
         Promises.of(scales, "scales")
-        if Release.kinds[scales.estimator]._card.moments is None:
+        if isinstance(scales, Release) and Release.kinds[scales.estimator]._card.moments is None:
             raise ValueError(
                 f"scales must be a release of a table or a fit, got {scales.estimator:.60}."
             )
@@ -376,10 +376,15 @@ class DPDiscreteTimeSurvival(
             return None
         features = self._features(self.columns)
         known = KnownColumns.of(features)
-        if self.scales is None or known is None:
+        scales: Any = self.scales
+        if scales is None or known is None:
             return known
-        source: Any = Release.kinds[self.scales.estimator]
-        return known.released(features, source._card.moments(source.from_release(self.scales)))
+        is_planned = isinstance(scales, PlannedScales)
+        if (release := scales.release if is_planned else scales) is not None:
+            source: Any = Release.kinds[release.estimator]
+            known = known.released(features, source._card.moments(source.from_release(release)))
+        # A plan may not depend on what noise leaves unknown.
+        return known.completed() if is_planned else known
 
     _is_evidence_of = ("hazard",)
 
