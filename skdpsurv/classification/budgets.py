@@ -40,7 +40,8 @@ from itertools import repeat
 
 import numpy as np
 
-from skdpsurv.classification.logistic_measurements import Coefficients, ColumnGroup, GroupFit
+from skdpsurv.classification.logistic_measurements import ColumnGroup, GroupFit
+from skdpsurv.classification.row_scales import Coefficients, RowScales
 from skdpsurv.dp.privacy_cost import Concentrated, Price, as_laplace, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import Logistic
@@ -115,7 +116,9 @@ class GroupSetting:
     ridge_multiple : float, default=1.0
         Factor of the public rule's ridge.
     centers : tuple of Coefficients or None, default=None
-        Centres of each group's ridge, on the scale of X; None for 0.
+        Centres of each group's ridge, for rows as they are read; None for 0.
+    scales : RowScales or None, default=None
+        Public centres and spreads by which rows are scaled.
     distribution : type of NoiseDistribution, default=SphericalLaplace
         Distribution of noise that epsilon pays for.
     """
@@ -132,6 +135,7 @@ class GroupSetting:
     max_residual: float | None
     ridge_multiple: float = 1.0
     centers: tuple[Coefficients, ...] | None = None
+    scales: RowScales | None = None
     distribution: type[vector_noise.NoiseDistribution] = vector_noise.SphericalLaplace
 
     @property
@@ -178,7 +182,8 @@ class GroupSetting:
         """Return the plan of one model for each group of columns, calibrated as given."""
         public = self.n_records, self.n_outputs, self.data_norm, cap
         centers = self.model_centers(groups)
-        return GroupFit(*public, groups, tuple(calibrations), centers, price=self.price)
+        every = (*public, groups, tuple(calibrations), centers)
+        return GroupFit(*every, scales=self.scales, price=self.price)
 
     def parts(
         self,

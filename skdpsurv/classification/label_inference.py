@@ -99,4 +99,8 @@ class LabelMoments(RowMoments):
         equation = Indirect.after(response, *found, calibration, moments)
         sizes = np.full(group.n_params, group.factor)
         sizes[:constants] = group.constant
-        return equation.solve().in_coordinates(np.diag(sizes)).values() | moments.values()
+        change = np.diag(sizes)
+        if (scales := self.fit.scales) is not None:
+            change[constants:] /= scales.scale[:, None]
+            change[:constants] -= scales.center @ change[constants:]
+        return equation.solve().in_coordinates(change).values() | moments.values()

@@ -37,8 +37,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize, special
 
+from skdpsurv.classification.row_scales import Coefficients, RowScales
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.shape import row_products
 from skdpsurv.dp import privacy_cost
 from skdpsurv.dp.clipping import clip_rows, row_pieces, row_weights
 from skdpsurv.dp.plan import GAUSSIAN, Context, NoisySum
@@ -115,22 +115,6 @@ class ColumnGroup:
         return coef, float(parameters[-1] * self.constant) if self.constant else 0.0
 
 
-class Coefficients(NamedTuple):
-    """Linear models on the scale of X: coef (n_outputs, n_columns), intercept (n_outputs,)."""
-
-    coef: FloatArray
-    intercept: FloatArray
-
-    def predictor(self, X: FloatArray) -> FloatArray:
-        """Return linear predictors, of shape (n_samples, n_outputs)."""
-        return np.asarray(X @ self.coef.T + self.intercept)
-
-    def each_predictor(self, X: FloatArray) -> FloatArray:
-        """Return :meth:`predictor`, such that no row changes another row's last digit."""
-        products = [row_products(X, coef) for coef in self.coef]
-        return np.stack(products, axis=1) + self.intercept
-
-
 class SignedRows(NamedTuple):
     """A block of private records: rows, and signs of shape (n_outputs, n), 1 for the class."""
 
@@ -169,6 +153,8 @@ class GroupFit:
     downweighting_bound : float or None, default=None
         Rows longer than ``data_norm`` are weighed, and clipped at so many times it; for one group
         of all columns. None: they are scaled down to it.
+    scales : RowScales or None, default=None
+        Public centres and spreads by which the records' rows were scaled.
     price : float or Concentrated, default=inf
         Price of the models of one output.
     """
@@ -181,6 +167,7 @@ class GroupFit:
     calibrations: tuple[Calibrated, ...]
     centers: tuple[FloatArray, ...]
     downweighting_bound: float | None = None
+    scales: RowScales | None = None
     price: privacy_cost.Price = math.inf
 
     @property
@@ -211,12 +198,18 @@ class GroupFit:
         return problems
 
     def coefficients(self, released: Iterable[FloatArray]) -> list[Coefficients]:
-        """Return the models on the scale of X, from minimisers in the order of :meth:`problems`."""
+        """Return the models of rows as read, from minimisers in the order of :meth:`problems`."""
         models, outputs = [], iter(released)
         for group in self.groups:
             own = [group.from_model(next(outputs)) for _ in range(self.n_outputs)]
             models.append(Coefficients(*map(np.array, zip(*own, strict=True))))
         return models
+
+    def to_features(self, models: Sequence[Coefficients]) -> list[Coefficients]:
+        """Return the models on the scale of the features."""
+        if self.scales is None:
+            return list(models)
+        return list(map(self.scales.to_features, models, [one.indices for one in self.groups]))
 
     def evidence(self, released: Sequence[FloatArray]) -> Evidence:
         """Return coefficients of a model of all columns, (n_outputs, n_features), with errors."""
@@ -335,18 +328,21 @@ class LogisticMinimisers(FittedGroups):
         (model,), stated = fit.coefficients(minimisers), {}
         if fit.calibrations[0].noise_scale:
             evidence = fit.evidence(minimisers)
-            stated = evidence.values()
+            sizes = 1.0 if fit.scales is None else fit.scales.scale
+            stated = evidence.scaled(1.0 / sizes).values()
             if self.prior is not None:
-                theirs = self.prior.evidence.scaled(1.0 / log_odds_slope(fit.max_residual))
+                theirs = self.prior.evidence.scaled(sizes / log_odds_slope(fit.max_residual))
                 coef = evidence.posterior_mean(model.coef, theirs)
                 # A posterior mean is not shrunk: there is nothing left to undo.
                 slope = slope if np.array_equal(coef, model.coef) else 1.0
                 model = model._replace(coef=coef)
+        (whole,) = fit.to_features([model])
         return {
             "_minimiser": found[0],
             "_model": model,
-            "coef": model.coef,
-            "intercept": model.intercept,
+            "coef": whole.coef,
+            "intercept": whole.intercept,
+            **({} if fit.scales is None else fit.scales.values()),
             "max_residual": fit.max_residual,
             "recalibration_slope": slope,
             **stated,

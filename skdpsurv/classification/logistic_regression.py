@@ -45,7 +45,8 @@ class Perturbation(Parameters):
     intercept_scaling : float, default=0.1
         Size, in units of ``data_norm``, of the public constant column whose coefficient makes the
         intercept. It counts in the norm of a row: a large one costs accuracy, a small one means a
-        strong penalty on the intercept.
+        strong penalty on the intercept. Three times as large where columns are centred by stated
+        spreads.
     recalibration_share : float in [0, 1), default=0.1
         Share of epsilon spent, after the coefficients, on a private table of how often they are
         right, which gives ``recalibration_slope_``; 0 leaves it out. Skipped, with nothing spent,
@@ -123,8 +124,10 @@ class DPLogisticRegression(
         standard errors. Objective perturbation may need more than you ask for.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X. Longer rows are scaled down to it, or
-        count less if there are standard errors. None: 1, with a PublicInputWarning if ``columns``
-        is None, too.
+        count less if there are standard errors. None: where ``columns`` states a spread, each
+        column is centred and divided by it, and rows are bounded by the root of the number of
+        columns in these units, in which ``alpha`` is meant; otherwise 1, with a PublicInputWarning
+        if ``columns`` is None, too.
     fit_intercept : bool, default=True
         Fit an intercept, which is penalised and protected like the coefficients.
     classes : array-like of labels or None, default=None

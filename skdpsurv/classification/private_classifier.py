@@ -17,8 +17,10 @@ from skdpsurv.base.private_estimator import Caveat
 from skdpsurv.base.tabular import LinearEstimator, UnprotectedScore
 from skdpsurv.classification import budgets
 from skdpsurv.classification import logistic_measurements as measured
+from skdpsurv.classification.row_scales import CONSTANT, Coefficients, RowScales
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.dask import supports_lazy_input
+from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.checks import Check, auto_or, boolean, custom, positive, zero_or
@@ -248,6 +250,8 @@ class PrivateClassifier(
         rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
+        elif (scales := self._row_scales) is not None:
+            rows = scales.rows(rows)
         _, index = class_indices(y, shape.classes, rows.shape[0])
         return measured.SignedRows(rows, one_vs_rest(index, shape.classes.size))
 
@@ -255,6 +259,23 @@ class PrivateClassifier(
     def _perturbation(self) -> Any:
         """The object that has ``max_residual`` and ``intercept_scaling``: this estimator."""
         return self
+
+    @property
+    def _row_scales(self) -> RowScales | None:
+        """Public centres and spreads of the features, if rows are scaled by them."""
+        norms = self.data_norm, getattr(getattr(self, "partition", None), "norms", None)
+        plain = self.columns is None or math.isinf(self.epsilon) or self.calibration != "tight"
+        if plain or any(norm is not None for norm in norms):
+            return None
+        known = KnownColumns.of(self._features(self.columns))
+        shared = not getattr(self, "inference_share", 0.0)
+        return RowScales.of(known, centred=bool(self.fit_intercept), shared=shared)
+
+    @property
+    def _norm(self) -> float:
+        """Public bound on the norm of a row as it is read."""
+        scales = self._row_scales
+        return super()._norm if scales is None else scales.radius
 
     def _group_setting(
         self,
@@ -265,8 +286,9 @@ class PrivateClassifier(
         **options: Any,
     ) -> budgets.GroupSetting:
         """Return the public setting of a fit of some groups of columns."""
-        perturbed = self._perturbation
+        perturbed, scales = self._perturbation, self._row_scales
         constant, cap = float(perturbed.intercept_scaling), perturbed.max_residual
+        constant *= 1.0 if scales is None else CONSTANT
         return budgets.GroupSetting(
             n_records=shape.n_records,
             n_outputs=shape.n_outputs,
@@ -278,13 +300,14 @@ class PrivateClassifier(
             constant=constant if self.fit_intercept else 0.0,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
             max_residual=None if isinstance(cap, str) else float(cap),
+            scales=scales,
             distribution=self._noise_law,
             **options,
         )
 
     def _release_parameters(self, shape: LabelledShape) -> dict[str, Any]:
         return {
-            "data_norm": self._norm,
+            "data_norm": self._norm if self._row_scales is None else None,
             "fit_intercept": bool(self.fit_intercept),
             "intercept_scaling": float(self._perturbation.intercept_scaling),
             "classes": shape.classes.tolist(),
@@ -295,6 +318,7 @@ class PrivateClassifier(
         return {
             "n_records": shape.n_records,
             **PrivateClassifier._release_parameters(self, shape),
+            "data_norm": self._norm,
             "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             "calibration": self.calibration,
         }
@@ -364,7 +388,7 @@ class LogisticModel(
             self.inference_ = Inference.of(release, n_common + release.n_features)
 
     def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        scores = measured.Coefficients(self.coef_, self.intercept_).predictor(X)
+        scores = Coefficients(self.coef_, self.intercept_).predictor(X)
         return scores, probability(scores, self.max_residual_, self.recalibration_slope_)
 
     def _one_group(self, shape: LabelledShape) -> budgets.GroupSetting:

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.classification import logistic_measurements as measured
 from skdpsurv.classification.budgets import GroupSetting
+from skdpsurv.classification.row_scales import Coefficients
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.data.shape import column_index
 from skdpsurv.dp import RandomSource, checks
@@ -198,10 +199,7 @@ class LogisticCombiner(checks.Parameters):
 
 
 def votes(
-    models: Sequence[measured.Coefficients],
-    X: FloatArray,
-    groups: Sequence[Sequence[int]],
-    cap: float,
+    models: Sequence[Coefficients], X: FloatArray, groups: Sequence[Sequence[int]], cap: float
 ) -> FloatArray:
     """Return votes, of shape (n_models, n_samples, n_outputs), of models of groups of columns."""
     pairs = zip(models, groups, strict=True)
@@ -218,7 +216,7 @@ def weighted_scores(cast: FloatArray, weights: Sequence[float]) -> FloatArray:
     return np.asarray(np.einsum("kno,k->no", cast, np.asarray(weights)))
 
 
-def stacked_scores(cast: FloatArray, top: measured.Coefficients) -> FloatArray:
+def stacked_scores(cast: FloatArray, top: Coefficients) -> FloatArray:
     """Return the predictors of the model on top, of shape (n_samples, n_outputs)."""
     return np.asarray(np.einsum("onk,ok->no", meta_rows(cast), top.coef) + top.intercept)
 
@@ -268,10 +266,14 @@ class ModelsBelow(measured.FittedGroups):
     def postprocess(self, context: Context, found: list[Perturbed]) -> dict[str, Any]:
         """Return the models, and the cap that they share."""
         minimisers = iter([each.coef for each in found])
-        models = [model for fit in self.fits for model in fit.coefficients(minimisers)]
+        each = [(fit, fit.coefficients(minimisers)) for fit in self.fits]
+        models = [model for _, own in each for model in own]
+        whole = [model for fit, own in each for model in fit.to_features(own)]
+        scales = self.fits[0].scales
         return {
-            **{f"low_level_coef_{k}": model.coef for k, model in enumerate(models)},
-            "low_level_intercept": [model.intercept for model in models],
+            **{f"low_level_coef_{k}": model.coef for k, model in enumerate(whole)},
+            "low_level_intercept": [model.intercept for model in whole],
+            **({} if scales is None else scales.values()),
             "max_residual": [self.fits[0].max_residual],
             "_models": models,
         }
@@ -399,5 +401,6 @@ def plan_stack(
     low = {n: calibrate(replace(setting, n_records=n, max_residual=cap)) for n in set(sizes)}
     votes = (tuple(range(n_parts * len(setting.groups))),)
     norms: Any = {"data_norm": 1.0, "group_norms": (1.0,), "ridge_multiple": 1.0, "centers": None}
+    norms["scales"] = None
     top = replace(setting, n_records=n_high, n_outputs=1, groups=votes, weights=(1.0,), **norms)
     return Stack(n, tuple(low[size] for size in sizes), calibrate(top) if n_high else None)

@@ -53,11 +53,14 @@ class PrivateStackingClassifier(StackingModel):
         "auto" is chosen from public numbers. More may be needed than you ask for.
     data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it. None:
-        1, with a PublicInputWarning if neither ``columns`` nor bounds on groups are given.
+        where ``columns`` states spreads, columns are divided by them, as for
+        :class:`DPLogisticRegression`, unless there are bounds on groups; otherwise 1, with a
+        PublicInputWarning if neither ``columns`` nor bounds on groups are given.
     fit_intercept : bool, default=True
         Give each model an intercept, which is penalised and protected like the rest.
     intercept_scaling : float, default=0.1
-        Size of the constant column in units of ``data_norm``.
+        Size of the constant column in units of ``data_norm``, as for
+        :class:`DPLogisticRegression` tripled where columns are centred.
     prior : Release or None, default=None
         Release of a stack elsewhere with the same columns, groups and classes: models here are
         shrunk towards its models. If the same people are in both data sets, their epsilons add up.

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.classification import budgets, private_classifier, stack_plan
-from skdpsurv.classification.logistic_measurements import Coefficients, GroupFit
+from skdpsurv.classification.logistic_measurements import GroupFit
 from skdpsurv.classification.private_classifier import n_outputs
+from skdpsurv.classification.row_scales import Coefficients
 from skdpsurv.classification.stack_plan import COMBINERS, FeaturePartition, Groups, LogisticCombiner
 from skdpsurv.data.feature import require_same_units
 from skdpsurv.dp.checks import Check, integer, one_of, optional, positive, word_or
@@ -213,7 +214,9 @@ class StackingModel(
         ):
             if not _equal(prior.parameters.get(name), wanted):
                 raise ValueError(f"prior must {rule}")
-        return released_models(prior, shape.groups, shape.n_outputs)
+        models = released_models(prior, shape.groups, shape.n_outputs)
+        scales = self._row_scales
+        return models if scales is None else tuple(map(scales.of_features, models, shape.groups))
 
     def _plan(self, shape: StackShape) -> Plan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""

@@ -237,10 +237,13 @@ class Summarised:
         """Say which estimand this is, and what a released table says of the horizon."""
         fit, features = self.release_.made_by, self.release_.features
         public: Any = fit.public_inputs
-        longest = math.hypot(*(max(-one.low, one.high) for one in features)) * (1.0 - 1e-9)
+        values: Any = self.release_.values
+        center, scale = values.get("row_center", 0.0), values.get("row_scale", 1.0)
+        ends = np.array([[one.low, one.high] for one in features]).T
+        longest = float(np.linalg.norm(np.abs((ends - center) / scale).max(axis=0))) * (1.0 - 1e-9)
         clips = public.get("epsilon_center") or public.get("mu_center")
-        norm = public.get("data_norm")
-        clips = clips or (isinstance(norm, int | float) and longest > norm)
+        norm = values.get("row_radius", public.get("data_norm"))
+        clips = clips or (norm is not None and longest > norm)
         words = _weight_words(self.release_) if clips and not math.isinf(fit.epsilon) else []
         return words + getattr(self, "_horizon_words", list)()
 

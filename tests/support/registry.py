@@ -516,6 +516,8 @@ def _settings():
     yield one("classes from y", three, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01, checked=True)
     yield one("raw columns", raw_labelled, columns=PublicColumns(RAW, drop=None))
+    spreads = PublicColumns(RAW_SPREADS, drop=None)
+    yield one("raw columns, stated spreads", raw_labelled, columns=spreads)
     piped = make_pipeline(PublicBoundsScaler(-0.5, 0.5), PolynomialFeatures(2), Normalizer())
     yield one("columns of steps", labelled, columns=piped)
     prior = prior_release(DPLogisticRegression(classes=[0, 1], epsilon=50.0), labelled)
@@ -525,6 +527,8 @@ def _settings():
     yield one("objective with a table of margins", labelled, epsilon=20.0, also=slope)
     errors = {"inference_share": 0.2, "also": (*slope, *estimated)}
     yield one("objective with standard errors", labelled, quick=True, epsilon=200.0, **errors)
+    scaled = {"columns": spreads, "epsilon": 200.0, "checked": False}
+    yield one("stated spreads with standard errors", raw_labelled, **errors, **scaled)
     yield one("output with standard errors", labelled, **errors, **out)
     yield one("descent with standard errors", labelled, **errors, **descent)
 
@@ -565,6 +569,9 @@ def _settings():
     grouped_columns = FeaturePartition(groups)
     steps = ColumnTransformer(named)
     yield one("raw columns", raw_labelled, columns=steps, partition=grouped_columns)
+    scaled = {"columns": PublicColumns(RAW_SPREADS), "partition": FeaturePartition()}
+    yield one("stated spreads", raw_labelled, **scaled, **top)
+    yield one("stated spreads, rows", raw_labelled, **{**scaled, "partition": "samples"})
     yield one("classes from y", labelled, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf)
 
