@@ -2,8 +2,8 @@
 
 Fits without a seed draw their noise from the system, so that a test of one in twenty thousand draws
 would fail on some days. Here their key, and the noise that OpenDP would draw, follow from the name
-of the test, or of the fixture if several tests share it. `tests/dp` is about that noise itself, and
-is left alone, as are the processes that tests start.
+of the test, or of the fixture if several tests share it. `tests/dp` and `tests/fence` are about
+that noise itself, and are left alone, as are the processes that tests start.
 """
 
 import contextlib
@@ -13,6 +13,8 @@ import random
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+
+ABOUT_NOISE = ("tests/dp", "tests/fence")
 
 settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -67,7 +69,7 @@ def _drawing_from(name):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    if item.nodeid.startswith("tests/dp/"):
+    if item.nodeid.startswith(ABOUT_NOISE):
         return (yield)
     with _drawing_from(item.nodeid):
         return (yield)
@@ -76,7 +78,7 @@ def pytest_runtest_protocol(item):
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef, request):
     # A fixture of a module must not depend on which of its tests asks first.
-    if fixturedef.scope == "function" or request.node.nodeid.startswith("tests/dp"):
+    if fixturedef.scope == "function" or request.node.nodeid.startswith(ABOUT_NOISE):
         return (yield)
     with _drawing_from(f"{fixturedef.baseid}::{fixturedef.argname}{request.param_index}"):
         return (yield)

@@ -1,7 +1,8 @@
 """Files of each layout load, and their estimates and intervals stay what they were.
 
-``releases_v2.json`` was written by the last version with layout 2, with these numbers. Layout 3 may
-still change until version 0.3: ``python -m tests.test_older_layouts`` writes its file anew.
+``releases_v2.json`` was written by the last version with layout 2, with these numbers; but bands of
+incidences are by draws that processors agree on, which came later. Layout 3 may still change until
+version 0.3: ``python -m tests.test_older_layouts`` writes its file anew.
 """
 
 import json

@@ -83,6 +83,7 @@ fig.suptitle("Means by sex, with 95 % intervals")
 # record moves a count by at most 1. The ledger is charged before the noise is drawn.
 
 epsilon = 0.25
+dp.enable_features("contrib")
 counter = dp.m.make_laplace(dp.atom_domain(T=int), dp.absolute_distance(T=int), scale=1 / epsilon)
 assert counter.map(1) <= epsilon
 promise = PrivacyGuarantee(

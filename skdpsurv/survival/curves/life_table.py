@@ -392,7 +392,8 @@ class LifeTableCurve(ReleasedCurve):
         free, covariance = self.fit.unsmoothed
         values, vectors = linalg.eigh(covariance)
         normal = generator.standard_normal((n_draws, values.size))
-        away = (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        # Of all roots the symmetric one: processors agree on it, and not on vectors.
+        away = normal @ (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         return self.of_events(free + away.reshape(n_draws, *free.shape))
 
     def plausible(self, n_resamples: int) -> FloatArray:
