@@ -39,18 +39,20 @@ COLUMNS: dict[str, tuple[str, ...] | None] = {
     "TRACE": None,
     "scania": None,
     "divorce": None,
-    "support2": ("num_age", "fac_sex", "num_scoma", "num_sps", "num_meanbp", "num_temp"),
-    "rhc": ("num_age", "fac_sex", "num_scoma1", "num_aps1", "num_surv2md1", "num_paco21"),
 }
-#: Epsilon and delta.
-BUDGETS = ((1.0, DELTA), (3.0, DELTA), (3.0, 0.0))
+#: Epsilon, delta, and the data sets.
+BUDGETS = (
+    (1.0, DELTA, tuple(COLUMNS)),
+    (3.0, DELTA, tuple(COLUMNS)),
+    (3.0, 0.0, ("flchain", "rott2")),
+)
 PERMUTED = ("flchain", "nwtco", "TRACE")
 KEYS = ["data", "epsilon", "delta", "permuted"]
 
 
 def cases(setting: Setting) -> Iterator[Case]:
-    for epsilon, delta in setting.of(BUDGETS, BUDGETS[1:2]):
-        for name in setting.of(COLUMNS, ("grace",)):
+    for epsilon, delta, names in setting.of(BUDGETS, BUDGETS[1:2]):
+        for name in setting.of(names, ("grace",)):
             yield {"data": name, "epsilon": epsilon, "delta": delta, "permuted": 0}
     for name in setting.of(PERMUTED, ("grace",)):
         yield {"data": name, "epsilon": 3.0, "delta": DELTA, "permuted": 1}
@@ -193,4 +195,4 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f}" if np.isfinite(share) else ""
 
 
-EXPERIMENT = Experiment(cases, measure, report, repetitions=20)
+EXPERIMENT = Experiment(cases, measure, report, repetitions=100)
