@@ -197,8 +197,9 @@ def _coverage(rows: pd.DataFrame, pages: Pages) -> None:
         ("statistic", "ε", "δ", *heads),
         table,
         f"Of nominal 95 % intervals these hold the truth in the mean: {said}. The least of any "
-        f"single number is {lowest:.1f} % ({kind}, {WHOM[whom]}). Those of quartiles "
-        "cover more: they suppose the worst about places between points.",
+        f"single number is {lowest:.1f} % ({kind}, {WHOM[whom]}). Intervals of "
+        "quartiles suppose values that are spread between points, and miss those in coarse steps, "
+        "such as whole degrees (hdfail) or tenths (flchain).",
         f"Per cent of {DRAWS:,} draws, mean and least over all columns, groups and data sets. With "
         "exactly 95 %, the least of hundreds is near 93. For the population, people are drawn "
         "with replacement from the data set. An SMD that noise hides has no interval, and counts "
