@@ -272,10 +272,10 @@ class PrivateClassifier(
         return RowScales.of(known, centred=bool(self.fit_intercept), shared=shared)
 
     @property
-    def _norm(self) -> float:
+    def _row_norm(self) -> float:
         """Public bound on the norm of a row as it is read."""
         scales = self._row_scales
-        return super()._norm if scales is None else scales.radius
+        return self._norm if scales is None else scales.radius
 
     def _group_setting(
         self,
@@ -295,7 +295,7 @@ class PrivateClassifier(
             price=budgets.of_each(float(self.epsilon), shape.n_outputs),
             groups=groups,
             weights=weights,
-            data_norm=self._norm,
+            data_norm=self._row_norm,
             group_norms=norms,
             constant=constant if self.fit_intercept else 0.0,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
@@ -318,7 +318,7 @@ class PrivateClassifier(
         return {
             "n_records": shape.n_records,
             **PrivateClassifier._release_parameters(self, shape),
-            "data_norm": self._norm,
+            "data_norm": self._row_norm,
             "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             "calibration": self.calibration,
         }
@@ -394,7 +394,7 @@ class LogisticModel(
     def _one_group(self, shape: LabelledShape) -> budgets.GroupSetting:
         """Return the public setting of a fit: one group of all columns."""
         every = tuple(range(shape.n_features))
-        return self._group_setting(shape, (every,), (1.0,), (self._norm,))
+        return self._group_setting(shape, (every,), (1.0,), (self._row_norm,))
 
     def _without_privacy(self, shape: LabelledShape) -> Plan:
         fit = budgets.unperturbed(self._one_group(shape))

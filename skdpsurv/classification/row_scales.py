@@ -52,7 +52,7 @@ class RowScales:
 
     @classmethod
     def of(cls, known: KnownColumns | None, *, centred: bool, shared: bool) -> Self | None:
-        """Return what is stated, or None if no spread is; without an intercept, no centres."""
+        """Return stated centres and spreads, or None without spreads; not centred, no centres."""
         if known is None or not known.states_spreads:
             return None
         center, scale = known.scales(shared=shared)

@@ -223,7 +223,7 @@ class StackingModel(
         parted, groups, epsilon = self._partition, shape.groups, float(self.epsilon)
         below, norms = (groups[:1], None) if parted is None else (groups, parted.norms)
         weights = (1.0,) if parted is None else shape.weights
-        bounds = stack_plan.group_norms(norms, self._norm, len(below))
+        bounds = stack_plan.group_norms(norms, self._row_norm, len(below))
         ridge: Any = {"ridge_multiple": self._ridge_multiple(len(groups))}
         ridge["centers"] = self._centers(shape)
         setting = self._group_setting(shape, below, weights, bounds, **ridge)
