@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
 from skdpsurv.classification.private_classifier import LabelledShape
@@ -18,6 +19,7 @@ from skdpsurv.dp import checks
 from skdpsurv.dp.references import phrase
 from skdpsurv.evaluation.forecast_result import AccuracyForecast, by_study, summarised
 from skdpsurv.evaluation.forecast_studies import Guess, simulated
+from skdpsurv.inference.row_moments import LESS_ON_MOMENTS, RowMoments
 from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.release import Release
 from skdpsurv.release.card import Card
@@ -31,8 +33,18 @@ RECORDS = checks.integer(
     why="Accuracy depends almost only on n * epsilon: for more records, ask for 1,000,000 and "
     "epsilon * n / 1,000,000.",
 )
-#: A delta is suggested only if the noise falls to this share or less.
+#: A delta is suggested only if the noise falls to this share or less, or if that of the second
+#: moments does to the share at which a fit with a delta changes its method.
 LARGEST_SHARE = 0.9
+#: A figure gains if it rises by this, or if a width falls to the share above.
+LEAST_GAIN = 0.005
+#: What a delta gains in figures: measures in words.
+FIGURES = {
+    "c_index": "C-index",
+    "auc": "AUC",
+    "finite_intervals": "share of finite intervals",
+    "interval_width": "relative width of intervals",
+}
 
 
 def forecast_accuracy(
@@ -140,6 +152,8 @@ def forecast_accuracy(
     checks.verbosity("verbose", verbose)
     checks.optional(checks.instance(Mapping, "shares of labels by column"))("shares", shares)
     best = DEFAULT_CONCORDANCE if concordance is None else concordance
+    if random_state is None:  # what is compared has the same people
+        random_state = int(np.random.SeedSequence().generate_state(1)[0])
     guess = Guess(event_rate, censoring, baseline, best, n_repeats, random_state)
     if not len(epsilons):
         raise ValueError("epsilons must hold at least one number.")
@@ -156,16 +170,26 @@ def forecast_accuracy(
         model.set_params(columns=described)
         n_columns, n_features = len(described._names()), len(described.get_feature_names_out())
     model._check_parameters()
-    options: Any = {"n_columns": n_columns or 0, "level": level, "n_jobs": n_jobs}
-    runs = simulated(model, n_records, epsilons, guess, shares or {}, verbose=verbose, **options)
+    options: Any = {"level": level, "n_jobs": n_jobs, "verbose": verbose}
+    options |= {"guess": guess, "shares": shares or {}, "n_columns": n_columns or 0}
+    runs = simulated(model, n_records, epsilons, **options)
     about: dict[str, Any] = {"estimator": type(model).__name__, "n_records": int(n_records)}
     about |= {"event_rate": float(event_rate), "n_repeats": len(runs)}
     if headline != "auc":
         about |= {"censoring": float(censoring), "baseline": baseline}
     others = {"n_columns": n_columns, "concordance": float(best)}
     about |= {"level": float(level)} if is_curve else others
-    gain = gain_of_delta(model, int(n_records), n_features, [*runs[0]][:-1])
-    return AccuracyForecast(summarised(runs, headline), headline, about, gain, by_study(runs))
+    table = summarised(runs, headline)
+    public = model, int(n_records), n_features, [*runs[0]][:-1]
+    gain, gaining = gain_of_delta(*public), [*_noise_left(*public)]
+    if gaining:  # one of the epsilons, in the middle, says enough
+        at = gaining[len(gaining) // 2]
+        more = simulated(with_delta(model, n_records), n_records, [at], **options)
+        rows = [one.loc[at] for one in (table, summarised(more, headline))]
+        both = [{FIGURES[name]: row[name] for name in FIGURES if name in row} for row in rows]
+        figures = gain_in_figures(both, f" at epsilon {at:g}")
+        gain = figures and f"{gain} {figures}"
+    return AccuracyForecast(table, headline, about, gain, by_study(runs))
 
 
 def _checked(estimator: Any) -> tuple[Any, str]:
@@ -202,24 +226,55 @@ def _described(model: Any, columns: Any, n_columns: int | None) -> PublicColumns
     return found
 
 
+def small_delta(n_records: int) -> float:
+    """Return 1/n², rounded down to one digit, as a fit warns of more than 1/n²."""
+    square = Decimal(int(n_records) ** 2)
+    return float(Context(prec=1, rounding=ROUND_DOWN).divide(Decimal(1), square))
+
+
+def with_delta(estimator: Any, n_records: int) -> Any:
+    """Return a copy of an estimator with a delta of 1/n²."""
+    return copy.copy(estimator).set_params(delta=small_delta(n_records))
+
+
 def gain_of_delta(
     estimator: Any, n_records: int, n_features: int, epsilons: Sequence[float]
 ) -> str:
     """Say how much a delta of 1/n² would reduce the noise of coefficients; "" if hardly."""
+    left = _noise_left(estimator, n_records, n_features, epsilons)
+    at = {e: "" if len(epsilons) == 1 else f" (epsilon {e:g})" for e in left}
+    shares = ", ".join(f"{share}{at[epsilon]}" for epsilon, share in left.items())
+    return phrase("gain_of_delta", delta=small_delta(n_records), shares=shares) if left else ""
+
+
+def _noise_left(
+    estimator: Any, n_records: int, n_features: int, epsilons: Sequence[float]
+) -> dict[float, str]:
+    """Return what a delta of 1/n² leaves of the noise, in words, by epsilon where it gains."""
     if getattr(estimator, "delta", 1.0):
-        return ""
-    # Rounded down to one digit, as a fit warns of more than 1/n².
-    delta = float(Context(prec=1, rounding=ROUND_DOWN).divide(Decimal(1), Decimal(n_records**2)))
-    shape = planned_shape(estimator, n_records, n_features)
-    shares = []
+        return {}
+    shape, found = planned_shape(estimator, n_records, n_features), {}
     for epsilon in filter(math.isfinite, epsilons if shape is not None else ()):
-        without, with_delta = (_noise(estimator, shape, epsilon, each) for each in (0.0, delta))
-        if with_delta <= LARGEST_SHARE * without < math.inf:
-            at = "" if len(epsilons) == 1 else f" (epsilon {epsilon:g})"
-            shares.append(f"{with_delta / without:.2f}{at}")
-    if not shares:
-        return ""
-    return phrase("gain_of_delta", delta=delta, shares=", ".join(shares))
+        deltas = 0.0, small_delta(n_records)
+        before, after = (_noise(estimator, shape, epsilon, delta) for delta in deltas)
+        if not max(before) < math.inf > max(after):
+            continue
+        share, moments = (a / (b or math.inf) for a, b in zip(after, before, strict=True))
+        if before[1] and moments <= LESS_ON_MOMENTS:
+            found[epsilon] = phrase("noise_with_moments", share=share, moments=moments)
+        elif share <= LARGEST_SHARE:
+            found[epsilon] = f"{share:.2f}"
+    return found
+
+
+def gain_in_figures(both: Sequence[Mapping[str, float]], at: str = "") -> str:
+    """Say figures of the same studies without and with a delta; "" if none gains."""
+    # A width that is not known is infinite.
+    found = {what: [one.get(what, math.inf) for one in both] for each in both for what in each}
+    pairs = found.items()
+    up = (n < LARGEST_SHARE * o if "width" in w else n > o + LEAST_GAIN for w, (o, n) in pairs)
+    figures = ", ".join(f"{what} {new:.3g} in place of {old:.3g}" for what, (old, new) in pairs)
+    return phrase("gain_in_figures", at=at, figures=figures) if any(up) else ""
 
 
 def planned_shape(estimator: Any, n_records: int, n_features: int) -> Any:
@@ -230,8 +285,8 @@ def planned_shape(estimator: Any, n_records: int, n_features: int) -> Any:
     return None if classes is None else LabelledShape(n_records, n_features, classes)
 
 
-def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> float:
-    """Return the noise scale of a plan; infinite if there is no such plan."""
+def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> tuple[float, float]:
+    """Return the noise of coefficients and of moments in a plan; infinite if there is none."""
     model = copy.copy(estimator)
     model.epsilon, model.delta = epsilon, delta
     model.prior = model.scales = model.columns = model.accountant = None
@@ -239,6 +294,7 @@ def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> float:
         model._check_parameters()
         plan, _ = model._plan_and_guarantee(shape)
     except ValueError:
-        return math.inf
-    minimisers = (leaf for leaf in plan.leaves if isinstance(leaf, Minimisers))
-    return min((leaf.noise for leaf in minimisers), default=math.inf)
+        return math.inf, math.inf
+    minimisers = (leaf.noise for leaf in plan.leaves if isinstance(leaf, Minimisers))
+    moments = (leaf.noise for leaf in plan.leaves if isinstance(leaf, RowMoments))
+    return min(minimisers, default=math.inf), max(moments, default=0.0)

@@ -87,6 +87,9 @@ class AccuracyForecast:
             With ``inference_share``: the width of an interval of a log hazard or odds ratio,
             relative to no privacy, and the share of finite ones. The width is the median of
             columns, and of studies; it is infinite if at least half of them are.
+        ``coefficient_error``
+            With ``inference_share``: root mean square error of ``coef_`` over columns, in standard
+            errors of maximum likelihood (Cox or logistic regression); about 1 without privacy.
         ``largest_error``, ``mean_error``
             Absolute errors of a survival curve, over the follow-up; ``loss`` is about the largest.
         ``restricted_mean_error``, ``median_error``
@@ -99,7 +102,7 @@ class AccuracyForecast:
     about : mapping
         Settings of the simulation.
     on_delta : str, default=""
-        How much a delta would reduce the noise, in words; a part of ``advice``.
+        How much a delta would reduce the noise, and what it gains; a part of ``advice``.
     studies : pandas.DataFrame or None
         The measures of each simulated study, indexed by study and epsilon: how sure ``table`` is.
     """

@@ -183,11 +183,14 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
             "brier": float(np.mean(true * (1.0 - true) + (true - predicted) ** 2)),
         }
 
-    exact, exact_model = None, estimator
+    exact, effect, exact_model = None, np.zeros(0), estimator
     if getattr(estimator, "inference_share", 0.0):
         columns = estimator.columns
-        features = fresh if columns is None else columns.fit_transform(fresh)
-        exact = _errors(setting.n_records * truth.information(np.asarray(features, float), z))
+        features = np.asarray(fresh if columns is None else columns.fit_transform(fresh), float)
+        exact = _errors(setting.n_records * truth.information(features, z))
+        # The log ratio is linear in the features, but for missing cells.
+        design = features - features.mean(axis=0)
+        effect = np.linalg.lstsq(design, truth.strength * (z - z.mean()), rcond=None)[0]
     if isinstance(getattr(estimator, "alpha", None), str):
         exact_model = clone(estimator).set_params(alpha=NO_PENALTY)
     run: Run = {}
@@ -196,7 +199,9 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
         model = _fitted(estimator if private else exact_model, epsilon, rng, X, y)
         run[epsilon] = score(model)
         if exact is not None:
-            run[epsilon] |= _widths(_released_errors(model, exact) if private else exact, exact)
+            off = np.ravel(model.coef_)[-exact.size :] - effect
+            errors = _released_errors(model, exact) if private else exact
+            run[epsilon] |= _of_coefficients(errors, exact, off)
     return run
 
 
@@ -216,13 +221,17 @@ def _released_errors(model: Any, exact: FloatArray) -> FloatArray:
     return np.asarray(model.inference_.standard_errors()[-exact.size :])
 
 
-def _widths(errors: FloatArray, exact: FloatArray) -> Measures:
-    """Return the median width of intervals relative to no privacy, and the share of finite ones."""
+def _of_coefficients(errors: FloatArray, exact: FloatArray, off: FloatArray) -> Measures:
+    """Return width and share of finite intervals, and errors in ``exact`` standard errors."""
     comparable = np.isfinite(exact) & (exact > 0.0)
     if not comparable.any():
-        return {MEDIAN: math.nan, "finite_intervals": math.nan}
-    ratios = errors[comparable] / exact[comparable]
-    return {MEDIAN: float(np.median(ratios)), "finite_intervals": float(np.isfinite(ratios).mean())}
+        return dict.fromkeys((MEDIAN, "finite_intervals", "coefficient_error"), math.nan)
+    ratios, off = errors[comparable] / exact[comparable], off[comparable] / exact[comparable]
+    return {
+        MEDIAN: float(np.median(ratios)),
+        "finite_intervals": float(np.isfinite(ratios).mean()),
+        "coefficient_error": float(np.sqrt(np.mean(off**2))),
+    }
 
 
 def curve_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSequence) -> Run:

@@ -10,11 +10,11 @@ from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.shape import INTERVALS_NEED, USUAL_SHARE
 from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
 from skdpsurv.dp.references import WORDS, phrase
-from skdpsurv.evaluation.forecast import gain_of_delta
+from skdpsurv.evaluation.forecast import FIGURES, gain_in_figures, gain_of_delta
 from skdpsurv.study.analysis_kinds import KINDS
 from skdpsurv.study.parts import PlannedAnalysis
 from skdpsurv.study.protocol import Protocol
-from skdpsurv.study.study_forecast import Expected
+from skdpsurv.study.study_forecast import MEASURES, Expected
 
 #: Errors, relative to those without privacy, from which advice calls them large.
 LARGE = 2.0
@@ -27,6 +27,8 @@ FAR = 0.1
 #: Errors that fall with a smaller power of epsilon are not balanced by shares.
 LEAST_POWER = 0.25
 TINY = 1e-6
+#: Measures, in words, of which advice says what a delta gains.
+GAINS = [MEASURES[name][0] for name in FIGURES]
 #: Forecasts of all analyses, by name; the decisive error comes first.
 StudyForecast = Mapping[str, Sequence[Expected]]
 
@@ -80,20 +82,24 @@ def _limited(factor: float) -> float:
     return min(max(factor, 1.0 / MOST_CHANGE), MOST_CHANGE)
 
 
-def gains(protocol: Protocol, parts: Mapping[str, PlannedAnalysis]) -> Iterator[str]:
-    """Yield how much a delta would reduce the noise of coefficients, where it would."""
+def gains(protocol: Protocol, parts: Mapping[str, PlannedAnalysis]) -> Iterator[tuple[str, str]]:
+    """Yield where a delta would reduce the noise of coefficients, and how much."""
     for name, part in parts.items():
         if not protocol.delta and "intervals" in KINDS[part.analysis.kind].words:
             n_features = part.shape.n_features
             text = gain_of_delta(part.estimator, part.n_people, n_features, [part.spend.epsilon])
             if text:
-                yield f"{name}: {text}"
+                yield name, f"{name}: {text}"
 
 
 def advice(
-    protocol: Protocol, parts: Mapping[str, PlannedAnalysis], outlook: StudyForecast, n_people: int
+    protocol: Protocol,
+    parts: Mapping[str, PlannedAnalysis],
+    outlook: StudyForecast,
+    with_delta: StudyForecast,
+    n_people: int,
 ) -> Iterator[str]:
-    """Yield what will say nothing, and what would help."""
+    """Yield what will say nothing, and what would help; ``with_delta`` has fits that gain."""
     used = any(part.guarantee.delta for part in parts.values())
     yield from epsilon_warnings(protocol.epsilon)
     yield from delta_warnings(protocol.delta, used, n_people)
@@ -110,7 +116,11 @@ def advice(
             errors = {"what": what, "without": without, "private": private}
             yield phrase("large_error", name=name, remedy=remedy, **errors)
     yield from _far_midpoints(protocol.kinds)
-    yield from gains(protocol, parts)
+    for name, text in gains(protocol, parts):
+        both = outlook[name], with_delta.get(name, [])
+        figures = [{one.what: one.private for one in each if one.what in GAINS} for each in both]
+        if said := gain_in_figures(figures):
+            yield f"{text} {said}"
     if protocol.ledger is None:
         yield phrase("no_ledger")
 

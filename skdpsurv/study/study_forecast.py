@@ -46,6 +46,7 @@ MEASURES: dict[str, tuple[str, float | None]] = {
     "largest_error": ("largest error of a curve", 0.03),
     MEDIAN: ("relative width of intervals of coefficients", 0.0),
     "risk_error": ("mean error of a predicted risk", 0.03),
+    "coefficient_error": ("error of coefficients, in standard errors without privacy", 0.0),
     "c_index": ("C-index", None),
     "auc": ("AUC", None),
     "finite_intervals": ("share of coefficients with an interval", None),
@@ -206,5 +207,6 @@ def _interval(values: FloatArray, is_median: bool) -> tuple[float, float]:
         k = max(int(np.sum(special.bdtr(np.arange(n), n, 0.5) <= 0.025)), 1)
         return float(known[k - 1]), float(known[n - k])
     mean, half = known.mean(), special.stdtrit(n - 1, 0.975) * known.std(ddof=1) / math.sqrt(n)
-    # All of these are errors, widths or shares of probabilities.
-    return max(float(mean - half), 0.0), min(float(mean + half), 1.0)
+    # All but errors of coefficients are about probabilities.
+    most = 1.0 if known[-1] <= 1.0 else math.inf
+    return max(float(mean - half), 0.0), min(float(mean + half), most)

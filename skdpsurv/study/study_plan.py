@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,6 +14,7 @@ from skdpsurv.dp.guarantee import PERSON, RECORD, SAME_GROUP, PrivacyGuarantee
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.privacy_cost import Cost, epsilon_at
 from skdpsurv.dp.references import WORDS, __version__, phrase, reference
+from skdpsurv.evaluation.forecast import with_delta
 from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage
 from skdpsurv.report.numbers import between
@@ -160,7 +161,7 @@ class StudyPlan:
         return self._outlooks[chosen]
 
     @cached_property
-    def _outlooks(self) -> dict[Scenario, StudyForecast]:
+    def _outlooks(self) -> dict[Any, StudyForecast]:
         return {}
 
     def forecast(self, scenario: Scenario | None = None) -> pd.DataFrame:
@@ -202,7 +203,8 @@ class StudyPlan:
         -------
         list of str
         """
-        found = list(advice(self.protocol, self.parts, self.outlook(scenario), self.n_people))
+        outlook, gained = self.outlook(scenario), self._with_delta(scenario)
+        found = list(advice(self.protocol, self.parts, outlook, gained, self.n_people))
         balance = Balance.of(self.parts, self.outlook(scenario))
         if balance.after < BETTER * balance.before:
             stated = ", ".join(f"{name} {share:g}" for name, share in balance.shares.items())
@@ -227,7 +229,18 @@ class StudyPlan:
 
     def gain_of_delta(self) -> str:
         """Return how much a delta would reduce the noise of each fit, in words; "" if hardly."""
-        return " ".join(gains(self.protocol, self.parts))
+        return " ".join(text for _, text in gains(self.protocol, self.parts))
+
+    def _with_delta(self, scenario: Scenario | None) -> StudyForecast:
+        """Return forecasts with a delta of 1/n² of each fit, for those that gain by it."""
+        chosen = Scenario() if scenario is None else scenario
+        if (key := (chosen, "with a delta")) not in self._outlooks:
+            self._outlooks[key] = found = {}
+            for name, _ in gains(self.protocol, self.parts):
+                part = self.parts[name]
+                part = replace(part, estimator=with_delta(part.estimator, part.n_people))
+                found[name] = chosen.expected(part, self.protocol)
+        return self._outlooks[key]
 
     def page(self, scenario: Scenario | None = None) -> str:
         """Return the protocol as a page to sign: its costs, its promise and its hash.

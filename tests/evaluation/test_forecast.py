@@ -26,7 +26,7 @@ from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.guarantee import delta_warnings
 from skdpsurv.evaluation import forecast_studies
-from skdpsurv.evaluation.forecast import gain_of_delta
+from skdpsurv.evaluation.forecast import gain_in_figures, gain_of_delta
 from skdpsurv.evaluation.forecast_records import (
     BASELINES,
     HazardTruth,
@@ -212,9 +212,14 @@ def test_standard_errors_are_forecast_where_they_are_asked_for():
     assert table["interval_width"].iloc[0] == math.inf
     assert table["interval_width"].iloc[1] > table["interval_width"].iloc[2] > 1.0
     assert table["finite_intervals"].iloc[2] == table["interval_width"].iloc[3] == 1.0
+    errors = table["coefficient_error"]
+    assert errors.iloc[1] > errors.iloc[2] > 0.9 * errors.iloc[3]
+    # The root mean square of six normal numbers.
+    assert 0.4 < errors.iloc[3] < 1.8
     model = DPLogisticRegression(data_norm=1.0, inference_share=0.2)
     odds = forecast_accuracy(model, 20_000, epsilons=[3.0], **given).table
     assert odds["interval_width"].iloc[0] > 1.0
+    assert 0.4 < odds["coefficient_error"].iloc[1] < 1.8
 
 
 @pytest.mark.slow
@@ -351,3 +356,21 @@ class TestGainOfDelta:
             found = forecast_accuracy(HAZARD, 300, n_columns=n_columns, epsilons=[1.0], **QUICK)
             assert ("With delta=1e-05, which is at most 1/n^2," in found.advice) == said
             assert ("delta" in found.advice) == said
+            assert ("By simulation at epsilon 1: C-index 0." in found.advice) == said
+
+    def test_figures_are_said_where_one_gains(self):
+        few, more = {"C-index": 0.6, "width": math.inf}, {"C-index": 0.61, "width": math.inf}
+        said = "By simulation: C-index 0.61 in place of 0.6, width inf in place of inf."
+        assert gain_in_figures([few, more]) == said
+        assert gain_in_figures([more, few]) == gain_in_figures([few, few]) == ""
+        assert "width 4 in place of inf" in gain_in_figures([{"C-index": 0.6}, few | {"width": 4}])
+
+    def test_moments_gain_where_intervals_are_asked_for(self):
+        model = clone(HAZARD).set_params(inference_share=0.3)
+        said = gain_of_delta(model, 5000, 15, [1.0])
+        share = float(re.search(r"intervals need, (0\.\d\d)\)", said).group(1))
+        noise = [
+            clone(model).set_params(delta=delta)._plan_and_guarantee(Shape(5000, 15))[0].leaves[-1]
+            for delta in (0.0, 4e-8)
+        ]
+        assert share == pytest.approx(noise[1].noise / noise[0].noise, abs=0.006)

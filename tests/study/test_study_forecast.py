@@ -193,6 +193,7 @@ class TestAdvice:
         assert "risk: of 31 coefficients none will have a finite interval at epsilon 1" in found
         assert "; of 3 coefficients all would." in found
         assert "With delta=1e-06" in found
+        assert re.search(r"By simulation: .*C-index 0\.\d+ in place of 0\.\d+", found)
         assert "No ledger" not in found
         few = dataclasses.replace(study, columns=PublicColumns({"x": (0, 1), "z": (0, 1)}))
         assert "interval" not in " ".join(StudyPlan.of(few, 40_000).advice(ONCE))
