@@ -185,8 +185,8 @@ def forecast_accuracy(
     if gaining:  # one of the epsilons, in the middle, says enough
         at = gaining[len(gaining) // 2]
         more = simulated(with_delta(model, n_records), n_records, [at], **options)
-        rows = [one.loc[at] for one in (table, summarised(more, headline))]
-        both = [{FIGURES[name]: row[name] for name in FIGURES if name in row} for row in rows]
+        told = [each.loc[at] for each in (table, summarised(more, headline))]
+        both = [{FIGURES[k]: said[k] for k in FIGURES if k in said} for said in told]
         figures = gain_in_figures(both, f" at epsilon {at:g}")
         gain = figures and f"{gain} {figures}"
     return AccuracyForecast(table, headline, about, gain, by_study(runs))
@@ -250,7 +250,7 @@ def gain_of_delta(
 def _noise_left(
     estimator: Any, n_records: int, n_features: int, epsilons: Sequence[float]
 ) -> dict[float, str]:
-    """Return what a delta of 1/n² leaves of the noise, in words, by epsilon where it gains."""
+    """Return the noise that a delta of 1/n² leaves, in words, by epsilon where it gains."""
     if getattr(estimator, "delta", 1.0):
         return {}
     shape, found = planned_shape(estimator, n_records, n_features), {}
