@@ -26,7 +26,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price, stated_price
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.inference import CONSTANT, Indirect, ReleasedMoments, RowMoments
+from skdpsurv.inference import CONSTANT, Indirect, MomentRows, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.linear import LogisticLoss
 
 #: Signs of the two labels, the outcomes of a response.
@@ -85,9 +85,10 @@ class LabelMoments(RowMoments):
         """Return the price, for the guarantee."""
         return stated_price("inference", self.price)
 
-    def seen(self, context: Context, records: Blocks[Any]) -> Blocks[Any]:
+    def seen(self, context: Context, records: Blocks[Any]) -> Blocks[MomentRows]:
         """Return the rows as the fit weights them; labels are not read."""
-        return self.fit.problems(records)[0].blocks
+        blocks = self.fit.problems(records)[0].blocks
+        return blocks.map(lambda block: MomentRows(block.X, block.weight))
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return intercept, if there is one, and coefficients on the scale of X, with errors."""

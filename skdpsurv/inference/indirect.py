@@ -289,8 +289,17 @@ class Indirect:
         return theta[: self.n_common], rows @ theta[self.n_common :]
 
     def _probabilities(self, theta: FloatArray, rows: FloatArray) -> FloatArray:
-        a, b = self._predictor(theta, rows)
-        return self.response.outcome_probabilities(a, b, slopes=False)[0]
+        return self._outcomes(theta, rows, slopes=False)[0]
+
+    def _outcomes(
+        self, theta: FloatArray, rows: FloatArray, slopes: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return how often each outcome counts, by probability and exposure, and derivatives."""
+        likely, by_predictor = self.response.outcome_probabilities(
+            *self._predictor(theta, rows), slopes
+        )
+        exposure = np.expand_dims(self.distribution.exposure(rows), -1)
+        return likely * exposure, by_predictor * exposure
 
     def _scores(self, at: FloatArray, rows: FloatArray) -> FloatArray:
         return self.response.record_scores(*self._predictor(at, rows))
@@ -298,7 +307,7 @@ class Indirect:
     def _at_truth(self, rows: FloatArray, scores: FloatArray, theta: FloatArray) -> _At:
         """Return the equation for the true coefficients, at ``theta``."""
         mass = self.distribution.mass
-        probabilities, slopes = self.response.outcome_probabilities(*self._predictor(theta, rows))
+        probabilities, slopes = self._outcomes(theta, rows)
         jacobian = mass * _over_rows(scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0), rows)
         ridge = self.kappa * (self.released - self.center)
         value = mass * _expected(scores, probabilities, rows) + ridge

@@ -9,6 +9,11 @@ Rows :math:`\mu + S^{1/2} z` are made of standard ones z of two shapes: normal a
 indicators of labels are known to be such, z holds labels in the released shares instead, and is
 moved to S by the linear map that moves rows least. An eigenvalue of S below :data:`KNOWN` standard
 deviations of the noise is *unknown*.
+
+Records may tell different amounts. Where each has an *exposure* :math:`e \in [0, 1]`, the rows are
+:math:`(C, x, E(e - \tfrac12))`, with E a constant, and :math:`w(\|x\|^2 + C^2 + E^2/4)` is at most
+:math:`1 + C^2 + E^2/4`. Rows x then count by the linear regression of e on x, relative to the mean
+of e.
 """
 
 from __future__ import annotations
@@ -16,9 +21,9 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import special
@@ -62,6 +67,9 @@ class CovariateDistribution:
         True for eigenvalues that were not raised.
     labels : tuple
         Features that indicate labels.
+    mean_exposure : float
+    exposure_slopes : ndarray of shape (n_features,) or None
+        Coefficients of the regression of exposures on rows; None if all are 1.
     """
 
     mass: float
@@ -70,6 +78,8 @@ class CovariateDistribution:
     vectors: FloatArray
     known: BoolArray
     labels: Labels = ()
+    mean_exposure: float = 1.0
+    exposure_slopes: FloatArray | None = None
 
     @classmethod
     def of_moments(
@@ -91,6 +101,29 @@ class CovariateDistribution:
         values, vectors = np.linalg.eigh(covariance)
         least = max(KNOWN * deviation / mass, 1e-12)
         return cls(mass, mean, np.maximum(values, least), vectors, values >= least, labels)
+
+    def exposed(self, products: FloatArray, constant: float, deviation: float) -> Self:
+        """Return the distribution with exposures, from the products of their column with rows.
+
+        In each direction of the covariance, the expected squared noise is taken off.
+        """
+        center, *cross = products[: self.mean.size + 1] / self.mass
+        center = center / constant
+        mean = float(np.clip(0.5 + center / EXPOSURE, LEAST_EXPOSURE, 1.0))
+        unit = EXPOSURE * np.sqrt(self.values)
+        slopes = self.vectors.T @ (np.array(cross) - center * self.mean) / unit
+        noise = np.square(deviation / (math.sqrt(2.0) * self.mass * unit))
+        slopes *= np.maximum(1.0 - noise / np.maximum(np.square(slopes), 1e-300), 0.0)
+        slopes = self.vectors @ (slopes / np.sqrt(self.values))
+        return replace(self, mean_exposure=mean, exposure_slopes=slopes)
+
+    def exposure(self, rows: FloatArray) -> FloatArray | float:
+        """Return how much each row tells, 1 on average."""
+        if self.exposure_slopes is None:
+            return 1.0
+        exposure = self.mean_exposure + (rows - self.mean) @ self.exposure_slopes
+        exposure = np.clip(exposure, LEAST_EXPOSURE, 1.0)
+        return np.asarray(exposure / exposure.mean())
 
     def rows(self, shape: str) -> FloatArray:
         """Return rows of a shape with this mean and covariance."""
@@ -158,8 +191,21 @@ DOWNWEIGHTING_BOUND = 4.0
 #: The constant entry of each row. A small one means less noise on moments, a large one less on
 #: number and mean of the rows.
 CONSTANT = 0.5
+#: A feature with a larger part of the variance that its mean allows between its ends is two-valued.
+#: Evenly spread ones have a third at most, and those with an arcsine law a half.
+TWO_VALUED = 0.7
+#: E, the length of the column of exposures; and the least exposure of a row, and in the mean.
+EXPOSURE, LEAST_EXPOSURE = 0.5, 0.02
 #: With more features, noise hides all moments.
 MOST_FEATURES = 500
+
+
+class MomentRows(NamedTuple):
+    """A block of private rows (n, n_features), with weights and exposures (n,); None: all are 1."""
+
+    X: FloatArray
+    weight: FloatArray | None
+    exposure: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -169,6 +215,7 @@ class RowMoments(NoisySum):
     n_records: int
     n_features: int
     constant: float = CONSTANT
+    has_exposure: bool = False
 
     name = "second moments"
     theorem = reference("docs/proofs/inference", "dwork")
@@ -183,7 +230,7 @@ class RowMoments(NoisySum):
 
     def query_for(self, context: Context) -> SecondMoments:
         """Return the query for lengthened rows in units of :attr:`longest`."""
-        return SecondMoments(self.n_records, self.n_features + 1, 1.0)
+        return SecondMoments(self.n_records, self.n_features + 1 + self.has_exposure, 1.0)
 
     def scales(self) -> list[float]:
         return [self.query_for({}).distribution(self.price).scale]
@@ -196,43 +243,55 @@ class RowMoments(NoisySum):
     @property
     def longest(self) -> float:
         """The largest norm of a lengthened row, times the root of its weight."""
-        return math.hypot(1.0, self.constant)
+        return math.hypot(1.0, self.constant, 0.5 * EXPOSURE * self.has_exposure)
 
     @abstractmethod
-    def seen(self, context: Context, records: Any) -> Blocks[Any]:
-        """Return the likelihood's blocks of the records, with rows ``X`` and a ``weight``."""
+    def seen(self, context: Context, records: Any) -> Blocks[MomentRows]:
+        """Return the rows of the records, as the likelihood weights them."""
 
     def exact_answer(self, context: Context, records: Any) -> FloatArray:
         blocks = self.seen(context, records)
-        return self.query_for(context).total(blocks, lambda block: self.rows(block.X, block.weight))
+        return self.query_for(context).total(blocks, self.rows)
 
-    def rows(self, X: FloatArray, weight: FloatArray | None) -> Iterator[FloatArray]:
+    def rows(self, block: MomentRows) -> Iterator[FloatArray]:
         """Yield lengthened rows, times the roots of their weights, in pieces."""
-        for piece in row_pieces(X.shape[0], self.n_features + 1):
-            rows = X[piece, : self.n_features]
-            root = 1.0 if weight is None else np.sqrt(weight[piece])
+        for piece in row_pieces(block.X.shape[0], self.query_for({}).width):
+            rows = block.X[piece, : self.n_features]
+            root = 1.0 if block.weight is None else np.sqrt(block.weight[piece])
             root = np.broadcast_to(root / self.longest, rows.shape[:1])
-            yield np.column_stack([self.constant * root, rows * root[:, None]])
+            columns = [self.constant * root, rows * root[:, None]]
+            if block.exposure is not None:
+                columns.append(EXPOSURE * (block.exposure[piece] - 0.5) * root)
+            yield np.column_stack(columns)
 
 
 @dataclass(frozen=True, eq=False)
 class ReleasedMoments:
     """Noisy moments, and the distributions of rows that have them.
 
-    ``groups`` are places of exclusive indicators, whose ends in the rows are ``low`` and ``high``.
+    ``groups`` are places of exclusive indicators, and ``ends`` the public ones of all features in
+    the rows. What varies as only values at the ends do is taken for an indicator.
     """
 
     measurement: RowMoments
     moments: FloatArray
     groups: tuple[tuple[int, ...], ...] = ()
-    low: FloatArray | float = 0.0
-    high: FloatArray | float = 1.0
+    ends: tuple[FloatArray, FloatArray] | None = None
 
     @cached_property
     def _labels(self) -> Labels:
         """The shares of rows at the high ends, the same for all that is drawn again."""
-        shares = (self._distribution(self.moments).mean - self.low) / (self.high - self.low)
-        return tuple((group, tuple(shares[list(group)].tolist())) for group in self.groups)
+        if self.ends is None:
+            return ()
+        found, (low, high) = self._distribution(self.moments), self.ends
+        shares = (found.mean - low) / (high - low)
+        variances = np.square(found.vectors) @ found.values / (high - low) ** 2
+        single = np.setdiff1d(
+            np.flatnonzero(variances > TWO_VALUED * shares * (1.0 - shares)),
+            [place for group in self.groups for place in group],
+        )
+        groups = (*self.groups, *((place,) for place in single.tolist()))
+        return tuple((group, tuple(shares[list(group)].tolist())) for group in groups)
 
     @property
     def distribution(self) -> CovariateDistribution:
@@ -258,13 +317,15 @@ class ReleasedMoments:
         return [(moved(e), moved(-e)) for e in draws]
 
     def _distribution(self, moments: FloatArray, labels: Labels = ()) -> CovariateDistribution:
-        measurement, unit = self.measurement, self.measurement.longest**2
-        how = measurement.constant, measurement.n_records, measurement.noise * unit, labels
-        return CovariateDistribution.of_moments(moments * unit, *how)
+        asked, unit = self.measurement, self.measurement.longest**2
+        moments, noise, size = moments * unit, asked.noise * unit, asked.n_features + 1
+        how = asked.constant, asked.n_records, noise, labels
+        found = CovariateDistribution.of_moments(moments[:size, :size], *how)
+        return found.exposed(moments[size], asked.constant, noise) if asked.has_exposure else found
 
 
 #: At most this part of the noise on moments is worth at most so many times that on the gradient.
-LESS_ON_MOMENTS, MORE_ON_GRADIENT = 0.5, 1.5
+LESS_ON_MOMENTS, MORE_ON_GRADIENT = 0.475, 1.5
 
 
 def least_noise(plans: Sequence[Plan]) -> Plan:

@@ -19,7 +19,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.dp.clipping import row_weights
 from skdpsurv.dp.privacy_cost import remaining_budget
-from skdpsurv.inference import DOWNWEIGHTING_BOUND, ReleasedMoments
+from skdpsurv.inference import DOWNWEIGHTING_BOUND, MomentRows, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, LogisticLoss
 from skdpsurv.mechanisms.perturbation import Unperturbed
 from tests.support.combinations import thinned
@@ -112,7 +112,8 @@ class TestWeights:
             assert (weight * np.maximum(1.0, norm / group.bound) <= 1.0).all()
             # What second moments see of them is no longer than they say.
             asked = moments_of(group, 1.0)
-            norm = np.linalg.norm(np.concatenate(list(asked.rows(seen, weight))), axis=1)
+            rows = np.concatenate(list(asked.rows(MomentRows(seen, weight))))
+            norm = np.linalg.norm(rows, axis=1)
             assert norm.shape == (4000,)
             assert norm.max() == pytest.approx(asked.query_for({}).norm, rel=0.01)
             assert norm.max() <= asked.query_for({}).norm * (1.0 + 1e-14)
@@ -267,8 +268,8 @@ def test_moments_are_those_of_the_rows():
     group = ColumnGroup((0, 1, 2), 1.0, 1.0, 0.8)
     asked = moments_of(group, 1e9)
     seen = group.rows(X, 1.0)
-    blocks = InMemory([LinearBlock(seen, np.ones(4000), row_weights(seen, group.bound))])
-    exact = asked.query_for({}).total(blocks, lambda block: asked.rows(block.X, block.weight))
+    blocks = InMemory([MomentRows(seen, row_weights(seen, group.bound))])
+    exact = asked.query_for({}).total(blocks, asked.rows)
     law = ReleasedMoments(
         asked, asked.query_for({}).release(exact, 1e9, random_source(0))
     ).distribution

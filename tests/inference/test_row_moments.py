@@ -6,9 +6,26 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdpsurv.inference.row_moments import KNOWN, SHAPES, CovariateDistribution, standard_rows
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp.noise import random_source
+from skdpsurv.inference import MomentRows, ReleasedMoments, RowMoments
+from skdpsurv.inference.row_moments import (
+    EXPOSURE,
+    KNOWN,
+    SHAPES,
+    CovariateDistribution,
+    standard_rows,
+)
 
 CONSTANT = 0.5
+
+
+class PlainMoments(RowMoments):
+    def seen(self, context, records):
+        return records
+
+    def postprocess(self, context, noisy):
+        return {}
 
 
 def of_rows(X, noise):
@@ -69,3 +86,45 @@ def test_labels_keep_their_shares_and_exclude_each_other():
     for shares in [(2.0, 3.0), (-1.0, 0.0), (0.0, 1.0)]:
         rows = replace(found, labels=(((0, 2), shares),)).rows("normal")
         assert np.cov(rows.T, bias=True) == pytest.approx(np.cov(X.T, bias=True), abs=1e-9)
+
+
+def test_rows_count_by_the_regression_of_exposures_on_them():
+    """Of a label exactly, if there is no noise; less by what noise adds; evenly if it hides all."""
+    rng = np.random.default_rng(7)
+    rare, x = rng.random(20_000) < 0.1, rng.normal(size=20_000)
+    X, exposure = np.column_stack([rare, x]).astype(float), np.where(rare, 0.1, 0.6)
+    shares = ((0,), (float(rare.mean()),))
+    products = np.column_stack([np.full(20_000, CONSTANT), X]).T @ (EXPOSURE * (exposure - 0.5))
+    for noise, least, most in ((1e-9, 0.95, 1.05), (200.0, 1.1, 4.0), (2000.0, 6.0, 6.0)):
+        plain = replace(of_rows(X, 1e-9), labels=(shares,))
+        found = plain.exposed(products, CONSTANT, noise)
+        assert found.mean_exposure == pytest.approx(exposure.mean(), rel=1e-6)
+        for rows in map(found.rows, SHAPES):
+            weight = found.exposure(rows)
+            assert weight.mean() == pytest.approx(1.0)
+            is_rare = np.round(rows[:, 0]) == 1.0
+            ratio = weight[is_rare].mean() / weight[~is_rare].mean()
+            assert least / 6.0 - 1e-6 <= ratio <= most / 6.0 + 1e-6
+        assert plain.exposure(rows) == 1.0
+
+
+def test_features_that_vary_as_two_values_do_are_taken_for_such():
+    """A skewed feature, an even one and one with many values at both ends are none."""
+    rng = np.random.default_rng(8)
+    X = np.column_stack(
+        [
+            rng.random(4000) < 0.05,
+            rng.uniform(size=4000),
+            rng.exponential(0.05, 4000).clip(0, 1),
+            rng.beta(0.5, 0.5, 4000),
+            rng.random(4000) < 0.6,
+        ]
+    )
+    asked = PlainMoments(price=1e9, n_records=4000, n_features=5)
+    exact = asked.query_for({}).total(InMemory([MomentRows(X / 3.0, None)]), asked.rows)
+    moments = asked.query_for({}).release(exact, 1e9, random_source(0))
+    ends = np.zeros(5), np.full(5, 1.0 / 3.0)
+    for groups, found in (((), [(0,), (4,)]), (((4, 3),), [(4, 3), (0,)])):
+        law = ReleasedMoments(asked, moments, groups, ends).distribution
+        assert [group for group, _ in law.labels] == found
+    assert ReleasedMoments(asked, moments).distribution.labels == ()

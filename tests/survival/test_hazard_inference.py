@@ -1,6 +1,7 @@
 """Standard errors of a private hazard model: what they cost, and what they are worth."""
 
 import itertools
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,13 +10,15 @@ import pytest
 from lifelines import CoxPHFitter
 
 from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler, PublicColumns, Release
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.histories import Histories
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.report.coefficients import cautions, coefficients
 from skdpsurv.survival.hazards.fit import OUTCOME_PART
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_response import HazardMoments
-from skdpsurv.survival.hazards.model import HazardModel
+from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
 from tests.support.coverage import miss_rarely
 from tests.support.refusing import refused
 from tests.support.weibull import target
@@ -91,6 +94,33 @@ class TestCost:
         asked = HazardMoments(price=1.0, n_records=100, n_features=3, fit=fit)
         assert (asked.query_for({}).width, asked.query_for({}).norm) == (4, 1.0)
         assert asked.longest**2 == pytest.approx(1.25)
+        asked = replace(asked, has_exposure=True)
+        assert (asked.query_for({}).width, asked.query_for({}).norm) == (5, 1.0)
+        assert asked.longest**2 == pytest.approx(1.25 + 1.0 / 16.0)
+
+    def test_rows_with_exposures_are_within_it_whatever_the_pilot_is(self):
+        fit, _ = planned(1000, 3, 3.0)
+        asked = HazardMoments(price=1.0, n_records=1000, n_features=3, fit=fit, has_exposure=True)
+        rng = np.random.default_rng(0)
+        X, interval = 3.0 * rng.normal(size=(1000, 3)), rng.integers(1, 201, 1000)
+        records = InMemory([HazardRecords(X, Histories(interval, rng.random(1000) < 0.3))])
+        for baseline in ([-40.0, 0.0, 0.0], [-6.0, 4.0, -4.0], [50.0, 9.0, 9.0], [-1e9, 0.0, 0.0]):
+            context = {"_baseline": fit.clip_baseline(np.array(baseline))}
+            exposures = fit.exposures(fit.pilot(context))
+            assert (exposures[0], exposures[-1]) == (0.0, 1.0)
+            assert (np.diff(exposures) >= 0.0).all()
+            block = asked.seen(context, records).map_reduce(lambda one: one)
+            assert 0.0 <= block.exposure.min() < block.exposure.max() <= 1.0
+            for rows in asked.rows(block):
+                assert rows.shape[1] == 5
+                assert (np.square(rows).sum(axis=1) <= 1.0 + 1e-12).all()
+
+    def test_exposures_are_asked_for_where_noise_leaves_some(self):
+        """By public numbers."""
+        for n, told in ((1000, False), (5000, True)):
+            fit, _ = planned(n, 5, 1.0)
+            asked = HazardMoments.planned(fit, 0.3)
+            assert asked.has_exposure == told == (n > 100.0 * asked.noise)
 
     def test_the_guarantee_says_what_was_spent(self, fitted):
         stated = fitted.guarantee_.public_inputs
@@ -167,6 +197,23 @@ class TestWorth:
         seen = seen.assign(event=y["event"], time=y["time"])
         theirs = CoxPHFitter().fit(seen, "time", "event").summary
         assert ours["se(coef)"].to_numpy() == pytest.approx(theirs["se(coef)"], rel=0.1)
+
+    @pytest.mark.parametrize("late", [(0, 1), ["no", "yes"]])
+    def test_a_group_with_short_follow_up_has_the_errors_of_cox(self, late):
+        """As a late cohort: without exposures, its error is half of Cox's."""
+        rng = np.random.default_rng(6)
+        X = np.column_stack([rng.random(12_000) < 0.15, rng.uniform(-1.0, 1.0, 12_000)])
+        time = MAX_TIME * rng.exponential(size=12_000) / (0.25 * np.exp(X @ [0.3, 0.5]))
+        last = MAX_TIME * np.where(X[:, 0] == 1.0, 0.1, 1.0) * rng.uniform(0.5, 1.5, 12_000)
+        time, event = np.minimum(time, np.minimum(last, MAX_TIME)), time <= last.clip(max=MAX_TIME)
+        people = pd.DataFrame(X, columns=["late", "x"])
+        theirs = CoxPHFitter().fit(people.assign(event=event, time=time), "time", "event")
+        if late != (0, 1):
+            people["late"] = np.where(people["late"] == 1.0, "yes", "no")
+        columns = PublicColumns({"late": late, "x": (-1, 1)})
+        model = estimator(1e4, random_state=0, columns=columns).fit(people, target(event, time))
+        errors = model.summary["se(coef)"].to_numpy()
+        assert errors == pytest.approx(theirs.standard_errors_.to_numpy(), rel=0.1)
 
     def test_with_hardly_any_noise_they_are_those_of_cox(self):
         X, y = people(20_000, 3)

@@ -111,14 +111,9 @@ def perturbed_plan(
         positions = RiskPositions(price=price, fit=fit, table_price=rest)
         nodes.append(Sequential((table, positions), recalibration, "recalibration"))
     if cost.epsilon_or_mu(inference):
-        price, model = cost.share_of(inference, OUTCOME_PART), fit.model
-        moments = HazardMoments(
-            price=cost.subtract(inference, price),
-            n_records=model.n_records,
-            n_features=model.n_features,
-            fit=fit,
-        )
+        price = cost.share_of(inference, OUTCOME_PART)
         counts = OutcomeCounts(price=price, fit=fit)
+        moments = HazardMoments.planned(fit, cost.subtract(inference, price))
         nodes.append(Sequential((counts, moments), inference, "inference"))
     unit = "mu" if delta else "epsilon"
     stated = {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0, **fit.promises.public_inputs()}

@@ -14,22 +14,30 @@ block stays, and a share :math:`\lambda / D` of the others has an event:
     P(\text{event in block } j) = e^{-\sum_{i<j} D_i}\,\lambda_j f(D_j),\qquad
     f(D) = \frac{1 - e^{-D}}{D}.
 
+Who is censored early tells less. So a record has an exposure e in [0, 1]: 1 with an event; censored
+at t, the share of the horizon's events that the pilot expects before t,
+
+.. math:: e(t) = 1 - \frac{1 - S(H) / S(t)}{1 - S(H)},
+
+whose mean given x is P(event | x) over that with full follow-up, where S is right.
+
 Neighbours: replace-one. Sensitivity of the table: 2 in L1, as a record is in one cell. Theorem:
 the epsilons of table and moments add up to the share (docs/proofs/noise, docs/proofs/inference).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.plan import Context
+from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.inference import Indirect, ReleasedMoments, RowMoments
-from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.inference import Indirect, MomentRows, ReleasedMoments, RowMoments
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
 from skdpsurv.survival.hazards.model import Records, outcome_counts, to_published
@@ -38,6 +46,9 @@ from skdpsurv.survival.hazards.model import Records, outcome_counts, to_publishe
 SMALL_RATE = 1e-3
 #: Bands of the event-count table, and blocks of time.
 N_BANDS, N_BLOCKS = 5, 20
+#: Exposures are asked for with at least so many records per deviation of the noise on moments: with
+#: fewer, standard errors are due to noise, and it would be more with one column more.
+EXPOSED = 100
 #: Largest predictor among which cap thresholds are searched.
 WIDEST = 60.0
 
@@ -186,9 +197,23 @@ class HazardMoments(RowMoments):
 
     fit: HazardFit
 
-    def seen(self, context: Context, records: Records) -> Blocks[Any]:
-        """Return the rows as the fit centres and weights them."""
-        return self.fit.blocks(records, self.fit.pilot(context))
+    @classmethod
+    def planned(cls, fit: HazardFit, price: Price) -> Self:
+        """Return the measurement that goes with a fit, with exposures where noise leaves some."""
+        n, d = fit.model.n_records, fit.model.n_features
+        plain = cls(price=price, n_records=n, n_features=d, fit=fit)
+        return replace(plain, has_exposure=n >= EXPOSED * plain.noise)
+
+    def seen(self, context: Context, records: Records) -> Blocks[MomentRows]:
+        """Return the rows as the fit centres and weights them, and what their follow-up tells."""
+        pilot = self.fit.pilot(context)
+        exposures = self.fit.exposures(pilot) if self.has_exposure else None
+
+        def rows(block: HazardBlock) -> MomentRows:
+            e = None if exposures is None else np.where(block.event, 1.0, exposures[block.survived])
+            return MomentRows(block.X, block.weight, e)
+
+        return self.fit.blocks(records, pilot).map(rows)
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return baseline and coefficients on the scale of X, with errors, and the mean weight."""
@@ -198,7 +223,7 @@ class HazardMoments(RowMoments):
         point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         if (known := self.fit.known) is not None:
             low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))
-            moments = ReleasedMoments(self, noisy, known.groups, low, high)
+            moments = ReleasedMoments(self, noisy, known.groups, (low, high))
         equation = Indirect.after(response, *point, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.unit, self.fit.basis)
         level = np.append(self.fit.basis.mean(axis=0), moments.distribution.mean)
