@@ -50,10 +50,7 @@ class _Chance:
     def opendp(self, distribution, exact, scale):
         from skdpsurv.dp import noise
 
-        laplace = distribution == "laplace"
-        draw = noise._geometric_difference if laplace else noise._by_rejection
-        drawn = draw(len(exact), scale, self.generator)
-        return [noise._saturate(v + k) for v, k in zip(exact, drawn, strict=True)]
+        return noise._seeded(distribution, exact, scale, self.generator)
 
 
 @contextlib.contextmanager

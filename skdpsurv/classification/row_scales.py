@@ -21,6 +21,7 @@ import numpy as np
 from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.inference import ROW_VALUES
 
 #: Radius of rows over the root mean square of their length, and factor of the constant column: of
 #: centred rows, only that says how likely classes are (docs/benchmarks/classification).
@@ -80,4 +81,4 @@ class RowScales:
     def values(self) -> dict[str, Any]:
         """Return centre, scale and radius, as a release keeps them."""
         values = self.center, self.scale, np.asarray(self.radius)
-        return dict(zip(("row_center", "row_scale", "row_radius"), values, strict=True))
+        return dict(zip(ROW_VALUES, values, strict=True))

@@ -335,9 +335,7 @@ def _noisy(value: Integers, distribution: str, scale: float, source: RandomSourc
         raise TypeError("value must be an integer or an array of integers.")
     exact = [_saturate(v) for v in exact]
     if source.seeded:
-        draw = _geometric_difference if distribution == "laplace" else _by_rejection
-        noise = draw(len(exact), scale, source.generator)
-        noisy = [_saturate(v + k) for v, k in zip(exact, noise, strict=True)]
+        noisy = _seeded(distribution, exact, scale, source.generator)
     else:
         noisy = _opendp(distribution, exact, scale)
     if isinstance(value, np.ndarray):
@@ -347,6 +345,14 @@ def _noisy(value: Integers, distribution: str, scale: float, source: RandomSourc
 
 def _saturate(value: int) -> int:
     return min(max(value, int(_INT64.min)), int(_INT64.max))
+
+
+def _seeded(
+    distribution: str, exact: list[int], scale: float, generator: np.random.Generator
+) -> list[int]:
+    draw = _geometric_difference if distribution == "laplace" else _by_rejection
+    noise = draw(len(exact), scale, generator)
+    return [_saturate(v + k) for v, k in zip(exact, noise, strict=True)]
 
 
 def _opendp(distribution: str, exact: list[int], scale: float) -> list[int]:

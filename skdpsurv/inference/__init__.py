@@ -12,11 +12,12 @@ from skdpsurv.inference.row_moments import (
     RowMoments,
     least_noise,
 )
-from skdpsurv.inference.uncertainty import Inference, Summarised
+from skdpsurv.inference.uncertainty import ROW_VALUES, Inference, Summarised
 
 __all__ = [
     "CONSTANT",
     "DOWNWEIGHTING_BOUND",
+    "ROW_VALUES",
     "CovariateDistribution",
     "Indirect",
     "Inference",

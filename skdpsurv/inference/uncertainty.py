@@ -26,6 +26,8 @@ PREFIX = "inference_"
 NAMES = tuple(f"{PREFIX}{name}" for name in ("estimate", "covariance", "known"))
 #: Name of the mean weight of rows, with its standard error, in a release; and a weight that is low.
 MEAN_WEIGHT, LOW_WEIGHT = "mean_weight", 0.9
+#: Names of centre, scales and radius of the rows of a fit, in a release.
+ROW_VALUES = ("row_center", "row_scale", "row_radius")
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,11 +240,10 @@ class Summarised:
         fit, features = self.release_.made_by, self.release_.features
         public: Any = fit.public_inputs
         values: Any = self.release_.values
-        center, scale = values.get("row_center", 0.0), values.get("row_scale", 1.0)
+        center, scale, norm = map(values.get, ROW_VALUES, (0.0, 1.0, public.get("data_norm")))
         ends = np.array([[one.low, one.high] for one in features]).T
         longest = float(np.linalg.norm(np.abs((ends - center) / scale).max(axis=0))) * (1.0 - 1e-9)
         clips = public.get("epsilon_center") or public.get("mu_center")
-        norm = values.get("row_radius", public.get("data_norm"))
         clips = clips or (norm is not None and longest > norm)
         words = _weight_words(self.release_) if clips and not math.isinf(fit.epsilon) else []
         return words + getattr(self, "_horizon_words", list)()

@@ -27,11 +27,11 @@ from skdpsurv.data.known_columns import Moments
 from skdpsurv.data.shape import in_memory
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import suppressed_float_errors
-from skdpsurv.inference import DOWNWEIGHTING_BOUND
+from skdpsurv.inference import DOWNWEIGHTING_BOUND, ROW_VALUES
 from skdpsurv.inference.uncertainty import table
 from skdpsurv.likelihoods.hazard import HazardBlock
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.hazards.model import ROWS, HazardRecords, maximum_likelihood
+from skdpsurv.survival.hazards.model import HazardRecords, maximum_likelihood
 from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
 #: Name of the series that is returned, so that it goes along.
@@ -40,7 +40,7 @@ PRIVATE = "private: not to be published"
 
 def released_rows(release: Release) -> tuple[np.ndarray, float, np.ndarray]:
     """Return centre, radius and scales of rows."""
-    if release.values.keys().isdisjoint(ROWS):
+    if release.values.keys().isdisjoint(ROW_VALUES):
         raise ValueError(
             "release_ must hold row_center, row_scale and row_radius, by which a private fit reads "
             "rows; this one has none. With epsilon=inf, coef_ itself is the estimand."
@@ -48,7 +48,7 @@ def released_rows(release: Release) -> tuple[np.ndarray, float, np.ndarray]:
     d = release.n_features
     center, scales, radius = (
         released_array(release, name, shape)
-        for name, shape in zip(ROWS, ((d,), (d,), ()), strict=True)
+        for name, shape in zip(ROW_VALUES, ((d,), (d,), ()), strict=True)
     )
     if not (scales > 0.0).all() or not radius > 0.0:
         raise ValueError("values of the release must hold positive row_scale and row_radius.")

@@ -21,7 +21,7 @@ from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.plan import GAUSSIAN, Context, Mechanism, NoisySum
 from skdpsurv.dp.privacy_cost import Concentrated, Price, stated_price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.inference import DOWNWEIGHTING_BOUND
+from skdpsurv.inference import DOWNWEIGHTING_BOUND, ROW_VALUES
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.mechanisms import perturbation
@@ -88,7 +88,7 @@ class PilotEstimate(NamedTuple):
     def values(self) -> dict[str, Any]:
         """Return how rows are read, as a release keeps it."""
         scales = np.ones_like(self.mean) if self.scales is None else self.scales
-        return dict(zip(models.ROWS, (self.mean, scales, self.radius), strict=True))
+        return dict(zip(ROW_VALUES, (self.mean, scales, self.radius), strict=True))
 
 
 class CappedFit(NamedTuple):

@@ -228,8 +228,7 @@ def fit_to_exits(
     return coef
 
 
-#: Names of centre, scales and radius of rows in a release; and of the cap, today and before.
-ROWS = ("row_center", "row_scale", "row_radius")
+#: Names of the cap in a release, today and before.
 CAPS = ("max_cumulative_hazard", "inference_cap")
 #: Names of slope, knots and shift in a release.
 RECALIBRATION = ("recalibration_slope", "recalibration_knots", "recalibration_shift")
