@@ -202,7 +202,7 @@ class HazardFit:
         """Return the exposures, in [0, 1], of records censored after 0, ..., q intervals."""
         so_far = np.append(0.0, np.cumsum(self._hazard(pilot).value))
         left = -np.expm1(so_far - so_far[-1])  # chance of an event after, by the horizon
-        return np.asarray(np.clip(1.0 - left / max(left[0], 1e-300), 0.0, 1.0))
+        return np.clip(np.nan_to_num(1.0 - left / max(left[0], 1e-300)), 0.0, 1.0)
 
     def pilot(self, context: Context) -> PilotEstimate:
         """Return the released pilot estimate, or else the public one."""
