@@ -131,6 +131,8 @@ def result_lines(release: Release) -> Iterator[Any]:
         else:
             found = units(release)
         yield rich_table(found, "Per unit, within the public bounds")
+        if getattr(model, "inference_", None) is not None:
+            yield rich_table(model.test_terms(), "Wald tests that a term has no effect")
         yield from cautions(model)
 
 

@@ -18,6 +18,7 @@ from skdpsurv.dp.checks import fraction, refuse_unknown
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.inference.wald import JointTests
 from skdpsurv.release import Release, released_array
 from skdpsurv.release.raw_rows import headline
 
@@ -155,7 +156,7 @@ def _weight_words(release: Release) -> list[str]:
     return [words["long_rows"].format(how=mean), *low]
 
 
-class Summarised:
+class Summarised(JointTests):
     """Mixin of regressions whose releases may hold standard errors: ``inference_``."""
 
     epsilon: float
@@ -216,7 +217,7 @@ class Summarised:
         return ends.set_axis(["lower", "upper"], axis=1)
 
     def print_summary(self, decimals: int = 2) -> None:
-        """Print the coefficients, their intervals and the privacy guarantee.
+        """Print the coefficients, their intervals, tests of terms, and the privacy guarantee.
 
         Parameters
         ----------
@@ -229,6 +230,10 @@ class Summarised:
             print(WORDS["intervals"]["not_estimated"])
         elif np.isinf(summary["se(coef)"]).any():
             print(WORDS["intervals"]["nothing_known"])
+        if self.inference_ is not None and len(terms := self.test_terms()) < len(summary):
+            formats = {"df": str, "chi2": f"{{:.{decimals}f}}".format, "p": "{:.2g}".format}
+            print(terms.to_string(formatters=formats, na_rep=""))
+            print(WORDS["tests"]["terms"])
         cap = getattr(self, "max_cumulative_hazard_", None)
         if self.inference_ is not None and cap is not None:
             print(WORDS["intervals"]["at_cap"].format(cap=cap))

@@ -13,7 +13,7 @@ from skdpsurv.plotting.style import cut
 from skdpsurv.report.explain import column_of, level_of, ratios_of
 from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import Shown, ShownNumber, between
-from skdpsurv.report.text import WORDS, Table, distinct, short
+from skdpsurv.report.text import WORDS, Table, distinct, escape_hidden, short
 
 #: Most coefficients in a figure, else there is none; and in a table, else it is cut.
 MOST_DRAWN, MOST_ROWS = 30, 300
@@ -64,6 +64,10 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         found = _table(frame, features, ratio["name"], intervals, label)
         tables.append(found.table)
         numbers += found.numbers
+    if intervals:
+        found = _tests(model)
+        tables.append(found.table)
+        numbers += found.numbers
     drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
     return {
         "notes": [_kind(model), ratio["note"], *getattr(model, "_reading", list)()],
@@ -93,6 +97,19 @@ def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, labe
         rows.append(cells + [between(found[-1].low, found[-1].high)] * intervals)
         numbers += found
     return Shown(Table(f"Coefficients{of_class}{of}", head, rows[:MOST_ROWS]), numbers)
+
+
+def _tests(model: Any) -> Shown:
+    """Return the joint test of each term, as of R's anova."""
+    terms = model.test_terms()
+    rows, numbers = [], []
+    for name, row in zip(distinct(terms.index), terms.itertuples(index=False), strict=True):
+        cells = [short(row.chi2), short(row.p)] if row.df else ["", WORDS["tests"]["none"]]
+        rows.append([name, str(row.df), *cells, escape_hidden(row.hidden)])
+        pairs = {"chi-squared": row.chi2, "p": row.p} if row.df else {}
+        numbers += [ShownNumber(f"{key} of Wald test", name, x) for key, x in pairs.items()]
+    table = Table(WORDS["tests"]["caption"], WORDS["tests"]["head"], rows[:MOST_ROWS])
+    return Shown(table, numbers)
 
 
 def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> list[Figure]:

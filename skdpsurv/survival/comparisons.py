@@ -27,7 +27,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -39,6 +38,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.dp.checks import fraction, positive_int
 from skdpsurv.dp.stated_noise import GAUSSIAN, LAPLACE
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.inference.comparison import ComparisonResult
 from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
 from skdpsurv.survival.curves.life_table import ActuarialEstimate, NoisyTable
 from skdpsurv.survival.univariate import UnivariateFitter
@@ -53,44 +53,6 @@ __all__ = [
     "multivariate_logrank_test",
     "pairwise_logrank_test",
 ]
-
-
-@dataclass(frozen=True)
-class ComparisonResult:
-    """Result of a test, as in lifelines.
-
-    Parameters
-    ----------
-    test_name : str
-    test_statistic : float
-        Approximately chi-squared under the null hypothesis.
-    p_value : float
-    degrees_of_freedom : int, default=1
-        Number of groups less one.
-    """
-
-    test_name: str
-    test_statistic: float
-    p_value: float
-    degrees_of_freedom: int = 1
-
-    @property
-    def summary(self) -> pd.DataFrame:
-        """Statistic, p-value and -log2(p) as a table."""
-        with np.errstate(divide="ignore"):
-            surprise = float(-np.log2(self.p_value))
-        row = {"test_statistic": self.test_statistic, "p": self.p_value, "-log2(p)": surprise}
-        return pd.DataFrame([row])
-
-    def print_summary(self, decimals: int = 2) -> None:
-        """Print the name of the test and the numbers.
-
-        Parameters
-        ----------
-        decimals : int, default=2
-        """
-        print(self.test_name)
-        print(self.summary.to_string(index=False, float_format=lambda x: f"{x:.{decimals}f}"))
 
 
 def logrank_test(a: Any, b: Any, *, cause: Any = None) -> ComparisonResult:
