@@ -49,6 +49,7 @@ import numpy as np
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference.row_moments import SHAPES, CovariateDistribution, ReleasedMoments
 from skdpsurv.inference.uncertainty import Inference
+from skdpsurv.inference.wald import LARGEST_PART
 from skdpsurv.mechanisms.perturbation import Calibrated, ridge_and_variances
 
 #: Pairs of draws, with both signs, of more noise on the moments.
@@ -71,9 +72,8 @@ LARGEST_LEVEL_ERROR = 0.5
 CURVATURE_ERROR = 0.4
 #: A gradient this small beside that of one record is 0.
 TOLERANCE = 1e-7
-#: A coefficient with a larger part of an unknown direction is unknown. For smaller parts, an effect
-#: of so many standard deviations of the predictor in that direction is allowed for.
-LARGEST_PART, UNIDENTIFIED_EFFECT = 0.2, 0.5
+#: In unknown directions an effect of so many standard deviations of the predictor is allowed for.
+UNIDENTIFIED_EFFECT = 0.5
 
 
 class Response(Protocol):
@@ -181,8 +181,9 @@ class Indirect:
                     is_sane = np.isfinite(values).all() and np.linalg.eigvalsh(values).min() > 0.0
                     if known and is_sane:
                         return found
-        size = self.released.size
-        return Inference(self.released, np.zeros((size, size)), np.zeros(size, dtype=bool))
+        size, every = self.released.size, np.eye(self.distribution.mean.size)
+        nothing = np.zeros((size, size)), np.zeros(size, dtype=bool)
+        return Inference(self.released, *nothing, every)
 
     def _solved(self, find: Callable[..., _Ends | None]) -> Inference | None:
         known = self.distribution.known
@@ -215,7 +216,9 @@ class Indirect:
         errors = spreads * np.sqrt(np.diag(covariance))[self.n_common :]
         seen = (parts <= LARGEST_PART) & (errors <= LARGEST)
         known = np.concatenate([np.ones(self.n_common, dtype=bool), seen])
-        return Inference(end, 0.5 * (covariance + covariance.T), known)
+        hidden = self._unknown_parts() @ self._unknown_parts().T
+        symmetric = (0.5 * (one + one.T) for one in (covariance, hidden))
+        return Inference(end, next(symmetric), known, next(symmetric))
 
     def _roots(self, rows: FloatArray, truth: FloatArray, end: FloatArray) -> _Ends | None:
         """Return the roots of the equations, searched from ``truth`` and ``end``; None for none."""

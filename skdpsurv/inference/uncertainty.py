@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,6 +25,8 @@ from skdpsurv.release.raw_rows import headline
 #: Prefix of the names of the values in a release.
 PREFIX = "inference_"
 NAMES = tuple(f"{PREFIX}{name}" for name in ("estimate", "covariance", "known"))
+#: Its name of directions that noise hides; releases of earlier versions have none.
+HIDDEN = f"{PREFIX}hidden"
 #: Name of the mean weight of rows, with its standard error, in a release; and a weight that is low.
 MEAN_WEIGHT, LOW_WEIGHT = "mean_weight", 0.9
 #: Names of centre, scales and radius of the rows of a fit, in a release.
@@ -43,11 +45,14 @@ class Inference:
         Covariance by sampling and by privacy noise.
     known : ndarray of bool of shape (n_params,)
         False where the standard error is infinite.
+    hidden : ndarray of shape (n_features, n_features), optional
+        Projection on the directions that noise hides, of coefficients in units of the fit's rows.
     """
 
     estimate: FloatArray
     covariance: FloatArray
     known: BoolArray
+    hidden: FloatArray | None = None
 
     @classmethod
     def unknown(cls, size: int) -> Self:
@@ -59,12 +64,15 @@ class Inference:
         estimate, covariance = change @ self.estimate, change @ self.covariance @ change.T
         if not (np.isfinite(estimate).all() and np.isfinite(covariance).all()):
             return self.unknown(known.size)
-        return type(self)(estimate, _without_rounding(covariance), known)
+        return replace(
+            self, estimate=estimate, covariance=_without_rounding(covariance), known=known
+        )
 
     def values(self) -> dict[str, FloatArray]:
         """Return the numbers that a release keeps, by name."""
         found = self.estimate, self.covariance, self.known.astype(np.float64)
-        return dict(zip(NAMES, found, strict=True))
+        hidden = {} if self.hidden is None else {HIDDEN: self.hidden}
+        return dict(zip(NAMES, found, strict=True)) | hidden
 
     @classmethod
     def of(cls, release: Release, n_params: int) -> Self | None:
@@ -75,12 +83,16 @@ class Inference:
         estimate, covariance, known = (
             released_array(release, name, shape) for name, shape in zip(NAMES, shapes, strict=True)
         )
-        if not _is_covariance(covariance) or not np.isin(known, (0.0, 1.0)).all():
+        hidden = None
+        if HIDDEN in release.values:
+            hidden = released_array(release, HIDDEN, (release.n_features, release.n_features))
+        matrices = [covariance] if hidden is None else [covariance, hidden]
+        if not all(map(_is_covariance, matrices)) or not np.isin(known, (0.0, 1.0)).all():
             raise ValueError(
-                f"values of the release must hold {NAMES[1]!r} that is symmetric and positive "
-                f"semidefinite, and {NAMES[2]!r} of zeros and ones."
+                f"values of the release must hold {NAMES[1]!r} and {HIDDEN!r} that are symmetric "
+                f"and positive semidefinite, and {NAMES[2]!r} of zeros and ones."
             )
-        return cls(estimate, covariance, known == 1.0)
+        return cls(estimate, covariance, known == 1.0, hidden)
 
     def standard_errors(self) -> FloatArray:
         """Return standard errors, infinite for unknown parameters."""

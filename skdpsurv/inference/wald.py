@@ -3,13 +3,13 @@ r"""Joint Wald tests of released coefficients: post-processing of one release, a
 With estimates :math:`\hat\theta` of the tested coefficients and their covariance :math:`\Sigma`, by
 sampling and by noise, the statistic is
 
-.. math:: \hat\theta' P \hat\theta, \qquad P = \Sigma^{-1}
-   = \Lambda_{TT} - \Lambda_{TO} \Lambda_{OO}^{-1} \Lambda_{OT},
+.. math:: \hat\theta' P \hat\theta, \qquad P = C' (C \Sigma C')^{-1} C,
 
-the Schur complement of the precision :math:`\Lambda` of all coefficients: the others, O, may have
-any value. Coefficients that noise hides have no precision, so that P is 0 in their directions, and
-they may have any value, too. The statistic is compared with a chi-squared distribution with the
-rank of P as degrees of freedom. Directions depend on the covariance alone, never on estimates.
+where the rows of C span what is not in directions that noise hides. Without such directions P is
+:math:`\Sigma^{-1}`, the Schur complement of the precision of all coefficients: the others may have
+any value. In hidden directions P is 0: there, too, coefficients may have any value. The statistic
+is compared with a chi-squared distribution with the rank of P as degrees of freedom. Directions
+depend on moments and covariances, never on estimates.
 
 The law is approximate, and its level is shown by simulation (docs/proofs/inference,
 docs/benchmarks/joint_tests).
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import special
+from scipy import linalg, special
 
 from skdpsurv.data.feature import Expression, Feature
 from skdpsurv.dp.references import WORDS
@@ -33,6 +33,8 @@ from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference.comparison import ComparisonResult
 from skdpsurv.release import Release
 
+#: A coefficient, or a direction, with a larger part in what noise hides is unknown.
+LARGEST_PART = 0.2
 #: Eigenvalues of a correlation matrix below this are 0 but for rounding.
 RANK_TOLERANCE = 1e-9
 
@@ -48,11 +50,12 @@ class WaldTest(ComparisonResult):
         Approximately chi-squared if all ``tested`` coefficients are 0.
     p_value : float
     degrees_of_freedom : int
-        Rank of the covariance of the ``tested`` coefficients.
+        Rank of the covariance of what is ``tested``.
     tested : tuple of str
-        Names of the coefficients that were tested.
+        Names of the coefficients that are tested. Where noise hides some, differences of these may
+        still be known, such as "arm_b - arm_c".
     hidden : tuple of str
-        Names of those that noise hides: not tested, and left free.
+        Names of coefficients that noise hides: but for what is tested, they may have any value.
     """
 
     tested: tuple[str, ...] = ()
@@ -77,9 +80,30 @@ class WaldTest(ComparisonResult):
 
 
 def wald_test(
-    estimate: FloatArray, covariance: FloatArray, known: BoolArray, names: Sequence[str]
+    estimate: FloatArray,
+    covariance: FloatArray,
+    known: BoolArray,
+    names: Sequence[str],
+    hidden: FloatArray | None = None,
+    scale: FloatArray | float = 1.0,
 ) -> WaldTest:
-    """Test that all coefficients are 0, given their covariance; unknown ones may have any value.
+    """Test that coefficients are 0, as far as noise does not hide them.
+
+    Parameters
+    ----------
+    estimate : ndarray of shape (k,)
+    covariance : ndarray of shape (k, k)
+    known : ndarray of bool of shape (k,)
+        False for coefficients that noise hides.
+    names : sequence of str
+    hidden : ndarray of shape (k, k), optional
+        The block of the projection on directions that noise hides, of coefficients times ``scale``.
+        None: the directions are the coefficients that are not known.
+    scale : float or ndarray of shape (k,), default=1.0
+
+    Returns
+    -------
+    WaldTest
 
     Examples
     --------
@@ -89,19 +113,54 @@ def wald_test(
     >>> found.test_statistic, round(found.p_value, 3), found.degrees_of_freedom, found.hidden
     (4.0, 0.046, 1, ('b',))
     """
-    errors = np.sqrt(np.diag(covariance))
-    seen = known & (errors > 0.0)
-    hidden = tuple(name for name, is_seen in zip(names, seen, strict=True) if not is_seen)
-    if not seen.any():
-        return WaldTest("wald_test", math.nan, math.nan, 0, (), hidden)
-    unit = errors[seen]
-    values, vectors = np.linalg.eigh(covariance[np.ix_(seen, seen)] / np.outer(unit, unit))
+    directions = known_directions(known, hidden, np.broadcast_to(scale, known.shape))
+    variance = directions @ covariance @ directions.T
+    directions = directions[np.diag(variance) > 0.0]
+    lost = tuple(name for name, is_known in zip(names, known, strict=True) if not is_known)
+    if not len(directions):
+        return WaldTest("wald_test", math.nan, math.nan, 0, (), lost)
+    variance = directions @ covariance @ directions.T
+    unit = np.sqrt(np.diag(variance))
+    values, vectors = np.linalg.eigh(variance / np.outer(unit, unit))
     full = values > RANK_TOLERANCE
-    z = (vectors[:, full].T @ (estimate[seen] / unit)) / np.sqrt(values[full])
+    z = (vectors[:, full].T @ (directions @ estimate / unit)) / np.sqrt(values[full])
     statistic, freedom = float(z @ z), int(full.sum())
-    tested = tuple(name for name, is_seen in zip(names, seen, strict=True) if is_seen)
     p = float(special.chdtrc(freedom, statistic))
-    return WaldTest("wald_test", statistic, p, freedom, tested, hidden)
+    tested = tuple(_named(row, names) for row in directions)
+    return WaldTest("wald_test", statistic, p, freedom, tested, lost)
+
+
+def known_directions(known: BoolArray, hidden: FloatArray | None, scale: FloatArray) -> FloatArray:
+    """Return combinations of coefficients, in rows, that noise does not hide.
+
+    These are the known coefficients, and combinations of others without a part in what is hidden,
+    each with one coefficient that no other has, and the factor 1 there.
+    """
+    unit, lost = np.eye(known.size), np.flatnonzero(~known)
+    if hidden is None or not lost.size:
+        return unit[known]
+    block = hidden[np.ix_(lost, lost)]
+    values, vectors = np.linalg.eigh(block)
+    # Too large an error hides a coefficient that is in no hidden direction.
+    alone = np.eye(lost.size)[np.diag(block) <= LARGEST_PART**2]
+    seen = linalg.null_space(np.concatenate([vectors[:, values > LARGEST_PART**2].T, alone])).T
+    _, _, order = linalg.qr(seen, mode="economic", pivoting=True)
+    own = np.sort(order[: len(seen)])
+    rows = np.linalg.solve(seen[:, own], seen)
+    rows[np.abs(rows) < RANK_TOLERANCE], rows[:, own] = 0.0, np.eye(len(own))
+    rows *= scale[lost] / scale[lost[own], None]
+    return np.concatenate([unit[known], rows @ unit[lost]])
+
+
+def _named(row: FloatArray, names: Sequence[str]) -> str:
+    """Return a combination in words, the coefficient with the factor 1 first."""
+    first = int(np.argmax(row == 1.0))
+    words = names[first]
+    for factor, name in zip(np.delete(row, first), np.delete(names, first), strict=True):
+        if size := f"{abs(factor):.2g}" if factor else "":
+            sign, size = "-" if factor < 0 else "+", "" if size == "1" else f"{size} "
+            words += f" {sign} {size}{name}"
+    return words
 
 
 def terms_of(features: Sequence[Feature]) -> dict[str, list[int]]:
@@ -184,10 +243,10 @@ class JointTests:
         Returns
         -------
         WaldTest
-            With ``test_statistic``, ``p_value``, ``degrees_of_freedom``, and the names of the
-            coefficients that were ``tested``, and of those ``hidden`` by noise. These are not
-            tested, and may have any value. If all are hidden there is no test: statistic and
-            p-value are NaN.
+            With ``test_statistic``, ``p_value``, ``degrees_of_freedom``, the names of the
+            coefficients that are ``tested``, and of those ``hidden`` by noise. These may have any
+            value, but differences of them may be known and tested. If nothing is known there is no
+            test: statistic and p-value are NaN.
 
         Raises
         ------
@@ -197,8 +256,8 @@ class JointTests:
         Notes
         -----
         The statistic is compared with a chi-squared distribution. That is approximate, as are the
-        intervals (docs/user_guide/inference). Which coefficients are tested follows from their
-        covariance, not from the estimates.
+        intervals (docs/user_guide/inference). What is tested follows from moments and covariances,
+        not from the estimates.
         """
         self._require_inference()
         return self._tested(places_of(columns, self.release_.features))
@@ -229,4 +288,7 @@ class JointTests:
         at = np.array(places) + inference.known.size - len(names)
         covariance = inference.covariance[np.ix_(at, at)]
         known = inference.estimate[at], covariance, inference.known[at]
-        return wald_test(*known, [names[j] for j in places])
+        hidden = inference.hidden
+        scale = np.broadcast_to(self.release_.values.get("row_scale", 1.0), len(names))[places]
+        block = None if hidden is None else hidden[np.ix_(places, places)]
+        return wald_test(*known, [names[j] for j in places], block, scale)

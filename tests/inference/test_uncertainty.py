@@ -1,5 +1,7 @@
 """Estimates with standard errors: how they are held, changed and shown."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from lifelines import CoxPHFitter
@@ -22,8 +24,15 @@ def release(values):
 def test_a_release_holds_it():
     held = Inference.of(release(HELD.values()), 3)
     assert Inference.of(release({"coef": [1.0]}), 3) is None
+    assert held.hidden is None  # as of earlier versions
     for name in ("estimate", "covariance", "known"):
         np.testing.assert_array_equal(getattr(held, name), getattr(HELD, name))
+
+
+def test_a_release_holds_directions_that_noise_hides():
+    directions = np.diag([1.0, 0.0])
+    held = replace(HELD, hidden=directions).in_coordinates(np.diag([1.0, 2.0, 4.0]))
+    np.testing.assert_array_equal(Inference.of(release(held.values()), 3).hidden, directions)
 
 
 def test_a_crafted_release_is_refused():
@@ -35,6 +44,8 @@ def test_a_crafted_release_is_refused():
         {"inference_covariance": [[1.0, 2.0, 0], [2.0, 1, 0], [0, 0, 1]]},
         {"inference_known": [1.0, 0.5, 0.0]},
         {"inference_known": None},
+        {"inference_hidden": np.eye(3)},
+        {"inference_hidden": -np.eye(2)},
     ]:
         values = {name: v for name, v in {**HELD.values(), **change}.items() if v is not None}
         with pytest.raises(ValueError, match="values of the release must hold"):

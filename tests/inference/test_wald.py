@@ -21,7 +21,7 @@ from skdpsurv import (
 )
 from skdpsurv.cli.printing import result_lines
 from skdpsurv.data.feature import Expression, Feature, product_of, raw_features
-from skdpsurv.inference.wald import places_of, terms_of, wald_test
+from skdpsurv.inference.wald import known_directions, places_of, terms_of, wald_test
 from skdpsurv.report.coefficients import coefficients
 from tests.support.coverage import miss_rarely
 from tests.support.weibull import target
@@ -132,7 +132,7 @@ class TestStatistic:
         assert test.degrees_of_freedom == 2
         assert test.test_statistic == pytest.approx(1.25, rel=1e-6)
         flat = wald_test(np.ones(2), np.diag([1.0, 0.0]), np.ones(2, dtype=bool), ["a", "b"])
-        assert (flat.test_statistic, flat.hidden) == (1.0, ("b",))
+        assert (flat.test_statistic, flat.tested) == (1.0, ("a",))
 
     def test_units_and_reference_do_not_matter(self):
         whole, estimate = covariance(6, 3), np.random.default_rng(7).normal(size=3)
@@ -142,6 +142,59 @@ class TestStatistic:
         for change in (np.diag([1e-8, 1e9, 3.0]), reference):
             other = wald_test(change @ estimate, change @ whole @ change.T, known, NAMES[:3])
             assert other.test_statistic == pytest.approx(first.test_statistic, rel=1e-7)
+
+
+class TestHiddenDirections:
+    """A rare reference hides each label's effect, and not their differences."""
+
+    HIDDEN = np.full((3, 3), 1.0 / 3.0)
+
+    def test_what_is_left_is_tested(self):
+        whole, estimate = covariance(8, 3), np.random.default_rng(9).normal(size=3)
+        scale = np.array([1.0, 2.0, 8.0])
+        none = np.zeros(3, dtype=bool)
+        found = wald_test(estimate, whole, none, NAMES[:3], self.HIDDEN, scale)
+        direction = 1e6 / scale
+        wide = np.linalg.inv(whole + np.outer(direction, direction))
+        assert found.test_statistic == pytest.approx(estimate @ wide @ estimate, rel=1e-5)
+        assert found.degrees_of_freedom == 2
+        assert len(set(found.tested)) == 2
+        assert found.hidden == ("x0", "x1", "x2")
+
+    def test_are_named(self):
+        rows = known_directions(np.zeros(3, dtype=bool), self.HIDDEN, np.array([1.0, 2.0, 8.0]))
+        assert rows @ (1.0 / np.array([1.0, 2.0, 8.0])) == pytest.approx(np.zeros(2), abs=1e-12)
+        test = wald_test(
+            np.ones(3), np.eye(3), np.zeros(3, dtype=bool), ["b", "c", "d"], self.HIDDEN
+        )
+        one, other = (set(text.split(" - ")) for text in test.tested)
+        assert len(one) == len(other) == 2
+        assert len(one & other) == 1
+
+    def test_known_ones_are_tested_whatever_their_small_parts(self):
+        """As in a summary: their covariance allows for these."""
+        known, hidden = np.array([True, False, False]), np.diag([0.03, 0.97, 0.0])
+        test = wald_test(np.ones(3), np.eye(3), known, ["b", "c", "d"], hidden)
+        assert (test.tested, test.hidden) == (("b",), ("c", "d"))
+        every = wald_test(
+            np.ones(3), np.eye(3), np.zeros(3, dtype=bool), ["b", "c", "d"], np.eye(3)
+        )
+        assert every.degrees_of_freedom == 0
+
+    @pytest.mark.parametrize("make", [logistic, hazards])
+    def test_of_a_rare_reference(self, make):
+        """The reference has 0.2 % of people: a and b differ, and nobody differs from "rare"."""
+        X, y, times = people(6000, 4, effect=(0.5, -0.5, 0.0), product=0.0)
+        X["arm"] = np.where(np.arange(6000) < 12, "rare", X["arm"])
+        described = PublicColumns({"arm": ["rare", *LABELS], "age": (20.0, 80.0)})
+        model = make(3.0, described).fit(X, y if make is logistic else times)
+        test = model.test("arm")
+        assert (test.degrees_of_freedom, test.p_value < 1e-6) == (2, True)
+        assert test.hidden == ("arm_a", "arm_b", "arm_c")
+        assert all(" - " in name for name in test.tested)
+        again = Release.from_json(model.release_.to_json()).to_estimator()
+        assert again.test("arm") == test
+        assert model.test("arm_a").degrees_of_freedom == 0
 
 
 class TestTerms:
