@@ -403,6 +403,8 @@ def _settings():
         return one
 
     estimated = ("inference_estimate", "inference_covariance", "mean_weight")
+    #: Where noise hides directions; elsewhere there are none, whatever the records are.
+    hidden = ("inference_hidden",)
     #: What follows from a pilot; the cap, too, where the life table is not beyond its ends.
     rows = ("row_center", "row_radius")
     look = {"also": ("evidence_error", *rows)}
@@ -440,7 +442,8 @@ def _settings():
     own = {**errors, "also": (*errors["also"], "max_cumulative_hazard")}
     yield one("standard errors", survival, quick=True, epsilon=200.0, **own)
     out = {"epsilon": 200.0, "method": "out_pert"}
-    of_columns = {**errors, "also": (*estimated, "row_center", "row_scale", "evidence_")}
+    of_columns = {**errors, "also": (*estimated, *hidden, "inference_known", "row_center")}
+    of_columns["also"] += ("row_scale", "evidence_")
     asked = {"columns": raw, "epsilon": 100.0, **of_columns}
     yield one("raw columns with standard errors", raw_survival, **asked)
     spreads = PublicColumns(RAW_SPREADS)
@@ -528,7 +531,8 @@ def _settings():
     errors = {"inference_share": 0.2, "also": (*slope, *estimated)}
     yield one("objective with standard errors", labelled, quick=True, epsilon=200.0, **errors)
     scaled = {"columns": spreads, "epsilon": 200.0, "checked": False}
-    yield one("stated spreads with standard errors", raw_labelled, **errors, **scaled)
+    scaled |= {"inference_share": 0.2, "also": (*errors["also"], *hidden)}
+    yield one("stated spreads with standard errors", raw_labelled, **scaled)
     yield one("output with standard errors", labelled, **errors, **out)
     yield one("descent with standard errors", labelled, **errors, **descent)
 
