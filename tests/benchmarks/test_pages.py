@@ -28,6 +28,7 @@ SETTINGS = {
     "discrete_time": {"0.15", "0.8"},
     "hybrid": {"0.5"},
     "intervals": {"95"},
+    "joint_tests": {"0.8", "0.5", "0.3", "0.2", "0.6"},
     "index": {"95"},
 }
 QUOTES = tomllib.loads((Path(__file__).parent / "quotes.toml").read_text())
