@@ -297,7 +297,7 @@ def fit_to_exits(
         curvature = survivors * survival.curvature + events * event.curvature
         hessian = basis.T @ (curvature[:, None] * basis)
         # The small multiple of the identity keeps the system regular for any table.
-        damping = (ridge + 1e-9 * np.trace(hessian)) * np.eye(coef.size)
+        damping = (ridge + 1e-9 * (np.trace(hessian) or 1.0)) * np.eye(coef.size)
         step = np.linalg.solve(hessian + damping, gradient + ridge * (coef - start))
         largest = float(np.max(np.abs(step * size)))
         coef = coef - step * min(1.0, 1.5 / max(largest, 1e-12))
