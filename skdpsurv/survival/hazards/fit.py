@@ -217,8 +217,9 @@ class HazardFit:
         center[: self.model.n_knots] = context["_baseline"]
         if "_mean" not in context:
             return public._replace(center=center)
-        rows = (context[name] for name in ("_mean", "_radius", "_spread", "_scales"))
-        return PilotEstimate(center, *rows, events=public.events)
+        names = ("_mean", "_radius", "_spread", "_scales")
+        mean, radius, spread, scales = (context[name] for name in names)
+        return PilotEstimate(center, mean, radius, spread, scales, public.events)
 
     @property
     def public_pilot(self) -> PilotEstimate:
