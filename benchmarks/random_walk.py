@@ -25,7 +25,7 @@ class GridLosses:
     """
 
     def __init__(self, likelihood: DiscreteHazard, block: HazardBlock) -> None:
-        self.X, self.survived, event, _ = block  # nobody has a weight
+        self.X, self.survived, event, *_ = block  # nobody has a weight
         self.basis, self.link = likelihood.basis, likelihood.link
         self.events = np.flatnonzero(event)
         self.last = self.survived[self.events]

@@ -152,7 +152,7 @@ class PrivateEstimator(Released, released=False):
         own._check_parameters()
         own._check_options(options)
         names = target_names(target_of(X, y))
-        refuse_starts(names, names)  # nothing takes an entry yet, nor does what a search fits
+        refuse_starts(names, names)  # a late entry is stated apart from y
         ledger, looks = own.accountant, own._looks(X, y, person, options)
         with own._looking() if looks else nullcontext():
             fit = own._prepared(*own._given(X, y, options), person, options)
@@ -251,7 +251,9 @@ class PrivateEstimator(Released, released=False):
         source = as_source(X, y, person=person, **options)
         if person is not None:
             source = one_record_each_of(source)
-        return source, None, dict.fromkeys(options)
+        # Whether there are entries is public, and needed for the plan; they are in the blocks.
+        has_entry = options.get("entry") is not None
+        return source, None, dict.fromkeys(options) | ({"entry": True} if has_entry else {})
 
     def _looks(self, X: Any, y: Any, person: Any, options: Mapping[str, Any]) -> bool:
         """Say whether records must be looked at before the plan.

@@ -62,8 +62,8 @@ class Histories:
     """Private columns with a cell for each record; None stands for the same in all.
 
     An estimator states by what it takes (:class:`skdpsurv.release.card.Card`) which columns it
-    uses, and its base refuses the others. None takes ``entry`` or ``person`` yet: all people are
-    seen from the start, and of each person the first record is read.
+    uses, and its base refuses the others. None takes ``person`` yet: of each person the first
+    record is read.
 
     Parameters
     ----------
@@ -72,7 +72,8 @@ class Histories:
     cause : ndarray of shape (n,)
         True for an event and False where censored; or the number of the cause, 0 where censored.
     entry : ndarray of shape (n,) or None, default=None
-        Time from which a record was seen; None: all are seen from 0.
+        Time from which a record was seen, or its interval on a grid, from 0: at risk is who is
+        in a later one. None: all are seen from 0.
     stratum : ndarray of int of shape (n,) or None, default=None
         Number of the public group; None: there is one.
     person : ndarray of int of shape (n,) or None, default=None
@@ -81,7 +82,7 @@ class Histories:
 
     exit: NDArray[Any]
     cause: NDArray[Any]
-    entry: FloatArray | None = None
+    entry: NDArray[Any] | None = None
     stratum: IndexArray | None = None
     person: IndexArray | None = None
 
@@ -127,11 +128,20 @@ class Histories:
         return np.where(stayed, (n_causes + 1) * n_bands, outcome * n_bands + band)
 
     def on_grid(self, max_time: float, n_intervals: int) -> Self:
-        """Return histories whose exits are intervals, 1 to ``n_intervals``, each on its own."""
+        """Return histories whose exits are intervals, 1 to ``n_intervals``, each on its own.
+
+        Entries are intervals, too, from 0: that of who entered in interval s is s. Whoever entered
+        in the interval of the exit, or later, is at risk in none.
+        """
+
+        def interval(times: FloatArray, least: int) -> IntArray:
+            with np.errstate(over="ignore"):  # near the largest double: infinity lands in q
+                position = np.ceil(n_intervals * times / max_time)
+            return np.clip(position, least, n_intervals).astype(np.int64)
+
         clipped = self.clipped(max_time)
-        with np.errstate(over="ignore"):  # near the largest double: infinity lands in interval q
-            position = np.ceil(n_intervals * clipped.exit / max_time)
-        return replace(clipped, exit=np.clip(position, 1, n_intervals).astype(np.int64))
+        entry = None if self.entry is None else interval(self.entry, 0)
+        return replace(clipped, exit=interval(clipped.exit, 1), entry=entry)
 
 
 @dataclass(frozen=True)
@@ -146,6 +156,8 @@ class Columns:
         Column of events; None: all are observed.
     person : str or None, default=None
         Column of identifiers of persons; None: nobody has two records.
+    entry : str or None, default=None
+        Column of entries; None: all are seen from 0.
     event_is, censored_is : sequence, default=()
         Labels of events, and of censored records; none for 1 and 0.
     """
@@ -155,18 +167,24 @@ class Columns:
     person: Any = None
     event_is: Sequence[Any] = ()
     censored_is: Sequence[Any] = ()
+    entry: Any = None
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The columns that are stated, by name of the parameter."""
+        names = ("time", "event", "person", "entry")
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def check(self, names: Collection[Any] | None = None) -> None:
         """Refuse what contradicts itself, or the names of all columns of a table, if given."""
-        stated = {"time": self.time, "event": self.event, "person": self.person}
-        stated = {name: column for name, column in stated.items() if column is not None}
+        stated = self.stated
         columns = list(stated.values())
         listed = [*dict.fromkeys(columns)] if names is None else list(names)
         for name, column in stated.items():
             if (number := listed.count(column)) != 1:
                 got = f"and {column!r} names {number}" if number else f"got {column!r}"
                 raise ValueError(f"{name} must be the name of one column, {got}.")
-        refuse_starts([self.time], listed)
+        refuse_starts([self.time], [name for name in listed if name != self.entry])
         if len(set(columns)) < len(columns):
             raise ValueError(f"{' and '.join(stated)} must be different columns.")
         order = self.event, self.time
@@ -254,8 +272,9 @@ def refuse_starts(times: Iterable[Any], names: Iterable[Any]) -> None:
     if starts and stops:
         raise ValueError(
             f"{stops[0]!r} and {starts[0]!r} look like rows from a start to a stop, which are not "
-            "provided for, nor are late entries: make one row of each person, with the time from "
-            "a common start and the covariates known then. If they are something else, rename one."
+            "provided for: make one row of each person, with the covariates known at the start. If "
+            "that row has a late entry, state it apart from the times, as entry. If they are "
+            "something else, rename one."
         )
 
 
@@ -297,6 +316,19 @@ def read_columns(
             "inconsistent numbers of samples."
         )
     return Histories(found, cause)
+
+
+def with_entry(found: Histories, entry: Any) -> Histories:
+    """Return histories with their entries, in the unit of the times; None: all are seen from 0.
+
+    An entry after its exit, or beyond the horizon, is allowed: such a record is never at risk.
+    """
+    if entry is None:
+        return found
+    times = checked_times(entry, "entry")
+    if times.size != found.size:
+        raise ValueError("entry must have one entry for each record.")
+    return replace(found, entry=times)
 
 
 def checked_events(event: Any, name: str, hint: str = "") -> BoolArray:

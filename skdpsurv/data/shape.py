@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -43,10 +43,13 @@ class Shape:
     ----------
     n_records : int
     n_features : int
+    has_entry : bool, default=False
+        Whether the time is stated from which each record was seen.
     """
 
     n_records: int
     n_features: int
+    has_entry: bool = field(default=False, kw_only=True)
 
     def require(self, n_records: int) -> None:
         """Refuse another number of records than was planned for."""

@@ -48,7 +48,7 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
 
     arguments = {"X": X, "y": y, **others} | ({} if person is None else {"person": person})
     cut = {name: values for name, values in arguments.items() if is_dask(values)}
-    for name in ("X", "y", "person"):
+    for name in ("X", "y", "person", "entry"):
         if arguments.get(name) is not None and name not in cut:
             raise TypeError(
                 f"{name} must be a collection of Dask, as {next(iter(cut))} is: nothing private is "

@@ -96,7 +96,7 @@ def paired(y: Any) -> Any:
 
 
 def split_target(
-    frame: Any, *, time: str, event: str, person: str | None = None
+    frame: Any, *, time: str, event: str, person: str | None = None, entry: str | None = None
 ) -> tuple[Any, ...]:
     """Split a table of records into covariates and the survival target.
 
@@ -109,6 +109,8 @@ def split_target(
         event: booleans, or 0 and 1.
     person : str or None
         Name of the column with identifiers of persons, if a person may have several records.
+    entry : str or None
+        Name of the column with the time from which each record was seen, if some entered late.
 
     Returns
     -------
@@ -118,12 +120,14 @@ def split_target(
         Event and time, in this order, as every ``fit`` of survival times takes them.
     person : series
         The parameter ``person`` of ``fit``; only returned if a column was named.
+    entry : series
+        The parameter ``entry`` of ``fit``, of the estimators that have it; likewise, and last.
 
     Raises
     ------
     ValueError
         If a column is not there, two have its name, or one is named twice; or if a column of starts
-        stands beside a time called stop: such rows are not provided for.
+        stands beside a time called stop and is not named as ``entry``.
 
     Examples
     --------
@@ -136,12 +140,12 @@ def split_target(
     """
     if not containers.is_frame(frame):
         raise TypeError("frame must be a data frame of pandas or Dask, or FrameChunks.")
-    Columns(time, event, person).check(frame.columns)
-    columns = [time, event] if person is None else [time, event, person]
-    X, y = frame.drop(columns=columns), frame[[event, time]]
+    named = Columns(time, event, person, entry=entry)
+    named.check(frame.columns)
+    X, y = frame.drop(columns=list(named.stated.values())), frame[[event, time]]
     if isinstance(y, pd.DataFrame):
         y = y.copy()  # so that pandas does not warn of changes to it
-    return (X, y) if person is None else (X, y, frame[person])
+    return X, y, *(frame[name] for name in (person, entry) if name is not None)
 
 
 def fit_target(

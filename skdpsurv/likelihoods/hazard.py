@@ -5,7 +5,8 @@ event. With the public baseline rows A_s and :math:`\eta_s = A_s a + x\beta`, it
 
 .. math:: \ell(f; z) = \sum_{s \le k} \varphi(\eta_s) + \delta\,\psi(\eta_t), \qquad k = t - \delta
 
-over the k intervals survived (:mod:`skdpsurv.likelihoods.links`).
+over the k intervals survived (:mod:`skdpsurv.likelihoods.links`). With an entry e, sums are over e
+< s <= k, and the loss of a record with e >= t is 0.
 
 With :math:`L_k(b) = \sum_{s \le k} \varphi(A_s a + b)` and :math:`b = x\beta`, the slope of
 :math:`L_k` is the person's cumulative hazard (V times it for probit). The loss is linear beyond the
@@ -66,29 +67,39 @@ class HazardBlock(NamedTuple):
     event : ndarray of bool of shape (n,)
     weight : ndarray of shape (n,) or None
         How often a record counts, at most 1 and at most ``(R / norm of its row)^2``; None: once.
+    entered : ndarray of int of shape (n,) or None
+        Intervals before the entry, at most k, and ascending where k is equal; None: 0.
     """
 
     X: FloatArray
     survived: IntArray
     event: BoolArray
     weight: FloatArray | None = None
+    entered: IntArray | None = None
 
 
 def hazard_block(
     X: FloatArray, histories: Histories, change: Callable[[FloatArray], FloatArray] | None = None
 ) -> HazardBlock:
     """Sort records (any order; on a grid) into a block, with ``change`` made to their rows."""
-    event = histories.event
+    event, entered = histories.event, histories.entry
+    if entered is not None:
+        event = event & (entered < histories.exit)
     survived = histories.exit - event
     # Integers of 16 bits are sorted in a time that does not grow faster than their number.
     short = survived.astype(np.uint16) if survived.max(initial=0) < 2**16 else survived
-    order = np.argsort(short, kind="stable")
+    if entered is None:
+        order = np.argsort(short, kind="stable")
+    else:
+        entered = np.minimum(entered, survived)
+        order = np.lexsort((entered, short))
+        entered = entered[order]
 
     rows = X.take(order, axis=0).astype(np.float64, copy=False)
     if change is not None:
         for piece in row_pieces(*X.shape):
             rows[piece] = change(rows[piece])
-    return HazardBlock(rows, survived[order], event[order])
+    return HazardBlock(rows, survived[order], event[order], entered=entered)
 
 
 @dataclass(frozen=True)
@@ -169,9 +180,9 @@ class DiscreteHazard(BlockLikelihood):
     def losses(self, coef: FloatArray, block: HazardBlock) -> FloatArray:
         a, b = self._predictor(coef, block)
         values = np.zeros_like(b)
-        capped, thresholds = self._capped(a, b, block.survived)
+        capped, thresholds = self._capped(a, b, block.survived, block.entered)
         inner = np.where(capped, thresholds, b)
-        for chunk in kernel.chunks(block.survived):
+        for chunk in kernel.chunks(block.survived, block.entered):
             phi = self.link.survival(a[: chunk.width] + inner[chunk.part, None]).value
             chunk.clear(phi)
             values[chunk.part] = np.sum(phi, axis=1)
@@ -193,13 +204,15 @@ class DiscreteHazard(BlockLikelihood):
         a, b = self._predictor(coef, block)
         counts = counted(block.weight, weights)
         w = np.broadcast_to(1.0, b.shape) if counts is None else counts
-        sums = kernel.KernelSums(self.link, A, a, b, w, block.survived, order)
-        capped, thresholds = self._capped(a, b, block.survived)
+        sums = kernel.KernelSums(self.link, A, a, b, w, block.survived, order, block.entered)
+        capped, thresholds = self._capped(a, b, block.survived, block.entered)
         small = kernel.is_small(self.link, a, b)
-        if self.link.series is not None:
+        if block.entered is not None:
+            small[:] = False
+        elif self.link.series is not None:
             small &= block.survived > kernel.TERM_COST * self.link.series.slope.size
         long = ~(small | capped)
-        if self.link.tiled:
+        if self.link.tiled and block.entered is None:
             cap = np.inf if self.cap is None else self.cap
             for upper, rows in kernel.tiles(self.link, a, b, block.survived, cap, long):
                 kernel.add_tile(sums, rows, upper)
@@ -232,7 +245,7 @@ class DiscreteHazard(BlockLikelihood):
         """
         a, b = self._predictor(coef, block)
         expansion = None
-        if self.max_cumulative_hazard is None and block.weight is None:
+        if self.max_cumulative_hazard is None and block.weight is None and block.entered is None:
             expansion = expand(self.link, a, b, tolerance)
         if expansion is None:
             return super().linearized(coef, block)
@@ -256,35 +269,54 @@ class DiscreteHazard(BlockLikelihood):
         return self.basis @ coef[:n_basis], block.X @ coef[n_basis:]
 
     def _capped(
-        self, a: FloatArray, b: FloatArray, survived: IntArray
+        self, a: FloatArray, b: FloatArray, survived: IntArray, entered: IntArray | None = None
     ) -> tuple[BoolArray, FloatArray]:
         """Return which records are beyond their cap threshold b*, and the thresholds."""
         if self.cap is None:
             return np.zeros(b.size, dtype=bool), np.array(np.inf)
         thresholds = np.full(b.size, np.inf)
         near = np.flatnonzero(b > kernel.least_thresholds(a, survived, self.cap))
-        present, where = np.unique(survived[near], return_inverse=True)
+        if entered is not None:
+            least = kernel.least_thresholds(a, survived[near], self.cap, entered[near])
+            near = near[b[near] > least]
+            # Pairs of exit and entry, as one number, in the order of the exits.
+            pairs, where = np.unique(
+                survived[near] * (a.size + 1) + entered[near], return_inverse=True
+            )
+            present, first = np.divmod(pairs, a.size + 1)
+        else:
+            (present, where), first = np.unique(survived[near], return_inverse=True), None
         highest = b[near].max(initial=-np.inf)
-        thresholds[near] = kernel.cap_thresholds(self.link, a, present, self.cap, highest)[where]
+        thresholds[near] = kernel.cap_thresholds(self.link, a, present, self.cap, highest, first)[
+            where
+        ]
         return b > thresholds, thresholds
 
     def _add_capped(
         self, sums: kernel.KernelSums, capped: BoolArray, thresholds: FloatArray
     ) -> FloatArray:
-        """Add the records beyond their threshold: they differ by k alone, so one pass over k."""
+        """Add the records beyond their threshold: they differ by k alone, so one pass over k.
+
+        With entries they are added one by one.
+        """
         A, w, survived = self.basis, sums.weights[capped], sums.survived[capped]
         hessian = np.zeros((A.shape[1], A.shape[1]))
         if self.cap is None or not capped.any():
             return hessian
         sums.slope[capped] += self.cap * w
-        levels, where = np.unique(survived, return_inverse=True)
-        _, mass = kernel.sums_by_level(w, survived)
-        at = np.empty(levels.size)
-        at[where] = thresholds[capped]
-        for chunk in kernel.chunks(levels):
+        entered = None if sums.entered is None else sums.entered[capped]
+        if entered is None:
+            levels, where = np.unique(survived, return_inverse=True)
+            _, mass = kernel.sums_by_level(w, survived)
+            at = np.empty(levels.size)
+            at[where] = thresholds[capped]
+        else:
+            levels, mass, at = survived, np.ascontiguousarray(w), thresholds[capped]
+        for chunk in kernel.chunks(levels, entered):
             part, width = chunk.part, chunk.width
             slope, curvature = kernel.slopes(self.link, sums.a, at, chunk, sums.order)
-            sums.interval_slope[:width] += mass[part] @ slope
+            add = np.matmul if entered is None else weighted_sum
+            sums.interval_slope[:width] += add(mass[part], slope)
             if curvature is not None:
                 sums.interval_curvature[:width] += mass[part] @ curvature
                 moment = curvature @ A[:width]

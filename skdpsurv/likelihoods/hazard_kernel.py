@@ -14,6 +14,10 @@ cumulative sums of :math:`d_{js}` alone, and sums over the records at risk those
 
 The cap threshold :math:`b^*_k` of k intervals solves :math:`\sum_{s \le k} \varphi'(a_s + b^*_k) =
 VH`. It depends on k and the baseline only. Errors are bounded in docs/proofs/rounding.
+
+With entries, sums are over the intervals after a record's own, and thresholds are of pairs of entry
+and exit. All slopes are then computed one by one: a difference of two sums would be of no use where
+hazards before the entry are beyond the cap.
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ class KernelSums:
     weights: FloatArray
     survived: IntArray
     order: int
+    entered: IntArray | None = None
 
     def __post_init__(self) -> None:
         n, q = self.b.size, self.a.size
@@ -69,15 +74,22 @@ CHUNK_ROWS = 8 * SUM_ROWS
 class Chunk(NamedTuple):
     """Records that are worked on together, out of arrays sorted by intervals survived.
 
-    ``survived`` are theirs, ascending, and ``width`` the most of them.
+    ``survived`` are theirs, ascending, and ``width`` the most of them; of ``entered``, if not None,
+    they were not seen.
     """
 
     part: slice
     width: int
     survived: IntArray
+    entered: IntArray | None = None
 
     def clear(self, *tables: FloatArray | None) -> None:
-        """Set what is after a record's exit to 0, in tables of records by intervals."""
+        """Set what is not from entry to exit to 0, in tables of records by intervals."""
+        if self.entered is not None:
+            unseen = np.arange(self.width) < self.entered[:, None]
+            for table in tables:
+                if table is not None:
+                    table[unseen] = 0.0
         last = (self.survived[1:] != self.survived[:-1]).nonzero()[0]
         exits = [*self.survived[last].tolist(), self.width]
         for end, exit_, next_exit in zip(last.tolist(), exits, exits[1:], strict=False):
@@ -86,20 +98,22 @@ class Chunk(NamedTuple):
                     table[: end + 1, exit_:next_exit] = 0.0
 
 
-def chunks(survived: IntArray) -> Iterator[Chunk]:
+def chunks(survived: IntArray, entered: IntArray | None = None) -> Iterator[Chunk]:
     """Cut records, ascending in ``survived``, into chunks that fit a cache; k = 0 has no part."""
     start, n = int(np.searchsorted(survived, 1)), survived.size
     while start < n:
         stop = min(n, start + min(CHUNK_ROWS, max(1, CHUNK_ELEMENTS // int(survived[start]))))
         stop = min(stop, start + max(1, CHUNK_ELEMENTS // int(survived[stop - 1])))
-        yield Chunk(slice(start, stop), int(survived[stop - 1]), survived[start:stop])
+        part = slice(start, stop)
+        own = None if entered is None else entered[part]
+        yield Chunk(part, int(survived[stop - 1]), survived[part], own)
         start = stop
 
 
 def slopes(
     link: Link, a: FloatArray, b: FloatArray, chunk: Chunk, order: int
 ) -> tuple[FloatArray, FloatArray | None]:
-    r"""Return :math:`\varphi'(a_s + b_i)`, and at order 2 :math:`\varphi''`; 0 after the exit."""
+    r"""Return :math:`\varphi'(a_s + b_i)`, and at order 2 :math:`\varphi''`; 0 where not seen."""
     slope, curvature = link.survival_outer(a[: chunk.width], b[chunk.part], order)
     chunk.clear(slope, curvature)
     return slope, curvature
@@ -108,7 +122,8 @@ def slopes(
 def add_survived(sums: KernelSums, rows: IntArray | slice) -> None:
     """Add the intervals survived by the records ``rows``, ascending in ``survived``."""
     ones, b, weights = np.ones(sums.a.size), sums.b[rows], sums.weights[rows]
-    for chunk in chunks(sums.survived[rows]):
+    entered = None if sums.entered is None else sums.entered[rows]
+    for chunk in chunks(sums.survived[rows], entered):
         part, width = chunk.part, chunk.width
         own = part if isinstance(rows, slice) else rows[part]  # a slice is that of all rows
         weight = np.ascontiguousarray(weights[part])
@@ -295,22 +310,33 @@ LOOKED_UP, MOST_LOOKED_UP = 1.0 / 16.0, 256
 
 
 def cap_thresholds(
-    link: Link, a: FloatArray, counts: IntArray, cap: float, highest: float = np.inf
+    link: Link,
+    a: FloatArray,
+    counts: IntArray,
+    cap: float,
+    highest: float = np.inf,
+    entered: IntArray | None = None,
 ) -> FloatArray:
     """Return the threshold of each k in ``counts``; inf where sums of slopes never reach the cap.
 
-    For a link without a series it is also inf where it would be above ``highest``.
+    With ``entered``, it is that of the intervals from there to k, which ascends. For a link without
+    a series, and without ``entered``, it is also inf where it would be above ``highest``.
 
     Newton's method on the logarithm of the sum, inside a shrinking bracket. It ends when sums
     differ from the cap by no more than rounding (docs/proofs/rounding). But for that, the answer
     depends on the baseline and on public numbers only.
     """
     thresholds = np.full(counts.size, np.inf)
-    todo = np.flatnonzero(counts > (cap if link.bounded_slope else 0.0))
+    number = counts if entered is None else counts - entered
+    todo = np.flatnonzero(number > (cap if link.bounded_slope else 0.0))
     if todo.size == 0:
         return thresholds
-    k = counts[todo]
-    if link.series is None and highest < np.inf:
+    k, start = counts[todo], None if entered is None else entered[todo]
+    if start is not None:
+        level = link.slope_inverse(cap / number[todo])
+        low, high = (level - _over(most, a, start, k) for most in (np.maximum, np.minimum))
+        b = np.clip(least_thresholds(a, k, cap, start), low, high)
+    elif link.series is None and highest < np.inf:
         reached, low, b, high = _look_up(link, a, k, cap, highest)
         todo, k = todo[reached], k[reached]
     else:
@@ -320,7 +346,7 @@ def cap_thresholds(
         b = np.clip(least_thresholds(a, k, cap), low, high)
     size = np.max(np.abs(a))
     for step in range(MOST_STEPS):
-        total, curvature = _sums(link, a, b, k)
+        total, curvature = _sums(link, a, b, k, start)
         off = total - cap
         rounded = (link.roundings + 1.0) * curvature * (size + np.abs(b))
         rounding = (a.size + 64.0) * cap + rounded
@@ -367,21 +393,34 @@ def _look_up(
     return reached, low, np.where(inside, start, 0.5 * (low + high)), high
 
 
-def _sums(link: Link, a: FloatArray, b: FloatArray, k: IntArray) -> tuple[FloatArray, FloatArray]:
+def _sums(
+    link: Link, a: FloatArray, b: FloatArray, k: IntArray, entered: IntArray | None
+) -> tuple[FloatArray, FloatArray]:
     """Return the sums of slopes and of curvatures of the first k intervals, at each b."""
     total, total_curvature = np.empty(k.size), np.empty(k.size)
-    for chunk in chunks(k):
+    for chunk in chunks(k, entered):
         slope, curvature = slopes(link, a, b, chunk, 2)
         assert curvature is not None
         total[chunk.part], total_curvature[chunk.part] = slope.sum(axis=1), curvature.sum(axis=1)
     return total, total_curvature
 
 
-def least_thresholds(a: FloatArray, k: IntArray, cap: float) -> FloatArray:
+def _over(function: np.ufunc, a: FloatArray, entered: IntArray, k: IntArray) -> FloatArray:
+    """Return a function, such as the maximum, over the intervals from each entry to exit."""
+    ends = np.column_stack([entered, k]).ravel()
+    return np.asarray(function.reduceat(np.append(a, a[-1]), ends)[::2])
+
+
+def least_thresholds(
+    a: FloatArray, k: IntArray, cap: float, entered: IntArray | None = None
+) -> FloatArray:
     r"""Return a lower bound on the threshold of each k, close where hazards are small.
 
     All links have :math:`\varphi'(\eta) \le e^\eta`, so a threshold is at least where
     :math:`e^b \sum_{s \le k} e^{a_s}` reaches the cap; inf for k = 0.
     """
-    total = np.concatenate([[-np.inf], np.logaddexp.accumulate(a)])
-    return np.asarray(np.log(cap) - total[k] - SLACK * (1.0 + np.max(np.abs(a))))
+    if entered is None:
+        total = np.concatenate([[-np.inf], np.logaddexp.accumulate(a)])[k]
+    else:
+        total = np.where(entered < k, _over(np.logaddexp, a, entered, k), -np.inf)
+    return np.asarray(np.log(cap) - total - SLACK * (1.0 + np.max(np.abs(a))))

@@ -270,6 +270,11 @@ class PrivateSearchCV(BestModel, released=False):
     def _check_options(self, options: Mapping[str, Any]) -> None:
         if any(name.endswith("__person") for name in options):
             raise ValueError("person must be given to the search itself, by this name.")
+        entries = [values for name, values in options.items() if name.split("__")[-1] == "entry"]
+        if any(values is not None for values in entries):
+            raise ValueError(
+                "entry must be None in a search: its losses score people as if seen from 0."
+            )
 
     @property
     def _one_of_each(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -29,6 +29,8 @@ class Card:
     takes : tuple of str
         Kinds of data that ``fit`` takes: "rows", and "times", "causes", "group", "classes" or
         "outcomes" of records; "cells" of a grid; or the data of a "model" to evaluate.
+    late_entry : bool
+        Whether ``fit`` takes the time from which each record was seen, as ``entry``.
     such_as : mapping
         Parameters that it needs to be tried on simulated records.
     moments : callable or None
@@ -50,6 +52,7 @@ class Card:
     analysis: str = ""
     adds_up: Any = None
     takes: tuple[str, ...] = ()
+    late_entry: bool = False
     such_as: Mapping[str, Any] = FrozenMapping({})
     moments: Callable[[Any], Iterable[tuple[Feature, Moments]]] | None = None
     measure: str = ""
@@ -62,7 +65,7 @@ class Card:
     def histories(self) -> tuple[str, ...]:
         """Columns of :class:`skdpsurv.data.histories.Histories` that ``fit`` takes, if any."""
         of_times = ("exit", "cause") if {"times", "causes", "model"} & {*self.takes} else ()
-        return of_times + ("stratum",) * ("group" in self.takes)
+        return of_times + ("entry",) * self.late_entry + ("stratum",) * ("group" in self.takes)
 
     def of_subclass(self, options: dict[str, Any]) -> Self:
         """Return the card of a subclass, and remove its fields from options of the class."""

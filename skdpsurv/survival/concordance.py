@@ -5,12 +5,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.data.histories import Histories, with_entry
 from skdpsurv.data.target import event_and_time
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, IntArray
 
 
 def concordance_index(
-    y: ArrayLike, risk: ArrayLike, *, sample_weight: ArrayLike | None = None
+    y: ArrayLike,
+    risk: ArrayLike,
+    *,
+    sample_weight: ArrayLike | None = None,
+    entry: ArrayLike | None = None,
 ) -> float:
     """Return Harrell's concordance index of risk scores, in O(n log² n).
 
@@ -27,6 +32,9 @@ def concordance_index(
         Risk scores, higher is riskier. Infinite scores are ranked; NaN is refused.
     sample_weight : array-like of shape (n_samples,) or None
         Weights, not negative; a pair counts with the product of its weights.
+    entry : array-like of shape (n_samples,) or None
+        Time from which each record was seen: a pair is comparable only if the other record had
+        entered before the event. One that entered at its own time or later is in no pair.
 
     Returns
     -------
@@ -56,6 +64,7 @@ def concordance_index(
     0.5
     """
     event, time = event_and_time(y)
+    entered = with_entry(Histories(time, event), entry).entry
     # Float first: minus an unsigned integer wraps around.
     risk = np.asarray(risk, dtype=np.float64)
     if risk.shape != time.shape:
@@ -65,20 +74,38 @@ def concordance_index(
     weight = np.ones(time.size) if sample_weight is None else _checked_weight(sample_weight, time)
     # Two records are comparable where the earlier key is an event's, which is even.
     key = 2 * np.unique(time, return_inverse=True)[1] + ~event
-    scores, score = np.unique(risk, return_inverse=True)
+    score = np.unique(risk, return_inverse=True)[1]
+    if entered is not None:
+        weight = weight * (entered < time)
+    concordant, comparable = _pairs(key, score, weight * event, weight)
+    if entered is not None:  # less those with who entered at the time of the event, or later
+        rank = 2 * np.unique(np.append(time, entered), return_inverse=True)[1]
+        rank[time.size :] += 1
+        none = np.zeros_like(weight)
+        early, late = np.append(weight * event, none), np.append(none, weight)
+        less = _pairs(rank, np.append(score, score), early, late)
+        concordant, comparable = concordant - less[0], comparable - less[1]
+    return float(concordant / comparable) if comparable > 0.0 else 0.5
+
+
+def _pairs(
+    key: IntArray, score: IntArray, first_weight: FloatArray, second_weight: FloatArray
+) -> tuple[float, float]:
+    """Return the weight of pairs whose first key is even and smaller: concordant, and all."""
+    n_scores = int(score.max(initial=0)) + 1
     concordant = comparable = 0.0
     # Each pair of keys counts once: at the first bit in which they differ.
     for bit in range(int(key.max(initial=0)).bit_length()):
-        groups, group = np.unique((key >> bit + 1) * scores.size + score, return_inverse=True)
+        groups, group = np.unique((key >> bit + 1) * n_scores + score, return_inverse=True)
         upper = (key >> bit) % 2 == 1
-        later = np.bincount(group, weight * upper)
-        earlier = np.bincount(group, weight * (event & ~upper))
+        later = np.bincount(group, second_weight * upper)
+        earlier = np.bincount(group, first_weight * ~upper)
         sums = np.append(0.0, np.cumsum(later))
-        block = groups // scores.size  # keys that agree above the bit
+        block = groups // n_scores  # keys that agree above the bit
         first, last = (np.searchsorted(block, block, side) for side in ("left", "right"))
         comparable += earlier @ (sums[last] - sums[first])
         concordant += earlier @ (sums[:-1] + later / 2.0 - sums[first])
-    return float(concordant / comparable) if comparable > 0.0 else 0.5
+    return concordant, comparable
 
 
 def _checked_weight(sample_weight: ArrayLike, time: FloatArray) -> FloatArray:

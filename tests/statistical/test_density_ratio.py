@@ -25,6 +25,14 @@ def test_log_ratio_is_below_epsilon_and_not_far(name, cap, epsilon):
 
 
 @epsilons
+@pytest.mark.parametrize("name", ["logit", "cloglog", "probit"])
+def test_log_ratio_is_below_epsilon_and_not_far_with_late_entries(name, epsilon):
+    largest, bound = largest_log_ratio(name, 1.0, epsilon, late=True)
+    assert bound < epsilon
+    assert 0.3 * epsilon < largest <= bound
+
+
+@epsilons
 @pytest.mark.parametrize(
     "name", ["logit", *(pytest.param(name, marks=slow) for name in ("cloglog", "probit"))]
 )

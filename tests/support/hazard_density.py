@@ -8,16 +8,19 @@ of a grid, and must stay below e^(epsilon_b + J). What the solver adds is not in
 import numpy as np
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.data.histories import Histories
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.newton import Objective
 from skdpsurv.mechanisms.objective import calibrate
-from tests.support.hazard_blocks import hazard_block
 
 Q = 5
 CASES = [("logit", None), *((name, cap) for name in sorted(LINKS) for cap in (0.5, 1.0, 2.0))]
 #: (x, interval, event) of the record that differs: the extremes of the public domain.
 EXTREMES = [(x, s, d) for x in (-1.0, 1.0) for s, d in ((1, True), (Q, True), (Q, False))]
+#: The same of people who enter late: before the last interval, or where they are never at risk.
+LATE = [(x, Q, d, e) for x in (-1.0, 1.0) for d in (True, False) for e in (Q - 1, 1)]
+LATE += [(1.0, 2, True, 2), (-1.0, 1, True, 0), (1.0, Q, False, 0)]
 #: The other records: none, or some that pull either way.
 CROWDS = [[], [(0.3, 2, True), (-0.8, Q, False), (0.0, 1, False)]]
 
@@ -29,8 +32,8 @@ def make_likelihood(name, cap):
 
 def density_parts(likelihood, records, calibration, points):
     """Return ||b|| and the log determinant of the Hessian at every point."""
-    x, interval, event = (np.array(column) for column in zip(*records, strict=True))
-    block = hazard_block(x[:, None], interval, event)
+    x, *seen = (np.array(column) for column in zip(*records, strict=True))
+    block = hazard_block(x[:, None], Histories(*seen))
     center = np.array([-2.0, 0.0])
     objective = Objective(likelihood, InMemory([block]), calibration.kappa, center, np.zeros(2))
     norms, determinants = np.empty(len(points)), np.empty(len(points))
@@ -50,7 +53,7 @@ def grid(kappa, noise_scale, likelihood):
     return np.vstack([near, *(share * reach * circle for share in (0.02, 0.1, 0.5))])
 
 
-def largest_log_ratio(name, cap, epsilon, calibration=None, constants=None):
+def largest_log_ratio(name, cap, epsilon, calibration=None, constants=None, late=False):
     """Return the largest log density ratio found, and epsilon_b + J."""
     likelihood = make_likelihood(name, cap)
     calibration = calibration or calibrate(
@@ -59,9 +62,11 @@ def largest_log_ratio(name, cap, epsilon, calibration=None, constants=None):
     points = grid(calibration.kappa, calibration.noise_scale, likelihood)
     largest = -np.inf
     for crowd in CROWDS:
+        if late:
+            crowd = [(*one, entry) for one, entry in zip(crowd, (1, 3, 0), strict=False)]
         parts = [
             density_parts(likelihood, [*crowd, extreme], calibration, points)
-            for extreme in EXTREMES
+            for extreme in (LATE if late else EXTREMES)
         ]
         logs = np.array([-norm / calibration.noise_scale + det for norm, det in parts])
         largest = max(largest, (logs.max(axis=0) - logs.min(axis=0)).max())

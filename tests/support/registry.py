@@ -65,11 +65,13 @@ class Data:
     options: dict[str, Any] = field(default_factory=dict)
     extremes: tuple[tuple[Any, ...], ...] = ()
 
-    def replaced(self, x, y, group=None, row=ROW):
+    def replaced(self, x, y, other=None, row=ROW):
+        """Return neighbours; ``other`` is the group or the entry of the new record."""
         X, target, options = self.X, self.y, self.options
-        if group is not None:
-            options = {**options, "group": options["group"].copy()}
-            options["group"][row] = group
+        if other is not None:
+            name = "group" if "group" in options else "entry"
+            options = {**options, name: options[name].copy()}
+            options[name][row] = other
         if isinstance(X, pd.DataFrame):
             X = X.astype({name: object for name in X if X[name].dtype.kind not in "fiu"})
             for j, value in enumerate(x):
@@ -125,6 +127,22 @@ def survival():
 def frame():
     data = survival()
     return replace(data, X=pd.DataFrame(data.X, columns=["age", "dose", "size"]))
+
+
+def _late(data):
+    """People who entered late, some after their exit or the horizon."""
+    entry = np.random.default_rng(29).uniform(0.0, 6.0, N_RECORDS)
+    records = zip(data.extremes, (0.0, LARGEST, 5e-324, MAX_TIME, 3.0), strict=False)
+    extremes = tuple((*record, entered) for record, entered in records)
+    return replace(data, options={"entry": entry}, extremes=extremes)
+
+
+def late():
+    return _late(survival())
+
+
+def late_moderate():
+    return _late(moderate())
 
 
 #: What the columns of raw rows hold.
@@ -429,6 +447,13 @@ def _settings():
     yield one("uncapped", survival, method="obj_pert", **uncapped)
     yield one("probit", survival, link="probit", alpha=0.1, pilot_share=0.0)
     yield one("no privacy", moderate, epsilon=np.inf)
+    late_entry = {"recalibration_share": 0.0, "epsilon": 10.0}
+    yield one("late entries", late, quick=True, **late_entry, **look)
+    out = {"method": "out_pert", "link": "cloglog", **late_entry, **look}
+    yield one("output with late entries", late, **out)
+    descent = {**gaussian, "recalibration_share": 0.0}
+    yield one("noisy descent with late entries", late, **descent)
+    yield one("late entries without privacy", late_moderate, epsilon=np.inf)
     stands = {"representative": True, "checked": False}
     raw = PublicColumns(RAW)
     yield one("raw columns", raw_survival, columns=raw, **stands)

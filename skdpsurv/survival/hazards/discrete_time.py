@@ -22,16 +22,17 @@ from skdpsurv.likelihoods.links import steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, PlannedScales, Promises, Terms, is_prior, is_scales
 from skdpsurv.release import Release
-from skdpsurv.survival.hazards.estimand import EstimandModel, moments_of
+from skdpsurv.survival.hazards.estimand import moments_of
 from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
+from skdpsurv.survival.hazards.late_entry import LateEntryModel
 from skdpsurv.survival.hazards.model import HazardMaximum, hazard_plan
 from skdpsurv.survival.hazards.posterior import LangevinFit, PosteriorDraw, PosteriorSampling
 from skdpsurv.survival.hazards.spreads import SPREADS_SHARE
 
 
 class DPDiscreteTimeSurvival(
-    EstimandModel,
+    LateEntryModel,
     word="survival",
     analysis="regression",
     moments=moments_of,
@@ -118,7 +119,8 @@ class DPDiscreteTimeSurvival(
         time. It corrects predicted survival: level and course of the hazard, and the spread of
         the scores, which noise in coefficients overstates. With 0, ranking is a little better, and
         absolute risks are mostly much worse if noise is strong or events are many. Skipped
-        if ``n * epsilon`` is below 200; not used with ``method="psgld"`` without a delta.
+        if ``n * epsilon`` is below 200; not used with ``method="psgld"`` without a delta. 0 with
+        ``entry``.
     inference_share : float, default=0.0
         Share of epsilon spent on second moments of the covariates and an event-count table, which
         ``summary`` needs for standard errors: 0.3 is a good choice. 0: no standard errors. Skipped
@@ -338,11 +340,14 @@ class DPDiscreteTimeSurvival(
             exact_rows=self._is_asymptotic,
             max_cumulative_hazard=cap if cap is None or isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
+            has_entry=shape.has_entry,
         )
         # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
         epsilon, alpha = float(self.epsilon), float(self.alpha)
         if math.isinf(epsilon):
             return hazard_plan(model, epsilon, alpha, HazardMaximum(model))
+        if shape.has_entry:
+            self._refuse_with_entry()
         if sampling is not None and self._is_asymptotic:
             draw = PosteriorDraw(model, epsilon, alpha, sampling)
             return hazard_plan(model, epsilon, alpha, draw, assumed=(REAL_ARITHMETIC,))

@@ -67,7 +67,12 @@ class EstimandModel(DiscreteTimeModel):
     """Base of hazard models whose releases state how rows were read."""
 
     def estimand(
-        self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        *,
+        person: ArrayLike | None = None,
+        entry: ArrayLike | None = None,
     ) -> pd.Series[float]:
         """Return the coefficients that ``summary`` is about, without noise: private.
 
@@ -84,7 +89,7 @@ class EstimandModel(DiscreteTimeModel):
         X : array-like of shape (n_samples, n_features)
         y : structured array of shape (n_samples,), or array-like of times
             As for ``fit``.
-        person : array-like of shape (n_samples,), or None
+        person, entry : array-like of shape (n_samples,), or None
             As for ``fit``.
 
         Returns
@@ -96,7 +101,8 @@ class EstimandModel(DiscreteTimeModel):
         Raises
         ------
         ValueError
-            If the release does not say how rows were read: of a fit with ``epsilon=inf``, whose
+            If entries were given to the fit, and are not here; or to here alone. If the release
+            does not say how rows were read: of a fit with ``epsilon=inf``, whose
             ``coef_`` is the estimand, of a chain without a delta, of a pool, or of an older file.
 
         Examples
@@ -112,18 +118,23 @@ class EstimandModel(DiscreteTimeModel):
         check_is_fitted(self, "release_")
         release = self.release_
         center, radius, scales = released_rows(release)
-        stated = release.made_by.public_inputs.get("prior_event_rate")
+        inputs = release.made_by.public_inputs
+        if ("late_entry" in inputs) != (entry is not None):
+            raise ValueError("entry must be given as it was to fit.")
+        stated = inputs.get("prior_event_rate")
         self._ruled()["prior_event_rate"]("prior_event_rate", stated)
         # Two models made of the release: the fitted one and its ledger are left alone.
         own, measured = (type(self).from_release(release) for _ in range(2))
         X, y, person = map(unlabelled, (X, y, person), ("X", "y", "person"))
+        options = {} if entry is None else {"entry": unlabelled(entry, "entry")}
         with suppressed_float_errors(), config_context(assume_finite=False):
             X, y = own._given(X, y, {})
-            if person is not None or not in_memory(X, y):
-                X, y, _ = own._sources(X, y, person=person)
-            shape = measured._shape(X, y)
-            records = own._read(shape, X, y)
+            if person is not None or not in_memory(X, y, *options.values()):
+                X, y, options = own._sources(X, y, person=person, **options)
+            shape = measured._shape(X, y, **options)
+            records = own._read(shape, X, y, **options)
             how = {"max_cumulative_hazard": self.max_cumulative_hazard_}
+            how["has_entry"] = shape.has_entry
             model = own._model(shape, exact_rows=False, prior_event_rate=stated, **how)
             bound = None if self.inference_ is None else DOWNWEIGHTING_BOUND
 

@@ -1,9 +1,9 @@
 r"""A perturbed hazard model: its public numbers, a pilot estimate, and its minimiser.
 
-Life table: each record is in one cell of band and event. Neighbours: replace-one. Sensitivity: 2 in
-L1, and the root of 2 in L2. Theorem: that of a histogram (:mod:`skdpsurv.mechanisms.sums`). The
-baseline fitted to it is post-processing. Rows are centred and clipped, and the cap on cumulative
-hazards is chosen, by what this pilot has released.
+Life table: each record is in one cell of band and event, and of entry where that is stated.
+Neighbours: replace-one. Sensitivity: 2 in L1, and the root of 2 in L2. Theorem: that of a histogram
+(:mod:`skdpsurv.mechanisms.sums`). The baseline fitted to it is post-processing. Rows are centred
+and clipped, and the cap on cumulative hazards is chosen, by what this pilot has released.
 """
 
 from __future__ import annotations
@@ -79,6 +79,8 @@ class PilotEstimate(NamedTuple):
     radius: float
     spread: float
     scales: FloatArray | None = None
+    #: Number of events as released, where people enter late; None: by the centre's hazard.
+    events: float | None = None
 
     @property
     def unit(self) -> FloatArray | float:
@@ -209,12 +211,15 @@ class HazardFit:
         public = self.public_pilot
         if not self.has_pilot or "_baseline" not in context:
             return public
+        if self.model.has_entry:
+            public = public._replace(events=self.model.n_records * context["follow_up"][0])
         center = public.center.copy()
         center[: self.model.n_knots] = context["_baseline"]
         if "_mean" not in context:
             return public._replace(center=center)
-        rows = (context[name] for name in ("_mean", "_radius", "_spread", "_scales"))
-        return PilotEstimate(center, *rows)
+        names = ("_mean", "_radius", "_spread", "_scales")
+        mean, radius, spread, scales = (context[name] for name in names)
+        return PilotEstimate(center, mean, radius, spread, scales, public.events)
 
     @property
     def public_pilot(self) -> PilotEstimate:
@@ -267,7 +272,8 @@ class HazardFit:
     def evidence(self, minimiser: FloatArray, pilot: PilotEstimate) -> Evidence:
         """Return unshrunk coefficients with standard errors, on the scale of X."""
         model = self.model
-        events = model.n_records * -np.expm1(-self._hazard(pilot).value.sum())
+        if (events := pilot.events) is None:
+            events = model.n_records * -np.expm1(-self._hazard(pilot).value.sum())
         second_moment = (pilot.spread / pilot.radius) ** 2 / model.n_features
         information = INFORMATION_PART * max(events, 1.0) * second_moment
         how = perturbation.ridge_and_variances(self.after(pilot).calibration)
@@ -313,19 +319,21 @@ class LifeTable(HazardSum):
     query = HISTOGRAM  # each record is in one cell
 
     def exact_answer(self, context: Context, records: models.Records) -> IntArray:
-        """Return the exact event counts, by band of time."""
-        return models.outcome_counts(records, self.fit.model.n_intervals, models.N_BANDS)
+        """Return the exact event counts, by band of time, and by entry if that is stated."""
+        count = models.entry_counts if self.fit.model.has_entry else models.outcome_counts
+        return count(records, self.fit.model.n_intervals, models.N_BANDS)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the baseline to shrink to, and shares of events and of early ends, with noise."""
-        fit, table = self.fit, np.reshape(noisy, (-1, 2))
+        fit, late = self.fit, self.fit.model.has_entry
+        table = models.seen_cells(noisy).sum(axis=0) if late else np.reshape(noisy, (-1, 2))
+        n_cells = models.n_seen_cells(len(table)) / 2 if late else len(table)
         n, deviation = fit.model.n_records, HISTOGRAM.deviation(self.price)
-        found = table[:, 1].sum(), table[0].sum(), 2.0 * deviation * math.sqrt(len(table))
+        found = table[:, 1].sum(), table[0].sum(), 2.0 * deviation * math.sqrt(n_cells)
         shares = np.clip(np.array(found, dtype=np.float64) / n, 0.0, 1.0)
         prior = fit.public_pilot.center[: fit.model.n_knots]
-        baseline = models.baseline_from_life_table(
-            noisy, self.price, fit.basis, fit.likelihood.link, prior
-        )
+        how = models.baseline_from_entries if late else models.baseline_from_life_table
+        baseline = how(noisy, self.price, fit.basis, fit.likelihood.link, prior)
         return {"_baseline": fit.clip_baseline(baseline), "follow_up": shares}
 
 

@@ -93,6 +93,7 @@ class HazardModel:
     max_cumulative_hazard: float | str | None
     prior_event_rate: float
     max_time: float = 1.0
+    has_entry: bool = False
 
     @property
     def prior_hazard(self) -> float:
@@ -153,6 +154,24 @@ LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 STARTING_STEPS = 4
 
 
+def entry_counts(records: Records, q: int, n_bands: int) -> IntArray:
+    """Count private records by entry, band of time and event; each is in one cell.
+
+    Entries are the start, or a band. The last cell is that of people who are never at risk.
+    """
+    n_bands = min(n_bands, q)
+
+    def counts(block: HazardRecords) -> IntArray:
+        seen: Any = block.histories
+        entered = np.where(seen.entry > 0, 1 + (seen.entry - 1) * n_bands // q, 0)
+        cell = 2 * (entered * n_bands + (seen.exit - 1) * n_bands // q) + seen.event
+        n_cells = 2 * (n_bands + 1) * n_bands
+        cell = np.where(seen.entry < seen.exit, cell, n_cells)
+        return np.bincount(cell, minlength=n_cells + 1).astype(np.int64)
+
+    return records.map_reduce(counts)
+
+
 def outcome_counts(records: Records, q: int, n_bands: int, horizon: bool = False) -> IntArray:
     """Count private records, censored and with events, in each band of q intervals.
 
@@ -175,23 +194,78 @@ def baseline_from_life_table(
     counts: IntArray, price: Price, basis: FloatArray, link: Link, prior: FloatArray
 ) -> FloatArray:
     """Fit baseline coefficients to a noisy life table, shrunk towards a prior."""
-    q, n_basis = basis.shape
     table = np.maximum(counts, 0).reshape(-1, 2).astype(np.float64)
-    n_bands = table.shape[0]
-    middle = np.clip(np.rint((np.arange(n_bands) + 0.5) * q / n_bands), 1, q).astype(np.int64)
+    exits = _spread_exits(table, len(basis))
+    noise = HISTOGRAM.deviation(price) ** 2 * table.size
+    return _shrunk_baseline(exits, None, noise, basis, link, prior)
+
+
+def baseline_from_entries(
+    counts: IntArray, price: Price, basis: FloatArray, link: Link, prior: FloatArray
+) -> FloatArray:
+    """Fit baseline coefficients to a noisy table by entry, as :func:`entry_counts` makes it.
+
+    Who enters and leaves in one band is seen for a third of it.
+    """
+    q, table = basis.shape[0], seen_cells(counts)
+    n_bands = table.shape[1]
+    own = np.arange(1, n_bands + 1), np.arange(n_bands)
+    same = table[own].copy()
+    table[own] = 0.0
+    exits = _spread_exits(np.maximum(table.sum(axis=0), 0.0), q)
+    exits += _spread_exits(np.maximum(same, 0.0), q, 2 / 3)
+    entries = np.zeros(q)
+    for entering, share in ((table[1:].sum(axis=1), 0.5), (same, 1 / 3)):
+        places = _places(n_bands, q, share)
+        np.add.at(entries, places - 1, np.maximum(entering.sum(axis=1), 0.0))
+    noise = HISTOGRAM.deviation(price) ** 2 * n_seen_cells(n_bands)
+    return _shrunk_baseline(exits, entries, noise, basis, link, prior)
+
+
+def seen_cells(counts: IntArray) -> FloatArray:
+    """Return a table by entry, band and event, with 0 where nobody can be: only noise is there."""
+    n_bands = round((math.sqrt(2 * np.size(counts) - 1) - 1.0) / 2.0)  # 2 (b + 1) b cells, and one
+    table = np.reshape(counts[:-1], (n_bands + 1, n_bands, 2)).astype(np.float64)
+    return np.asarray(table * ~np.tri(n_bands + 1, n_bands, -2, dtype=bool)[:, :, None])
+
+
+def n_seen_cells(n_bands: int) -> int:
+    """Return the number of cells that :func:`seen_cells` keeps."""
+    return n_bands * (n_bands + 3)
+
+
+def _places(n_bands: int, q: int, share: float) -> IntArray:
+    return np.clip(np.rint((np.arange(n_bands) + share) * q / n_bands), 1, q).astype(np.int64)
+
+
+def _spread_exits(table: FloatArray, q: int, share: float = 0.5) -> FloatArray:
+    """Return exits by interval, of shape (q, 2), in the middle of their bands."""
+    middle = _places(len(table), q, share)
     censored = middle.copy()
     censored[-1] = q  # most of the last band's censored records reached the horizon
     exits = np.zeros((q, 2))
     np.add.at(exits[:, 0], censored - 1, table[:, 0])
     np.add.at(exits[:, 1], middle - 1, table[:, 1])
-    noise = HISTOGRAM.deviation(price) ** 2 * table.size
+    return exits
+
+
+def _shrunk_baseline(
+    exits: FloatArray,
+    entries: FloatArray | None,
+    noise: float,
+    basis: FloatArray,
+    link: Link,
+    prior: FloatArray,
+) -> FloatArray:
+    """Fit baseline coefficients to exits and entries of a noise variance, shrunk to a prior."""
+    n_basis = basis.shape[1]
     size = np.sqrt(np.mean(basis**2, axis=0))
     deviation = np.full(n_basis, SHAPE_DEVIATION)
     deviation[0] = LEVEL_DEVIATION
     # The ridge that minimises a coefficient's squared error: noise variance over information times
     # prior variance.
-    ridge = noise * size**2 / (max(table[:, 1].sum(), math.sqrt(noise)) * deviation**2)
-    return fit_to_exits(exits, basis, link, prior, ridge, 25)
+    ridge = noise * size**2 / (max(exits[:, 1].sum(), math.sqrt(noise)) * deviation**2)
+    return fit_to_exits(exits, basis, link, prior, ridge, 25, entries)
 
 
 def fit_to_exits(
@@ -201,15 +275,19 @@ def fit_to_exits(
     start: FloatArray,
     ridge: FloatArray | float,
     n_steps: int,
+    entries: FloatArray | None = None,
 ) -> FloatArray:
     r"""Fit baseline coefficients to exits without and with an event, of shape (n_intervals, 2).
 
     .. math:: \sum_s m_s\varphi(A_s a) + d_s\psi(A_s a) + \tfrac12\sum_j r_j (a_j - a^0_j)^2
 
-    with :math:`m_s` survivors of an interval and :math:`d_s` events in it.
+    with :math:`m_s` survivors of an interval, of those who had entered before it, and :math:`d_s`
+    events in it. ``entries`` are counts by interval, of people at risk later; None: no late ones.
     """
     events = exits[:, 1]
     survivors = np.cumsum(exits.sum(axis=1)[::-1])[::-1] - events
+    if entries is not None:
+        survivors = np.maximum(survivors - np.cumsum(entries[::-1])[::-1], 0.0)
     size = np.sqrt(np.mean(basis**2, axis=0))
     coef = start
     for _ in range(n_steps):
@@ -219,7 +297,7 @@ def fit_to_exits(
         curvature = survivors * survival.curvature + events * event.curvature
         hessian = basis.T @ (curvature[:, None] * basis)
         # The small multiple of the identity keeps the system regular for any table.
-        damping = (ridge + 1e-9 * np.trace(hessian)) * np.eye(coef.size)
+        damping = (ridge + 1e-9 * (np.trace(hessian) or 1.0)) * np.eye(coef.size)
         step = np.linalg.solve(hessian + damping, gradient + ridge * (coef - start))
         largest = float(np.max(np.abs(step * size)))
         coef = coef - step * min(1.0, 1.5 / max(largest, 1e-12))
@@ -295,6 +373,7 @@ def hazard_plan(
 ) -> Plan:
     """Return the plan of a hazard fit."""
     inputs = {**{name: getattr(model, name) for name in STATED}, "alpha": alpha, **stated}
+    inputs |= {"late_entry": True} if model.has_entry else {}
     return Plan(tree, epsilon, delta, inputs=inputs, assumed=(*ASSUMED, *assumed))
 
 
@@ -331,11 +410,16 @@ def maximum_likelihood(
     center = np.zeros(likelihood.n_params)
     center[0] = link.predictor(model.prior_hazard)
     start, q = np.zeros_like(center), model.n_intervals
-    exits = outcome_counts(records, q, q).reshape(q, 2).astype(np.float64)
+    if model.has_entry:
+        table = seen_cells(entry_counts(records, q, q))
+        exits, entries = table.sum(axis=0), table[1:].sum(axis=(1, 2))
+    else:
+        exits, entries = outcome_counts(records, q, q).reshape(q, 2).astype(np.float64), None
     # Half an event more, so that there is one.
-    intervals = float(np.arange(1, q + 1) @ exits.sum(axis=1))
+    gone = exits.sum(axis=1) if entries is None else exits.sum(axis=1) - entries
+    intervals = float(np.arange(1, q + 1) @ gone)
     start[0] = link.predictor((exits[:, 1].sum() + 0.5) / (intervals + 1.0))
     level = slice(model.n_knots)
-    start[level] = fit_to_exits(exits, basis, link, start[level], 0.0, STARTING_STEPS)
+    start[level] = fit_to_exits(exits, basis, link, start[level], 0.0, STARTING_STEPS, entries)
     coef = newton.maximum_likelihood(likelihood, rows, center, start)
     return basis @ coef[level], coef[model.n_knots :]

@@ -19,7 +19,7 @@ from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import short_horizon
-from skdpsurv.data.histories import Histories, read_target
+from skdpsurv.data.histories import Histories, read_target, with_entry
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import no_events, paired
 from skdpsurv.dp import checks
@@ -105,9 +105,10 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         """
         return self._fit(X, y, person=person)
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
-        """Return blocks of rows and histories."""
-        records = in_blocks(X, y, width=shape.n_features)
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike, entry: Any = None) -> Blocks[Any]:
+        """Return blocks of rows and histories; a source of blocks has the entries in them."""
+        of_records = () if entry is None or entry is True else (entry,)
+        records = in_blocks(X, y, *of_records, width=shape.n_features)
         records = records.map(self._without_ledger()._rows_and_target)
         records = records.persist(self._memory_ratio(shape))
         shape.require(records.map_reduce(lambda block: block[0].shape[0]))
@@ -121,14 +122,14 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
 
     def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, Histories]:
         """Return a block's rows and histories, after refusing values outside the domain."""
-        X, y = block
+        X, y, entry = (*block, None)[:3]
         rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
         refuse_no_target(y)
         histories = read_target(y)
         require_one_each(histories.size, rows.shape[0])
-        return rows, histories
+        return rows, with_entry(histories, entry)
 
     @supports_lazy_input(lambda self: None)
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -317,9 +318,9 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
             **others,
         )
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Records:
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike, entry: Any = None) -> Records:
         grid: Any = checks.required_horizon(self.max_time), int(self.n_intervals)
-        records = super()._read(shape, X, y)
+        records = super()._read(shape, X, y, entry)
         return records.map(lambda block: HazardRecords(block[0], block[1].on_grid(*grid)))
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
