@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -214,6 +214,44 @@ class Summarised:
         self._require_inference()
         ends = self._summary(level).filter(regex="^coef (lower|upper)")
         return ends.set_axis(["lower", "upper"], axis=1)
+
+    def effect(
+        self,
+        column: str,
+        *,
+        reference: Any = None,
+        at: Mapping[str, Any] | None = None,
+        level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return the effect of a column over its range, against a reference value.
+
+        Parameters
+        ----------
+        column : str
+            A raw column of ``columns``, of any kind.
+        reference : object, optional
+            The value that others are compared with. None: the typical one, else the middle of the
+            bounds, or the first label.
+        at : dict, optional
+            Values of other columns, which matter beside interactions; else typical ones.
+        level : float, default=0.95
+            Nominal pointwise coverage.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by values between the bounds, or all labels; columns as in ``summary``. Errors
+            are missing without standard errors, and infinite where noise hides the effect. No
+            budget is spent.
+
+        Raises
+        ------
+        ValueError
+            If columns are not described by ``PublicColumns``, or a value is none of theirs.
+        """
+        from skdpsurv.inference.effects import effect_table
+
+        return effect_table(self, column, reference, at, level)
 
     def print_summary(self, decimals: int = 2) -> None:
         """Print the coefficients, their intervals and the privacy guarantee.
