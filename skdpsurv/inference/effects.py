@@ -17,19 +17,17 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.cells import quietly
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.dp.checks import fraction
-from skdpsurv.inference.uncertainty import interval
+from skdpsurv.dp.types import FloatArray
 
 #: Number of places between the bounds of a column.
 N_PLACES = 101
 
 
-def effect_table(
-    model: Any, column: str, reference: Any, at: Mapping[str, Any] | None, level: float
-) -> pd.DataFrame:
-    """Return effects of values of a column with their intervals; see ``Summarised.effect``."""
+def effect_of(
+    model: Any, column: str, reference: Any, at: Mapping[str, Any] | None
+) -> tuple[pd.Index, FloatArray, FloatArray]:
+    """Return values of a column, their effects and standard errors; see ``Summarised.effect``."""
     check_is_fitted(model, "release_")
-    level = fraction("level", level)
     columns = model.release_.transformer()
     if not isinstance(columns, PublicColumns):
         raise ValueError(
@@ -61,21 +59,9 @@ def effect_table(
         estimate, known = found.estimate[-size:], found.known[-size:]
         lost = (change[:, ~known] != 0.0).any(axis=1)
         variance = np.einsum("ij,jk,ik->i", change, found.covariance[-size:, -size:], change)
-        coef = np.where(lost, np.nan, change @ estimate)
+        coef = change @ estimate
         error = np.where(lost, np.inf, np.sqrt(np.maximum(variance, 0.0)))
-    lower, upper = interval(np.where(np.isinf(error), 0.0, coef), error, level)
-    percent = f"{100.0 * level:g}%"
-    with np.errstate(over="ignore", under="ignore"):
-        table = {
-            "coef": coef,
-            "exp(coef)": np.exp(coef),
-            "se(coef)": error,
-            f"coef lower {percent}": lower,
-            f"coef upper {percent}": upper,
-            f"exp(coef) lower {percent}": np.exp(lower),
-            f"exp(coef) upper {percent}": np.exp(upper),
-        }
-    return pd.DataFrame(table, index=pd.Index(cells, name=column))
+    return pd.Index(cells, name=column), coef, error
 
 
 def _check_cell(name: str, kind: ColumnKind, cell: Any) -> None:

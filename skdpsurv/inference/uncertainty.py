@@ -18,6 +18,7 @@ from skdpsurv.dp.checks import fraction, refuse_unknown
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.inference.effects import effect_of
 from skdpsurv.release import Release, released_array
 from skdpsurv.release.raw_rows import headline
 
@@ -120,10 +121,16 @@ def table(
 ) -> pd.DataFrame:
     """Return a table of coefficients with the columns of lifelines."""
     steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
+    names = pd.Index([feature.name for feature in features], name="covariate")
+    return _intervals(estimate * steps, error * np.abs(steps), names, level)
+
+
+def _intervals(
+    estimate: FloatArray, error: FloatArray, names: pd.Index, level: float
+) -> pd.DataFrame:
     known = ~np.isinf(error)
     with np.errstate(all="ignore"):
-        coef = np.where(known, estimate * steps, np.nan)
-        error = error * np.abs(steps)
+        coef = np.where(known, estimate, np.nan)
         lower, upper = interval(np.where(known, coef, 0.0), error, level)
         z = np.where(known, coef / error, np.nan)
         p = 2.0 * special.ndtr(-np.abs(z))
@@ -140,7 +147,6 @@ def table(
             "p": p,
             "-log2(p)": -np.log2(p),
         }
-    names = pd.Index([feature.name for feature in features], name="covariate")
     return pd.DataFrame(columns, index=names)
 
 
@@ -249,9 +255,9 @@ class Summarised:
         ValueError
             If columns are not described by ``PublicColumns``, or a value is none of theirs.
         """
-        from skdpsurv.inference.effects import effect_table
-
-        return effect_table(self, column, reference, at, level)
+        level = fraction("level", level)
+        values, coef, error = effect_of(self, column, reference, at)
+        return _intervals(coef, error, values, level).drop(columns=["z", "p", "-log2(p)"])
 
     def print_summary(self, decimals: int = 2) -> None:
         """Print the coefficients, their intervals and the privacy guarantee.
