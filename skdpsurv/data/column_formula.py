@@ -114,7 +114,7 @@ def _call(parsed: ast.expr) -> tuple[str, str, dict[str, Any]] | None:
         nodes, of = [*nodes, ("offset", offset)], of.left
     options = {key: call_or_none(ast.literal_eval, node) for key, node in nodes}
     n_options = len(more) + len(parsed.keywords) + (of is not parsed.args[0])
-    fits = len(options) == n_options and options.keys() <= {*keys} and isinstance(of, ast.Name)
-    if not fits or None in options.values():
+    fits = len(options) == n_options and options.keys() <= {*keys}
+    if not fits or None in options.values() or not isinstance(of, ast.Name):
         return None
     return name, of.id, {str(key): value for key, value in options.items()}

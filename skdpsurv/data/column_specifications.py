@@ -33,9 +33,10 @@ def column_terms(
             kinds.append(_kind(column, specification, missing, drop))
     interactions = [Interaction.specified(*one, kinds) for one in products]
     makers: dict[str, str] = {}
-    terms = [(kind.column, kind) for kind in kinds] + [(one.name, one) for one in interactions]
-    for maker, term in terms:
-        for name in (feature.name for feature in term.features()):
+    made = [(kind.column, kind.features()) for kind in kinds]
+    made += [(one.name, one.features()) for one in interactions]
+    for maker, features in made:
+        for name in (feature.name for feature in features):
             other = f"columns[{makers.get(name)!r}]"
             rule = f"make features of names of their own: {name!r} is also made by {other}"
             require(name not in makers, maker, rule)

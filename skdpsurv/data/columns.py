@@ -408,7 +408,8 @@ class PublicColumns(TransformerMixin, BaseEstimator):
     def _features(self, inputs: Sequence[Feature] | None = None) -> list[Feature]:
         """Return the features of raw columns, whatever the inputs."""
         kinds, interactions = self._terms()
-        return [feature for term in (*kinds, *interactions) for feature in term.features()]
+        found = [feature for kind in kinds for feature in kind.features()]
+        return found + [feature for one in interactions for feature in one.features()]
 
     def _described(self) -> dict[str, Any]:
         """Return parameters in JSON's types that make the same transformer, to the bit."""

@@ -69,9 +69,9 @@ def _product(one: Feature, other: Feature) -> Feature:
     made = product_of(f"{one.name}:{other.name}", [one, other])
     ends = [a * b for a in (one.low, one.high) for b in (other.low, other.high)]
     center = spread = None
-    if None not in (pair := (one.center, other.center)):
-        center = math.prod(pair)  # as if the columns were independent
-        if None not in (one.spread, other.spread):
-            squares = math.prod(f.spread**2 + f.center**2 for f in (one, other))
+    if one.center is not None and other.center is not None:  # as if they were independent
+        center = one.center * other.center
+        if one.spread is not None and other.spread is not None:
+            squares = (one.spread**2 + one.center**2) * (other.spread**2 + other.center**2)
             spread = math.sqrt(max(squares - center**2, 0.0)) or None
     return replace(made, low=min(ends), high=max(ends), center=center, spread=spread)

@@ -214,10 +214,9 @@ class Spline(Number):
         for j, (terms, mean, spread) in enumerate(zip(self._basis(), means, spreads, strict=True)):
             made = Expression("spline", (line.expression,), terms)
             made = Expression("scale", (made,), (0.0, 1.0))
-            own = {"expression": made, "center": mean, "spread": spread, "per_unit": None}
             # Neither a unit nor a step: a curve has no slope.
-            own |= {"name": f"{self.column}_spline{j + 1}", "unit": "", "per": 1.0}
-            found.append(replace(line, **own))
+            one = replace(line, name=f"{self.column}_spline{j + 1}", unit="", per=1.0)
+            found.append(replace(one, expression=made, per_unit=None, center=mean, spread=spread))
         return found
 
     def _known(self) -> tuple[list[float | None], list[float | None]]:
@@ -229,8 +228,9 @@ class Spline(Number):
         z = special.ndtri((np.arange(N_POINTS) + 0.5) / N_POINTS)
         values = middle + z * (0.0 if self.spread is None else self.spread)
         curves = self._encoded(values, np.zeros(N_POINTS, dtype=bool))
-        means = unknown if self.typical is None else [float(one.mean()) for one in curves]
-        return means, unknown if self.spread is None else [float(one.std()) for one in curves]
+        means, spreads = ([f(one).item() for one in curves] for f in (np.mean, np.std))
+        has_spread = self.spread is not None
+        return unknown if self.typical is None else means, spreads if has_spread else unknown
 
     def _specification(self) -> dict[str, Any]:
         more = {"knots": list(self.knots)} if self.stated else {"df": len(self.knots) + 1}

@@ -241,3 +241,32 @@ class TestInteraction:
         (tmp_path / "columns.toml").write_text(text)
         names = PublicColumns.from_toml(tmp_path / "columns.toml").get_feature_names_out().tolist()
         assert names == ["age", "treat", *(f"bmi_spline{j}" for j in (1, 2, 3)), "age:treat"]
+
+
+def test_a_record_does_not_speak_for_others():
+    """Each row is what it is alone, to the bit, wherever it stands, and within its range."""
+    columns = PublicColumns(
+        products(("age", "treat"), ("bmi", "arm"), ("age", "bmi"))
+        | {"dose": {"power": (0, 9), "exponent": 1.7}}
+    )
+    rng = np.random.default_rng(0)
+    n = 300
+    X = pd.DataFrame(
+        {
+            "age": rng.choice([-1e300, 1e300, 20.0, 80.0, *rng.normal(50, 12, 40)], n),
+            "arm": rng.choice(["a", "b", "c", None], n),
+            "treat": rng.random(n) < 0.5,
+            "bmi": rng.choice([np.nan, -1e300, 1e300, 5e-324, *rng.uniform(15, 60, 40)], n),
+            "dose": rng.choice([-1.0, 1e300, *rng.uniform(0, 9, 40)], n),
+        }
+    )
+    Z = columns.transform(X)
+    alone = np.vstack([columns.transform(X.iloc[[i]]) for i in range(n)])
+    np.testing.assert_array_equal(alone, Z)
+    order = rng.permutation(n)
+    np.testing.assert_array_equal(columns.transform(X.iloc[order]), Z[order])
+    low, high = (
+        np.array([getattr(f, end) for f in columns._features()]) for end in ("low", "high")
+    )
+    assert ((low <= Z) & (high >= Z)).all()
+    assert np.abs(np.concatenate([low, high])).max() == 1.0
