@@ -48,7 +48,7 @@ def natural_basis(inner: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
     >>> curve(line, np.array([-1.0, 0.5])).tolist()
     [-1.0, 0.5]
     >>> curve(bend, np.array([-1.0, 0.0, 1.0])).round(3)
-    array([ 1.   , -0.667,  1.   ])
+    array([ 1. , -0.6,  1. ])
     """
     knots = (-1.0, *inner)
     # Rows of a0, a1, b0, b1, ...
