@@ -19,7 +19,7 @@ class Missing:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Missing())
 """
-EXTRAS = ("dask", "dp_accounting", "lifelines", "matplotlib", "psycopg", "sksurv")
+EXTRAS = ("dask", "dp_accounting", "formulaic", "lifelines", "matplotlib", "psycopg", "sksurv")
 
 
 def told(script: str, without: tuple[str, ...] = ()) -> str:

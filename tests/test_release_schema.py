@@ -22,32 +22,60 @@ OF_NODES = {
     plans.PrivateSelection: ({"eta": {"type": "number"}, "gamma": {"type": "number"}}, []),
 }
 #: Kinds of columns that layout 2 had not, by their keys; and other keys of columns.
+BOUNDS = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 COLUMNS = {
     "log": {
         "description": "Bounds of a number, to which it is clipped. The logarithm of its sum with "
         "the offset is scaled from those of the bounds to [-1, 1].",
+        **BOUNDS,
+    },
+    "power": {
+        "description": "Bounds of a number, to which it is clipped. Its power is scaled from those "
+        "of the bounds to [-1, 1].",
+        **BOUNDS,
+    },
+    "spline": {
+        "description": "Bounds of a number, to which it is clipped, then scaled to [-1, 1]. It has "
+        "the features of a natural cubic spline.",
+        **BOUNDS,
+    },
+    "interaction": {
+        "description": "Names of two columns. The products of their features, of each of the first "
+        "in turn, come after the features of all columns.",
         "type": "array",
-        "items": {"type": "number"},
+        "items": {"type": "string"},
         "minItems": 2,
         "maxItems": 2,
-    }
+    },
 }
 SHARE = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}
 KEYS = {
     "offset": {"description": "Of log: what is added first.", "type": "number"},
+    "exponent": {"description": "Of power.", "type": "number"},
+    "df": {
+        "description": "Of spline: the number of its features. Its knots are evenly spaced.",
+        "type": "integer",
+        "minimum": 2,
+        "maximum": 5,
+    },
+    "knots": {
+        "description": "Of spline, if knots are stated: those between the bounds.",
+        "type": "array",
+        "items": {"type": "number"},
+    },
     "typical": {
         "description": "A usual value, known without the records.",
         "type": ["number", "string", "boolean"],
     },
     "per": {
         "description": "Of a number or date: the step, in its unit, that figures show its effect "
-        "for. Of log: a number of doublings.",
+        "for. Of log: a number of doublings; of power, in units of the power.",
         "type": "number",
         "exclusiveMinimum": 0,
     },
     "spread": {
-        "description": "Of a number or date: its standard deviation, in its unit; of log, that of "
-        "the logarithm. Known without the records.",
+        "description": "Of a number or date: its standard deviation, in its unit; of log and "
+        "power, that of the logarithm or power. Known without the records.",
         "type": "number",
         "exclusiveMinimum": 0,
     },

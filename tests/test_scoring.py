@@ -22,6 +22,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.data.feature import Expression, Feature, raw_features
+from skdpsurv.data.natural_spline import natural_basis
 from skdpsurv.release.script import formula_of
 from skdpsurv.report.explain import units_of
 from tests.support.extensions import extension
@@ -37,6 +38,7 @@ def column(name):
 AGE, SEX, LAB, DAY, TIME, CLIP = map(column, ("age", "sex", ODD, "first day", "time", "clip"))
 FILLED = Expression("fill", (Expression("clip", (LAB,), (0.1, 1e16)),), (0.1,))
 MALE = Expression("is", (SEX,), ("male",))
+SCALED = Expression("scale", (Expression("clip", (CLIP,), (-2.0, 2.0)),), (0.0, 2.0))
 NORMED = [Expression("fill", (of,), (0,)) for of in (AGE, TIME, CLIP)]
 
 
@@ -65,6 +67,8 @@ EXPRESSIONS = [
                (0.75, 0.75)),
     Expression("log", (Expression("clip", (CLIP,), (0.25, 2.5)),), (-1 / 8,)),
     Expression("log", (Expression("clip", (CLIP,), (0.25, 2.5)),)),
+    Expression("power", (Expression("clip", (CLIP,), (0.25, 2.5)),), (-1.5,)),
+    *(Expression("spline", (SCALED,), numbers) for numbers in natural_basis((-0.25, 0.5))),
     *shares("l1"), *shares("l2"), *shares("max"),
 ]  # fmt: skip
 FEATURES = [Feature(f"feature\n{k}", e) for k, e in enumerate(EXPRESSIONS)]
@@ -102,6 +106,13 @@ def values_of(e, x):
             return np.clip(of[0], low, high)
         case "log", offset:
             return np.log(of[0] + sum(offset))
+        case "power", (exponent,):
+            return of[0] ** exponent
+        case "spline", (level, slope, *pairs):
+            knots, sizes = np.reshape(pairs, (-1, 2)).T
+            return (
+                level + slope * of[0] + np.maximum(np.subtract.outer(of[0], knots), 0) ** 3 @ sizes
+            )
         case "scale", (centre, half):
             return np.clip((of[0] - centre) / half, -1, 1)
         case "fill", (number,):
@@ -129,6 +140,7 @@ def matrix(table):
 MEANINGS = {
     "inf": np.inf,
     "clip": np.clip,
+    "cube": lambda v: np.maximum(v, 0.0) ** 3,
     "fill": lambda v, number: np.where(np.isnan(v), number, v),
     "missing": lambda v: pd.isna(v).astype(float),
     "indicator": lambda v: np.asarray(v, dtype=float),
@@ -219,7 +231,7 @@ def test_features_of_raw_rows(table, matrix):
     scope = run_text(survival_model(), table)
     for place, wanted in enumerate(matrix.T):
         values = np.broadcast_to(scope[f"z{place + 1}"], len(table))
-        np.testing.assert_allclose(values, wanted, rtol=1e-15)
+        np.testing.assert_allclose(values, wanted, rtol=1e-15, atol=1e-15 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
@@ -346,7 +358,7 @@ def test_refusals():
     length, none = "as many as the estimator has coefficients", "has no coefficients of columns"
     for function, one, features, why in (
         (formula_of, model, two[:1], length),
-        (formula_of, model, [Feature("a", Expression("spline", (AGE,))), age], "got 'spline'"),
+        (formula_of, model, [Feature("a", Expression("bent", (AGE,))), age], "got 'bent'"),
         (formula_of, poisson, two[:1], "_mean_formula"),
         (formula_of, hybrid, two, "HybridMEstimator has no formula"),
         (units_of, hybrid, two, "HybridMEstimator has no coefficients"),

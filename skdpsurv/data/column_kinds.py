@@ -1,11 +1,9 @@
-"""Kinds of public columns: numbers, logarithms, dates, booleans, categories; all in ``KINDS``."""
+"""Kinds of public columns: dates, booleans, categories, and numbers; all in ``KINDS``."""
 
 from __future__ import annotations
 
-import math
 import re
-import sys
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from itertools import permutations, product
 from typing import Any, ClassVar, Self
@@ -14,8 +12,9 @@ import numpy as np
 
 from skdpsurv.data.cells import days, numbers, positions, quietly
 from skdpsurv.data.column_kind import Bounded, ColumnKind, items, require
-from skdpsurv.data.feature import Expression, Feature, shifted
-from skdpsurv.dp.checks import is_integer, is_real
+from skdpsurv.data.feature import Expression, Feature
+from skdpsurv.data.number_kinds import Log, Number, Power, Spline
+from skdpsurv.dp.checks import is_integer
 from skdpsurv.dp.types import FloatArray
 
 #: Formats of dates as text, beside ISO 8601; '%Y-%d-%m' looks like that.
@@ -24,93 +23,6 @@ _FORMATS = {
     for first, second, third in permutations(("%d", "%m", "%Y"))
     for one, other in product("./ -", repeat=2)
 } - {"%Y-%d-%m"}
-
-
-@dataclass(frozen=True)
-class Number(Bounded):
-    """A number with public bounds."""
-
-    ends: tuple[float, float]  # type: ignore[misc]
-
-    key: ClassVar[str] = "bounds"
-    such_as: ClassVar[Any] = [0, 100]
-    options: ClassVar[tuple[str, ...]] = ("unit",)
-    cell: ClassVar[Any] = float
-    _values: ClassVar[Any] = staticmethod(numbers)
-    must_hold: ClassVar[str] = "numbers"
-    hint: ClassVar[str] = "text is none, even of digits or with a decimal comma"
-
-    @classmethod
-    def _specified(cls, column: str, missing: str, bounds: Any, stated: Any) -> Self:
-        ends, unit = items(column, cls.key, bounds), stated.get("unit", "")
-        require(all(map(is_real, ends)), column, "have numbers as bounds", TypeError)
-        floats = quietly(lambda: [float(end) for end in ends]) if len(ends) == 2 else None
-        low, high = floats or (np.nan, np.nan)
-        apart = high / 2 - low / 2 >= sys.float_info.min  # below, the inverse overflows
-        rule = "have two finite bounds, the lower one first, and not too near each other"
-        require(apart and bool(np.isfinite([low, high]).all()), column, rule)
-        rule = f"have text as unit, got {type(unit).__name__}"
-        require(isinstance(unit, str), column, rule, TypeError)
-        # Plain text, whatever its class: str() of a member of an enumeration is its name.
-        return cls(column, missing, (low, high), unit=str.__str__(unit))
-
-    def _specification(self) -> dict[str, Any]:
-        return super()._specification() | {"unit": self.unit}
-
-    def words(self) -> str:
-        """Return a description in plain words."""
-        ends = f"{self.ends[0]:.12g} to {self.ends[1]:.12g}{self.unit and ' '}{self.unit}"
-        return f"a number from {ends}, beyond which it counts as the bound"
-
-
-@dataclass(frozen=True)
-class Log(Number):
-    """A number that acts by the logarithm of its sum with an offset: per doubling of that."""
-
-    offset: float = field(default=0.0, kw_only=True)
-
-    key: ClassVar[str] = "log"
-    such_as: ClassVar[Any] = [0.1, 50]
-    options: ClassVar[tuple[str, ...]] = ("offset", "unit")
-    step: ClassVar[float] = math.log(2.0)
-
-    @classmethod
-    def _specified(cls, column: str, missing: str, bounds: Any, stated: Any) -> Self:
-        found, offset = super()._specified(column, missing, bounds, stated), stated.get("offset", 0)
-        require(is_real(offset), column, "have a number as offset", TypeError)
-        low, high = (end + float(offset) for end in found.ends)
-        rule = "have an offset, such as 1, with which its bounds have unequal logarithms"
-        require(0.0 < low < high < math.inf and math.log(low) < math.log(high), column, rule)
-        return replace(found, offset=float(offset))
-
-    def _scale(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        low, high = (math.log(end + self.offset) for end in self.ends)
-        return (low / 2 + high / 2, high / 2 - low / 2), self.ends
-
-    def _transformed(self, values: FloatArray) -> FloatArray:
-        # One by one: loops of NumPy might round a number by its place among others.
-        return np.array([*map(math.log, (values + self.offset).tolist())], dtype=np.float64)
-
-    def _formula(self, clipped: Expression) -> Expression:
-        return Expression("log", (clipped,), (self.offset,))
-
-    def _features(self, raw: Expression) -> list[Feature]:
-        (one,) = super()._features(raw)
-        unit = f"doubling of {shifted(self.column, self.offset)}"
-        unit += f" ({self.unit})" if self.unit else ""
-        return [replace(one, unit=unit, per=self.per or 1.0)]
-
-    def value_at(self, place: Any) -> Any:
-        """Return the value whose logarithm is at a place between those of the bounds."""
-        (centre, half_width), ends = self._scale()
-        return np.clip(np.exp(centre + place * half_width) - self.offset, *ends)
-
-    def _specification(self) -> dict[str, Any]:
-        return super()._specification() | {"offset": self.offset}
-
-    def words(self) -> str:
-        """Return a description in plain words."""
-        return f"{super().words()}; effects are per doubling of {shifted('it', self.offset)}"
 
 
 @dataclass(frozen=True)
@@ -260,4 +172,4 @@ def _date(column: str, value: Any) -> date:
 
 
 #: All kinds, by the key of a specification that states one: a new kind is its class and this line.
-KINDS = {kind.key: kind for kind in (Number, Log, Category, Boolean, Date)}
+KINDS = {kind.key: kind for kind in (Number, Log, Power, Spline, Category, Boolean, Date)}

@@ -11,6 +11,7 @@ import numpy as np
 from skdpsurv.data.cells import quietly
 from skdpsurv.data.column_kind import ColumnKind, items, require
 from skdpsurv.data.column_kinds import KINDS
+from skdpsurv.data.interaction import Interaction
 from skdpsurv.dp.checks import choice, is_real, one_of, optional
 
 MISSING = ("error", "midpoint", "category")
@@ -18,21 +19,31 @@ MISSING = ("error", "midpoint", "category")
 NEARLY = 0.02
 
 
-def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
-    """Return the kinds of columns that parameters of ``PublicColumns`` state."""
+def column_terms(
+    columns: Any, missing: Any, drop: Any
+) -> tuple[list[ColumnKind], list[Interaction]]:
+    """Return kinds of columns, and interactions, that parameters of ``PublicColumns`` state."""
     one_of("missing", missing, MISSING)
     optional(choice("first", "if_binary"))("drop", drop)
-    kinds = [_kind(*named, missing, drop) for named in _named(columns)]
+    kinds, products = [], []
+    for column, specification in _named(columns):
+        if isinstance(specification, Mapping) and Interaction.key in specification:
+            products.append((str.__str__(column), specification))
+        else:
+            kinds.append(_kind(column, specification, missing, drop))
+    interactions = [Interaction.specified(*one, kinds) for one in products]
     makers: dict[str, str] = {}
-    for kind in kinds:
-        for name in (feature.name for feature in kind.features()):
+    made = [(kind.column, kind.features()) for kind in kinds]
+    made += [(one.name, one.features()) for one in interactions]
+    for maker, features in made:
+        for name in (feature.name for feature in features):
             other = f"columns[{makers.get(name)!r}]"
             rule = f"make features of names of their own: {name!r} is also made by {other}"
-            require(name not in makers, kind.column, rule)
-            makers[name] = kind.column
+            require(name not in makers, maker, rule)
+            makers[name] = maker
     if not makers:
         raise ValueError("columns must make at least one feature; drop=None keeps all categories.")
-    return kinds
+    return kinds, interactions
 
 
 def _named(columns: Any) -> list[tuple[str, Any]]:
@@ -64,9 +75,10 @@ def _listed(words: Iterable[str]) -> str:
 
 def _kind(column: str, specification: Any, missing: str, drop: str | None) -> ColumnKind:
     column = str.__str__(column)
-    stated = _expanded(column, specification)
+    stated = expanded(column, specification)
     keys = [key for key in KINDS if key in stated]
-    rule = f"hold exactly one of {_listed(KINDS)}, got {_listed(keys) or 'none'}"
+    words = _listed([*KINDS, Interaction.key])
+    rule = f"hold exactly one of {words}, got {_listed(keys) or 'none'}"
     require(len(keys) == 1, column, rule)
     kind: type[ColumnKind] = KINDS[keys[0]]
     of_kind = ("per", "spread") if kind.bounded else ("prevalence",)
@@ -75,11 +87,11 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
         got = repr(key) if isinstance(key, str) else type(key).__name__
         rule = f"hold no other key than {_listed(allowed)}, got {got}"
         require(isinstance(key, str) and key in allowed, column, rule)
-    words = [word for word in MISSING if kind.fillable or word != "midpoint"]
-    missing = stated.get("missing", missing if missing in words else "error")
-    rule = f"have missing as one of {_listed(words)}"
+    ways = [word for word in MISSING if kind.fillable or word != "midpoint"]
+    missing = stated.get("missing", missing if missing in ways else "error")
+    rule = f"have missing as one of {_listed(ways)}"
     rule += "" if kind.fillable else ": categories have no middle"
-    require(isinstance(missing, str) and missing in words, column, rule)
+    require(isinstance(missing, str) and missing in ways, column, rule)
     told = {**stated, "drop": drop}
     found: Any = kind._specified(column, str.__str__(missing), stated[kind.key], told)
     for key, step in (("per", kind.step), ("spread", 1.0)):
@@ -117,7 +129,7 @@ def _with_typical(kind: ColumnKind, value: Any) -> ColumnKind:
     return replace(kind, typical=kind.cell(read[0]))
 
 
-def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
+def expanded(column: str, specification: Any) -> Mapping[Any, Any]:
     """Return a specification as a mapping, whatever shorthand it is."""
     if isinstance(specification, Mapping):
         return specification

@@ -16,11 +16,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from skdpsurv.data.cells import raw_columns
+from skdpsurv.data.column_formula import columns_of_formula
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.data.column_kinds import Number
-from skdpsurv.data.column_specifications import column_kinds
+from skdpsurv.data.column_specifications import column_terms
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
+from skdpsurv.data.interaction import Interaction
+from skdpsurv.data.number_kinds import Number
 from skdpsurv.dp.checks import instance, list_of
 from skdpsurv.dp.containers import is_lazy, labels_of
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_float_errors
@@ -52,6 +54,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         boolean  ``{"boolean": True}``                                      the type ``bool``
         date     ``{"dates": ["2001-01-01", "2010-12-31"]}``
         log      ``{"log": [0, 35], "offset": 1, "unit": "nodes"}``
+        power    ``{"power": [0, 9], "exponent": 2}``
+        spline   ``{"spline": [15, 60], "df": 3, "unit": "kg/m²"}``
+        product  ``{"interaction": ["age", "treated"]}``
         ======== ========================================================== ====================
 
         Each may state a treatment of ``"missing"`` values. Dates may state the ``"format"`` of
@@ -65,13 +70,24 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
         A skewed number, such as a count, acts by its logarithm: ``log`` has its bounds, and
         ``"offset"`` is added first, which must make both positive. Effects are per doubling of the
-        sum, and ``"per"`` is a number of doublings, by default one.
+        sum, and ``"per"`` is a number of doublings, by default one. ``power`` has bounds and an
+        ``"exponent"``, by default 2. A negative one, as of an inverse, needs positive bounds.
+
+        A ``spline`` is a natural cubic spline between its bounds, beyond which it is constant. It
+        has ``"df"`` features, 2 to 5, and df - 1 ``"knots"`` between the bounds, evenly spaced if
+        none are stated. The first feature is the line; the others are departures from it, which
+        have no correlation with it and each other over evenly spread values.
+
+        An ``interaction`` is under a name that is no column, and has the products of the features
+        of two described columns. Numbers count from the middle of their bounds there. So its
+        coefficient per unit is that of the product of raw columns, and the coefficient of a column
+        beside it holds in the middle of the other's bounds.
 
         A number or date may state a ``"spread"``, its standard deviation (of a date in days, of a
-        log that of the logarithm). Categories may state ``"prevalence"``, the share of each label
-        in order, which add up to 1; a boolean that of True. Take them from a paper, a register or
-        a published pilot, never from these records. A spread that is wrong by 30 % helps, one that
-        is wrong by 50 % does not.
+        log or power that of the logarithm or power). Categories may state ``"prevalence"``, the
+        share of each label in order, which add up to 1; a boolean that of True. Take them from a
+        paper, a register or a published pilot, never from these records. A spread that is wrong by
+        30 % helps, one that is wrong by 50 % does not.
     missing : {"error", "midpoint", "category"}, default="error"
         Treatment of None, NaN, NaT and NA in columns that do not state it. ``"error"`` refuses
         them. ``"midpoint"`` is the middle of the bounds: 0 for numbers and dates, 0.5 for booleans;
@@ -171,6 +187,48 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         ['age', 'sex_m']
         """
         return cls(columns)
+
+    @classmethod
+    def from_formula(cls, formula: str, bounds: Mapping[str, Any], **parameters: Any) -> Self:
+        """Describe columns by a formula, with the public bounds and categories of each.
+
+        Parameters
+        ----------
+        formula : str
+            Columns and ``log(x)``, ``log(x + 1)``, ``power(x, 2)``, ``spline(x, 3)`` and
+            ``spline(x, knots=[30, 45])`` of one column each, joined by ``+``, ``:`` and ``*``.
+            Products are of two columns, which also stand by themselves. It has no left side.
+        bounds : dict of str to specification
+            A specification of each column of the formula, as in the class; others are left out.
+            Functions need a column with bounds.
+        **parameters
+            Other parameters of the class.
+
+        Returns
+        -------
+        PublicColumns
+
+        Raises
+        ------
+        ImportError
+            Without formulaic: ``pip install "skdpsurv[formula]"``.
+        ValueError, TypeError
+            If the formula has other terms, such as ``bs``, ``scale`` or ``center``, which learn
+            from records.
+
+        Examples
+        --------
+        >>> from skdpsurv import PublicColumns
+        >>> bounds = {"nodes": (0, 35), "age": (20, 80), "treat": bool, "bmi": (15, 60)}
+        >>> columns = PublicColumns.from_formula(
+        ...     "log(nodes + 1) + age * treat + spline(bmi, 2)", bounds
+        ... )
+        >>> columns.get_feature_names_out().tolist()
+        ['nodes', 'age', 'treat', 'bmi_spline1', 'bmi_spline2', 'age:treat']
+        """
+        found = cls(columns_of_formula(formula, bounds), **parameters)
+        found._check()
+        return found
 
     @classmethod
     def from_toml(cls, path: str | PathLike[str]) -> Self:
@@ -279,13 +337,14 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             As in ``fit``.
         """
         read = self._read(X, getattr(self, "feature_names_in_", None))
-        rows = np.empty((read[0][1].shape[0], len(self._features())))
+        rows, (_, interactions) = np.empty((len(read[0][1]), len(self._features()))), self._terms()
         step = max(1, BLOCK_ELEMENTS // max(1, rows.shape[1]))
         with suppressed_float_errors():
             for start in range(0, rows.shape[0], step):
                 piece = slice(start, start + step)
-                features = (one for kind, values in read for one in kind.encode(values[piece]))
-                rows[piece] = np.column_stack([*features])
+                made = {k.column: np.column_stack(k.encode(values[piece])) for k, values in read}
+                products = [one.encode(made) for one in interactions]
+                rows[piece] = np.column_stack([*made.values(), *products])
         return rows
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
@@ -333,8 +392,11 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         return pd.DataFrame({kind.column: [kind.example] for kind in self._kinds()})
 
     def _kinds(self) -> list[ColumnKind]:
+        return self._terms()[0]
+
+    def _terms(self) -> tuple[list[ColumnKind], list[Interaction]]:
         list_of(instance(str, "text"))("missing_values", self.missing_values)
-        return column_kinds(self.columns, self.missing, self.drop)
+        return column_terms(self.columns, self.missing, self.drop)
 
     def _names(self) -> list[str]:
         return [kind.column for kind in self._kinds()]
@@ -345,11 +407,15 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
     def _features(self, inputs: Sequence[Feature] | None = None) -> list[Feature]:
         """Return the features of raw columns, whatever the inputs."""
-        return [feature for kind in self._kinds() for feature in kind.features()]
+        kinds, interactions = self._terms()
+        found = [feature for kind in kinds for feature in kind.features()]
+        return found + [feature for one in interactions for feature in one.features()]
 
     def _described(self) -> dict[str, Any]:
         """Return parameters in JSON's types that make the same transformer, to the bit."""
-        tables = [{"name": kind.column, **kind.described()} for kind in self._kinds()]
+        kinds, interactions = self._terms()
+        tables = [{"name": kind.column, **kind.described()} for kind in kinds]
+        tables += [one.described() for one in interactions]
         texts = {"missing_values": list(map(str, self.missing_values))}
         stated = {"columns": tables, "missing": self.missing, "drop": self.drop}
         return stated | (texts if texts["missing_values"] else {})

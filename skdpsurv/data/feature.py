@@ -34,6 +34,8 @@ class Expression:
         scale    centre, half_width        (of - centre) / half_width, clipped to [-1, 1]
         fill     number                    that number where ``of`` is missing
         log      offset, or none           the natural logarithm of (of + offset)
+        power    exponent                  that power of it
+        spline   a0, a1, t0, b0, t1, ...   a0 + a1 of + the sum of b max(of - t, 0)³
         missing                            1 where ``of`` is missing, else 0
         is       label                     1 where ``of`` is that label, else 0; 0 where missing
         above    threshold                 1 where ``of`` is larger than that number, else 0
@@ -116,6 +118,11 @@ class Feature:
     def is_log(self) -> bool:
         """Whether its unit is a doubling of a column plus an offset."""
         return self._unscaled.kind == "log" and self.per_unit is not None
+
+    @property
+    def is_curved(self) -> bool:
+        """Whether it bends with a column of numbers: by a logarithm, a power or a spline."""
+        return self._unscaled.kind in ("log", "power", "spline")
 
     @property
     def _unscaled(self) -> Expression:

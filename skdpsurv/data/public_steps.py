@@ -25,9 +25,9 @@ from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 from skdpsurv.data.bounds import PublicBoundsScaler
 from skdpsurv.data.cells import as_table, numbers, quietly
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.data.column_kinds import Number
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
+from skdpsurv.data.number_kinds import Number
 from skdpsurv.data.shape import require_names
 from skdpsurv.dp.guarantee import as_json, immutable
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, call_without_data, check_finite

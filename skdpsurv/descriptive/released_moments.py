@@ -26,9 +26,9 @@ def moments_of(table: Any) -> Iterator[tuple[Feature, Moments]]:
 def features_of(columns: PublicColumns) -> list[Feature]:
     """Return the features of which a Table 1 of these columns says a mean and a spread.
 
-    It has the mean of a column, and that says little of logarithms.
+    It has the mean of a column, and that says little of curves and products.
     """
-    return [one for one in columns._features() if not one.is_log]
+    return [one for one in columns._features() if one.column is not None and not one.is_curved]
 
 
 def _of_kind(kind: ColumnKind, table: pd.DataFrame) -> Iterator[tuple[Feature, Moments]]:
@@ -48,8 +48,8 @@ def _of_kind(kind: ColumnKind, table: pd.DataFrame) -> Iterator[tuple[Feature, M
     if kind.missing == "category":
         yield features.pop(), _of_share(*gaps)
     if kind.bounded:
-        (feature,) = features
-        if feature.is_log:
+        feature = features[0]
+        if feature.is_curved:
             return
         low, high = kind.ends
         (mean, _), (spread, error) = found("", "mean"), found("", "sd")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from skdpsurv.dp.checks import fraction, refuse_unknown
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.inference.effects import effect_of
 from skdpsurv.inference.wald import JointTests
 from skdpsurv.release import Release, released_array
 from skdpsurv.release.raw_rows import headline
@@ -133,10 +134,16 @@ def table(
 ) -> pd.DataFrame:
     """Return a table of coefficients with the columns of lifelines."""
     steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
+    names = pd.Index([feature.name for feature in features], name="covariate")
+    return _intervals(estimate * steps, error * np.abs(steps), names, level)
+
+
+def _intervals(
+    estimate: FloatArray, error: FloatArray, names: pd.Index, level: float
+) -> pd.DataFrame:
     known = ~np.isinf(error)
     with np.errstate(all="ignore"):
-        coef = np.where(known, estimate * steps, np.nan)
-        error = error * np.abs(steps)
+        coef = np.where(known, estimate, np.nan)
         lower, upper = interval(np.where(known, coef, 0.0), error, level)
         z = np.where(known, coef / error, np.nan)
         p = 2.0 * special.ndtr(-np.abs(z))
@@ -153,7 +160,6 @@ def table(
             "p": p,
             "-log2(p)": -np.log2(p),
         }
-    names = pd.Index([feature.name for feature in features], name="covariate")
     return pd.DataFrame(columns, index=names)
 
 
@@ -227,6 +233,44 @@ class Summarised(JointTests):
         self._require_inference()
         ends = self._summary(level).filter(regex="^coef (lower|upper)")
         return ends.set_axis(["lower", "upper"], axis=1)
+
+    def effect(
+        self,
+        column: str,
+        *,
+        reference: Any = None,
+        at: Mapping[str, Any] | None = None,
+        level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return the effect of a column over its range, against a reference value.
+
+        Parameters
+        ----------
+        column : str
+            A raw column of ``columns``, of any kind.
+        reference : object, optional
+            The value that others are compared with. None: the typical one, else the middle of the
+            bounds, or the first label.
+        at : dict, optional
+            Values of other columns, which matter beside interactions; else typical ones.
+        level : float, default=0.95
+            Nominal pointwise coverage.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by values between the bounds, or all labels; columns as in ``summary``. Errors
+            are missing without standard errors, and infinite where noise hides the effect. No
+            budget is spent.
+
+        Raises
+        ------
+        ValueError
+            If columns are not described by ``PublicColumns``, or a value is none of theirs.
+        """
+        level = fraction("level", level)
+        values, coef, error = effect_of(self, column, reference, at)
+        return _intervals(coef, error, values, level).drop(columns=["z", "p", "-log2(p)"])
 
     def print_summary(self, decimals: int = 2) -> None:
         """Print the coefficients, their intervals, tests of terms, and the privacy guarantee.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
+from skdpsurv.plotting.effect_plot import plot_effect
 from skdpsurv.plotting.survival_curves import (
     plot_calibration,
     plot_risk_groups,
@@ -14,6 +15,7 @@ __all__ = [
     "add_at_risk_counts",
     "plot_calibration",
     "plot_coefficients",
+    "plot_effect",
     "plot_risk_groups",
     "plot_survival_curves",
     "plot_univariate",

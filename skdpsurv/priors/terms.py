@@ -63,6 +63,11 @@ class Terms(NamedTuple):
         """Return the features that are numbers of a column."""
         return [f for f in self.features if f.column == column and _is_number(f)]
 
+    def products(self, column: str) -> list[Feature]:
+        """Return products with other columns: beside them, an effect is at a value of those."""
+        mixed = (f for f in self.features if f.column is None)
+        return [f for f in mixed if column in _columns(f.expression)]
+
     def missing(self, theirs: Terms) -> list[str]:
         """Return columns of other terms that these do not have."""
         ours = {f.column for f in self.features}
@@ -95,6 +100,8 @@ class _Effects:
         column, step = feature.column, feature.per_unit
         if column is None or step is None:
             return self._same(feature)
+        if not same_features(terms.products(column), self.terms.products(column)):
+            return None
         numbers, others = terms.numbers(column), self.terms.numbers(column)
         if _is_number(feature) or numbers:  # a missing number is relative to the middle
             if not same_features(numbers, others):
@@ -145,9 +152,16 @@ def _is_number(feature: Feature) -> bool:
 
 
 def _measure(expression: Expression) -> list[Any]:
-    """Return what makes units of numbers differ: days of dates, and logarithms with an offset."""
-    own = {"days": ["days"], "log": ["log", *expression.numbers]}.get(expression.kind, [])
+    """Return what makes units of numbers differ: days of dates, logarithms, and powers."""
+    kind, numbers = expression.kind, expression.numbers
+    own = [kind, *numbers] if kind in ("log", "power") else ["days"] * (kind == "days")
     return own + [one for part in expression.of for one in _measure(part)]
+
+
+def _columns(expression: Expression) -> set[str]:
+    """Return the names of the raw columns in a formula."""
+    own = {str(expression.numbers[0])} if expression.kind == "column" else set()
+    return own.union(*map(_columns, expression.of))
 
 
 def _key(feature: Feature) -> Any:

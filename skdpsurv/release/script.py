@@ -159,6 +159,15 @@ class Script:
                 return self._scaled(self._inner(inside), *map(float, numbers))
             case "log":
                 return f"log({self._inner(of[0])}{''.join(map(self.signed, numbers))})"
+            case "power":
+                return f"{self._inner(of[0])} ** {self.number(numbers[0])}"
+            case "spline":  # several have one line in common
+                code, known = self._code(of[0]), len(self._norms) + 1
+                line = self._norms.setdefault(code, f"n{known}")
+                cubes = [f"cube({line}{self.signed(-knot)})" for knot in numbers[2::2]]
+                sizes = [*numbers[:2], *numbers[3::2]]
+                terms = zip(sizes, ["1", line, *cubes], strict=True)
+                return self.weighted(*zip(*(term for term in terms if term[0]), strict=True))
             case "clip" | "fill":
                 return f"{kind}({', '.join([self._code(of[0]), *map(self.number, numbers)])})"
             case "missing":

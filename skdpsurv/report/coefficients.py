@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skdpsurv.data import PublicColumns
 from skdpsurv.data.feature import Feature
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
+from skdpsurv.plotting.effect_plot import plot_effect
 from skdpsurv.plotting.style import cut
 from skdpsurv.report.explain import column_of, level_of, ratios_of
 from skdpsurv.report.figures import Figure, figures
@@ -69,13 +71,14 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         tables.append(found.table)
         numbers += found.numbers
     drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
+    forest = _forest(frame, features, ratio["name"], intervals) if drawn else []
     return {
         "notes": [_kind(model), ratio["note"], *getattr(model, "_reading", list)()],
         "cap": getattr(model, "max_cumulative_hazard_", None) if intervals else None,
         "tables": tables,
         "numbers": numbers,
         "left": max(len(features) - MOST_ROWS, 0),
-        "figures": _forest(frame, features, ratio["name"], intervals) if drawn else [],
+        "figures": forest + _curves(release, model, ratio["name"]) if drawn else [],
     }
 
 
@@ -127,6 +130,23 @@ def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> 
 
     caption = WORDS["captions"]["forest"].format(name)
     return figures(draw, "coefficients", 1.1 + 0.34 * len(features), caption)
+
+
+def _curves(release: Any, model: Any, ratio: str) -> list[Figure]:
+    """Return a figure of each column that acts by a curve: its effect over its range."""
+    if not (hasattr(model, "effect") and isinstance(release.transformer(), PublicColumns)):
+        return []
+    found, curved = [], (f.column for f in release.features if f.is_curved and f.column)
+    for number, column in enumerate(dict.fromkeys(curved)):
+
+        def draw(ax: Any, column: str = column) -> None:
+            plot_effect(model, column, ratios=bool(ratio), ax=ax)
+            against = ax.get_ylabel().partition(", ")[2]
+            ax.set_ylabel(f"{ratio or 'Coefficient'}, {against}")
+
+        caption = WORDS["captions"]["effect"].format(ratio or "Coefficient", column)
+        found += figures(draw, f"effect-{number + 1}", 3.0, caption)
+    return found
 
 
 def _label(feature: Feature) -> str:

@@ -85,7 +85,8 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
     if bad := [feature.name for feature in features if feature.per_unit is None]:
         raise ValueError(
             "Coefficients per unit need features that each are a multiple of one column, or of a "
-            f"product of columns, and these are none: {', '.join(map(repr, bad))}."
+            f"product of columns, and these are none: {', '.join(map(repr, bad))}. A model's "
+            "effect(column) has the effect of a spline."
         )
     labels = [(column_of(feature), level_of(feature)) for feature in features]
     measured = Counter(column for column, level in labels if level is None)

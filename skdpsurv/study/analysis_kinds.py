@@ -73,10 +73,17 @@ def labels_of(protocol: StudySetting, name: str, frame: pd.DataFrame) -> NDArray
 
 
 def described(options: Options, protocol: StudySetting) -> PublicColumns:
-    """Return the columns of an analysis: those it names, or all but the classes of classifiers."""
+    """Return the columns of an analysis: those it names, or all but the classes of classifiers.
+
+    Interactions are among them if both of their columns are.
+    """
     every = [kind.column for kind in protocol.kinds if kind.column not in protocol.targets]
     names, stated = options.get("columns", every), protocol.columns._described()
-    kept = [table for table in stated["columns"] if table["name"] in names]
+    kept = [
+        table
+        for table in stated["columns"]
+        if {*table.get("interaction", [table["name"]])} <= {*names}
+    ]
     return PublicColumns(**{**stated, "columns": kept})
 
 

@@ -15,7 +15,7 @@ from skdpsurv import (
     Release,
     pool_releases,
 )
-from tests.cli.study import HORIZON, TARGET
+from tests.cli.study import HORIZON, SCHEMA, TARGET
 
 SEED = ("--seed", "3")
 SMALL = "[columns]\nage = { bounds = [30, 95], missing = 'midpoint' }\ntreated = [0, 1]\n"
@@ -41,6 +41,17 @@ def test_a_survival_model_is_that_of_python(study):
     assert "not private" in result.stderr
     same = hazard(study, link="cloglog", n_knots=5, inference_share=0.2)
     assert study.release() == same
+
+
+def test_curves_and_interactions_are_those_of_python(study):
+    curved = SCHEMA.replace("bounds = [30, 95]", "spline = [30, 95], df = 2")
+    more = '"age:stage" = { interaction = ["age", "stage"] }\n'
+    (study.folder / "columns.toml").write_text(curved + more)
+    study.survival(*SEED, code=0)
+    same = hazard(study)
+    assert study.release() == same
+    names = [one.name for one in same.features]
+    assert names[-4:] == [f"age_spline{j}:stage_{k}" for j in (1, 2) for k in ("II", "III")]
 
 
 def test_curves_and_a_weibull_fit_are_those_of_python(study):

@@ -20,6 +20,8 @@ from skdpsurv.data.cells import numbers
 from skdpsurv.data.column_kind import Bounded, items, require
 from skdpsurv.data.column_kinds import KINDS
 from skdpsurv.data.feature import Expression, Feature, same_features
+from skdpsurv.data.interaction import Interaction
+from skdpsurv.data.number_kinds import Power
 from skdpsurv.dp.checks import is_real
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.evaluation.forecast_records import SimulatedTable, columns_within
@@ -240,9 +242,10 @@ def unpublished():
     """Return what kinds state that the published schema of releases has not, and the reverse."""
     schema = json.loads(SCHEMA.read_text())["$defs"]["column"]
     common = {"name", "typical", "per", "missing", "spread", "prevalence"}
-    stated = {word for kind in KINDS.values() for word in (kind.key, *kind.options)}
+    keys = {*KINDS, Interaction.key}
+    stated = keys | {word for kind in KINDS.values() for word in kind.options}
     known = {word for one in schema["oneOf"] for word in one["required"]}
-    return (schema["properties"].keys() - common) ^ stated | (known ^ KINDS.keys())
+    return (schema["properties"].keys() - common) ^ stated | (known ^ keys)
 
 
 def test_the_published_schema_has_it(key):
@@ -291,6 +294,8 @@ def test_a_feature_moves_by_what_it_says_for_one_unit(key):
         width = 1.0 if feature.level is not None else ends[1] - ends[0]
         if feature.is_log:
             width = np.log2(ends[1] + kind.offset) - np.log2(ends[0] + kind.offset)
+        if isinstance(kind, Power):
+            width = ends[1] ** kind.exponent - ends[0] ** kind.exponent
         assert moved == pytest.approx(feature.per_unit * width, rel=1e-12)
 
 
@@ -320,7 +325,7 @@ def test_a_release_predicts_alone_and_is_explained(model):
 def test_coefficients_have_units(key, model):
     features = model.release_.features
     if any(one.per_unit is None for one in features):
-        with pytest.raises(ValueError, match=r"multiple of one column.* these are none: 'x'"):
+        with pytest.raises(ValueError, match=r"multiple of one column.* these are none: 'x"):
             units(model.release_)
         return
     table = units(model.release_)

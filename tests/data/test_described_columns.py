@@ -11,6 +11,7 @@ import pytest
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.feature import raw_features, same_features
+from skdpsurv.data.natural_spline import curve
 from tests.data.described import DATES, SPECIFICATIONS, rows
 
 
@@ -26,6 +27,8 @@ MEANINGS = {
     "days": lambda value, first: (pd.Timestamp(value) - pd.Timestamp(first)) / pd.Timedelta(days=1),
     "clip": lambda value, low, high: min(max(value, low), high),
     "log": lambda value, offset=0.0: math.log(value + offset),
+    "power": math.pow,
+    "spline": lambda value, *numbers: curve(numbers, np.array([value])).item(),
     "scale": lambda value, centre, half: min(max((value - centre) / half, -1.0), 1.0),
 }
 
@@ -35,6 +38,8 @@ def evaluated(expression, row):
     kind, numbers = expression.kind, expression.numbers
     if kind == "column":
         return row[numbers[0]]
+    if kind == "product":
+        return math.prod(evaluated(one, row) for one in expression.of)
     value = evaluated(expression.of[0], row)
     absent = value is None or value != value
     if kind == "missing":

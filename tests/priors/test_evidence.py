@@ -105,6 +105,38 @@ def test_a_logarithm_acts_per_doubling_whatever_its_bounds():
     np.testing.assert_allclose(gap, gap[0])
 
 
+def test_a_power_acts_per_unit_of_it_and_a_spline_as_a_whole():
+    one, two = (PublicColumns({"age": {"power": [0, top], "exponent": 2}}) for top in (99, 9))
+    coef, rows = [0.7], {"age": [0.0, 1.0, 3.0, 9.0]}
+    gap = linear(one, coef, rows) - linear(two, mapped(two, one, coef).coef, rows)
+    np.testing.assert_allclose(gap, gap[0])
+    cube = PublicColumns({"age": {"power": [0, 9], "exponent": 3}})
+    with pytest.raises(ValueError, match=r"in the same unit, age\^2, got age\^3"):
+        mapped(two, cube, coef)
+    curves = [PublicColumns({"age": {"spline": [0, top]}, "f": bool}) for top in (99, 99, 9)]
+    coef = [1.0, 2.0, 3.0, 4.0]
+    np.testing.assert_array_equal(known(*curves[:2], coef, columns=("age", "f")), coef)
+    np.testing.assert_array_equal(
+        known(*curves[1:], coef, columns=("age", "f")), [np.nan, np.nan, np.nan, 4.0]
+    )
+
+
+def test_beside_other_products_an_effect_is_another():
+    """It is that at a value of the other column, such as the middle of its bounds."""
+    plain = {"a": (0, 10), "b": (0, 10), "c": (0, 1)}
+    product = {"ab": {"interaction": ["a", "b"]}}
+    one, wider = (PublicColumns(plain | {"b": (0, top)} | product) for top in (10, 20))
+    names = {"columns": ("a", "b", "c")}
+    coef = [1.0, 2.0, 3.0, 4.0]
+    np.testing.assert_array_equal(known(one, one, coef, **names), coef)
+    unknown = [np.nan, np.nan, 3.0]
+    np.testing.assert_array_equal(known(wider, one, coef, **names), [*unknown, np.nan])
+    np.testing.assert_array_equal(
+        known(one, PublicColumns(plain), coef[:3], **names), [*unknown, np.nan]
+    )
+    np.testing.assert_array_equal(known(PublicColumns(plain), one, coef, **names), unknown)
+
+
 def test_a_missing_number_is_relative_to_the_middle():
     """Of other bounds that is another number: nothing is known of the indicator."""
     one, two, other = (

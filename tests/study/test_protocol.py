@@ -11,7 +11,7 @@ from skdpsurv.data import PublicColumns
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.report.text import outcome_words
 from skdpsurv.study import Analysis, Protocol
-from skdpsurv.study.analysis_kinds import KINDS
+from skdpsurv.study.analysis_kinds import KINDS, described
 from tests.study.studies import ANALYSES, NAMES, protocol, records
 
 TOML = """
@@ -382,3 +382,24 @@ def test_a_protocol_is_frozen():
     with pytest.raises(AttributeError):
         study.epsilon = 1.0
     assert copy.copy(study).sha256 == study.sha256
+
+
+def test_an_analysis_has_the_interactions_of_its_columns():
+    columns = {
+        "age": {"spline": [30, 95], "df": 2},
+        "stage": ["I", "II"],
+        "smokes": bool,
+        "age:stage": {"interaction": ["age", "stage"]},
+    }
+    some = Analysis("regression", "some", options={"columns": ["age", "smokes"]})
+    study = protocol(
+        columns=PublicColumns(columns), analyses=(ANALYSES[2], some), evaluation_share=0.0
+    )
+    lone = ["age_spline1", "age_spline2"]
+    for one, names in (
+        (ANALYSES[2], [*lone, "stage_II", "smokes", *(f"{name}:stage_II" for name in lone)]),
+        (some, [*lone, "smokes"]),
+    ):
+        found = described(one.options, study)
+        assert found.get_feature_names_out().tolist() == names
+    assert Protocol.from_text(study.text).sha256 == study.sha256

@@ -156,6 +156,12 @@ SPREADS = ({"spread": 0.3}, {"prevalence": [1 / len(WARDS)] * len(WARDS)}, {"pre
 RAW_SPREADS = {name: RAW[name] | one for name, one in zip(RAW, SPREADS, strict=False)} | {
     "seen": RAW["seen"]
 }
+#: A curve, and products of two columns: a number and a condition, and two categories.
+RAW_CURVES = RAW | {
+    "age": {"spline": [-0.5, 0.5], "df": 2, "missing": "midpoint"},
+    "age:ill": {"interaction": ["age", "ill"]},
+    "ward:ill": {"interaction": ["ward", "ill"]},
+}
 RAW_ROWS = (
     (LARGEST, "east", True, "9999-12-31"),
     (-LARGEST, "north", False, "0001-01-01"),
@@ -473,6 +479,9 @@ def _settings():
     yield one("raw columns with standard errors", raw_survival, **asked)
     spreads = PublicColumns(RAW_SPREADS)
     yield one("raw columns, stated spreads", raw_survival, quick=True, columns=spreads)
+    curves = PublicColumns(RAW_CURVES)
+    yield one("curves and products", raw_survival, columns=curves)
+    yield one("curves with standard errors", raw_survival, **{**asked, "columns": curves})
     table = prior_release(DPTableOne(epsilon=50.0, columns=raw), raw_columns)
     yield one("raw columns, spreads of a table", raw_survival, columns=raw, scales=table)
     yield one("output with standard errors", survival, **own, **out)
@@ -546,6 +555,7 @@ def _settings():
     yield one("raw columns", raw_labelled, columns=PublicColumns(RAW, drop=None))
     spreads = PublicColumns(RAW_SPREADS, drop=None)
     yield one("raw columns, stated spreads", raw_labelled, columns=spreads)
+    yield one("curves and products", raw_labelled, columns=PublicColumns(RAW_CURVES))
     piped = make_pipeline(PublicBoundsScaler(-0.5, 0.5), PolynomialFeatures(2), Normalizer())
     yield one("columns of steps", labelled, columns=piped)
     prior = prior_release(DPLogisticRegression(classes=[0, 1], epsilon=50.0), labelled)

@@ -1,0 +1,136 @@
+"""Effect of one column over its range, with a band, against a reference value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skdpsurv.plotting.coefficient_plot import effect_scale
+from skdpsurv.plotting.style import LINE_WIDTH, by_name, colour, frame, legend_beside, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def plot_effect(
+    models: Any,
+    column: str,
+    *,
+    reference: Any = None,
+    at: Mapping[str, Any] | None = None,
+    ratios: bool = True,
+    ax: Axes | None = None,
+    legend: bool = True,
+) -> Axes:
+    """Draw the effect of a column over its range, with a pointwise 95 % band, on the raw axis.
+
+    Parameters
+    ----------
+    models : estimator, Release, or mapping of str to these
+        Regressions that were fitted with ``columns=PublicColumns(...)``, or their releases. Without
+        standard errors there is no band.
+    column : str
+        The raw column.
+    reference : object, optional
+        The value with which others are compared. None: the column's typical value, else the middle
+        of its bounds, or its first label.
+    at : dict, optional
+        Values of other columns, which matter beside interactions. Otherwise they have their typical
+        value, the middle of their bounds, or their first label.
+    ratios : bool, default=True
+        Draw exp(coef), hazard or odds ratios, on a logarithmic axis.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. If omitted, those of a new figure.
+    legend : bool, default=True
+        Name the models, if they have names.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If a model has no effects.
+    ValueError
+        If the columns of a model are not described, or the values are none of theirs.
+
+    Notes
+    -----
+    Labels have points and bars. Where noise hides an effect, the band spans the figure.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import pandas as pd
+    >>> from skdpsurv import DPDiscreteTimeSurvival, PublicColumns
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> from skdpsurv.plotting import plot_effect
+    >>> data = make_discrete_time_survival(5000, 1, random_state=0)
+    >>> X = pd.DataFrame({"age": 50 + 20 * data.X[:, 0]})
+    >>> columns = PublicColumns({"age": {"spline": (20, 80), "unit": "years"}})
+    >>> model = DPDiscreteTimeSurvival(
+    ...     3.0, max_time=data.max_time, columns=columns, inference_share=0.3
+    ... )
+    >>> ax = plot_effect(model.fit(X, data.y), "age", reference=40, ax=Figure().subplots())
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('age (years)', 'exp(coef), against age = 40')
+    """
+    named = by_name(models, "model")
+    drawn = {name: _estimator(name, model) for name, model in named.items()}
+    tables = {
+        name: model.effect(column, reference=reference, at=at) for name, model in drawn.items()
+    }
+    if ax is None:
+        ax = new_axes("plot_effect")
+    names = ["coef", "coef lower 95%", "coef upper 95%"]
+    ends = np.concatenate([table[names].to_numpy(dtype=float).ravel() for table in tables.values()])
+    change, bounds = effect_scale(ends, ratios, None)
+    handles = []
+    for k, table in enumerate(tables.values()):
+        kind = _kind(list(drawn.values())[k], column)
+        point, lower, upper = change(table[names].to_numpy(dtype=float).T)
+        seen = np.where(np.isnan(lower), point, lower), np.where(np.isnan(upper), point, upper)
+        low, high = (np.clip(one, *bounds) for one in seen)
+        if kind.labels:
+            x: Any = np.arange(len(table)) + 0.12 * (k - (len(tables) - 1) / 2)
+            ax.vlines(x, low, high, color=colour(k), linewidth=LINE_WIDTH)
+            handles += ax.plot(x, point, "o", color=colour(k))
+            ax.set_xticks(range(len(table)), list(map(str, table.index)))
+        else:
+            x = table.index.to_numpy()
+            x = x.astype("datetime64[D]") if kind.reads_text else x.astype(float)
+            ax.fill_between(x, low, high, color=colour(k), alpha=0.15, linewidth=0.0)
+            handles += ax.plot(x, point, color=colour(k), linewidth=LINE_WIDTH)
+    if ratios:
+        ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter("")
+    ax.axhline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
+    ax.set_ylim(*bounds)
+    frame(ax)
+    reference = kind.example if reference is None else reference
+    shown = f"{reference:g}" if isinstance(reference, float) else str(reference)
+    ax.set_ylabel(f"{'exp(coef)' if ratios else 'coef'}, against {column} = {shown}")
+    ax.set_xlabel(f"{column} ({kind.unit})" if kind.unit else column)
+    if legend and list(tables) != [""]:
+        legend_beside(ax, handles, list(tables))
+    return ax
+
+
+def _estimator(name: str, model: Any) -> Any:
+    found = model.to_estimator() if hasattr(model, "to_estimator") else model
+    if not hasattr(found, "effect"):
+        which = f"models[{name!r}]" if name else "models"
+        raise TypeError(f"{which} must be a regression with effects, or its release.")
+    return found
+
+
+def _kind(model: Any, column: str) -> Any:
+    """Return the kind of a column of a model with effects."""
+    kinds = model.release_.transformer()._kinds()
+    return next(kind for kind in kinds if kind.column == column)
