@@ -10,7 +10,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.histories import SURV, Columns, Histories, event_first, meaning, read_target
+from skdpsurv.data.histories import (
+    SURV,
+    Columns,
+    Histories,
+    event_first,
+    meaning,
+    read_target,
+    with_entry,
+)
 from skdpsurv.data.labels import label_indices
 from skdpsurv.data.shape import is_pair, length, require_one_each, size
 from skdpsurv.dp import containers
@@ -149,16 +157,22 @@ def split_target(
 
 
 def fit_target(
-    X: Any, y: Any, durations: Any = None, event_observed: Any = None, causes: Any = None
+    X: Any,
+    y: Any,
+    durations: Any = None,
+    event_observed: Any = None,
+    causes: Any = None,
+    entry: Any = None,
 ) -> Histories:
     """Read histories from the arguments of a ``fit`` as in lifelines or scikit-learn.
 
     A one-dimensional X holds durations, and y then events; a two-dimensional one only matters by
-    its length. Without events all are observed.
+    its length. Without events all are observed, and without entries all are seen from 0.
     """
     target = target_arguments(X, y, durations, event_observed)
     n_targets(X, y, durations, event_observed)
-    return read_target(*target, causes)
+    found = read_target(*target, causes)
+    return with_entry(found, entry)
 
 
 def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Target:
@@ -229,9 +243,9 @@ def target_arguments(X: Any, y: Any, durations: Any = None, event_observed: Any 
 
 
 def read_block(causes: Any, groups: NDArray[Any] | None, block: tuple[Any, ...]) -> Histories:
-    """Read the histories of a block: X, which holds durations if y is None, y, events, groups."""
-    X, y, event, group = (*block, None, None, None)[:4]
-    found = read_target(y, X if y is None else None, event, causes)
+    """Read a block: X, which holds durations if y is None, y, events, groups and entries."""
+    X, y, event, group, entry = (*block, None, None, None, None)[:5]
+    found = with_entry(read_target(y, X if y is None else None, event, causes), entry)
     if (group is None) != (groups is None):
         raise ValueError(NO_GROUP)
     if groups is None:

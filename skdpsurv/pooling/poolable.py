@@ -9,7 +9,7 @@ errors.
 
 **Curves** and **Table 1** are pooled by tables of counts. With the same bands, groups and causes,
 or columns, the table of all people is the sum of the tables of sites, :math:`z = \sum_i z_i`, with
-noise of variance :math:`v = \sum_i v_i` in each cell.
+noise of variance :math:`v = \sum_i v_i` in each cell. Tables of entries are added up likewise.
 """
 
 from __future__ import annotations
@@ -182,9 +182,17 @@ def sum_of_tables(studies: Sequence[Release]) -> dict[str, Any]:
     require_same(studies, ("n_intervals",), hint)
     optional = ("groups", "causes", "censored")
     require_same(studies, [n for n in optional if any(n in s.parameters for s in studies)])
-    shape = np.asarray(studies[0].values.get("counts")).shape
-    counts = [released_array(study, "counts", shape) for study in studies]
-    return {"counts": np.sum(counts, axis=0)}
+    names = _tables(studies[0])
+    if any(_tables(study) != names for study in studies):
+        raise ValueError("releases must all have tables of entries, or none: fit all with entry.")
+    shapes = {name: np.asarray(studies[0].values.get(name)).shape for name in names}
+    found = {n: [released_array(study, n, shapes[n]) for study in studies] for n in names}
+    return {name: np.sum(arrays, axis=0) for name, arrays in found.items()}
+
+
+def _tables(study: Release) -> list[str]:
+    """Return the names of a curve's tables."""
+    return ["counts", *(["entries"] if "entries" in study.values else [])]
 
 
 def sum_of_columns(studies: Sequence[Release]) -> dict[str, Any]:
@@ -219,8 +227,11 @@ def _columns(release: Release) -> list[ColumnKind]:
 
 def sum_of_noise(studies: Sequence[Release]) -> dict[str, Any]:
     """Return law and variance of the sum of tables."""
-    each = [released_noise(study, "counts")[1] for study in studies]
-    return {"counts": {"law": SUM, "variance": float(sum(each))}}
+    found = {}
+    for name in _tables(studies[0]):
+        each = [released_noise(study, name)[1] for study in studies]
+        found[name] = {"law": SUM, "variance": float(sum(each))}
+    return found
 
 
 #: How tables of counts are added up, by the word of their estimators' cards.

@@ -8,8 +8,9 @@ The log-rank scores of groups g on one grid of bands k, with :math:`d_{gk}` even
    = \sum_{h \ne g} z_g' B_{gh} z_h,
 
 with :math:`\omega_k = 1 / Y_{\cdot k}`: numbers at risk are sums of the cells z of event-count
-tables. The noise of tables is independent and has mean zero, so that scores have mean 0 if hazards
-are the same and weights do not depend on single cells. Their covariance is
+tables, of exits and of late entries. The noise of tables is independent and has mean zero, so that
+scores have mean 0 if hazards are the same and weights do not depend on single cells. Their
+covariance is
 
 .. math::
    V_{gh} = \underbrace{\sum_k \omega_k^2 Y_{\cdot k}\lambda_k Y_{gk}
@@ -324,16 +325,15 @@ class _Group(NamedTuple):
 def _group(model: Any, cause: Any = None) -> _Group:
     curve = model._curve
     label = getattr(model, "event_of_interest_", None) if cause is None else cause
-    return _group_of(curve.table, curve.fit, curve.causes.index(label, "cause"))
+    cause = curve.causes.index(label, "cause")
+    return _group_of(curve.table, curve.fit, cause, curve.first_band)
 
 
-def _group_of(table: NoisyTable, fit: ActuarialEstimate, cause: int) -> _Group:
-    q = table.n_bands
-    later = np.triu(np.ones((q, q)), 1) + 0.5 * np.eye(q)
-    likely = np.append(fit.counts.ravel(), fit.stayed)
-    at_risk_of = np.hstack([*[later] * table.n_outcomes, np.ones((q, 1))])
-    events_of = np.eye(q, table.cells.size, cause * q)
-    known = table.cells, table.variance, likely, fit.masses[cause]
+def _group_of(table: NoisyTable, fit: ActuarialEstimate, cause: int, first: int = 0) -> _Group:
+    cells, likely, at_risk_of = fit.counted()
+    events_of = np.eye(table.n_bands, cells.size, cause * table.n_bands)
+    at_risk_of[:first] = events_of[:first] = 0.0
+    known = cells, table.variance, likely, fit.masses[cause]
     return _Group(*known, at_risk_of, events_of, table.law)
 
 
@@ -356,7 +356,7 @@ def _p_value(statistic: float, excess: float, degrees: int = 1) -> float:
 def _logrank(*groups: _Group) -> tuple[float, float, int]:
     """Return the statistic, about chi-squared, its excess kurtosis by noise, and its freedom."""
     likely, cells = [one.likely for one in groups], [one.cells for one in groups]
-    events, risks = _counts(groups, likely)
+    events, risks = np.maximum(_counts(groups, likely), 0.0)
     total = np.maximum(risks.sum(axis=0), 1e-9)
     shares, variances = risks / total, np.array([[one.variance] for one in groups])
     hazard = np.sum([one.masses for one in groups] * shares, axis=0)

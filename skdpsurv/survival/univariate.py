@@ -119,6 +119,7 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
         *,
         durations: ArrayLike | None = None,
         event_observed: ArrayLike | None = None,
+        entry: ArrayLike | None = None,
     ) -> float:
         """Return the mean log-likelihood of records. This score is not private.
 
@@ -129,6 +130,8 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
         ----------
         X, y, durations, event_observed
             As for ``fit``.
+        entry : array-like of shape (n_samples,), or None
+            Times from which records were seen, if ``fit`` takes them.
 
         Returns
         -------
@@ -136,11 +139,14 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
             It depends on the unit of time; higher is better.
         """
         curve = self._curve
-        require_in_memory(X, y, durations, event_observed)
+        if entry is not None and not self._card.late_entry:
+            raise TypeError(f"entry must be None: {type(self).__name__} knows of no late entries.")
+        require_in_memory(X, y, durations, event_observed, entry)
         if self.n_features_in_ > 0 and targets.is_two_dimensional(X):
             self._see_rows(X)
-        X, y, durations, event = map(unlabelled, (X, y, durations, event_observed))
-        found = targets.fit_target(X, y, durations, event, curve.read_causes)
+        given = X, y, durations, event_observed, entry
+        X, y, durations, event, entry = map(unlabelled, given)
+        found = targets.fit_target(X, y, durations, event, curve.read_causes, entry)
         return curve.mean_log_likelihood(found)
 
     def _sources(self, X: Any, y: Any, *, person: Any = None, **options: Any) -> Any:
@@ -153,23 +159,25 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
             if values is not None and in_memory(values):
                 raise TypeError(f"{name} must be where X and y are, and not in memory.")
         X, y, event_observed = one_target(X, y, durations, event_observed)
-        X, y, _ = super()._sources(X, y, person=person, event_observed=event_observed, **others)
-        return X, y, names
+        X, y, known = super()._sources(X, y, person=person, event_observed=event_observed, **others)
+        return X, y, {name: known.get(name) for name in names}
 
     def _shape(
         self, X: Any, y: Any, durations: Any = None, event_observed: Any = None, **others: Any
     ) -> Shape:
         """Return the number of records, and columns of a two-dimensional X, which are not used."""
+        has_entry = others.get("entry") is not None
         if isinstance(X, Blocks):
             n_records, n_columns = size(X)
         else:
             n_records = targets.n_targets(X, y, durations, event_observed)
             n_columns = int(targets.is_two_dimensional(X))
         if n_columns > 0:
-            return replace(public_shape(self, X, used=False), n_records=n_records)
+            shape = public_shape(self, X, used=False)
+            return replace(shape, n_records=n_records, has_entry=has_entry)
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = 0
-        return Shape(n_records, 0)
+        return Shape(n_records, 0, has_entry=has_entry)
 
     def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
         # Durations alone are all observed, as in lifelines; beside X, events may be forgotten.
@@ -186,9 +194,9 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
         if isinstance(X, Blocks):  # whose records may hold y alone
             blocks = in_blocks(X, y)
         else:
-            group = options.pop("group", None)
+            group, entry = (options.pop(name, None) for name in ("group", "entry"))
             y, times, event = targets.target_arguments(X, y, **options)
-            blocks = in_blocks(times, y, event, group)
+            blocks = in_blocks(times, y, event, group, entry)
         records = blocks.map(partial(targets.read_block, causes, groups)).persist()
         shape.require(records.map_reduce(lambda block: block.size))
         return records

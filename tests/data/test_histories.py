@@ -76,16 +76,16 @@ FITTERS = [DPDiscreteTimeSurvival, DPKaplanMeierFitter, DPWeibullFitter]
 class TestRefusals:
     def test_estimators_state_the_columns_that_they_take(self):
         taken = {DPDiscreteTimeSurvival: ("entry",), DPWeibullFitter: (), Evaluation: ()}
-        taken |= dict.fromkeys([DPKaplanMeierFitter, DPAalenJohansenFitter], ("stratum",))
+        curves = [DPKaplanMeierFitter, DPAalenJohansenFitter]
+        taken |= dict.fromkeys(curves, ("entry", "stratum"))
         for kind, more in taken.items():
             assert kind._card.histories == ("exit", "cause", *more)
         assert DPLogisticRegression._card.histories == ()
 
-    @pytest.mark.parametrize("kind", FITTERS)
-    @pytest.mark.parametrize("name", ["entry", "stratum"])
+    @pytest.mark.parametrize(
+        ("kind", "name"), [(DPWeibullFitter, "entry"), *((kind, "stratum") for kind in FITTERS)]
+    )
     def test_a_column_that_is_not_taken_is_refused_by_its_name(self, kind, name):
-        if name in kind._card.histories:
-            return
         taken = ", ".join(kind._card.histories)
         says = f"{kind.__name__} has no parameter '{name}'.* takes no columns but {taken}"
         with pytest.raises(TypeError, match=says):

@@ -67,6 +67,7 @@ WITHOUT = {
     "skdpsurv.descriptive.column_tables.ExactTableCounts",
     "skdpsurv.evaluation.evaluation.Exactly",
     "skdpsurv.published.hazards.PublishedDraw",
+    "skdpsurv.survival.curves.event_counts.ExactEntryCounts",
     "skdpsurv.survival.curves.event_counts.ExactEventCounts",
     "skdpsurv.survival.hazards.model.HazardMaximum",
     "skdpsurv.survival.weibull.weibull_plan.WeibullMaximum",

@@ -65,13 +65,14 @@ class Data:
     options: dict[str, Any] = field(default_factory=dict)
     extremes: tuple[tuple[Any, ...], ...] = ()
 
-    def replaced(self, x, y, other=None, row=ROW):
-        """Return neighbours; ``other`` is the group or the entry of the new record."""
+    def replaced(self, x, y, other=None, entry=None, row=ROW):
+        """Return neighbours; ``other`` is the group of the new record, or its entry if alone."""
         X, target, options = self.X, self.y, self.options
-        if other is not None:
-            name = "group" if "group" in options else "entry"
-            options = {**options, name: options[name].copy()}
-            options[name][row] = other
+        alone = "group" if "group" in options else "entry"
+        for name, value in ((alone, other), ("entry", entry)):
+            if value is not None:
+                options = {**options, name: options[name].copy()}
+                options[name][row] = value
         if isinstance(X, pd.DataFrame):
             X = X.astype({name: object for name in X if X[name].dtype.kind not in "fiu"})
             for j, value in enumerate(x):
@@ -228,6 +229,26 @@ def grouped():
 def grouped_people():
     data = grouped()
     return replace(data, options={**data.options, "person": _whose()})
+
+
+def _late_durations(data, groups=(None,) * 5):
+    """Entries before, at and after exits and the horizon."""
+    entry = data.X * np.random.default_rng(29).uniform(-0.5, 0.8, N_RECORDS).clip(0.0)
+    each = zip(data.extremes, groups, (0.0, MAX_TIME, 5e-324, 1.0, LARGEST), strict=True)
+    extremes = tuple((*record[:2], group, at) for record, group, at in each)
+    return replace(data, options={**data.options, "entry": entry}, extremes=extremes)
+
+
+def late_durations():
+    return _late_durations(durations())
+
+
+def late_grouped():
+    return _late_durations(grouped(), ("east", "west", "east", "west", "north"))
+
+
+def late_causes():
+    return _late_durations(causes())
 
 
 def _whose():
@@ -530,12 +551,18 @@ def _settings():
     yield one("people", grouped_people, **wards)
     yield one("no privacy", durations, epsilon=np.inf)
     yield one("no privacy, groups", grouped, epsilon=np.inf, **wards)
+    one = several(DPKaplanMeierFitter, ("counts", "entries"), curve, max_time=MAX_TIME)
+    yield one("late entry", late_durations, checked=False)
+    yield one("late entry, groups", late_grouped, breakpoints=(2.0, 5.0), **wards)
+    yield one("late entry, no privacy", late_durations, epsilon=np.inf, checked=False)
     happens = {"causes": ["relapse", "death"], "censored": "alive", "max_time": MAX_TIME}
     one = several(DPAalenJohansenFitter, ("counts",), curve, **happens)
     yield one("two causes", causes)
     yield one("one cause", survival, causes=[1], censored=0, representative=True)
     yield one("equal bands", causes, breakpoints="equal", checked=False)
     yield one("no privacy", causes, epsilon=np.inf, checked=False)
+    one = several(DPAalenJohansenFitter, ("counts", "entries"), curve, **happens)
+    yield one("late entry", late_causes, checked=False)
 
     linear = ("coef", "intercept", "evidence_coef")
     shown = ("coef_", "intercept_", "recalibration_slope_", "inference_")

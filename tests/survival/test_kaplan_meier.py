@@ -191,7 +191,7 @@ class TestScores:
 
 class TestThreads:
     def test_small_matrices_wake_none_and_settings_stay(self, records, monkeypatch):
-        seen, solved = [], life_table._solved
+        seen, solved = [], life_table.solved
 
         def spy(*arguments):
             seen.append(threads())
@@ -200,7 +200,7 @@ class TestThreads:
         def threads():
             return {one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"}
 
-        monkeypatch.setattr(life_table, "_solved", spy)
+        monkeypatch.setattr(life_table, "solved", spy)
         with threadpool_limits(2, user_api="blas"):
             before = threads()
             fit = fitter(n_intervals=10).fit(*records[:2])

@@ -19,7 +19,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
 from skdpsurv.survival.curves.event_counts import is_one_of, plain
 from skdpsurv.survival.curves.kaplan_meier import LifeTableFitter
-from skdpsurv.survival.curves.life_table import LifeTableCurve
+from skdpsurv.survival.curves.life_table_curve import LifeTableCurve
 from skdpsurv.survival.released_curve import interval
 
 if TYPE_CHECKING:
@@ -183,6 +183,7 @@ class DPAalenJohansenFitter(
         event_of_interest: Any = None,
         durations: ArrayLike | None = None,
         event_observed: ArrayLike | None = None,
+        entry: ArrayLike | None = None,
         group: ArrayLike | None = None,
         person: ArrayLike | None = None,
         timeline: ArrayLike | None = None,
@@ -193,7 +194,7 @@ class DPAalenJohansenFitter(
 
         Parameters
         ----------
-        X, y, durations, event_observed, group, person, timeline, label, alpha
+        X, y, durations, event_observed, entry, group, person, timeline, label, alpha
             As for :class:`DPKaplanMeierFitter`; ``event_observed`` holds the cause of each event,
             or ``censored``.
         event_of_interest : label or None
@@ -207,7 +208,8 @@ class DPAalenJohansenFitter(
         if event_of_interest is not None:
             self._check_parameters()
             self._causes().index(event_of_interest, "event_of_interest")
-        records: Any = {"durations": durations, "event_observed": event_observed, "group": group}
+        records: Any = {"durations": durations, "event_observed": event_observed}
+        records |= {"entry": entry, "group": group}
         shown: Any = {"timeline": timeline, "label": label, "alpha": alpha}
         super().fit(X, y, person=person, **records, **shown)
         return self if event_of_interest is None else self._about(event_of_interest)
@@ -230,10 +232,12 @@ class DPAalenJohansenFitter(
 
     def _about(self, cause: Any) -> Self:
         shown, group = self._shown, getattr(self, "group_", None)
+        start = self._curve.timeline[self._curve.first_band]
         parameters = {**self.release_.parameters, "event_of_interest": plain(cause)}
         self._set_release(replace(self.release_, parameters=parameters))
         self._show(shown)
-        return self if group is None else self.of_group(group)
+        found = self if group is None else self.of_group(group)
+        return found.given_alive_at(start) if start else found
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -264,7 +268,7 @@ class DPAalenJohansenFitter(
             Indexed by the times.
         """
         number, t, curve = self._cause(cause), self._times(times), self._curve
-        at_ends = self._incidence(curve.of_events(curve.fit.hazards), number)
+        at_ends = self._incidence(curve.hazards, number)
         # Within a band, events of each kind keep their share of all.
         gone, gone_by = -np.expm1(-curve.at_knots), -np.expm1(-curve.at(t))
         incidence = np.append(0.0, at_ends)

@@ -5,13 +5,16 @@ Neighbours: replace-one. Sensitivity: 2 in L1, as a record whose time, event, ca
 replaced moves two cells by one. Theorem: the discrete Laplace mechanism with scale
 :math:`2/\epsilon` on every cell is epsilon-differentially private, however many cells there are
 (docs/proofs/curves). Curves, their intervals and tests are post-processing.
+
+Where people enter late, a second table counts entries by group and band, with the same sensitivity
+and noise of its own: exits have :data:`EXITS_SHARE` of epsilon, and entries the rest.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,13 +26,16 @@ from skdpsurv.data.histories import Histories
 from skdpsurv.data.labels import label_indices, stated_labels
 from skdpsurv.dp.checks import is_list, is_real, number_in
 from skdpsurv.dp.input_errors import refuse_masked
-from skdpsurv.dp.plan import Context, NoisySum
+from skdpsurv.dp.plan import Context, Node, NoisySum, Sequential
+from skdpsurv.dp.privacy_cost import remaining_budget
 from skdpsurv.dp.references import WORDS, reference
 from skdpsurv.dp.types import FloatArray, IndexArray, IntArray
 from skdpsurv.mechanisms.sums import HISTOGRAM
 
 #: "auto": bands per root of records times epsilon and per group, and the range.
 BANDS_PER_ROOT, FEWEST_BANDS, MOST_BANDS = 0.8, 4, 200
+#: Part of these bands where people enter late; and the part of epsilon for the table of exits.
+ENTRY_BANDS, EXITS_SHARE = 0.5, 0.7
 #: Most outcomes by band, and pairs of them in all groups: more take too long.
 LARGEST_TABLE, LARGEST_TABLES = 1000, 20_000_000
 #: Shortest band, relative to the horizon.
@@ -41,10 +47,13 @@ MOST_GROUPS = 1000
 ASSUMED = tuple(WORDS["assumptions"]["curve"])
 
 
-def n_bands_for(n_records: int, epsilon: float, n_groups: int, n_causes: int) -> int:
+def n_bands_for(
+    n_records: int, epsilon: float, n_groups: int, n_causes: int, has_entry: bool = False
+) -> int:
     """Return the number of bands for "auto", by public numbers."""
     root = math.sqrt(n_records * min(epsilon, 1e9) / n_groups)
-    n_bands = int(np.clip(round(BANDS_PER_ROOT * root), FEWEST_BANDS, MOST_BANDS))
+    per_root = BANDS_PER_ROOT * (ENTRY_BANDS if has_entry else 1.0)
+    n_bands = int(np.clip(round(per_root * root), FEWEST_BANDS, MOST_BANDS))
     n_outcomes = min(LARGEST_TABLE, math.isqrt(LARGEST_TABLES // n_groups))
     return min(n_bands, n_outcomes // (n_causes + 1))
 
@@ -78,8 +87,18 @@ def check_breakpoints(name: str, breakpoints: Any) -> None:
 
 
 def bands_of(histories: Histories, ends: FloatArray) -> tuple[Histories, IndexArray]:
-    """Return histories that are censored at the horizon, and each record's band."""
-    seen = histories.clipped(float(ends[-1]))
+    """Return histories that are censored at the horizon, and each record's band.
+
+    Records that enter after the start, and not before their exit, are never at risk: they are said
+    to enter at the horizon and to stay there.
+    """
+    end = float(ends[-1])
+    seen = histories.clipped(end)
+    if seen.entry is not None:
+        never = (seen.entry > 0.0) & (seen.entry >= seen.exit)
+        cause = np.where(never, np.zeros_like(seen.cause), seen.cause)
+        exits, entry = (np.where(never, end, time) for time in (seen.exit, seen.entry))
+        seen = replace(seen, exit=exits, cause=cause, entry=entry)
     return seen, np.searchsorted(ends, seen.exit, side="left")
 
 
@@ -194,10 +213,67 @@ class EventCounts(NoisySum):
         return {"counts": noisy}
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class EntryCounts(NoisySum):
+    """Counts of records by group and band of entry, with right ``ends``.
+
+    Those who enter at 0 are counted first, and those who are never at risk last.
+    """
+
+    ends: FloatArray
+    n_groups: int
+
+    name = "discrete Laplace noise on one table of entries by band of time"
+    theorem = reference("docs/proofs/curves", "dwork")
+    query = HISTOGRAM  # each record is in one cell
+    gives = "entries"
+
+    def exact_answer(self, context: Context, records: Blocks[Histories]) -> IntArray:
+        """Return exact counts, of shape (n_groups, n_bands + 2)."""
+        shape = self.n_groups, self.ends.size + 2
+
+        def count(block: Histories) -> IntArray:
+            seen, _ = bands_of(block, self.ends)
+            assert seen.entry is not None
+            cell = 1 + np.searchsorted(self.ends, seen.entry, side="left")
+            cell = np.where(seen.entry >= self.ends[-1], shape[1] - 1, cell)
+            cell = np.where(seen.entry <= 0.0, 0, cell)
+            if seen.stratum is not None:
+                cell += seen.stratum * shape[1]
+            return np.bincount(cell, minlength=math.prod(shape)).astype(np.int64)
+
+        return records.map_reduce(count).reshape(shape)
+
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
+        """Return the noisy table."""
+        return {"entries": noisy}
+
+
 class ExactEventCounts(EventCounts):
     """Exact event counts by band of time: not private, for reference."""
 
     name = "none: an exact event-count table by band of time"
+
+
+class ExactEntryCounts(EntryCounts):
+    """Exact counts of entries by band of time: not private, for reference."""
+
+    name = "none: an exact table of entries by band of time"
+
+
+def tables(stated: Mapping[str, Any], epsilon: float, has_entry: bool) -> Node:
+    """Return the measurements of public parameters: a table of exits, and perhaps of entries."""
+    check_size(stated)
+    exact = math.isinf(epsilon)
+    cells: Any = {"ends": stated_ends(stated), "n_groups": len(stated.get("groups", [None]))}
+    spent = EXITS_SHARE * epsilon if has_entry else epsilon
+    kind = ExactEventCounts if exact else EventCounts
+    exits = kind(price=spent, n_causes=Causes.of(stated).number, **cells)
+    if not has_entry:
+        return exits
+    rest = epsilon if exact else remaining_budget(epsilon, spent)
+    entries = (ExactEntryCounts if exact else EntryCounts)(price=rest, **cells)
+    return Sequential((exits, entries), total=epsilon)
 
 
 def check_size(stated: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,7 +18,7 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.curves import event_counts
-from skdpsurv.survival.curves.life_table import LifeTableCurve
+from skdpsurv.survival.curves.life_table_curve import LifeTableCurve
 from skdpsurv.survival.horizon import horizon_words
 from skdpsurv.survival.released_curve import around, curves_of
 from skdpsurv.survival.univariate import UnivariateFitter
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 N_ROWS = 10
 
 
-class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")):
+class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group"), late_entry=True):
     """Base of curves from one noisy event-count table; a subclass sets ``_curve_type``."""
 
     groups_: NDArray[Any] | None
@@ -48,7 +47,7 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         "breakpoints": event_counts.check_breakpoints,
         "groups": event_counts.check_groups,
     }
-    _one_of_each = ("durations", "event_observed", "group")
+    _one_of_each = ("durations", "event_observed", "group", "entry")
 
     def __init__(
         self,
@@ -78,6 +77,7 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         *,
         durations: ArrayLike | None = None,
         event_observed: ArrayLike | None = None,
+        entry: ArrayLike | None = None,
         group: ArrayLike | None = None,
         person: ArrayLike | None = None,
         timeline: ArrayLike | None = None,
@@ -97,6 +97,10 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
             Times of event or censoring, in the unit of ``max_time``. Private.
         event_observed : array-like of shape (n_samples,) or None
             Observed events: indicators, or labels of causes. Private.
+        entry : array-like of shape (n_samples,) or None
+            Time from which each record was seen: people are at risk after it, and never if it is
+            not before their duration. Private, but not whether it is given: a second table then
+            takes 0.3 of epsilon. None: all are seen from 0.
         group : array-like of shape (n_samples,) or None
             The group of each record, one of ``groups``. Private.
         person : array-like of shape (n_samples,), or None
@@ -104,18 +108,17 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
             used, and the guarantee is about people. Private. None: each person has one record.
         timeline : array-like of shape (n_times,), or None
             Public times of tables such as ``survival_function_``. None: the edges of the bands.
-        label : str or None
-            Name of the estimate in these tables.
-        alpha : float or None
-            Their intervals cover 1 - alpha. None: the parameter ``alpha``.
+        label, alpha
+            Name of the estimate in these tables; their intervals cover 1 - alpha, by default that
+            of the constructor.
 
         Returns
         -------
         self
         """
         shown = self._display_options(timeline, label, alpha)
-        options = {"durations": durations, "event_observed": event_observed, "group": group}
-        self._fit(X, y, person=person, **options)
+        times: Any = {"durations": durations, "event_observed": event_observed}
+        self._fit(X, y, person=person, **times, group=group, entry=entry)
         self._show(shown)
         return self
 
@@ -156,10 +159,8 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
             breakpoints = np.asarray(breakpoints).tolist()
         elif isinstance(n_intervals, str):
             n_groups = 1 if labels is None else labels.size
-            epsilon = float(self.epsilon)
-            n_intervals = event_counts.n_bands_for(
-                shape.n_records, epsilon, n_groups, causes.number
-            )
+            sizes = shape.n_records, float(self.epsilon), n_groups, causes.number
+            n_intervals = event_counts.n_bands_for(*sizes, shape.has_entry)
         else:
             n_intervals = int(n_intervals)
         return {
@@ -172,20 +173,16 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
 
     def _plan(self, shape: Shape) -> Plan:
         stated, epsilon = self._release_parameters(shape), float(self.epsilon)
-        event_counts.check_size(stated)
-        kind = event_counts.ExactEventCounts if math.isinf(epsilon) else event_counts.EventCounts
-        sizes = {"n_causes": self._causes().number, "n_groups": len(stated.get("groups", [None]))}
-        counted_cells = kind(price=epsilon, ends=event_counts.stated_ends(stated), **sizes)
+        tree = event_counts.tables(stated, epsilon, shape.has_entry)
         inputs = {"n_records": shape.n_records, **stated}
-        return Plan(counted_cells, epsilon, inputs=inputs, assumed=event_counts.ASSUMED)
+        return Plan(tree, epsilon, inputs=inputs, assumed=event_counts.ASSUMED)
 
     def of_group(self, label: Any) -> Self:
         """Return the curve of one group, from the same release, at no cost.
 
         Parameters
         ----------
-        label : object
-            One of ``groups``.
+        label : one of ``groups``
 
         Returns
         -------
@@ -196,10 +193,29 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         labels = [] if self.groups_ is None else self.groups_.tolist()
         if np.ndim(label) > 0 or label not in labels:
             raise ValueError(f"label must be one of the groups {labels}, got {label!r}.")
-        view = copy.copy(self)
-        view._released = curve.of_group(label)
+        view = self._view(curve.of_group(label))
         view.group_ = label
         view._shown = self._shown._replace(label=str(label))
+        return view
+
+    def given_alive_at(self, time: float) -> Self:
+        """Return the curves of those who are alive at a time, from the same release, at no cost.
+
+        Parameters
+        ----------
+        time : float
+            Public start of a band, such as one of ``breakpoints``.
+
+        Returns
+        -------
+        estimator
+            Fitted, with the same ``release_``, and a survival of 1 up to the time.
+        """
+        return self._view(self._curve.given_alive_at(time))
+
+    def _view(self, curve: LifeTableCurve) -> Self:
+        view = copy.copy(self)
+        view._released = curve
         view.median_survival_time_ = view._percentile(0.5)
         return view
 
@@ -211,8 +227,7 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         Parameters
         ----------
         level : float, default=0.95
-        n_resamples : int
-            Not used.
+        n_resamples : not used
 
         Returns
         -------
@@ -234,8 +249,7 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         ----------
         times : array-like of shape (n_times,), or float
         level : float, default=0.95
-        n_resamples : int
-            Not used.
+        n_resamples : not used
 
         Returns
         -------
@@ -274,8 +288,8 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         censored = np.append(0.0, fit.counts[-1])
         censored[-1] += fit.stayed
         counts = {"removed": observed + censored, "observed": observed, "censored": censored}
-        counts["entrance"] = np.append(fit.n_people, np.zeros(observed.size - 1))
-        counts["at_risk"] = np.append(fit.n_people, fit.at_risk[:-1])
+        counts["entrance"] = fit.entrants
+        counts["at_risk"] = np.append(0.0, fit.at_risk[:-1]) + fit.entrants
         return pd.DataFrame(counts, index=pd.Index(curve.timeline, name="event_at"))
 
     def number_at_risk(self, times: ArrayLike) -> pd.Series:
@@ -304,7 +318,9 @@ class LifeTableFitter(UnivariateFitter, released=False, takes=("times", "group")
         return pd.DataFrame(columns).rename_axis("timeline")
 
     def _horizon_words(self) -> list[str]:
-        """Say what was seen by the horizon, by the released table."""
+        """Say what was seen by the horizon, by the released table, unless people enter late."""
+        if self._curve.has_entry:
+            return []
         end = float(self.release_.parameters["max_time"])
         curves = curves_of(self)
         tables = [curve.event_table for curve in curves]
@@ -337,11 +353,11 @@ class DPKaplanMeierFitter(
 ):
     r"""Kaplan-Meier curves of everybody and of groups, which protect every record.
 
-    One table is released: noisy numbers of people of each group who had their event, or were
-    censored, in each band of time. It is epsilon-differentially private under replacement of one
-    record: one person's time, event and group change the probability of any release by a factor of
-    at most :math:`e^\epsilon`. All groups together cost epsilon once; all else follows from the
-    table.
+    One table is released, and one more if people enter late: noisy numbers of people of each group
+    who had their event, or were censored, in each band of time. It is epsilon-differentially
+    private under replacement of one record: one person's time, event, entry and group change the
+    probability of any release by a factor of at most :math:`e^\epsilon`. All groups together cost
+    epsilon once; all else follows from the table.
 
     Parameters
     ----------
@@ -402,7 +418,8 @@ class DPKaplanMeierFitter(
     Notes
     -----
     Neighbours: replace-one; the number of records is public. Theorem and sensitivity:
-    docs/proofs/curves. The cumulative hazard is linear within bands, as times of events are
+    docs/proofs/curves. With ``entry`` there are two tables, of exits and of entries, whose parts of
+    epsilon are 0.7 and 0.3. The cumulative hazard is linear within bands, as times of events are
     private. Estimates are smoothed where noise hides the counts. Intervals are of the population's
     curve, pointwise, and not smoothed; docs/benchmarks/curves has their measured coverage. Records
     beyond ``max_time`` are clipped silently by design, as their number is private; predictions

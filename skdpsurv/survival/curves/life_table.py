@@ -1,4 +1,4 @@
-r"""The actuarial life table of a noisy event-count table, its errors, and curves made of it.
+r"""The actuarial life table of a noisy event-count table, and its errors.
 
 Outcomes w (events of each cause, and censoring) in bands of time k have masses of hazard
 :math:`a_{wk} = e^{\eta_{wk}} |k|`. Each cell is expected to hold :math:`E_{wk} = n\,p_{wk}(a)` of n
@@ -31,24 +31,16 @@ too large by a factor of at most 2, in that band alone.
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any
 
 import numpy as np
-from scipy import linalg, special
+from scipy import linalg
 
-from skdpsurv.data.histories import Histories
-from skdpsurv.data.labels import stated_labels
-from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.release import Release, check_parameters, released_array, stated_records
-from skdpsurv.release.values import released_noise
-from skdpsurv.survival.curves.event_counts import Causes, bands_of, check_size, stated_ends
 from skdpsurv.survival.curves.one_thread import one_thread
-from skdpsurv.survival.released_curve import ReleasedCurve, crossing
 
 #: Prior standard deviations: log rates from the first band to the last, and their level around one
 #: event in two per horizon.
@@ -65,23 +57,19 @@ STEPS, LONGEST_STEP, SMALL_STEP = 60, 1.5, 1e-6
 MUCH = 0.25
 #: Largest standard error of a mass: it means that nothing is known.
 LARGEST_ERROR = 1e3
-#: Largest count whose fractions doubles represent.
-MOST_RECORDS = 2**50
 
 
-def outcome_probabilities(masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the probability of each cell, and its derivatives by the logs of the masses."""
+def leaving(masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the share of those who enter each band that has each outcome in it.
+
+    Derivatives by the masses of the same band have the shape (by, of, band).
+    """
     n_outcomes, q = masses.shape
     events, b = masses[:-1], masses[-1]
     a = events.sum(axis=0)
     share = events / a
     some, lost = -np.expm1(-a), -np.expm1(-b)
-    both = np.cumsum(a + b)
-    entering = np.exp(a + b - both)
     outcome = np.concatenate([share * some * (1.0 - lost / 2.0), [lost * (1.0 - some / 2.0)]])
-    probability = np.append((entering * outcome).ravel(), np.exp(-both[-1]))
-
-    # Derivatives of an outcome in the same band by each mass: (by, of, band).
     own = np.empty((n_outcomes, n_outcomes, q))
     by_all = np.exp(-a) * (1.0 - lost / 2.0) - some * (1.0 - lost / 2.0) / a
     own[:-1, :-1] = share * by_all
@@ -89,6 +77,17 @@ def outcome_probabilities(masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     own[:-1, -1] = -lost * np.exp(-a) / 2.0
     own[-1, :-1] = -share * some * np.exp(-b) / 2.0
     own[-1, -1] = np.exp(-b) * (1.0 - some / 2.0)
+    return outcome, own
+
+
+def outcome_probabilities(masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the probability of each cell, and its derivatives by the logs of the masses."""
+    n_outcomes, q = masses.shape
+    outcome, own = leaving(masses)
+    hazard = masses[:-1].sum(axis=0) + masses[-1]
+    both = np.cumsum(hazard)
+    entering = np.exp(hazard - both)
+    probability = np.append((entering * outcome).ravel(), np.exp(-both[-1]))
     slopes = np.zeros((n_outcomes, q, n_outcomes, q))
     # All outcomes of later bands fall alike with any mass before.
     later = np.triu(np.ones((q, q)), 1)
@@ -117,6 +116,12 @@ def masses_of(counts: FloatArray, at_risk: FloatArray) -> FloatArray:
     total = -np.log1p(-np.clip(some, 0.0, most))
     share = counts[:-1] / np.maximum(counts[:-1].sum(axis=0), 1e-300)
     return np.asarray(total * share)
+
+
+def unplaced_masses(masses: FloatArray, censored: FloatArray, at_risk: FloatArray) -> FloatArray:
+    """Return possible errors of the events' mass in bands by unknown times of censoring."""
+    lost = np.minimum(censored / np.maximum(at_risk, 1e-300), 1.0)
+    return np.where(lost > MUCH, masses.sum(axis=0) * lost / 2.0, 0.0)
 
 
 @dataclass(eq=False)
@@ -156,7 +161,7 @@ class ActuarialEstimate:
 
     @one_thread()
     def __post_init__(self) -> None:
-        model = _Model(self.table, self.width)
+        model = RateModel(self.table, self.width)
         #: Logs of rates, and of a group's share.
         self.mode = model.mode()
         self.masses = model.masses(self.mode)
@@ -164,20 +169,28 @@ class ActuarialEstimate:
         self.counts = counts[: self.masses.size].reshape(self.masses.shape)
         self.stayed = float(counts[self.masses.size])
         self.n_people = float(self.counts.sum()) + self.stayed
+        #: People who enter at the start, and in each band.
+        self.entrants = np.append(self.n_people, np.zeros(self.table.n_bands))
         #: People at the start of each band, and at the end of the last.
         gone = np.append(0.0, np.cumsum(self.counts.sum(axis=0)))
         self.at_risk = np.maximum(self.n_people - gone, 0.0)
         #: Masses of hazard of events at which the counts are expected.
         self.hazards = masses_of(self.counts, self.at_risk[:-1])
-        #: Possible error of the events' mass in each band by unknown times of censoring.
-        lost = np.minimum(self.counts[-1] / np.maximum(self.at_risk[:-1], 1e-300), 1.0)
-        self.unplaced = np.where(lost > MUCH, self.hazards.sum(axis=0) * lost / 2.0, 0.0)
+        self.unplaced = unplaced_masses(self.hazards, self.counts[-1], self.at_risk[:-1])
+
+    def counted(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return cells, likely ones, and sums of cells that are at risk in mid-band."""
+        q = self.table.n_bands
+        later = np.triu(np.ones((q, q)), 1) + 0.5 * np.eye(q)
+        likely = np.append(self.counts.ravel(), self.stayed)
+        at_risk_of = np.hstack([*[later] * self.table.n_outcomes, np.ones((q, 1))])
+        return self.table.cells, likely, at_risk_of
 
     @cached_property
     def unsmoothed(self) -> tuple[FloatArray, FloatArray]:
         """Masses after a step without the prior, and their covariance; these are in no pickle."""
         with one_thread():
-            expected, slopes = _Model(self.table, self.width).expected(self.mode)
+            expected, slopes = RateModel(self.table, self.width).expected(self.mode)
             n_masses = self.masses.size
             # By the masses themselves instead of their logs.
             slopes[:n_masses] /= self.masses.ravel()[:, None]
@@ -185,7 +198,7 @@ class ActuarialEstimate:
             information = (slopes * weights) @ slopes.T
             information[np.diag_indices_from(information)] += LARGEST_ERROR**-2.0
             score = slopes @ (weights * (self.table.observed - expected))
-            covariance = _solved(information, np.eye(len(information)))
+            covariance = solved(information, np.eye(len(information)))
             step = (covariance @ score)[:n_masses].reshape(self.masses.shape)
         return self.masses + step, covariance[:n_masses, :n_masses].copy()
 
@@ -193,18 +206,19 @@ class ActuarialEstimate:
         return {name: value for name, value in vars(self).items() if name != "unsmoothed"}
 
 
-class _Model:
+class RateModel:
     """Expected counts, by logs of rates and, with other groups, of the group's share."""
 
-    def __init__(self, table: NoisyTable, width: FloatArray) -> None:
+    def __init__(self, table: NoisyTable, width: FloatArray, *, shared: bool = True) -> None:
         self.table = table
+        self.total = float(table.n_people)
         self.log_width = np.tile(np.log(width / width.sum()), table.n_outcomes)
         q = table.n_bands
         walk = np.diff(np.eye(q), axis=0)
         one = walk.T @ walk * (q / WALK**2) + np.full((q, q), (q * LEVEL) ** -2.0)
         self.precision = linalg.block_diag(*[one] * table.n_outcomes)
         self.start = np.full(self.log_width.size, np.log(TYPICAL_MASS))
-        if table.elsewhere is not None:
+        if shared and table.elsewhere is not None:
             self.precision = linalg.block_diag(self.precision, SHARE_DEVIATION**-2.0)
             self.start = np.append(self.start, np.log(0.5))
 
@@ -233,7 +247,7 @@ class _Model:
             away = self.table.observed - expected
             score = slopes @ (weights * away) - self.precision @ (parameters - self.start)
             information = (slopes * weights) @ slopes.T + self.precision
-            step = _solved(information, score)
+            step = solved(information, score)
             largest = float(np.max(np.abs(step)))
             # Weights depend on the parameters: shorter steps end cycles.
             longest = LONGEST_STEP / (1 + number // 15)
@@ -244,10 +258,14 @@ class _Model:
 
     def spread(self, expected: FloatArray) -> FloatArray:
         """Return the variance of counts without noise: by sampling, and by lumps."""
-        lumps = (LUMP * expected) ** 2
+        lumps = self.lumps(expected)
         if self.table.elsewhere is not None:
             lumps[-1] = 0.0
         return expected + lumps
+
+    def lumps(self, expected: FloatArray) -> FloatArray:
+        """Return the variance by which bands may differ from their neighbours."""
+        return np.asarray((LUMP * expected) ** 2)
 
     def counts(self, expected: FloatArray) -> FloatArray:
         """Return posterior means of the counts, not negative and of the known sum."""
@@ -256,145 +274,17 @@ class _Model:
         counts = expected + spread / whole * (self.table.observed - expected)
         # The difference from the known sum is shared by posterior variances.
         unknown = spread * noise / whole
-        total = float(self.table.n_people)
-        counts += unknown * (total - counts.sum()) / max(unknown.sum(), 1e-300)
+        counts += unknown * (self.total - counts.sum()) / max(unknown.sum(), 1e-300)
         counts = np.maximum(counts, 0.0)
         if not counts.sum() > 0.0:  # without noise and without anybody
             counts = expected
-        return np.asarray(counts * (total / counts.sum()))
+        return np.asarray(counts * (self.total / counts.sum()))
 
 
-def _solved(information: FloatArray, right: FloatArray) -> FloatArray:
+def solved(information: FloatArray, right: FloatArray) -> FloatArray:
     """Solve a positive system, whatever its scales, without LAPACK's warnings."""
     size = np.sqrt(np.diag(information))
     scaled = information / np.outer(size, size) + 1e-13 * np.eye(len(size))
     factor = linalg.cho_factor(scaled, lower=True, check_finite=False)
     by = size if right.ndim == 1 else size[:, None]
     return np.ascontiguousarray(linalg.cho_solve(factor, right / by, check_finite=False) / by)
-
-
-class LifeTableCurve(ReleasedCurve):
-    """Curves from one noisy table, of everybody and of groups: hazards at the ends of bands."""
-
-    short_name = "KM"
-    #: Parameters that a release must state.
-    needed: ClassVar[tuple[str, ...]] = ("max_time", "n_intervals", "breakpoints")
-
-    def __init__(self, release: Release) -> None:
-        check_parameters(release, *self.needed)
-        super().__init__(release)
-        check_size(release.parameters)
-        self.causes = Causes.of(release.parameters)
-        self.read_causes = self.causes.reader
-        n_records = stated_records(release, MOST_RECORDS)
-        labels = release.parameters.get("groups")
-        self.groups = None if labels is None else stated_labels("groups", labels)
-        self.ends = stated_ends(release.parameters)
-        n_groups = 1 if self.groups is None else self.groups.size
-        n_outcomes = self.causes.number + 1
-        cells = released_array(release, "counts", (n_groups, n_outcomes * self.ends.size + 1))
-        law, variance = released_noise(release, "counts")
-        exact = variance > 0.0 or (cells.min() >= 0.0 and cells.sum() == n_records)
-        if np.abs(cells).max() > 2.0**62 or np.any(cells != np.rint(cells)) or not exact:
-            raise ValueError("values of the release must hold counts that are counts.")
-        width = np.diff(self.ends, prepend=0.0) / self.ends[-1]
-        whole = cells.sum(axis=0), n_outcomes, n_groups * variance, n_records
-        tables = [NoisyTable(*whole, law=law)]
-        if n_groups > 1:
-            others = (n_groups - 1) * cells.shape[1] * variance
-            for own in cells:
-                elsewhere = cells.sum() - own.sum(), others
-                tables.append(NoisyTable(own, n_outcomes, variance, n_records, elsewhere, law))
-        self._groups = [(table, ActuarialEstimate(table, width)) for table in tables]
-        self._show_group(0)
-
-    def _show_group(self, index: int) -> None:
-        """Show everybody (0), or one group."""
-        self.table, self.fit = self._groups[index]
-        self.estimates = np.cumsum(self.of_events(self.fit.hazards).sum(axis=0))
-
-    def of_group(self, label: Any) -> Self:
-        """Return the curve of one of the groups."""
-        view = copy.copy(self)
-        if self.groups is not None and self.groups.size > 1:  # one group is everybody
-            view._show_group(1 + self.groups.tolist().index(label))
-        return view
-
-    def of_events(self, masses: FloatArray) -> FloatArray:
-        """Return masses of events alone, of shape (..., n_causes, n_bands)."""
-        return masses[..., : self.causes.number, :]
-
-    @property
-    def fitted(self) -> dict[str, Any]:
-        """Labels of groups, and of the group that is shown."""
-        return {"groups_": self.groups, "group_": None}
-
-    @property
-    def at_knots(self) -> FloatArray:
-        """Cumulative hazards at the times of ``timeline``."""
-        return np.append(0.0, self.estimates)
-
-    @property
-    def timeline(self) -> FloatArray:
-        """Edges of the bands, from 0 on."""
-        return np.append(0.0, self.ends)
-
-    def knots(self, end: float) -> FloatArray:
-        return np.append(self.timeline[self.timeline < end], end)
-
-    def cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
-        """Interpolate values at the ends of bands, linearly and from 0."""
-        cumulated = np.concatenate([np.zeros((*parameters.shape[:-1], 1)), parameters], axis=-1)
-        band = np.clip(np.searchsorted(self.ends, times), 0, self.ends.size - 1)
-        starts = self.timeline[band]
-        part = np.clip((times - starts) / (self.ends[band] - starts), 0.0, 1.0)
-        # A sum of both ends is exact at either of them.
-        return cumulated[..., band] * (1.0 - part) + cumulated[..., band + 1] * part
-
-    @property
-    def smoothed(self) -> FloatArray:
-        """Smoothed hazards of each cause in each band, positive, of shape (n_causes, n_bands)."""
-        return np.asarray(self.of_events(self.fit.masses) / np.diff(self.timeline))
-
-    def mean_log_likelihood(self, histories: Histories) -> float:
-        """Return the mean log-likelihood of histories, by smoothed hazards."""
-        seen, band = bands_of(histories, self.ends)
-        cumulated = np.cumsum(self.of_events(self.fit.masses).sum(axis=0))
-        event = seen.event
-        hazard = self.smoothed[seen.cause[event].astype(int) - 1, band[event]]
-        gone = self.cumulative_hazard(histories.exit, cumulated).sum()
-        return float((np.log(hazard).sum() - gone) / histories.size)
-
-    def time_of(self, cumulative_hazard: float) -> float:
-        return crossing(self.timeline, self.at_knots, cumulative_hazard)
-
-    @one_thread()
-    def survival_interval(self, times: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
-        """Return pointwise intervals of survival without any event."""
-        starts, n_causes = self.timeline[:-1], self.causes.number
-        elapsed = np.clip((times[:, None] - starts) / (self.ends - starts), 0.0, 1.0)
-        causes = np.tile(elapsed, n_causes)
-        q = causes.shape[1]
-        free, covariance = self.fit.unsmoothed
-        hazard = elapsed @ free[:n_causes].sum(axis=0)
-        by_band = causes @ covariance[:q, :q]
-        error = np.sqrt(np.einsum("ti,ti->t", by_band, causes))
-        half = special.ndtri((1.0 + level) / 2.0) * error + elapsed @ self.fit.unplaced
-        return np.exp(-np.maximum(hazard + half, 0.0)), np.exp(-np.maximum(hazard - half, 0.0))
-
-    @one_thread()
-    def plausible_masses(self, n_draws: int) -> FloatArray:
-        """Draw masses of events that may be true, of shape (n_draws, n_causes, n_bands).
-
-        Some are negative: they have no bias.
-        """
-        generator = random_source(0, purpose="interval").generator
-        free, covariance = self.fit.unsmoothed
-        values, vectors = linalg.eigh(covariance)
-        normal = generator.standard_normal((n_draws, values.size))
-        # Of all roots the symmetric one: processors agree on it, and not on vectors.
-        away = normal @ (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-        return self.of_events(free + away.reshape(n_draws, *free.shape))
-
-    def plausible(self, n_resamples: int) -> FloatArray:
-        return np.cumsum(self.plausible_masses(n_resamples).sum(axis=1), axis=-1)
