@@ -21,8 +21,9 @@ from skdpsurv.base.private_estimator import Caveat, PrivateEstimator
 from skdpsurv.data import public_steps
 from skdpsurv.data import shape as shapes
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.columns import PublicColumns, skewed_columns
+from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Feature, same_features, wide_bounds
+from skdpsurv.data.number_kinds import skewed_columns
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import input_errors
 from skdpsurv.dp.checks import Check, optional, positive

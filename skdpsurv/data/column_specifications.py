@@ -144,3 +144,14 @@ def expanded(column: str, specification: Any) -> Mapping[Any, Any]:
     rule += "{'categories': [one, other]}; the type bool for 0 and 1"
     require(len(specification) != 2 or not all(map(is_real, specification)), column, rule)
     return {"categories": specification}
+
+
+def in_python(name: str, stated: Any) -> Any:
+    """Return a column's entry in a file as the constructor has it: TOML has no tuples."""
+    if stated == []:
+        raise ValueError(
+            f"columns[{name!r}] must say what the column holds, and [] says nothing: bounds such "
+            'as [0, 100], or categories such as ["a", "b"].'
+        )
+    numbers = isinstance(stated, list) and all(type(one) in (int, float) for one in stated)
+    return tuple(stated) if numbers and len(stated) == 2 else stated

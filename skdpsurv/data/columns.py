@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -18,15 +18,13 @@ from sklearn.utils import Tags
 from skdpsurv.data.cells import raw_columns
 from skdpsurv.data.column_formula import columns_of_formula
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.data.column_specifications import column_terms
+from skdpsurv.data.column_specifications import column_terms, in_python
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.interaction import Interaction
-from skdpsurv.data.number_kinds import Number
 from skdpsurv.dp.checks import instance, list_of
 from skdpsurv.dp.containers import is_lazy, labels_of
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, suppressed_float_errors
-from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 
 #: Number of entries of encoded rows that are made at a time: 8 MiB.
@@ -195,12 +193,10 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         formula : str
-            Columns and ``log(x)``, ``log(x + 1)``, ``power(x, 2)``, ``spline(x, 3)`` and
-            ``spline(x, knots=[30, 45])`` of one column each, joined by ``+``, ``:`` and ``*``.
-            Products are of two columns, which also stand by themselves. It has no left side.
+            Columns, and ``log(x + 1)``, ``power(x, 2)`` and ``spline(x, 3)`` of one each, joined
+            by ``+``, ``:`` and ``*``. Products are of two columns, which also stand by themselves.
         bounds : dict of str to specification
-            A specification of each column of the formula, as in the class; others are left out.
-            Functions need a column with bounds.
+            A specification of each column, as in the class; functions need one with bounds.
         **parameters
             Other parameters of the class.
 
@@ -213,16 +209,14 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         ImportError
             Without formulaic: ``pip install "skdpsurv[formula]"``.
         ValueError, TypeError
-            If the formula has other terms, such as ``bs``, ``scale`` or ``center``, which learn
-            from records.
+            If the formula has other terms, such as ``bs`` or ``scale``, which learn from records.
 
         Examples
         --------
         >>> from skdpsurv import PublicColumns
         >>> bounds = {"nodes": (0, 35), "age": (20, 80), "treat": bool, "bmi": (15, 60)}
-        >>> columns = PublicColumns.from_formula(
-        ...     "log(nodes + 1) + age * treat + spline(bmi, 2)", bounds
-        ... )
+        >>> formula = "log(nodes + 1) + age * treat + spline(bmi, 2)"
+        >>> columns = PublicColumns.from_formula(formula, bounds)
         >>> columns.get_feature_names_out().tolist()
         ['nodes', 'age', 'treat', 'bmi_spline1', 'bmi_spline2', 'age:treat']
         """
@@ -275,7 +269,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
                 parameters["drop"] = None
             if isinstance(parameters["columns"], dict):
                 parameters["columns"] = {
-                    name: _specification(name, one) for name, one in parameters["columns"].items()
+                    name: in_python(name, one) for name, one in parameters["columns"].items()
                 }
             columns = cls(**parameters)
             columns._check()
@@ -454,33 +448,3 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-
-def _specification(name: str, stated: Any) -> Any:
-    """Return a column's entry in a file as the constructor has it: TOML has no tuples."""
-    if stated == []:
-        raise ValueError(
-            f"columns[{name!r}] must say what the column holds, and [] says nothing: bounds such "
-            'as [0, 100], or categories such as ["a", "b"].'
-        )
-    numbers = isinstance(stated, list) and all(type(one) in (int, float) for one in stated)
-    return tuple(stated) if numbers and len(stated) == 2 else stated
-
-
-#: Part of the bounds at either end in which the typical value of a skewed column lies.
-SKEWED = 0.15
-
-
-def skewed_columns(kinds: Iterable[ColumnKind | None]) -> list[str]:
-    """Return a warning if the typical value of a number is near an end of its bounds."""
-    for one in kinds:
-        center = (
-            one.features()[0].center if type(one) is Number and one.typical is not None else None
-        )
-        if one and center is not None and abs(center) > 1.0 - 2.0 * SKEWED:
-            low, high = one.ends
-            offset = "" if low > 0.0 else f', "offset": {1.0 - low:g}'
-            logs = phrase("or_logarithms", low=low, high=high, offset=offset) if center < 0 else ""
-            told = {"column": one.column, "typical": one.typical, "low": low, "high": high}
-            return [phrase("skewed", **told, logs=logs)]
-    return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -14,16 +14,19 @@ import numpy as np
 from scipy import special
 
 from skdpsurv.data.cells import numbers, quietly
-from skdpsurv.data.column_kind import Bounded, items, require
+from skdpsurv.data.column_kind import Bounded, ColumnKind, items, require
 from skdpsurv.data.feature import Expression, Feature, shifted
 from skdpsurv.data.natural_spline import curve, natural_basis
 from skdpsurv.dp.checks import is_integer, is_real
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 
 #: Degrees of freedom of splines: the smallest, the usual and the largest number.
 DF = (2, 3, 5)
 #: Least distance of knots, as a part of the distance of the bounds.
 APART = 0.01
+#: Part of the bounds at either end in which the typical value of a skewed column lies.
+SKEWED = 0.15
 #: Number of points of a normal distribution for means and deviations of curves.
 N_POINTS = 200
 
@@ -249,3 +252,18 @@ def _one_by_one(function: Callable[[float], float], values: FloatArray) -> Float
 
 def _power(value: float, exponent: float) -> float:
     return math.pow(value, exponent)
+
+
+def skewed_columns(kinds: Iterable[ColumnKind | None]) -> list[str]:
+    """Return a warning if the typical value of a number is near an end of its bounds."""
+    for one in kinds:
+        center = (
+            one.features()[0].center if type(one) is Number and one.typical is not None else None
+        )
+        if one and center is not None and abs(center) > 1.0 - 2.0 * SKEWED:
+            low, high = one.ends
+            offset = "" if low > 0.0 else f', "offset": {1.0 - low:g}'
+            logs = phrase("or_logarithms", low=low, high=high, offset=offset) if center < 0 else ""
+            told = {"column": one.column, "typical": one.typical, "low": low, "high": high}
+            return [phrase("skewed", **told, logs=logs)]
+    return []

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from skdpsurv.data.blocks import InMemory
-from skdpsurv.data.column_specifications import column_kinds
+from skdpsurv.data.column_specifications import column_terms
 from skdpsurv.descriptive.column_tables import (
     UNIT,
     Cells,
@@ -32,7 +32,7 @@ STATED = {
     "vast": {"bounds": [-1.7e308, 1.7e308], "typical": -1.6e308},
     "born": {"dates": ["1900-01-01", "1999-12-31"], "typical": "1990-01-01"},
 }
-KINDS = column_kinds(STATED, "error", "first")
+KINDS, _ = column_terms(STATED, "error", "first")
 POINTS = (7, 2, 30, [0.0, 10.0, 3651.0], None, None, 65, 200, 9, 40)
 #: Places of numbers and dates.
 NUMBERS = (0, 1, 2, 3, 6, 7, 8, 9)
@@ -178,7 +178,7 @@ def test_points_never_fall(place):
 
 
 def described(bounds, typical):
-    (kind,) = column_kinds({"x": {"bounds": bounds, "typical": typical}}, "error", "first")
+    (kind,), _ = column_terms({"x": {"bounds": bounds, "typical": typical}}, "error", "first")
     return kind
 
 
@@ -194,7 +194,7 @@ def test_half_of_the_points_are_on_either_side_of_a_typical_value():
 @pytest.mark.parametrize("typical", [-10.0, 10.0, 0.0])
 def test_points_are_equally_spaced_where_no_value_between_bounds_is_typical_of_a_side(typical):
     points = points_of(described([-10, 10], typical), 33)
-    (plain,) = column_kinds({"x": (-10, 10)}, "error", "first")
+    (plain,), _ = column_terms({"x": (-10, 10)}, "error", "first")
     np.testing.assert_array_equal(points, points_of(plain, 33))
     np.testing.assert_allclose(points, np.linspace(-10.0, 10.0, 33), atol=1e-14)
 
