@@ -195,4 +195,4 @@ def _percent(share: float) -> str:
     return f"{100.0 * share:.1f}" if np.isfinite(share) else ""
 
 
-EXPERIMENT = Experiment(cases, measure, report, repetitions=10)
+EXPERIMENT = Experiment(cases, measure, report, repetitions=30)

@@ -62,8 +62,9 @@ def _terms(formula: str) -> list[list[str]]:
     try:
         terms = DefaultFormulaParser().get_terms(formula)
         _require(not hasattr(terms, "lhs"), "have no left side: times and events go to fit")
+        _require(all(hasattr(term, "factors") for term in terms), "have no parts, as by |")
         return [[factor.expr for factor in term.factors] for term in terms]
-    except (FormulaParsingError, AttributeError, SyntaxError, RecursionError, KeyError):
+    except (FormulaParsingError, SyntaxError, RecursionError, KeyError):
         raise ValueError(
             f"formula must be sums and products of terms, got {formula!r:.200}."
         ) from None

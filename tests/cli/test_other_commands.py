@@ -60,7 +60,9 @@ def test_a_template_names_columns_and_fit_refuses_it(study):
     lines = {line.split(" = ")[0]: line.split("      ")[0] for line in examples}
     (study.folder / "examples.toml").write_text("[columns]\n" + "\n".join(lines.values()))
     columns = PublicColumns.from_toml(study.folder / "examples.toml")
-    kinds = "Number Category Category Boolean Date Date Number Number Log Number Boolean"
+    kinds = (
+        "Number Category Category Boolean Date Date Number Number Log Spline Power Number Boolean"
+    )
     assert [type(kind).__name__ for kind in columns._kinds()] == kinds.split()
 
 
