@@ -18,8 +18,8 @@ from skdpsurv.data.chunks import FrameChunks
 from skdpsurv.data.histories import Histories
 from skdpsurv.mechanisms.sums import Histogram
 from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
+from skdpsurv.survival.curves.entry_life_table import EntryEstimate, EntryTable
 from skdpsurv.survival.curves.event_counts import EntryCounts, EventCounts, n_bands_for
-from skdpsurv.survival.curves.late_entry import EntryEstimate, EntryTable
 from skdpsurv.survival.curves.life_table import leaving
 
 N = 3000

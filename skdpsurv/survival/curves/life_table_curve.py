@@ -14,8 +14,8 @@ from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.types import FloatArray, IndexArray
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.values import released_noise
+from skdpsurv.survival.curves.entry_life_table import EntryEstimate, EntryTable
 from skdpsurv.survival.curves.event_counts import Causes, bands_of, check_size, stated_ends
-from skdpsurv.survival.curves.late_entry import EntryEstimate, EntryTable
 from skdpsurv.survival.curves.life_table import ActuarialEstimate, NoisyTable
 from skdpsurv.survival.curves.one_thread import one_thread
 from skdpsurv.survival.released_curve import ReleasedCurve, crossing
