@@ -143,7 +143,7 @@ def fit(
     features = described._names() if described is not None else []
     if "causes" in estimator._card.takes:  # the estimator reads the labels itself
         columns = replace(columns, censored_is=NONE)
-    target = _target(estimator._card.takes, columns, model, stated)
+    target = _target(estimator._card, columns, model, stated)
     both = sorted(set(features) & set(target))
     require(not both, f"the schema must not describe {', '.join(both)}.", "description")
     ignored = None if described is None else ()
@@ -166,6 +166,7 @@ def taken(
 ) -> dict[str, Any]:
     """Return the arguments of ``fit``: columns of a file by what is taken of them."""
     named = {"X": features or None, "y": target, "person": columns.person, "group": group}
+    named["entry"] = columns.entry
     found = {name: frame[column] for name, column in named.items() if column is not None}
     if columns.time is not None:
         found["y"] = columns.named().target(frame)
@@ -393,14 +394,16 @@ def _parameters_of(
 
 
 def _target(
-    takes: Sequence[str], columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
+    card: Any, columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
 ) -> dict[str, Labels]:
     """Return the columns that are no covariates, with their labels if they are text."""
     named = {model.target: stated.get("classes"), model.group: stated.get("groups")}
-    if "causes" in takes:
+    if "causes" in card.takes:
         named[columns.event] = [*stated["causes"], stated["censored"]]
-    survives = "classes" not in takes
-    found = survival_columns(columns) if survives else other_columns(None, None, columns.person)
+    if "classes" in card.takes:
+        found = other_columns(None, None, columns.person)
+    else:
+        found = survival_columns(columns, card.late_entry)
     return found | {name: _texts(labels) for name, labels in named.items() if name and labels}
 
 

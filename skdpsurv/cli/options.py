@@ -70,6 +70,9 @@ class SurvivalColumns:
     person : str or None
         Column that identifies people who have several records. The first record of each is used,
         and people are protected.
+    entry : str or None
+        Column with the time from which each person was seen, from the same start as --time, where
+        some came late. For fit survival, kaplan-meier and aalen-johansen.
     """
 
     time: str | None = None
@@ -78,6 +81,7 @@ class SurvivalColumns:
     event_is: list[str] = NONE
     censored_is: list[str] = NONE
     person: str | None = None
+    entry: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("event_is", "censored_is"):
@@ -92,7 +96,7 @@ class SurvivalColumns:
             return [*texts, *(one for one in values if isinstance(one, int | float))]
 
         lists = labels(self.event_is), labels(self.censored_is)
-        return Columns(self.time, self.event, self.person, *lists)
+        return Columns(self.time, self.event, self.person, *lists, self.entry)
 
     @staticmethod
     def labels(option: str, texts: Sequence[str]) -> list[str]:

@@ -36,6 +36,7 @@ def schema(
     event: str | None = None,
     target: str | None = None,
     person: str | None = None,
+    entry: str | None = None,
     drop: list[str] = NONE,
     out: Path = Path("columns.toml"),
 ) -> None:
@@ -46,23 +47,26 @@ def schema(
     data : Path
         CSV or Parquet file. Private.
     time : str or None
-        Column of times, as in fit. It is no covariate and left out, like the next three.
+        Column of times, as in fit. It is no covariate and left out, like the next four.
     event : str or None
         Column of events, as in fit.
     target : str or None
         Column of classes, as in fit.
     person : str or None
         Column that identifies people, as in fit.
+    entry : str or None
+        Column of late entries, as in fit.
     drop : list of str
         Column to leave out, as in fit. May be given several times.
     """
     from skdpsurv.data.histories import refuse_starts
 
     names = column_names(data, form)
-    excluded = [name for name in (time, event, target, person) if name] + split_names(drop, names)
+    others = [name for name in (time, event, target, person, entry) if name]
+    excluded = others + split_names(drop, names)
     require_columns(data, excluded, names)
     with refusals("data"):
-        refuse_starts([time], names)
+        refuse_starts([time], [name for name in names if name != entry])
     frame = read_table(RecordFile(data, tuple(names)), form, FIRST).head(FIRST)
     repeated = [name for name in names if (frame[name].astype(str) == name).any()]
     require(not repeated, f"{data} must begin with a line of names, not repeated below.", "data")
@@ -147,8 +151,9 @@ def table_of(
     require_columns(path, [*used, *drop], names)
     both = [name for name in drop if name in used]
     require(not both, f"--drop must not name {few(both)}: it is in use.")
-    with refusals("data"):  # times have no labels
-        refuse_starts([name for name, labels in more.items() if labels is None], names)
+    times = [name for name, labels in more.items() if labels is None]  # which have none
+    with refusals("data"):
+        refuse_starts(times, [name for name in names if name not in times])
     known = names if ignored is None else {*used, *drop, *ignored}
     extra = [name for name in names if name not in known]
     message = f"schema and release must describe {few(extra)}: --drop leaves them out."
@@ -160,18 +165,25 @@ def table_of(
 
 
 def other_columns(
-    time: str | None, event: str | None, person: str | None, labels: tuple[Any, ...] = ()
+    time: str | None,
+    event: str | None,
+    person: str | None,
+    labels: tuple[Any, ...] = (),
+    entry: str | None = None,
 ) -> dict[str, Labels]:
-    """Return time, event and person columns, each with the labels to read it by, if it is text."""
+    """Return the columns of histories, each with the labels to read it by, if it is text."""
     texts = labels if labels and isinstance(labels[0], str) else None
-    found = {time: None, person: (), event: texts}
+    found = {time: None, entry: None, person: (), event: texts}
     return {name: found[name] for name in found if name is not None}
 
 
-def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
+def survival_columns(columns: SurvivalColumns, late_entry: bool = False) -> dict[str, Labels]:
     """Return the columns that options name; refuse options that contradict each other."""
     time, event, person = columns.time, columns.event, columns.person
     require(time is not None, "--time must name the column of times.")
     require((event is None) == columns.all_events, "give either --event or --all-events.")
+    message = "--entry is for fit survival, kaplan-meier and aalen-johansen alone."
+    require(late_entry or columns.entry is None, message)
     columns.named().check()
-    return other_columns(time, event, person, (*columns.event_is, *columns.censored_is))
+    labels = (*columns.event_is, *columns.censored_is)
+    return other_columns(time, event, person, labels, columns.entry)

@@ -159,7 +159,9 @@ class UnivariateFitter(released_curve.CurveFrames, takes=("times",), such_as={"m
             if values is not None and in_memory(values):
                 raise TypeError(f"{name} must be where X and y are, and not in memory.")
         X, y, event_observed = one_target(X, y, durations, event_observed)
-        X, y, known = super()._sources(X, y, person=person, event_observed=event_observed, **others)
+        # In the order in which a block is read, whatever was given.
+        others = {"event_observed": event_observed, "group": None, "entry": None} | others
+        X, y, known = super()._sources(X, y, person=person, **others)
         return X, y, {name: known.get(name) for name in names}
 
     def _shape(

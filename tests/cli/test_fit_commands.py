@@ -173,6 +173,32 @@ def test_people_are_protected_where_they_are_named(study):
 
 
 @pytest.mark.parametrize("more", [(), ("--dask",)])
+def test_people_who_came_late(study, more):
+    """Only estimators that take entries have them; the column is no covariate."""
+    seen = study.frame.assign(seen=np.where(study.frame["died"] == 1, 50.0, 0.0))
+    study.write(seen, "late.csv")
+    late = ("--entry", "seen", *SEED, *more)
+    whole = ("--set", "recalibration_share=0")
+    study.survival(*late, *whole, data="@late.csv", code=0)
+    study.km(*late, data="@late.csv", code=0)
+    assert study.release().guarantee.public_inputs["late_entry"] is True
+    assert {"entries", "counts"} <= study.release("km").values.keys()
+    own = DPKaplanMeierFitter(epsilon=1.0, max_time=3650, random_state=3)
+    own.fit(seen["days"], seen["died"], entry=seen["seen"])
+    entries = study.release("km").values["entries"]
+    np.testing.assert_array_equal(own.release_.values["entries"], entries)
+    study.survival(*late, data="@late.csv", out="@x.json", code=3, says="recalibration_share")
+    study.survival(*late, *whole, data="@study.csv", out="@x.json", code=3, says="seen")
+    given = ("--max-time", "3650", "--epsilon", "1", "--time", "days", "--event", "died")
+    said = "--entry is for fit survival"
+    study.run("fit", "weibull", "@late.csv", *given, *late, "--out", "@x.json", code=2, says=said)
+    study.run(
+        "schema", "@late.csv", "--time", "days", "--entry", "seen", "--out", "@late.toml", code=0
+    )
+    assert "seen" not in (study.folder / "late.toml").read_text()
+
+
+@pytest.mark.parametrize("more", [(), ("--dask",)])
 def test_a_file_in_other_forms(study, more):
     study.survival(*SEED, code=0)
     study.frame.to_csv(study.folder / "other.csv", index=False, sep=";", decimal=",", na_rep="-99")

@@ -409,6 +409,16 @@ class TestInterface:
         with pytest.raises(ValueError, match="entries"):
             DPKaplanMeierFitter.from_release(replace(model.release_, values=values))
 
+    def test_prepared_fits_to_dask_take_entries_without_groups(self):
+        time, event, entry = drawn(300)
+        frame = pd.DataFrame({"event": event, "time": time, "entry": entry})
+        lazy = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=3)
+        fits = [
+            fitter().prepare(y=one[["event", "time"]], entry=one["entry"]).run()
+            for one in (frame, lazy)
+        ]
+        np.testing.assert_array_equal(*(fit.release_.values["entries"] for fit in fits))
+
     def test_what_is_no_entry_is_refused(self):
         time, event, entry = drawn(50)
         for wrong, says in (
