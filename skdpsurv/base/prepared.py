@@ -206,10 +206,10 @@ class PreparedFit:
         return self._records
 
     def _check_target(self) -> None:
-        """Refuse what is wrong with public facts of y."""
-        X, y, _ = self._arguments or (None, None, None)
+        """Refuse what is wrong with public facts of y and of entries."""
+        X, y, options = self._arguments or (None, None, {})
         if not isinstance(X, Blocks) and "read" not in self._done:
-            self._estimator._check_target(self._shape, y)
+            self._estimator._check_target(self._shape, y, options.get("entry"))
 
     def _about_people(self) -> PrivacyGuarantee:
         """Return the guarantee if each record that is used is of another person."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from skdpsurv.base.prepared import PreparedFit, target_of
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.histories import refuse_starts
+from skdpsurv.data.histories import ONE_ENTRY, refuse_starts
 from skdpsurv.data.person import one_record_each, one_record_each_of
 from skdpsurv.data.shape import (
     decided_by_one,
@@ -229,13 +229,15 @@ class PrivateEstimator(Released, released=False):
             "where the records are: it cannot be pickled."
         )
 
-    def _check_target(self, shape: Any, y: Any) -> None:
-        """Refuse a target that is missing, or of another length: both are public."""
+    def _check_target(self, shape: Any, y: Any, entry: Any = None) -> None:
+        """Refuse a target that is missing, or of another length, as entries: both are public."""
         takes = self._card.takes
         if takes == ("model",) or ("rows" in takes and len(takes) > 1):
             refuse_no_target(y)
             if (number := call_or_none(length, y)) is not None:
                 require_one_each(number, shape.n_records)
+        if entry is not None and call_or_none(length, entry) not in (None, shape.n_records):
+            raise ValueError(ONE_ENTRY)
 
     #: Names of further arguments of ``fit`` that have an entry for each record.
     _one_of_each: ClassVar[tuple[str, ...]] = ()

@@ -72,7 +72,7 @@ class SurvivalColumns:
         and people are protected.
     entry : str or None
         Column with the time from which each person was seen, from the same start as --time, where
-        some came late. For fit survival, kaplan-meier and aalen-johansen.
+        some came late. For fit survival, km and competing.
     """
 
     time: str | None = None

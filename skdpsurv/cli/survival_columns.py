@@ -182,7 +182,7 @@ def survival_columns(columns: SurvivalColumns, late_entry: bool = False) -> dict
     time, event, person = columns.time, columns.event, columns.person
     require(time is not None, "--time must name the column of times.")
     require((event is None) == columns.all_events, "give either --event or --all-events.")
-    message = "--entry is for fit survival, kaplan-meier and aalen-johansen alone."
+    message = "--entry is for fit survival, km and competing alone."
     require(late_entry or columns.entry is None, message)
     columns.named().check()
     labels = (*columns.event_is, *columns.censored_is)

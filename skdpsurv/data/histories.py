@@ -48,6 +48,8 @@ TIME_WORDS = {
 #: Words in names of columns that hold where a row begins, or where it ends.
 START_WORDS = {"start", "starts", "tstart", "starttime", "begin", "entry", "enter", "entrytime"}
 STOP_WORDS = {"stop", "stops", "tstop", "stoptime", "end", "exit", "exittime"}
+#: Why entries of another number are refused.
+ONE_ENTRY = "entry must have one entry for each record."
 #: Value of an event whose label is not stated: a fit refuses it.
 UNSTATED = 2.0
 #: One float in a column of integers makes floats of all, which hold integers below this.
@@ -327,7 +329,7 @@ def with_entry(found: Histories, entry: Any) -> Histories:
         return found
     times = checked_times(entry, "entry")
     if times.size != found.size:
-        raise ValueError("entry must have one entry for each record.")
+        raise ValueError(ONE_ENTRY)
     return replace(found, entry=times)
 
 

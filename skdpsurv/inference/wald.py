@@ -31,7 +31,7 @@ from skdpsurv.data.feature import Expression, Feature
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference.comparison import ComparisonResult
-from skdpsurv.release import Release
+from skdpsurv.release import Release, released_array
 
 #: A coefficient, or a direction, with a larger part in what noise hides is unknown.
 LARGEST_PART = 0.2
@@ -185,7 +185,8 @@ def terms_of(features: Sequence[Feature]) -> dict[str, list[int]]:
 def _term_of(feature: Feature) -> str:
     """Return the column of a feature, or the columns of a product; its name if it is neither."""
     if feature.column is not None:
-        return str(feature.column)
+        column = str(feature.column)
+        return f"`{column}`" if ":" in column else column  # no product
     kinds, columns = zip(*_leaves(feature.expression), strict=True)
     is_product = not {"norm", "share"} & set(kinds)
     columns = tuple(column for column in columns if column is not None)
@@ -206,11 +207,11 @@ def places_of(names: str | Iterable[str] | None, features: Sequence[Feature]) ->
     if names is None:
         return list(range(len(features)))
     terms = terms_of(features)
-    known = {frozenset(term.split(":")): places for term, places in terms.items()}
+    known = {tuple(sorted(term.split(":"))): places for term, places in terms.items()}
     own = {feature.name: [j] for j, feature in enumerate(features)}
     asked, found = [names] if isinstance(names, str) else list(names), set[int]()
     for name in asked:
-        places = terms.get(name) or own.get(name) or known.get(frozenset(str(name).split(":")))
+        places = terms.get(name) or own.get(name) or known.get(tuple(sorted(str(name).split(":"))))
         if places is None:
             have = ", ".join(map(repr, [*terms, *(x for x in own if x not in terms)]))
             raise ValueError(f"columns must be names of terms or features, {have}; got {name!r}.")
@@ -289,6 +290,11 @@ class JointTests:
         covariance = inference.covariance[np.ix_(at, at)]
         known = inference.estimate[at], covariance, inference.known[at]
         hidden = inference.hidden
-        scale = np.broadcast_to(self.release_.values.get("row_scale", 1.0), len(names))[places]
+        scale = np.ones(len(names))
+        if "row_scale" in self.release_.values:
+            scale = released_array(self.release_, "row_scale", scale.shape)
+            if not (scale > 0.0).all():
+                raise ValueError("values of the release must hold positive row_scale.")
+        scale = scale[places]
         block = None if hidden is None else hidden[np.ix_(places, places)]
         return wald_test(*known, [names[j] for j in places], block, scale)

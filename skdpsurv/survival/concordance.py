@@ -65,6 +65,8 @@ def concordance_index(
     """
     event, time = event_and_time(y)
     entered = with_entry(Histories(time, event), entry).entry
+    if entered is not None:  # who is seen from 0 is at risk there
+        entered = np.where(entered == 0.0, -1.0, entered)
     # Float first: minus an unsigned integer wraps around.
     risk = np.asarray(risk, dtype=np.float64)
     if risk.shape != time.shape:

@@ -194,6 +194,20 @@ class TestArguments:
         with pytest.raises(ValueError, match="time and event and entry must be different"):
             split_target(frame, time="x", event="died", entry="x")
 
+    def test_what_is_wrong_with_an_entry_costs_nothing(self):
+        """Also a word for entries that are in blocks, and where refusals are charged."""
+        X, y, entry = people()
+        for wrong, says in ((True, "entry must"), (entry[1:], "one entry for each record")):
+            ledger = PrivacyAccountant(10.0, charge_refusals=wrong is not True)
+            with pytest.raises(ValueError, match=says):
+                fit(X, y, wrong, accountant=ledger)
+            assert ledger.spent() == 0.0
+
+    def test_a_fine_grid_needs_no_table_of_pairs(self):
+        X, y, entry = people(50)
+        fine, usual = (fit(X, y, entry, epsilon=np.inf, n_intervals=q) for q in (50_000, 500))
+        assert fine.coef_ == pytest.approx(usual.coef_, abs=0.05)
+
     def test_the_entry_is_routed(self):
         assert DPDiscreteTimeSurvival(max_time=1.0)._card.histories == ("exit", "cause", "entry")
         sklearn = pytest.importorskip("sklearn")
@@ -243,17 +257,24 @@ class TestArguments:
             model.estimand(X, y)
 
 
+def test_who_is_seen_from_0_is_in_pairs_at_0():
+    y = pd.DataFrame({"event": [True, False, True], "time": [0.0, 1.0, 2.0]})
+    assert concordance_index(y, [0.0, 1.0, 2.0], entry=np.zeros(3)) == 0.0
+    assert concordance_index(y, [0.0, 1.0, 2.0]) == 0.0
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_a_pair_counts_if_both_are_at_risk(seed):
     rng, n = np.random.default_rng(seed), 40
     time, entry = (rng.integers(0, top, n).astype(float) for top in (12, 9))
     event, risk, weight = rng.random(n) < 0.6, rng.integers(0, 6, n), rng.random(n)
     concordant = comparable = 0.0
+    given, entry = entry, np.where(entry == 0.0, -1.0, entry)  # seen from 0, and at risk there
     for i in np.flatnonzero(event & (entry < time)):
         later = (time > time[i]) | ((time == time[i]) & ~event)
         others = weight * (later & (entry < time[i]) & (entry < time))
         comparable += weight[i] * others.sum()
         concordant += weight[i] * (others @ ((risk[i] > risk) + 0.5 * (risk[i] == risk)))
     y = pd.DataFrame({"event": event, "time": time})
-    found = concordance_index(y, risk, sample_weight=weight, entry=entry)
+    found = concordance_index(y, risk, sample_weight=weight, entry=given)
     assert found == pytest.approx(concordant / comparable, abs=1e-12)

@@ -172,6 +172,18 @@ def entry_counts(records: Records, q: int, n_bands: int) -> IntArray:
     return records.map_reduce(counts)
 
 
+def exits_and_entries(records: Records, q: int) -> tuple[FloatArray, FloatArray]:
+    """Count exits (q, 2), without and with an event, and entries (q,) of those at risk at all."""
+
+    def counts(block: HazardRecords) -> IntArray:
+        seen: Any = block.histories.take(block.histories.entry < block.histories.exit)
+        exits = np.bincount(2 * (seen.exit - 1) + seen.event, minlength=2 * q)
+        return np.append(exits, np.bincount(seen.entry, minlength=q + 1)[1:])
+
+    found = records.map_reduce(counts).astype(np.float64)
+    return found[: 2 * q].reshape(q, 2), found[2 * q :]
+
+
 def outcome_counts(records: Records, q: int, n_bands: int, horizon: bool = False) -> IntArray:
     """Count private records, censored and with events, in each band of q intervals.
 
@@ -411,8 +423,7 @@ def maximum_likelihood(
     center[0] = link.predictor(model.prior_hazard)
     start, q = np.zeros_like(center), model.n_intervals
     if model.has_entry:
-        table = seen_cells(entry_counts(records, q, q))
-        exits, entries = table.sum(axis=0), table[1:].sum(axis=(1, 2))
+        exits, entries = exits_and_entries(records, q)
     else:
         exits, entries = outcome_counts(records, q, q).reshape(q, 2).astype(np.float64), None
     # Half an event more, so that there is one.

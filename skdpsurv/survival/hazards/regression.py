@@ -107,7 +107,7 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike, entry: Any = None) -> Blocks[Any]:
         """Return blocks of rows and histories; a source of blocks has the entries in them."""
-        of_records = () if entry is None or entry is True else (entry,)
+        of_records = () if entry is None or isinstance(X, Blocks) else (entry,)
         records = in_blocks(X, y, *of_records, width=shape.n_features)
         records = records.map(self._without_ledger()._rows_and_target)
         records = records.persist(self._memory_ratio(shape))
