@@ -142,7 +142,7 @@ CASES = {
     "hazard": Case(hazard(), HAZARD, 8),
     "hazard, columns": Case(
         *(hazard(columns=scaled), OF_COLUMNS, 8),
-        unmoved={7: "by rows at right angles alone, of two columns"},
+        unmoved={6: "by rows at right angles alone, of two columns"},
     ),
     "hazard, output": Case(hazard(method="out_pert"), HAZARD, 7),
     "hazard, descent": Case(hazard(method="noisy_gd", **noisy), HAZARD, 7),
