@@ -340,3 +340,13 @@ def test_level(make):
         return test.p_value < 0.05
 
     assert miss_rarely(rejected, 0.06, 0.12)
+
+
+def test_a_column_named_as_a_product_is_none():
+    a, b, both = raw_features(["a", "b", "a:b"])
+    features = [a, b, both, product_of("a b", [a, b])]
+    assert terms_of(features) == {"a": [0], "b": [1], "`a:b`": [2], "a:b": [3]}
+    assert places_of("b:a", features) == [3]
+    for name in ("a:a", "b:b:b"):
+        with pytest.raises(ValueError, match="columns must be names of terms"):
+            places_of(name, features)
