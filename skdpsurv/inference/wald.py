@@ -185,8 +185,8 @@ def terms_of(features: Sequence[Feature]) -> dict[str, list[int]]:
 def _term_of(feature: Feature) -> str:
     """Return the column of a feature, or the columns of a product; its name if it is neither."""
     if feature.column is not None:
-        column = str(feature.column)
-        return f"`{column}`" if ":" in column else column  # no product
+        parts = str(feature.column).split(":")
+        return parts[0] if len(parts) == 1 else f"`{feature.column}`"  # no product
     kinds, columns = zip(*_leaves(feature.expression), strict=True)
     is_product = not {"norm", "share"} & set(kinds)
     columns = tuple(column for column in columns if column is not None)
