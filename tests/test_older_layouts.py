@@ -16,6 +16,8 @@ import pytest
 from skdpsurv import Release
 from skdpsurv.survival.comparisons import multivariate_logrank_test
 from skdpsurv.survival.weibull import tuning
+from tests.leaks.test_golden_releases import FILE as GOLDEN
+from tests.leaks.test_golden_releases import surroundings
 from tests.support import checks
 from tests.support.registry import PRIVATE
 
@@ -98,6 +100,11 @@ def test_constants_of_a_weibull_fit_are_those_that_its_release_states(monkeypatc
             wrong.to_estimator()
 
 
+#: An interval from hardly any information, whose ends hang on the last bits of simulated fits.
+HANGS_ON_BITS = "PrivateSearchCV: Weibull", "interval"
+SURROUNDINGS = json.loads(GOLDEN.read_text())["surroundings"]
+
+
 @pytest.mark.parametrize("simulated", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("layout", "name"), [(layout, name) for layout in FILES for name in RECORDED[layout]]
@@ -108,6 +115,8 @@ def test_numbers_are_those_that_were_kept(layout, name, simulated):
         found = numbers(Release.from_json(json.dumps(kept["release"])), simulated=simulated)
     assert not simulated or found.keys() == kept["numbers"].keys()
     for what, values in found.items():
+        if (name, what) == HANGS_ON_BITS and surroundings() != SURROUNDINGS:
+            continue
         now, then = np.array(values, float), np.array(kept["numbers"][what], float)
         if what == "summary" and "Weibull" in name:
             # Its ends are found by simulated fits; rounding on another processor moves some.

@@ -144,6 +144,8 @@ def known_directions(known: BoolArray, hidden: FloatArray | None, scale: FloatAr
     # Too large an error hides a coefficient that is in no hidden direction.
     alone = np.eye(lost.size)[np.diag(block) <= LARGEST_PART**2]
     seen = linalg.null_space(np.concatenate([vectors[:, values > LARGEST_PART**2].T, alone])).T
+    if not len(seen):
+        return unit[known]
     _, _, order = linalg.qr(seen, mode="economic", pivoting=True)
     own = np.sort(order[: len(seen)])
     rows = np.linalg.solve(seen[:, own], seen)
