@@ -24,6 +24,9 @@ def columns_of_formula(formula: Any, bounds: Any) -> dict[str, Any]:
         raise TypeError(f"formula must be text, got {type(formula).__name__}.")
     if not isinstance(bounds, Mapping):
         raise TypeError(f"bounds must be a mapping, got {type(bounds).__name__}.")
+    for name in bounds:  # formulaic drops the backticks, and with them what is a name
+        mistaken = str(name).isdecimal() or ":" in str(name)
+        _require(not (mistaken and f"`{name}`" in formula), f"have no column named {name}")
     every = _terms(formula)
     terms = [factors for factors in every if factors != ["1"]]
     _require(len(terms) < len(every), "keep the intercept, which all models have")

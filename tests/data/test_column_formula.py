@@ -101,6 +101,14 @@ def test_others_are_refused_by_name(formula, why):
         PublicColumns.from_formula(formula, BOUNDS)
 
 
+@pytest.mark.parametrize("name", ["1", "0", "age:treat"])
+def test_a_name_that_reads_as_a_term_is_refused(name):
+    """It would be dropped, or taken for the product."""
+    with pytest.raises(ValueError, match=f"formula must have no column named {name}"):
+        PublicColumns.from_formula(f"age * treat + `{name}`", {**BOUNDS, name: (0, 1)})
+    PublicColumns.from_formula("age * treat", {**BOUNDS, name: (0, 1)})
+
+
 def test_types_are_refused_and_the_package_is_named(monkeypatch):
     with pytest.raises(TypeError, match="formula must be text"):
         PublicColumns.from_formula(3, BOUNDS)
