@@ -147,7 +147,7 @@ def fit(
     both = sorted(set(features) & set(target))
     require(not both, f"the schema must not describe {', '.join(both)}.", "description")
     ignored = None if described is None else ()
-    table = table_of(data, form, features, described, target, model.drop, ignored)
+    table = table_of(data, form, features, described, target, model.drop, ignored, columns.entry)
 
     arguments = partial(taken, features, columns, model.target, model.group)
     found = spend(estimator, table, arguments, spending, form, out, strict=model.strict)

@@ -127,6 +127,7 @@ def table_of(
     others: Others,
     drop: Sequence[str],
     ignored: Collection[str] | None = (),
+    entry: str | None = None,
 ) -> RecordFile:
     """Return the part of a file to read.
 
@@ -141,6 +142,8 @@ def table_of(
         Columns that are read beside them, with their labels if they are text.
     drop, ignored : collection of str
         Columns to leave out: those to drop must exist. None ignores all others.
+    entry : str or None
+        Column of late entries, whose name may say that it is a start.
     """
     from skdpsurv.data.histories import refuse_starts
 
@@ -153,7 +156,7 @@ def table_of(
     require(not both, f"--drop must not name {few(both)}: it is in use.")
     times = [name for name, labels in more.items() if labels is None]  # which have none
     with refusals("data"):
-        refuse_starts(times, [name for name in names if name not in times])
+        refuse_starts(times, [name for name in names if name != entry])
     known = names if ignored is None else {*used, *drop, *ignored}
     extra = [name for name in names if name not in known]
     message = f"schema and release must describe {few(extra)}: --drop leaves them out."

@@ -149,6 +149,9 @@ def test_rows_from_a_start_to_a_stop_are_refused_by_their_names(study):
     given = ("schema", "@rows.csv", *target, "--out", "@rows.toml")
     study.run(*given, code=3, says=says)
     assert study.spent("l") == 0.0
+    study.write(study.frame.rename(columns={"days": "start", "died": "stop"}), "swapped.csv")
+    swapped = ("--time", "start", "--event", "stop")
+    study.km(data="@swapped.csv", target=swapped, code=3, says="look like rows from a start")
     study.write(rows.rename(columns={"start": "first"}), "rows.csv")
     study.km(data="@rows.csv", target=target, code=0)
 
