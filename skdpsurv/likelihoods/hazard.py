@@ -141,20 +141,24 @@ class DiscreteHazard(BlockLikelihood):
             return None
         return self.link.event_slope * self.max_cumulative_hazard
 
+    @property
+    def largest_slope(self) -> float:
+        """C, a bound on the slope of the survived part in b: the cap, or q where that is less."""
+        q, cap = float(self.basis.shape[0]), self.cap
+        if self.link.bounded_slope:
+            return q if cap is None else min(cap, q)
+        if cap is None:
+            raise ValueError(
+                f"max_cumulative_hazard must be a number with link={self.link.name!r}: its loss "
+                "has no bounded gradient without a cap."
+            )
+        return cap
+
     @cached_property
     def constants(self) -> PrivacyConstants:
         """S, tau and r of one record (docs/proofs/discrete_hazard, theorems 1 to 3)."""
         q, n_basis = self.basis.shape
-        link, cap = self.link, self.cap
-        if cap is None:
-            if not link.bounded_slope:
-                raise ValueError(
-                    f"max_cumulative_hazard must be a number with link={link.name!r}: its loss has "
-                    "no bounded gradient without a cap."
-                )
-            cap = float(q)
-        elif link.bounded_slope:
-            cap = min(cap, float(q))
+        link, cap = self.link, self.largest_slope
         survival_curvature = q * link.curvature_of_slope(cap / q)
         radius, diameter = extent(self.basis)
         return PrivacyConstants(
