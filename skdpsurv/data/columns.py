@@ -330,8 +330,12 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         ValueError, TypeError
             As in ``fit``.
         """
+        return self._encoded(X)
+
+    def _encoded(self, X: ArrayLike) -> FloatArray:
         read = self._read(X, getattr(self, "feature_names_in_", None))
-        rows, (_, interactions) = np.empty((len(read[0][1]), len(self._features()))), self._terms()
+        n_features = len(PublicColumns._features(self))
+        rows, (_, interactions) = np.empty((len(read[0][1]), n_features)), self._terms()
         step = max(1, BLOCK_ELEMENTS // max(1, rows.shape[1]))
         with suppressed_float_errors():
             for start in range(0, rows.shape[0], step):
@@ -418,7 +422,10 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         """Return the columns with a value beyond the bounds: private."""
         return [kind.column for kind, values in self._read(X, None) if kind.out_of_bounds(values)]
 
-    def _read(self, X: ArrayLike, seen: Sequence[str] | None) -> list[tuple[ColumnKind, Any]]:
+    def _read(
+        self, X: ArrayLike, seen: Sequence[str] | None, only: Sequence[str] | None = None
+    ) -> list[tuple[ColumnKind, Any]]:
+        """Read columns, by default all; ``seen`` are their names in the order of an array."""
         kinds = self._kinds()
         names = [kind.column for kind in kinds]
         # After a fit on a frame, arrays hold their columns in its order.
@@ -426,7 +433,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         columns = dict(zip(order, raw_columns(X, order, type(self).__name__), strict=True))
         read: list[tuple[ColumnKind, Any]] = []
         refused: list[str] = []
-        for kind in kinds:
+        for kind in kinds if only is None else [kind for kind in kinds if kind.column in only]:
             try:
                 read.append((kind, kind.read(columns[kind.column])))
             except InputValueError as error:

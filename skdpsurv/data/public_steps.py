@@ -29,6 +29,7 @@ from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
 from skdpsurv.data.number_kinds import Number
 from skdpsurv.data.shape import require_names
+from skdpsurv.data.stratified_columns import StratifiedColumns
 from skdpsurv.dp.guarantee import as_json, immutable
 from skdpsurv.dp.input_errors import InputValueError, call_or_none, call_without_data, check_finite
 from skdpsurv.dp.thread_warnings import suppressed_warnings
@@ -112,6 +113,12 @@ LEAVES = {
         ),
         TransformerSpec(
             PublicColumns, ("columns", "missing", "drop"), _declared, ("missing_values",)
+        ),
+        TransformerSpec(
+            StratifiedColumns,
+            ("columns", "missing", "drop", "strata"),
+            _declared,
+            ("missing_values",),
         ),
         TransformerSpec(Normalizer, ("norm",), _normalized),
         TransformerSpec(Binarizer, ("threshold",), _binarized),
@@ -342,11 +349,15 @@ def encoded(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> F
 
 
 def raw_values(
-    step: PublicColumns, X: Any, n_columns: int, names: Sequence[str] | None
+    step: PublicColumns,
+    X: Any,
+    n_columns: int,
+    names: Sequence[str] | None,
+    only: Sequence[str] | None = None,
 ) -> list[tuple[ColumnKind, FloatArray]]:
-    """Return each described column's values as its kind reads them, NaN where missing."""
+    """Return described columns' values as their kinds read them, NaN where missing."""
     table = as_table(X, column_names(step, n_columns, names, X))
-    found: list[tuple[ColumnKind, FloatArray]] = call_without_data(step._read, table, None)
+    found: list[tuple[ColumnKind, FloatArray]] = call_without_data(step._read, table, None, only)
     return found
 
 

@@ -77,6 +77,10 @@ class HazardBlock(NamedTuple):
     weight: FloatArray | None = None
     entered: IntArray | None = None
 
+    def changed(self, change: Callable[[HazardBlock], HazardBlock]) -> HazardBlock:
+        """Return a block with a change made to its records, whose order stays."""
+        return change(self)
+
 
 def hazard_block(
     X: FloatArray, histories: Histories, change: Callable[[FloatArray], FloatArray] | None = None

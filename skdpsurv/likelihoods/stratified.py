@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from skdpsurv.likelihoods.hazard import (
     gradient_sensitivity,
     hazard_block,
 )
+from skdpsurv.likelihoods.links import Link
 from skdpsurv.likelihoods.loss import BlockLikelihood, Derivatives, PrivacyConstants
 
 
@@ -46,6 +47,10 @@ class StratifiedBlock(NamedTuple):
 
     records: HazardBlock
     stratum: IntArray
+
+    def changed(self, change: Callable[[HazardBlock], HazardBlock]) -> Self:
+        """Return a block with a change made to its records, whose order stays."""
+        return self._replace(records=change(self.records))
 
 
 def stratified_block(
@@ -83,6 +88,16 @@ class StratifiedHazard(BlockLikelihood):
 
     one: DiscreteHazard
     n_strata: int
+
+    @property
+    def link(self) -> Link:
+        """The link."""
+        return self.one.link
+
+    @property
+    def max_cumulative_hazard(self) -> float | None:
+        """The cap H."""
+        return self.one.max_cumulative_hazard
 
     @property
     def n_params(self) -> int:

@@ -35,8 +35,8 @@ from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective, output_perturbation
 from skdpsurv.mechanisms.langevin import MALA, PSGLD
 from skdpsurv.mechanisms.perturbation import PURE, Minimisers, Perturbed, Problem, SharedPrice
+from skdpsurv.survival.hazards.maximum import HazardMaximum
 from skdpsurv.survival.hazards.model import (
-    HazardMaximum,
     HazardModel,
     HazardRecords,
     hazard_plan,

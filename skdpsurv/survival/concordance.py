@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.data.histories import Histories, with_entry
 from skdpsurv.data.target import event_and_time
-from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 
 
 def concordance_index(
@@ -16,6 +16,7 @@ def concordance_index(
     *,
     sample_weight: ArrayLike | None = None,
     entry: ArrayLike | None = None,
+    strata: ArrayLike | None = None,
 ) -> float:
     """Return Harrell's concordance index of risk scores, in O(n log² n).
 
@@ -35,6 +36,8 @@ def concordance_index(
     entry : array-like of shape (n_samples,) or None
         Time from which each record was seen: a pair is comparable only if the other record had
         entered before the event. One that entered at its own time or later is in no pair.
+    strata : array-like of shape (n_samples,) or None
+        Groups: a pair is comparable only within one.
 
     Returns
     -------
@@ -74,6 +77,24 @@ def concordance_index(
     if np.isnan(risk).any():
         raise ValueError("risk must not contain NaN.")
     weight = np.ones(time.size) if sample_weight is None else _checked_weight(sample_weight, time)
+    groups = np.zeros(time.size) if strata is None else np.asarray(strata)
+    concordant = comparable = 0.0
+    for group in np.unique(groups):
+        own = groups == group
+        late = None if entered is None else entered[own]
+        found = _counts(event[own], time[own], late, risk[own], weight[own])
+        concordant, comparable = concordant + found[0], comparable + found[1]
+    return float(concordant / comparable) if comparable > 0.0 else 0.5
+
+
+def _counts(
+    event: BoolArray,
+    time: FloatArray,
+    entered: FloatArray | None,
+    risk: FloatArray,
+    weight: FloatArray,
+) -> tuple[float, float]:
+    """Return the weight of comparable pairs: concordant, and all."""
     # Two records are comparable where the earlier key is an event's, which is even.
     key = 2 * np.unique(time, return_inverse=True)[1] + ~event
     score = np.unique(risk, return_inverse=True)[1]
@@ -87,7 +108,7 @@ def concordance_index(
         early, late = np.append(weight * event, none), np.append(none, weight)
         less = _pairs(rank, np.append(score, score), early, late)
         concordant, comparable = concordant - less[0], comparable - less[1]
-    return float(concordant / comparable) if comparable > 0.0 else 0.5
+    return concordant, comparable
 
 
 def _pairs(

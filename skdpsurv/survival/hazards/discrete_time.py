@@ -26,7 +26,8 @@ from skdpsurv.survival.hazards.estimand import moments_of
 from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.late_entry import LateEntryModel
-from skdpsurv.survival.hazards.model import HazardMaximum, hazard_plan
+from skdpsurv.survival.hazards.maximum import HazardMaximum
+from skdpsurv.survival.hazards.model import hazard_plan
 from skdpsurv.survival.hazards.posterior import LangevinFit, PosteriorDraw, PosteriorSampling
 from skdpsurv.survival.hazards.spreads import SPREADS_SHARE
 

@@ -29,9 +29,9 @@ from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.inference import DOWNWEIGHTING_BOUND, ROW_VALUES
 from skdpsurv.inference.uncertainty import table
-from skdpsurv.likelihoods.hazard import HazardBlock
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.hazards.model import HazardRecords, maximum_likelihood
+from skdpsurv.survival.hazards.maximum import maximum_likelihood
+from skdpsurv.survival.hazards.model import Block, HazardRecords
 from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
 #: Name of the series that is returned, so that it goes along.
@@ -138,9 +138,10 @@ class EstimandModel(DiscreteTimeModel):
             model = own._model(shape, exact_rows=False, prior_event_rate=stated, **how)
             bound = None if self.inference_ is None else DOWNWEIGHTING_BOUND
 
-            def as_in_the_fit(block: HazardRecords) -> HazardBlock:
-                rows = block.clipped(center, radius, bound, scales)
-                return rows._replace(X=rows.X * (radius * scales))  # for coefficients on X's scale
+            def as_in_the_fit(block: HazardRecords) -> Block:
+                rows: Block = block.clipped(center, radius, bound, scales)
+                # for coefficients on X's scale
+                return rows.changed(lambda one: one._replace(X=one.X * (radius * scales)))
 
             _, coef = maximum_likelihood(model, records, records.map(as_in_the_fit).persist())
         return table(coef, np.full(coef.size, np.nan), release.features)["coef"].rename(PRIVATE)

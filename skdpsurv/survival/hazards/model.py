@@ -24,14 +24,13 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.histories import Histories
 from skdpsurv.dp.clipping import clip_rows, row_weights
-from skdpsurv.dp.noise import RandomSource
-from skdpsurv.dp.plan import Context, Mechanism, Node, Plan
+from skdpsurv.dp.plan import Node, Plan
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.references import DOUBLES, reference
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
+from skdpsurv.likelihoods.hazard import HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
-from skdpsurv.mechanisms import newton
+from skdpsurv.likelihoods.stratified import StratifiedBlock, stratified_block
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.release import Release, released_array
 
@@ -94,6 +93,12 @@ class HazardModel:
     prior_event_rate: float
     max_time: float = 1.0
     has_entry: bool = False
+    n_strata: int = 1
+
+    @property
+    def n_baseline(self) -> int:
+        """Number of coefficients of the baselines, of one stratum after another."""
+        return self.n_strata * self.n_knots
 
     @property
     def prior_hazard(self) -> float:
@@ -102,7 +107,7 @@ class HazardModel:
 
     def information(self, epsilon: float) -> float:
         """Return n * epsilon per parameter, in hundreds."""
-        return self.n_records * epsilon / (100.0 * (self.n_knots + self.n_features))
+        return self.n_records * epsilon / (100.0 * (self.n_baseline + self.n_features))
 
     def cap(self, epsilon: float) -> float | None:
         """Return the cap: as given, or for "auto" growing with the information per parameter."""
@@ -113,6 +118,10 @@ class HazardModel:
     def bounded_link(self) -> Link:
         """Return the link with its event slope bounded at the prior hazard."""
         return LINKS[self.link].bounded_at(self.prior_hazard)
+
+
+#: Records as a likelihood takes them, without strata or with them.
+Block = HazardBlock | StratifiedBlock
 
 
 class HazardRecords(NamedTuple):
@@ -127,7 +136,7 @@ class HazardRecords(NamedTuple):
         radius: float,
         bound: float | None = None,
         scales: FloatArray | None = None,
-    ) -> HazardBlock:
+    ) -> Block:
         """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: unchanged).
 
         Their columns are divided by ``scales`` before. With a ``bound``, rows are clipped to that
@@ -139,8 +148,11 @@ class HazardRecords(NamedTuple):
             return clip_rows(centred, radius * (bound or 1.0)) / radius
 
         scale = scaled if math.isfinite(radius) else None
-        block = hazard_block(self.X, self.histories, scale)
-        return block if bound is None else block._replace(weight=row_weights(block.X, 1.0))
+        sort: Any = hazard_block if self.histories.stratum is None else stratified_block
+        block: Block = sort(self.X, self.histories, scale)
+        if bound is None:
+            return block
+        return block.changed(lambda one: one._replace(weight=row_weights(one.X, 1.0)))
 
 
 #: Private records on the public grid, in blocks.
@@ -150,12 +162,16 @@ N_BANDS = 4
 #: Prior standard deviations of the log-odds of the hazard, and of its shape.
 LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 
-#: Newton steps of the baseline that maximum likelihood starts from.
-STARTING_STEPS = 4
+
+def _counted(cell: IntArray, n_cells: int, histories: Histories, n_strata: int) -> IntArray:
+    """Count records by cell, in a table of each stratum, one after another."""
+    if histories.stratum is not None:
+        cell = cell + n_cells * histories.stratum
+    return np.bincount(cell, minlength=n_cells * n_strata).astype(np.int64)
 
 
-def entry_counts(records: Records, q: int, n_bands: int) -> IntArray:
-    """Count private records by entry, band of time and event; each is in one cell.
+def entry_counts(records: Records, q: int, n_bands: int, n_strata: int = 1) -> IntArray:
+    """Count private records by stratum, entry, band of time and event; each is in one cell.
 
     Entries are the start, or a band. The last cell is that of people who are never at risk.
     """
@@ -167,25 +183,31 @@ def entry_counts(records: Records, q: int, n_bands: int) -> IntArray:
         cell = 2 * (entered * n_bands + (seen.exit - 1) * n_bands // q) + seen.event
         n_cells = 2 * (n_bands + 1) * n_bands
         cell = np.where(seen.entry < seen.exit, cell, n_cells)
-        return np.bincount(cell, minlength=n_cells + 1).astype(np.int64)
+        return _counted(cell, n_cells + 1, seen, n_strata)
 
     return records.map_reduce(counts)
 
 
-def exits_and_entries(records: Records, q: int) -> tuple[FloatArray, FloatArray]:
-    """Count exits (q, 2), without and with an event, and entries (q,) of those at risk at all."""
+def exits_and_entries(records: Records, q: int, n_strata: int = 1) -> tuple[FloatArray, FloatArray]:
+    """Count exits (n_strata, q, 2), without and with an event, and entries (n_strata, q).
+
+    They are of those at risk at all.
+    """
 
     def counts(block: HazardRecords) -> IntArray:
         seen: Any = block.histories.take(block.histories.entry < block.histories.exit)
-        exits = np.bincount(2 * (seen.exit - 1) + seen.event, minlength=2 * q)
-        return np.append(exits, np.bincount(seen.entry, minlength=q + 1)[1:])
+        exits = _counted(2 * (seen.exit - 1) + seen.event, 2 * q, seen, n_strata)
+        return np.append(exits, _counted(seen.entry, q + 1, seen, n_strata))
 
     found = records.map_reduce(counts).astype(np.float64)
-    return found[: 2 * q].reshape(q, 2), found[2 * q :]
+    exits, entries = np.split(found, [2 * q * n_strata])
+    return exits.reshape(-1, q, 2), entries.reshape(-1, q + 1)[:, 1:]
 
 
-def outcome_counts(records: Records, q: int, n_bands: int, horizon: bool = False) -> IntArray:
-    """Count private records, censored and with events, in each band of q intervals.
+def outcome_counts(
+    records: Records, q: int, n_bands: int, n_strata: int = 1, *, horizon: bool = False
+) -> IntArray:
+    """Count private records, censored and with events, by stratum and band of q intervals.
 
     With ``horizon``, records censored in the last interval have a cell of their own, the last one.
     """
@@ -197,7 +219,7 @@ def outcome_counts(records: Records, q: int, n_bands: int, horizon: bool = False
         if horizon:
             stayed = (interval == q) & ~event
             cell = np.where(stayed, 2 * n_bands, cell)
-        return np.bincount(cell, minlength=2 * n_bands + horizon).astype(np.int64)
+        return _counted(cell, 2 * n_bands + horizon, block.histories, n_strata)
 
     return records.map_reduce(counts)
 
@@ -386,51 +408,14 @@ def hazard_plan(
     """Return the plan of a hazard fit."""
     inputs = {**{name: getattr(model, name) for name in STATED}, "alpha": alpha, **stated}
     inputs |= {"late_entry": True} if model.has_entry else {}
+    inputs |= {"n_strata": model.n_strata} if model.n_strata > 1 else {}
     return Plan(tree, epsilon, delta, inputs=inputs, assumed=(*ASSUMED, *assumed))
 
 
 def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict[str, FloatArray]:
-    """Return the values of a release: the baseline in the published basis, and coefficients."""
-    return {"coef": coef, "baseline_coef": to_published(baseline, model.n_knots)}
+    """Return the values of a release: baselines in the published basis, and coefficients.
 
-
-@dataclass(frozen=True, eq=False)
-class HazardMaximum(Mechanism):
-    """The fit without privacy: no clipping of rows, no ridge, and a cap only if it is a number."""
-
-    model: HazardModel
-
-    name = "maximum likelihood, no noise"
-    law = "none"
-    proof = ""
-    price = math.inf
-
-    def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, Any]:
-        """Return baseline and coefficients."""
-        rows = records.map(lambda block: block.clipped(0.0, math.inf))
-        return released(self.model, *maximum_likelihood(self.model, records, rows))
-
-
-def maximum_likelihood(
-    model: HazardModel, records: Records, rows: Blocks[HazardBlock]
-) -> tuple[FloatArray, FloatArray]:
-    """Return baseline on the grid and coefficients without noise and ridge, for records as rows."""
-    cap = None if isinstance(model.max_cumulative_hazard, str) else model.max_cumulative_hazard
-    basis = orthogonal_basis(model.n_intervals, model.n_knots)
-    link = LINKS[model.link] if cap is None else model.bounded_link()
-    likelihood = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
-    center = np.zeros(likelihood.n_params)
-    center[0] = link.predictor(model.prior_hazard)
-    start, q = np.zeros_like(center), model.n_intervals
-    if model.has_entry:
-        exits, entries = exits_and_entries(records, q)
-    else:
-        exits, entries = outcome_counts(records, q, q).reshape(q, 2).astype(np.float64), None
-    # Half an event more, so that there is one.
-    gone = exits.sum(axis=1) if entries is None else exits.sum(axis=1) - entries
-    intervals = float(np.arange(1, q + 1) @ gone)
-    start[0] = link.predictor((exits[:, 1].sum() + 0.5) / (intervals + 1.0))
-    level = slice(model.n_knots)
-    start[level] = fit_to_exits(exits, basis, link, start[level], 0.0, STARTING_STEPS, entries)
-    coef = newton.maximum_likelihood(likelihood, rows, center, start)
-    return basis @ coef[level], coef[model.n_knots :]
+    Baselines are on the grid, one for each stratum if there are any.
+    """
+    rows = [to_published(one, model.n_knots) for one in np.atleast_2d(baseline)]
+    return {"coef": coef, "baseline_coef": np.array(rows) if baseline.ndim == 2 else rows[0]}

@@ -1,0 +1,81 @@
+"""Hazard models without privacy: maximum likelihood, or the minimum of a capped loss."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.noise import RandomSource
+from skdpsurv.dp.plan import Context, Mechanism
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.stratified import StratifiedHazard
+from skdpsurv.mechanisms import newton
+from skdpsurv.survival.hazards.model import (
+    HazardModel,
+    Records,
+    exits_and_entries,
+    fit_to_exits,
+    orthogonal_basis,
+    outcome_counts,
+    released,
+)
+
+#: Newton steps of the baseline that maximum likelihood starts from.
+STARTING_STEPS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class HazardMaximum(Mechanism):
+    """The fit without privacy: no clipping of rows, no ridge, and a cap only if it is a number."""
+
+    model: HazardModel
+
+    name = "maximum likelihood, no noise"
+    law = "none"
+    proof = ""
+    price = math.inf
+
+    def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, Any]:
+        """Return baseline and coefficients."""
+        rows = records.map(lambda block: block.clipped(0.0, math.inf))
+        return released(self.model, *maximum_likelihood(self.model, records, rows))
+
+
+def maximum_likelihood(
+    model: HazardModel, records: Records, rows: Blocks[Any]
+) -> tuple[FloatArray, FloatArray]:
+    """Return baselines on the grid and coefficients without noise and ridge, for records as rows.
+
+    The baseline is of shape (n_intervals,), or with strata (n_strata, n_intervals).
+    """
+    cap = None if isinstance(model.max_cumulative_hazard, str) else model.max_cumulative_hazard
+    basis = orthogonal_basis(model.n_intervals, model.n_knots)
+    link = LINKS[model.link] if cap is None else model.bounded_link()
+    one = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
+    likelihood = one if model.n_strata == 1 else StratifiedHazard(one, model.n_strata)
+    levels, q = range(0, model.n_baseline, model.n_knots), model.n_intervals
+    center = np.zeros(likelihood.n_params)
+    center[list(levels)] = link.predictor(model.prior_hazard)
+    start = np.zeros_like(center)
+    if model.has_entry:
+        all_exits, all_entries = exits_and_entries(records, q, model.n_strata)
+    else:
+        counts = outcome_counts(records, q, q, model.n_strata)
+        all_exits, all_entries = counts.reshape(-1, q, 2).astype(np.float64), [None] * len(levels)
+    for exits, entries, level in zip(all_exits, all_entries, levels, strict=True):
+        # Half an event more, so that there is one.
+        gone = exits.sum(axis=1) if entries is None else exits.sum(axis=1) - entries
+        intervals = float(np.arange(1, q + 1) @ gone)
+        start[level] = link.predictor((exits[:, 1].sum() + 0.5) / (intervals + 1.0))
+        own = slice(level, level + model.n_knots)
+        start[own] = fit_to_exits(exits, basis, link, start[own], 0.0, STARTING_STEPS, entries)
+    coef = newton.maximum_likelihood(likelihood, rows, center, start)
+    baselines = coef[: model.n_baseline].reshape(-1, model.n_knots)
+    found = np.array([basis @ own for own in baselines])
+    return found[0] if model.n_strata == 1 else found, coef[model.n_baseline :]
