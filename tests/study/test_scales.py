@@ -11,7 +11,7 @@ from skdpsurv.priors import PlannedScales
 from skdpsurv.study import Analysis, StudyPlan
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.run import _Run
-from skdpsurv.survival.hazards.fit import LifeTable
+from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.spreads import RowMean
 
 from .studies import COLUMNS, protocol, records

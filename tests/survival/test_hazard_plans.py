@@ -15,8 +15,9 @@ from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.survival.hazards import fit as hazard_fit
-from skdpsurv.survival.hazards.fit import HIGHEST_RISE, TABLE_PART, LifeTable
+from skdpsurv.survival.hazards.fit import HIGHEST_RISE, TABLE_PART
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
+from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.model import CAP_RANGE, HazardModel, HazardRecords
 from skdpsurv.survival.hazards.spreads import SMALLEST_SPREAD, RowMean
 

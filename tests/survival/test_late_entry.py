@@ -19,7 +19,7 @@ from skdpsurv.data.histories import Histories
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival.concordance import concordance_index
-from skdpsurv.survival.hazards import model as hazard_model
+from skdpsurv.survival.hazards import life_table
 from skdpsurv.survival.hazards.model import HazardRecords, orthogonal_basis, published_basis
 
 END, Q = 10.0, 20
@@ -129,12 +129,12 @@ class TestPilot:
             seen = Histories(time, event, entry).on_grid(END, Q)
             for n_bands in (1, 3, 4, Q):
                 blocks = InMemory([HazardRecords(X, seen)])
-                counts = hazard_model.entry_counts(blocks, Q, n_bands)
+                counts = life_table.entry_counts(blocks, Q, n_bands)
                 assert counts.sum() == 100
                 assert counts[-1] == np.count_nonzero(seen.entry >= seen.exit)
-                assert hazard_model.seen_cells(counts).sum() == 100 - counts[-1]
-                cells = hazard_model.seen_cells(np.ones_like(counts))
-                assert cells.sum() == hazard_model.n_seen_cells(n_bands)
+                assert life_table.seen_cells(counts).sum() == 100 - counts[-1]
+                cells = life_table.seen_cells(np.ones_like(counts))
+                assert cells.sum() == life_table.n_seen_cells(n_bands)
 
     @pytest.mark.parametrize("late", [0.0, 0.9])
     def test_the_level_is_near_that_of_the_truth(self, late):
@@ -143,12 +143,12 @@ class TestPilot:
         entry = np.where(rng.random(n) < late, rng.uniform(0.0, 8.0, n), 0.0)
         kept = entry < time  # only who lives until the entry can be seen
         seen = Histories(time[kept], np.ones(kept.sum(), bool), entry[kept]).on_grid(END, 200)
-        counts = hazard_model.entry_counts(
+        counts = life_table.entry_counts(
             InMemory([HazardRecords(np.zeros((kept.sum(), 1)), seen)]), 200, 4
         )
         basis, link = orthogonal_basis(200, 3), LINKS["logit"]
         prior = np.array([link.predictor(0.003), 0.0, 0.0])
-        coef = hazard_model.baseline_from_entries(counts, 10.0, basis, link, prior)
+        coef = life_table.baseline_from_entries(counts, 10.0, basis, link, prior)
         level = link.survival(basis @ coef).value.sum()
         assert level == pytest.approx(1.0, rel=0.06)
 

@@ -12,7 +12,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import sums
-from skdpsurv.survival.hazards import model as hazard_model
+from skdpsurv.survival.hazards import life_table
 from skdpsurv.survival.hazards.model import N_BANDS, HazardRecords, orthogonal_basis
 from tests.support.hazard_blocks import hazard_block
 
@@ -28,7 +28,7 @@ def scales(monkeypatch):
 def table(interval, event, q=40, epsilon=1.0, seed=0):
     interval, event = np.asarray(interval), np.asarray(event, dtype=bool)
     records = InMemory([HazardRecords(np.zeros((interval.size, 0)), Histories(interval, event))])
-    exact = hazard_model.outcome_counts(records, q, N_BANDS)
+    exact = life_table.outcome_counts(records, q, N_BANDS)
     return sums.HISTOGRAM.release(exact, epsilon, random_source(seed)).reshape(-1, 2)
 
 
@@ -57,7 +57,7 @@ def test_neighbours_move_two_cells_by_one_and_the_scale_knows_it(scales):
 def baseline(counts, epsilon, link="logit", prior_level=-4.0):
     prior = np.array([prior_level, 0.0, 0.0])
     basis = orthogonal_basis(40, 3)
-    return hazard_model.baseline_from_life_table(counts, epsilon, basis, LINKS[link], prior)
+    return life_table.baseline_from_life_table(counts, epsilon, basis, LINKS[link], prior)
 
 
 def hazards(coef, link):
@@ -105,7 +105,7 @@ def test_a_baseline_fitted_to_exits_has_the_scores_of_maximum_likelihood(link):
     rng = np.random.default_rng(0)
     basis, exits = orthogonal_basis(20, 3), rng.integers(1, 30, size=(20, 2)).astype(float)
     start = np.array([-2.0, 0.0, 0.0])
-    coef = hazard_model.fit_to_exits(exits, basis, LINKS[link], start, 0.0, 20)
+    coef = life_table.fit_to_exits(exits, basis, LINKS[link], start, 0.0, 20)
     interval, event = np.repeat(np.arange(1, 21), 2), np.tile([False, True], 20)
     block = hazard_block(np.zeros((40, 0)), interval, event)
     order = np.argsort(interval - event, kind="stable")
@@ -119,4 +119,4 @@ def test_without_survivors_or_events_the_start_is_finite(event):
     exits = np.zeros((20, 2))
     exits[0, int(event)] = 5.0
     basis, start = orthogonal_basis(20, 3), np.array([-2.0, 0.0, 0.0])
-    assert np.abs(hazard_model.fit_to_exits(exits, basis, LINKS["logit"], start, 0.0, 6)).max() < 20
+    assert np.abs(life_table.fit_to_exits(exits, basis, LINKS["logit"], start, 0.0, 6)).max() < 20

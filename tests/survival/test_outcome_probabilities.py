@@ -16,7 +16,8 @@ from skdpsurv.survival.hazards import hazard_response
 from skdpsurv.survival.hazards import model as hazard_model
 from skdpsurv.survival.hazards.fit_plan import fit_of
 from skdpsurv.survival.hazards.hazard_response import N_BANDS, N_BLOCKS
-from skdpsurv.survival.hazards.model import HazardRecords, outcome_counts
+from skdpsurv.survival.hazards.life_table import outcome_counts
+from skdpsurv.survival.hazards.model import HazardRecords
 from tests.support.combinations import thinned
 from tests.support.hazard_blocks import hazard_block
 from tests.support.spies import queries_without_noise

@@ -15,7 +15,8 @@ from skdpsurv import (
 )
 from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.descriptive.released_moments import features_of, moments_of
-from skdpsurv.survival.hazards.fit import SCALED_RANGE, LifeTable
+from skdpsurv.survival.hazards.fit import SCALED_RANGE
+from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.model import HazardRecords
 from skdpsurv.survival.hazards.spreads import LARGEST_NOISE, SPREADS_SHARE, ColumnSpreads, RowMean
 

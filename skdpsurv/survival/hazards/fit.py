@@ -1,9 +1,7 @@
 r"""A perturbed hazard model: its public numbers, a pilot estimate, and its minimiser.
 
-Life table: each record is in one cell of band and event, and of entry where that is stated.
-Neighbours: replace-one. Sensitivity: 2 in L1, and the root of 2 in L2. Theorem: that of a histogram
-(:mod:`skdpsurv.mechanisms.sums`). The baseline fitted to it is post-processing. Rows are centred
-and clipped, and the cap on cumulative hazards is chosen, by what this pilot has released.
+Rows are centred and clipped, and the cap on cumulative hazards is chosen, by what the pilot has
+released.
 """
 
 from __future__ import annotations
@@ -20,13 +18,13 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.plan import GAUSSIAN, Context, Mechanism, NoisySum
 from skdpsurv.dp.privacy_cost import Concentrated, Price, stated_price
-from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import DOWNWEIGHTING_BOUND, ROW_VALUES
-from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import Curve, steepness
+from skdpsurv.likelihoods.stratified import StratifiedHazard
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.newton import Center
-from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior, Promises
 from skdpsurv.survival.hazards import model as models
@@ -37,6 +35,8 @@ from skdpsurv.survival.hazards import model as models
 #: the sensitivity near that of the covariates alone (docs/benchmarks/discrete_time).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
 NO_PROMISES = Promises(())
+#: Shares of people where there is one stratum.
+WHOLE = np.ones(1)
 #: Share of epsilon for the pilot where its rows are not scaled.
 PILOT_SHARE = 0.1
 #: Share of ``pilot_share`` for the life table; the mean of the rows has the rest.
@@ -81,6 +81,8 @@ class PilotEstimate(NamedTuple):
     scales: FloatArray | None = None
     #: Number of events as released, where people enter late; None: by the centre's hazard.
     events: float | None = None
+    #: Shares of people by stratum, as released, or equal.
+    shares: FloatArray = WHOLE
 
     @property
     def unit(self) -> FloatArray | float:
@@ -96,7 +98,7 @@ class PilotEstimate(NamedTuple):
 class CappedFit(NamedTuple):
     """A capped likelihood, and how its minimiser is perturbed."""
 
-    likelihood: DiscreteHazard
+    likelihood: DiscreteHazard | StratifiedHazard
     calibration: perturbation.Calibrated
 
 
@@ -115,7 +117,7 @@ class HazardFit:
     prior: Prior | None = None
     known: KnownColumns | None = None
     promises: Promises = NO_PROMISES
-    likelihood: DiscreteHazard = field(init=False)
+    likelihood: DiscreteHazard | StratifiedHazard = field(init=False)
     calibration: perturbation.Calibrated = field(init=False)
 
     def __post_init__(self) -> None:
@@ -142,20 +144,23 @@ class HazardFit:
 
     def _made(self, cap: float | None) -> CappedFit:
         n_features, link = self.model.n_features, self.model.bounded_link()
-        likelihood = DiscreteHazard(self.basis, n_features, 1.0, link, cap, self.has_inference)
+        one = DiscreteHazard(self.basis, n_features, 1.0, link, cap, self.has_inference)
+        n_strata = self.model.n_strata
+        likelihood = one if n_strata == 1 else StratifiedHazard(one, n_strata)
         return CappedFit(likelihood, self.calibrated(likelihood))
 
-    def calibrated(self, likelihood: DiscreteHazard) -> perturbation.Calibrated:
+    def calibrated(self, likelihood: DiscreteHazard | StratifiedHazard) -> perturbation.Calibrated:
         """Return the calibration of ridge and noise for a likelihood."""
         n, d, center = self.model.n_records, likelihood.n_params, self.center_of(likelihood)
         how = self.method, likelihood.constants, self.price
         return perturbation.calibrate(*how, n, d, self.alpha, self.distribution, center)
 
-    def center_of(self, likelihood: DiscreteHazard) -> Center:
+    def center_of(self, likelihood: DiscreteHazard | StratifiedHazard) -> Center:
         """Return public bounds on the centre of the ridge, and on the loss there."""
         least = np.linalg.svd(self.basis, compute_uv=False)[-1] / math.sqrt(self.basis.shape[0])
         largest = LARGEST_PREDICTOR
-        return Center(largest / float(least), likelihood.loss_within(largest))
+        norm = math.sqrt(self.model.n_strata) * (largest / float(least))
+        return Center(norm, likelihood.loss_within(largest))
 
     @property
     def noise(self) -> float:
@@ -197,8 +202,16 @@ class HazardFit:
         return self.bounded(min(max(models.CAP_RANGE[0], fall, rise), self.highest_cap))
 
     def _hazard(self, pilot: PilotEstimate) -> Curve:
-        """Return the pilot's hazard in each interval."""
-        return self.likelihood.link.survival(self.basis @ pilot.center[: self.model.n_knots])
+        """Return the pilot's hazard in each interval, in the mean of the strata."""
+        link = self.likelihood.link
+        curves = [link.survival(self.basis @ own) for own in self.baselines(pilot.center)]
+        if len(curves) == 1:
+            return curves[0]
+        return Curve(*(pilot.shares @ np.array(own) for own in zip(*curves, strict=True)))
+
+    def baselines(self, coef: FloatArray) -> FloatArray:
+        """Return the coefficients of the baselines, a row for each stratum."""
+        return coef[: self.model.n_baseline].reshape(-1, self.model.n_knots)
 
     def exposures(self, pilot: PilotEstimate) -> FloatArray:
         """Return the exposures, in [0, 1], of records censored after 0, ..., q intervals."""
@@ -214,23 +227,27 @@ class HazardFit:
         if self.model.has_entry:
             public = public._replace(events=self.model.n_records * context["follow_up"][0])
         center = public.center.copy()
-        center[: self.model.n_knots] = context["_baseline"]
+        center[: self.model.n_baseline] = context["_baseline"]
+        public = public._replace(shares=context["_shares"])
         if "_mean" not in context:
             return public._replace(center=center)
         names = ("_mean", "_radius", "_spread", "_scales")
         mean, radius, spread, scales = (context[name] for name in names)
-        return PilotEstimate(center, mean, radius, spread, scales, public.events)
+        return PilotEstimate(center, mean, radius, spread, scales, public.events, public.shares)
 
     @property
     def public_pilot(self) -> PilotEstimate:
         """The pilot estimate that reads no record: the prior's hazard, and the bound on rows."""
         model, likelihood = self.model, self.likelihood
         center = np.zeros(likelihood.n_params)
-        center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
-        center[: model.n_knots] = self.clip_baseline(center[: model.n_knots])
+        baselines = self.baselines(center)
+        baselines[:, 0] = likelihood.link.predictor(model.prior_hazard) / self.basis[0, 0]
+        baselines[:] = [self.clip_baseline(own) for own in baselines]
+        shares = np.full(model.n_strata, 1.0 / model.n_strata)
         if (stated := self.stated_scales) is not None:
-            return PilotEstimate(center, *self.scaled_rows(*stated).values())
-        return PilotEstimate(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
+            return PilotEstimate(center, *self.scaled_rows(*stated).values(), shares=shares)
+        norm = model.data_norm
+        return PilotEstimate(center, np.zeros(model.n_features), norm, norm, shares=shares)
 
     @property
     def stated_scales(self) -> tuple[FloatArray, FloatArray] | None:
@@ -257,7 +274,7 @@ class HazardFit:
         largest = float(np.max(np.abs(self.basis @ baseline)))
         return baseline * min(1.0, LARGEST_PREDICTOR / max(largest, LARGEST_PREDICTOR))
 
-    def blocks(self, records: models.Records, pilot: PilotEstimate) -> Blocks[HazardBlock]:
+    def blocks(self, records: models.Records, pilot: PilotEstimate) -> Blocks[models.Block]:
         """Return records as the likelihood takes them."""
         bound = DOWNWEIGHTING_BOUND if self.has_inference else None
         how = pilot.mean, pilot.radius, bound, pilot.scales
@@ -277,22 +294,23 @@ class HazardFit:
         second_moment = (pilot.spread / pilot.radius) ** 2 / model.n_features
         information = INFORMATION_PART * max(events, 1.0) * second_moment
         how = perturbation.ridge_and_variances(self.after(pilot).calibration)
-        evidence = Evidence.of_minimiser(minimiser[model.n_knots :], information, *how)
+        evidence = Evidence.of_minimiser(minimiser[model.n_baseline :], information, *how)
         return evidence.scaled(1.0 / pilot.unit)
 
     def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
         """Return a minimiser whose coefficients are combined with the prior."""
         if self.prior is None:
             return point
-        baseline, coef = np.split(point, [self.model.n_knots])
+        baseline, coef = np.split(point, [self.model.n_baseline])
         prior = self.prior.evidence.scaled(1.0 / steepness(self._hazard(pilot)))
         return np.append(baseline, own.posterior_mean(coef / pilot.unit, prior) * pilot.unit)
 
     def fitted(self, coef: FloatArray, pilot: PilotEstimate) -> dict[str, Any]:
         """Return a point as values of a release, and as baseline on the grid and coefficients."""
-        n_knots, cap = self.model.n_knots, self.after(pilot).likelihood.max_cumulative_hazard
-        beta = coef[n_knots:] / pilot.unit
-        baseline = self.basis @ coef[:n_knots] - pilot.mean @ beta
+        cap = self.after(pilot).likelihood.max_cumulative_hazard
+        beta = coef[self.model.n_baseline :] / pilot.unit
+        baselines = [self.basis @ own - pilot.mean @ beta for own in self.baselines(coef)]
+        baseline = baselines[0] if len(baselines) == 1 else np.array(baselines)
         # Rows and cap follow from what the pilot has released: post-processing.
         how = pilot.values() | ({} if cap is None else {models.CAPS[0]: [cap]})
         return {"_fitted": (baseline, beta), **models.released(self.model, baseline, beta), **how}
@@ -310,31 +328,6 @@ class HazardSum(NoisySum):
     fit: HazardFit
 
     theorem = models.HAZARD_PROOF
-
-
-class LifeTable(HazardSum):
-    """Noisy counts of records by band of time and event, and the baseline fitted to them."""
-
-    name = "a life table"
-    query = HISTOGRAM  # each record is in one cell
-
-    def exact_answer(self, context: Context, records: models.Records) -> IntArray:
-        """Return the exact event counts, by band of time, and by entry if that is stated."""
-        count = models.entry_counts if self.fit.model.has_entry else models.outcome_counts
-        return count(records, self.fit.model.n_intervals, models.N_BANDS)
-
-    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return the baseline to shrink to, and shares of events and of early ends, with noise."""
-        fit, late = self.fit, self.fit.model.has_entry
-        table = models.seen_cells(noisy).sum(axis=0) if late else np.reshape(noisy, (-1, 2))
-        n_cells = models.n_seen_cells(len(table)) / 2 if late else len(table)
-        n, deviation = fit.model.n_records, HISTOGRAM.deviation(self.price)
-        found = table[:, 1].sum(), table[0].sum(), 2.0 * deviation * math.sqrt(n_cells)
-        shares = np.clip(np.array(found, dtype=np.float64) / n, 0.0, 1.0)
-        prior = fit.public_pilot.center[: fit.model.n_knots]
-        how = models.baseline_from_entries if late else models.baseline_from_life_table
-        baseline = how(noisy, self.price, fit.basis, fit.likelihood.link, prior)
-        return {"_baseline": fit.clip_baseline(baseline), "follow_up": shares}
 
 
 @dataclass(frozen=True, eq=False)

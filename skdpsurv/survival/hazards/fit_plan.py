@@ -17,9 +17,9 @@ from skdpsurv.survival.hazards.fit import (
     TABLE_PART,
     HazardFit,
     HazardMinimiser,
-    LifeTable,
 )
 from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCounts
+from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.model import HazardModel, hazard_plan
 from skdpsurv.survival.hazards.posterior import HazardChain, LangevinFit
 from skdpsurv.survival.hazards.recalibration import POSITIONS_PART, RiskCounts, RiskPositions

@@ -40,7 +40,8 @@ from skdpsurv.inference import Indirect, MomentRows, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
-from skdpsurv.survival.hazards.model import Records, outcome_counts, to_published
+from skdpsurv.survival.hazards.life_table import outcome_counts
+from skdpsurv.survival.hazards.model import Records, to_published
 
 #: Below this rate, the derivative of f is taken from its series.
 SMALL_RATE = 1e-3

@@ -16,15 +16,8 @@ from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.likelihoods.stratified import StratifiedHazard
 from skdpsurv.mechanisms import newton
-from skdpsurv.survival.hazards.model import (
-    HazardModel,
-    Records,
-    exits_and_entries,
-    fit_to_exits,
-    orthogonal_basis,
-    outcome_counts,
-    released,
-)
+from skdpsurv.survival.hazards.life_table import exits_and_entries, fit_to_exits, outcome_counts
+from skdpsurv.survival.hazards.model import HazardModel, Records, orthogonal_basis, released
 
 #: Newton steps of the baseline that maximum likelihood starts from.
 STARTING_STEPS = 4
