@@ -126,6 +126,10 @@ class Script:
         whole = self.weighted(coef, [f"z{index + 1}" for index in chosen])
         return whole if intercept == 0 else f"{whole}{self.signed(intercept)}"
 
+    def indicator(self, column: str, label: Any) -> str:
+        """Return what is 1 where a column holds a label, else 0."""
+        return self._written(Expression("is", (Expression("column", numbers=(column,)),), (label,)))
+
     def features(self, taken: Collection[str] = ()) -> str:
         """Return the lines that compute the features; taken words do not name columns."""
         self._reserved |= set(taken)

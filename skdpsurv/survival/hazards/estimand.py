@@ -66,6 +66,9 @@ def moments_of(model: Any) -> Iterator[tuple[Feature, Moments]]:
 class EstimandModel(DiscreteTimeModel):
     """Base of hazard models whose releases state how rows were read."""
 
+    #: Number of strata; 1 without any.
+    _n_strata = 1
+
     def estimand(
         self,
         X: ArrayLike,
@@ -133,8 +136,8 @@ class EstimandModel(DiscreteTimeModel):
                 X, y, options = own._sources(X, y, person=person, **options)
             shape = measured._shape(X, y, **options)
             records = own._read(shape, X, y, **options)
-            how = {"max_cumulative_hazard": self.max_cumulative_hazard_}
-            how["has_entry"] = shape.has_entry
+            how: dict[str, Any] = {"max_cumulative_hazard": self.max_cumulative_hazard_}
+            how |= {"has_entry": shape.has_entry, "n_strata": own._n_strata}
             model = own._model(shape, exact_rows=False, prior_event_rate=stated, **how)
             bound = None if self.inference_ is None else DOWNWEIGHTING_BOUND
 

@@ -78,14 +78,16 @@ class LateEntryModel(EstimandModel, late_entry=True):
         entry : array-like of shape (n_samples,) or None
             As for ``fit``: a pair counts only if both are at risk at the time of the event.
 
+        Pairs of different strata do not count.
+
         Returns
         -------
         c_index : float
             0.5 if no pair can be compared.
         """
         require_in_memory(X, y, sample_weight, entry)
-        risk = self.predict(X)
-        return concordance_index(paired(y), risk, sample_weight=sample_weight, entry=entry)
+        risk, others = self.predict(X), {"entry": entry, "strata": self._stratum_of(X)}
+        return concordance_index(paired(y), risk, sample_weight=sample_weight, **others)
 
     def _refuse_with_entry(self) -> None:
         """Refuse settings that are not provided for with entries."""

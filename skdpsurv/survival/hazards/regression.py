@@ -25,12 +25,13 @@ from skdpsurv.data.target import no_events, paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.references import phrase
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, IndexArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.uncertainty import NAMES, half_width
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
+from skdpsurv.survival.hazards.hazard_formula import hazard_formula
 from skdpsurv.survival.hazards.model import (
     CAPS,
     N_BANDS,
@@ -70,9 +71,7 @@ def _curve_type(model: Any, return_array: bool = False) -> Any:
 class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measure="c_index"):
     """Base of private regressions with survival curves on a public grid of times.
 
-    A subclass sets ``coef_`` and ``unique_times_`` from a release. Its ``_cumulative_hazard(risk)``
-    returns the cumulative hazards at these times, of shape (n_samples, n_times), for risk scores of
-    shape (n_samples,).
+    A subclass sets ``coef_`` and ``unique_times_`` from a release.
     """
 
     max_time: float | None
@@ -80,8 +79,11 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
     unique_times_: FloatArray
 
     @abstractmethod
-    def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
-        """Return cumulative hazards at ``unique_times_`` for each risk score."""
+    def _cumulative_hazard(self, risk: FloatArray, stratum: IndexArray | None = None) -> FloatArray:
+        """Return cumulative hazards at ``unique_times_`` for each risk score, in its stratum.
+
+        They are of shape (n_samples, n_times), for scores and strata of shape (n_samples,).
+        """
 
     def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
         """Fit the model, spending ``epsilon``.
@@ -243,16 +245,21 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         require_in_memory(X, y, sample_weight)
         return concordance_index(paired(y), self.predict(X), sample_weight=sample_weight)
 
+    def _stratum_of(self, X: Any) -> IndexArray | None:
+        """Return the number of the stratum of each row; None without strata."""
+        return None
+
     def _by_blocks(
         self, X: ArrayLike, function: Callable[[FloatArray], Any], *shape: int, dtype: Any = float
     ) -> NDArray[Any]:
         """Return a function of the cumulative hazards of rows; only a block is held at a time."""
-        risk = self.predict(X)
+        risk, stratum = self.predict(X), self._stratum_of(X)
         found = np.empty((risk.size, *shape), dtype)
         step = max(1, BLOCK_ELEMENTS // self.unique_times_.size)
         for start in range(0, risk.size, step):
             rows = slice(start, start + step)
-            found[rows] = function(self._cumulative_hazard(risk[rows]))
+            own = None if stratum is None else stratum[rows]
+            found[rows] = function(self._cumulative_hazard(risk[rows], own))
         return found
 
     def _curves(
@@ -314,7 +321,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
             n_records=shape.n_records,
             n_features=shape.n_features,
             data_norm=float(data_norm),
-            **self._release_parameters(shape),
+            **DiscreteTimeModel._release_parameters(self, shape),
             **others,
         )
 
@@ -336,7 +343,8 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         stated = release.parameters
         self.coef_ = released_array(release, "coef", (release.n_features,))
         n_knots = int(stated["n_knots"])
-        self.baseline_coef_ = released_array(release, "baseline_coef", (n_knots,))
+        shape = *self._strata_in(release), n_knots
+        self.baseline_coef_ = released_array(release, "baseline_coef", shape)
         self.unique_times_ = interval_ends(stated["max_time"], stated["n_intervals"])
         self.recalibration_ = Recalibration.of(release)
         self.inference_ = None
@@ -345,6 +353,10 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         found = [name for name in CAPS if name in release.values]
         cap = float(released_array(release, found[0], (1,))[0]) if found else None
         self.max_cumulative_hazard_ = cap
+
+    def _strata_in(self, release: Release) -> tuple[int, ...]:
+        """Return the number of strata of a release, in a tuple; an empty one without any."""
+        return ()
 
     def survival_band(self, X: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of survival functions, at ``unique_times_``.
@@ -405,46 +417,15 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
     @property
     def _basis(self) -> FloatArray:
         """Columns of the baseline over the grid, of shape (n_intervals, n_knots)."""
-        return published_basis(self.release_.parameters["n_intervals"], self.baseline_coef_.size)
+        stated = self.release_.parameters
+        return published_basis(stated["n_intervals"], int(stated["n_knots"]))
 
-    def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
+    def _cumulative_hazard(self, risk: FloatArray, stratum: IndexArray | None = None) -> FloatArray:
         ends = interval_ends(1.0, self.release_.parameters["n_intervals"])
-        baseline = self._basis @ self.baseline_coef_ + self.recalibration_.at(ends)
-        eta = baseline + self.recalibration_.slope * risk[:, None]
+        own = self.baseline_coef_ if stratum is None else self.baseline_coef_[stratum]
+        baseline = own @ self._basis.T if stratum is not None else self._basis @ own
+        eta = baseline + self.recalibration_.at(ends) + self.recalibration_.slope * risk[:, None]
         return np.cumsum(self._link.survival(eta).value, axis=1)
 
     def _formula(self, script: Script) -> str:
-        stated, recalibration = self.release_.parameters, self.recalibration_
-        end, q = script.number(stated["max_time"]), script.number(stated["n_intervals"])
-        n_knots = self.baseline_coef_.size
-        spline = script.weighted(self.baseline_coef_, _basis_terms(n_knots, script))
-        line = _broken_line(recalibration, script)
-        slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
-        predictor = f"baseline(s / {q}) + {slope}score"
-        lines = [
-            f"score = {script.linear(self.coef_)}",
-            f"\n# Survival up to a time in [0, {end}], on {q} intervals:",
-            "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if n_knots > 2 else "",
-            "bend(t, k) = max(t - k, 0)" if line else "",
-            f"baseline(t) = {spline}{line}",
-            f"hazard(s) = {self._link.formula.format(predictor)}",
-            f"end(s) = {end} * (s / {q})",
-            f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
-        ]
-        return "\n".join(filter(None, lines))
-
-
-def _basis_terms(n_knots: int, script: Script) -> list[str]:
-    """Return the published basis on (0, 1], where the last knot's cubic is 0."""
-    knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
-    return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]
-
-
-def _broken_line(recalibration: Recalibration, script: Script) -> str:
-    """Return the shift of the baseline as a sum of a line and its bends; "" for none."""
-    shift, slopes = recalibration.shift, recalibration.slopes
-    if not shift.any():
-        return ""
-    weights = [shift[0], slopes[0], *np.diff(slopes)]
-    bends = [f"bend(t, {script.number(knot)})" for knot in recalibration.knots[1:-1]]
-    return f" + ({script.weighted(weights, ['1', 't', *bends])})"
+        return hazard_formula(self, script)

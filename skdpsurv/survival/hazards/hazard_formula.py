@@ -1,0 +1,55 @@
+"""Released hazard models as formulas in plain text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from skdpsurv.survival.hazards.model import Recalibration
+
+if TYPE_CHECKING:
+    from skdpsurv.release.script import Script
+
+
+def hazard_formula(model: Any, script: Script) -> str:
+    """Return score, baseline, hazard and survival of a fitted model, line by line."""
+    stated, recalibration = model.release_.parameters, model.recalibration_
+    end, q = script.number(stated["max_time"]), script.number(stated["n_intervals"])
+    n_knots = int(stated["n_knots"])
+    terms, coefs = _basis_terms(n_knots, script), np.atleast_2d(model.baseline_coef_)
+    splines = [script.weighted(own, terms) for own in coefs]
+    if model.baseline_coef_.ndim == 2:
+        told = (script.indicator(*of) for of in model._strata_told())
+        splines = [f"{which} * ({own})" for which, own in zip(told, splines, strict=True)]
+    spline = "\n    + ".join(splines)
+    line = _broken_line(recalibration, script)
+    slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
+    predictor = f"baseline(s / {q}) + {slope}score"
+    lines = [
+        f"score = {script.linear(model.coef_)}",
+        f"\n# Survival up to a time in [0, {end}], on {q} intervals:",
+        "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if n_knots > 2 else "",
+        "bend(t, k) = max(t - k, 0)" if line else "",
+        f"baseline(t) = {spline}{line}",
+        f"hazard(s) = {model._link.formula.format(predictor)}",
+        f"end(s) = {end} * (s / {q})",
+        f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def _basis_terms(n_knots: int, script: Script) -> list[str]:
+    """Return the published basis on (0, 1], where the last knot's cubic is 0."""
+    knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
+    return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]
+
+
+def _broken_line(recalibration: Recalibration, script: Script) -> str:
+    """Return the shift of the baseline as a sum of a line and its bends; "" for none."""
+    shift, slopes = recalibration.shift, recalibration.slopes
+    if not shift.any():
+        return ""
+    weights = [shift[0], slopes[0], *np.diff(slopes)]
+    bends = [f"bend(t, {script.number(knot)})" for knot in recalibration.knots[1:-1]]
+    return f" + ({script.weighted(weights, ['1', 't', *bends])})"
