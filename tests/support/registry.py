@@ -163,6 +163,8 @@ RAW_CURVES = RAW | {
     "age:ill": {"interaction": ["age", "ill"]},
     "ward:ill": {"interaction": ["ward", "ill"]},
 }
+#: Strata, which have no missing values, and a product of theirs.
+RAW_WARDS = RAW | {"ward": list(WARDS), "ward:ill": {"interaction": ["ward", "ill"]}}
 RAW_ROWS = (
     (LARGEST, "east", True, "9999-12-31"),
     (-LARGEST, "north", False, "0001-01-01"),
@@ -193,6 +195,20 @@ def _raw(made):
 
 def raw_survival():
     return _raw(survival)
+
+
+def in_wards():
+    """Raw rows whose ward is known, as strata need it."""
+    data = raw_survival()
+    rows = [
+        (age, ward if isinstance(ward, str) else "west", *others)
+        for (age, ward, *others), _ in data.extremes
+    ]
+    return replace(data, extremes=tuple(zip(rows, (y for _, y in data.extremes), strict=True)))
+
+
+def late_in_wards():
+    return _late(in_wards())
 
 
 def raw_labelled():
@@ -484,6 +500,12 @@ def _settings():
     stands = {"representative": True, "checked": False}
     raw = PublicColumns(RAW)
     yield one("raw columns", raw_survival, columns=raw, **stands)
+    wards = {"columns": PublicColumns(RAW_WARDS), "strata": "ward", **late_entry, **look}
+    yield one("raw columns with strata", in_wards, quick=True, **wards)
+    yield one("raw columns with strata, output, late entries", late_in_wards, **{**wards, **out})
+    descent = {**wards, **gaussian, "recalibration_share": 0.0}
+    yield one("raw columns with strata, noisy descent", in_wards, **descent)
+    yield one("raw columns with strata, no privacy", in_wards, **{**wards, "epsilon": np.inf})
     mala = PosteriorSampling(n_epochs=100, verbose=1)
     yield one("mala", survival, method=mala, epsilon=5.0, **stands)
     short = PosteriorSampling("psgld", n_epochs=25, batch_size=8, verbose=1)
