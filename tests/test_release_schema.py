@@ -99,6 +99,8 @@ WORDS = {
     "lattice": "Spacing of the released numbers.",
     "variance": "Of each released number, or slightly more.",
     "gives": "Name of the result that is the noisy answer.",
+    "strata": "Of StratifiedColumns: the category that has no features, but in products. Each of "
+    "its labels, in order, has a row of baseline_coef.",
     "fits": "Constants, ridge and noise of each perturbed fit.",
     "query": "Class of the query, and its public numbers.",
 }
@@ -163,6 +165,9 @@ def schema():
     column = whole["$defs"]["column"]
     column["properties"] |= COLUMNS | KEYS
     column["oneOf"] += [{"required": [key]} for key in COLUMNS]
+    table = whole["$defs"]["public_columns"]["properties"]
+    table["step"] = {"enum": ["PublicColumns", "StratifiedColumns"]}
+    table["parameters"]["properties"]["strata"] = described("strata", type="string")
     whole["required"] += sorted(layout.FIELDS[version] - set(whole["required"]))
     whole["$defs"] |= {
         "node": {"anyOf": [required(measurement, optional), *composed]},

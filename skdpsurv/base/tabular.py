@@ -25,6 +25,7 @@ from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Feature, same_features, wide_bounds
 from skdpsurv.data.number_kinds import skewed_columns
 from skdpsurv.data.shape import Shape
+from skdpsurv.data.stratified_columns import StratifiedColumns
 from skdpsurv.dp import input_errors
 from skdpsurv.dp.checks import Check, optional, positive
 from skdpsurv.dp.containers import is_frame, unlabelled
@@ -68,6 +69,10 @@ class TabularEstimator(PrivateEstimator):
         seen = shapes.public_shape(self, X)
         if self.columns is None:
             return seen
+        if isinstance(self.columns, StratifiedColumns) and getattr(self, "strata", None) is None:
+            raise ValueError(
+                f"columns must make features of {self.columns.strata!r}: they have it as strata."
+            )
         public_steps.column_names(self.columns, self.n_features_in_, self._raw_names(), X)
         features = self._features(self.columns)
         # A release must describe the columns as they are: else predictions would fail.

@@ -125,4 +125,6 @@ def _candidate(estimator: Any, params: Mapping[str, Any], delta: float) -> Candi
             "and not to the estimator inside."
         )
     private_step(candidate.ready(Spend(1.0, delta)))[1]._check_parameters()
+    if getattr(step, "strata", None) is not None:
+        raise ValueError("strata must be None in a search: its losses know one baseline alone.")
     return candidate

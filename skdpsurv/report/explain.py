@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -203,7 +204,10 @@ def _column_words(
         for inner, indices in parts:
             yield from _column_words(inner, [names[j] for j in indices], missing)
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
-        yield from described_kinds(public_steps.kinds_of(step, names), missing)
+        kinds, strata = public_steps.kinds_of(step, names), getattr(step, "strata", None)
+        told: dict[str, Any] = {"missing": "stratum", "reference": None}
+        kinds = [replace(kind, **told) if kind.column == strata else kind for kind in kinds]
+        yield from described_kinds(kinds, missing)
     else:
         description = public_steps.describe(step, names) or {}
         parameters = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())

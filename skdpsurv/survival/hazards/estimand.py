@@ -66,8 +66,10 @@ def moments_of(model: Any) -> Iterator[tuple[Feature, Moments]]:
 class EstimandModel(DiscreteTimeModel):
     """Base of hazard models whose releases state how rows were read."""
 
-    #: Number of strata; 1 without any.
-    _n_strata = 1
+    @property
+    def _n_strata(self) -> int:
+        """Number of strata; 1 without any."""
+        return 1
 
     def estimand(
         self,

@@ -228,7 +228,7 @@ class HazardFit:
             public = public._replace(events=self.model.n_records * context["follow_up"][0])
         center = public.center.copy()
         center[: self.model.n_baseline] = context["_baseline"]
-        public = public._replace(shares=context["_shares"])
+        public = public._replace(shares=context.get("_shares", public.shares))
         if "_mean" not in context:
             return public._replace(center=center)
         names = ("_mean", "_radius", "_spread", "_scales")

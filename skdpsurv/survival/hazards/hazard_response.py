@@ -220,6 +220,7 @@ class HazardMoments(RowMoments):
         """Return baseline and coefficients on the scale of X, with errors, and the mean weight."""
         pilot, minimiser = self.fit.pilot(context), context["_minimiser"]
         likelihood, calibration = self.fit.after(pilot)
+        assert isinstance(likelihood, DiscreteHazard)  # strata are refused
         response = OutcomeProbabilities(likelihood, context["_losses"])
         point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         if (known := self.fit.known) is not None:

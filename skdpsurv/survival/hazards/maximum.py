@@ -56,11 +56,12 @@ def maximum_likelihood(
     center = np.zeros(likelihood.n_params)
     center[list(levels)] = link.predictor(model.prior_hazard)
     start = np.zeros_like(center)
+    all_entries: Any = [None] * len(levels)
     if model.has_entry:
         all_exits, all_entries = exits_and_entries(records, q, model.n_strata)
     else:
         counts = outcome_counts(records, q, q, model.n_strata)
-        all_exits, all_entries = counts.reshape(-1, q, 2).astype(np.float64), [None] * len(levels)
+        all_exits = counts.reshape(-1, q, 2).astype(np.float64)
     for exits, entries, level in zip(all_exits, all_entries, levels, strict=True):
         # Half an event more, so that there is one.
         gone = exits.sum(axis=1) if entries is None else exits.sum(axis=1) - entries

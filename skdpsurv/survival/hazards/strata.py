@@ -31,8 +31,6 @@ class StratifiedModel(LateEntryModel):
         super()._check_together()
         if self.strata is not None:
             stratified(self.columns, self.strata)
-        elif isinstance(self.columns, StratifiedColumns):
-            raise ValueError(f"strata must be {self.columns.strata!r}, as columns have it.")
 
     def _copied(self) -> Self:
         own = super()._copied()
