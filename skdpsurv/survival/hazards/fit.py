@@ -245,7 +245,8 @@ class HazardFit:
         baselines[:] = [self.clip_baseline(own) for own in baselines]
         shares = np.full(model.n_strata, 1.0 / model.n_strata)
         if (stated := self.stated_scales) is not None:
-            return PilotEstimate(center, *self.scaled_rows(*stated).values(), shares=shares)
+            mean, radius, spread, scales = self.scaled_rows(*stated).values()
+            return PilotEstimate(center, mean, radius, spread, scales, shares=shares)
         norm = model.data_norm
         return PilotEstimate(center, np.zeros(model.n_features), norm, norm, shares=shares)
 

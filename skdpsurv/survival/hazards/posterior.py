@@ -24,6 +24,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.likelihoods.loss import around
+from skdpsurv.likelihoods.stratified import StratifiedHazard
 from skdpsurv.mechanisms import descent
 from skdpsurv.mechanisms.descent import LANGEVIN_STEPS_RANGE, Chain, LangevinCalibration
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
@@ -293,7 +294,7 @@ class LangevinFit(HazardFit):
 
     n_steps: int | None = None
 
-    def calibrated(self, likelihood: DiscreteHazard) -> LangevinCalibration:
+    def calibrated(self, likelihood: DiscreteHazard | StratifiedHazard) -> LangevinCalibration:
         """Return a chain for a likelihood."""
         model, price = self.model, self.price
         assert isinstance(price, Concentrated)
