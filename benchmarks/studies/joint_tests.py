@@ -172,9 +172,7 @@ def _share(count: float, of: float) -> str:
 
 
 def repetitions(case: Case) -> int:
-    if case["model"] == "hazard":
-        return 5 if case["effect"] else 15
-    return 15 if case["effect"] or "rare" in case["model"] else 27
+    return 15 if case["effect"] else 100
 
 
 EXPERIMENT = Experiment(cases, measure, report, repetitions)
