@@ -503,7 +503,7 @@ def _settings():
     wards = {"columns": PublicColumns(RAW_WARDS), "strata": "ward", **late_entry, **look}
     yield one("raw columns with strata", in_wards, quick=True, **wards)
     yield one("raw columns with strata, output, late entries", late_in_wards, **{**wards, **out})
-    descent = {**wards, **gaussian, "recalibration_share": 0.0}
+    descent = {**wards, **gaussian, "recalibration_share": 0.0, **look}
     yield one("raw columns with strata, noisy descent", in_wards, **descent)
     yield one("raw columns with strata, no privacy", in_wards, **{**wards, "epsilon": np.inf})
     mala = PosteriorSampling(n_epochs=100, verbose=1)
