@@ -42,6 +42,7 @@ if TYPE_CHECKING:
         DPWeibullFitter as DPWeibullFitter,
         PosteriorSampling as PosteriorSampling,
     )
+    from skdpsurv.data.dates import DateColumns as DateColumns
     from skdpsurv.data.target import split_target as split_target
     from skdpsurv.release import Release as Release
 else:
@@ -67,6 +68,7 @@ else:
             *("DPAalenJohansenFitter", "DPDiscreteTimeSurvival", "DPKaplanMeierFitter"),
             *("DPWeibullFitter", "PosteriorSampling"),
         },
+        "data.dates": {"DateColumns"},
         "data.target": {"split_target"},
         "release": {"Release"},
     }

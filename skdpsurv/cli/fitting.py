@@ -40,6 +40,7 @@ OPTIONS = {name: name for name in ("epsilon", "max_time", "link", "prior", "delt
 OPTIONS |= {"random_state": "seed", "columns": "schema", "inference_share": "intervals"}
 #: Options, and the parameter that an estimator must have to take them.
 REQUIRES = dict.fromkeys(("time", "event", "all_events", "event_is", "censored_is"), "max_time")
+REQUIRES |= dict.fromkeys(("entry_date", "exit_date", "origin_date"), "max_time")
 REQUIRES |= {"drop": "columns", "strict": "columns", "group": "groups", "target": "classes"}
 REQUIRES |= {option: parameter for parameter, option in OPTIONS.items()}
 #: Options that must be given to every estimator that takes them.
@@ -147,7 +148,7 @@ def fit(
     both = sorted(set(features) & set(target))
     require(not both, f"the schema must not describe {', '.join(both)}.", "description")
     ignored = None if described is None else ()
-    table = table_of(data, form, features, described, target, model.drop, ignored, columns.entry)
+    table = table_of(data, form, features, described, target, model.drop, ignored, columns)
 
     arguments = partial(taken, features, columns, model.target, model.group)
     found = spend(estimator, table, arguments, spending, form, out, strict=model.strict)
@@ -166,10 +167,13 @@ def taken(
 ) -> dict[str, Any]:
     """Return the arguments of ``fit``: columns of a file by what is taken of them."""
     named = {"X": features or None, "y": target, "person": columns.person, "group": group}
-    named["entry"] = columns.entry
+    if columns.dates is not None:
+        frame = columns.dates.replaced(frame)
+    outcome = columns.named()
+    named["entry"] = outcome.entry
     found = {name: frame[column] for name, column in named.items() if column is not None}
-    if columns.time is not None:
-        found["y"] = columns.named().target(frame)
+    if outcome.time is not None:
+        found["y"] = outcome.target(frame)
     return found
 
 
@@ -283,7 +287,7 @@ def evaluate(
         horizon = published.parameters.get("max_time") if max_time is None else max_time
         given: dict[str, Any] = {"max_time": horizon, "random_state": spending.seed}
         evaluation = Evaluation(model, spending.epsilon, **given)
-    table = table_of_release(published, data, form, target, drop)
+    table = table_of_release(published, data, form, target, drop, columns)
     arguments = partial(taken, list(published.feature_names_in or ()), columns, None, None)
     found = spend(evaluation, table, arguments, spending, form, out)
     ledger = evaluation.accountant

@@ -7,14 +7,15 @@ import re
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from skdpsurv.cli.failures import WORDS, guarded, require
+from skdpsurv.cli.failures import WORDS, guarded, refusals, require
 
 if TYPE_CHECKING:
+    from skdpsurv.data.dates import DateColumns
     from skdpsurv.data.histories import Columns
 
 #: Default of options that may be given several times.
@@ -73,6 +74,18 @@ class SurvivalColumns:
     entry : str or None
         Column with the time from which each person was seen, from the same start as --time, where
         some came late. For fit survival, km and competing.
+    entry_date : str or None
+        Column with the date from which each person was seen. In place of --time, with --exit-date:
+        time is their difference.
+    exit_date : str or None
+        Column with the date of the event or of censoring.
+    origin_date : str or None
+        Column with the date that time runs from, such as birth or diagnosis; the entry is late
+        then.
+    date_format : str, default=""
+        Format of these dates, such as %d.%m.%Y, beside 2001-12-31.
+    date_unit : str, default="days"
+        Unit of the times that dates make: days, months or years. That of --max-time, too.
     """
 
     time: str | None = None
@@ -82,6 +95,11 @@ class SurvivalColumns:
     censored_is: list[str] = NONE
     person: str | None = None
     entry: str | None = None
+    entry_date: str | None = None
+    exit_date: str | None = None
+    origin_date: str | None = None
+    date_format: str = ""
+    date_unit: str = "days"
 
     def __post_init__(self) -> None:
         for name in ("event_is", "censored_is"):
@@ -96,7 +114,31 @@ class SurvivalColumns:
             return [*texts, *(one for one in values if isinstance(one, int | float))]
 
         lists = labels(self.event_is), labels(self.censored_is)
-        return Columns(self.time, self.event, self.person, *lists, self.entry)
+        time, entry = self.time, self.entry
+        if self.dates is not None:
+            time, entry = self.dates.unit, self.dates.times.get("entry")
+        return Columns(time, self.event, self.person, *lists, entry)
+
+    @cached_property
+    def dates(self) -> DateColumns | None:
+        """The columns of dates, of which times follow; None if times are columns."""
+        from skdpsurv.data.dates import DateColumns
+
+        named = self.entry_date, self.exit_date, self.origin_date
+        if named == (None, None, None):
+            stated = self.date_format or self.date_unit != "days"
+            require(not stated, "--date-format and --date-unit are for --entry-date.")
+            return None
+        both = None not in named[:2]
+        require(both, "--entry-date and --exit-date go together; --origin-date needs both.")
+        alone = self.time is None and self.entry is None
+        require(alone, "give either --time, and --entry, or --entry-date and --exit-date.")
+        with refusals("parameter"):
+            entry, until, origin = named
+            form, unit = self.date_format, self.date_unit
+            return DateColumns(
+                entry=str(entry), exit=str(until), origin=origin, format=form, unit=unit
+            )
 
     @staticmethod
     def labels(option: str, texts: Sequence[str]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from skdpsurv.cli import printing
 from skdpsurv.cli.failures import refusals, require
-from skdpsurv.cli.options import NONE, FileFormat, command
+from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command
 from skdpsurv.cli.record_files import MISSING, RecordFile, read_table
 from skdpsurv.cli.survival_columns import Others, table_of
 
@@ -31,13 +31,19 @@ def load_release(path: Path) -> Release:
 
 
 def table_of_release(
-    release: Release, path: Path, form: FileFormat, others: Others, drop: Sequence[str]
+    release: Release,
+    path: Path,
+    form: FileFormat,
+    others: Others,
+    drop: Sequence[str],
+    outcome: SurvivalColumns | None = None,
 ) -> RecordFile:
     """Return the part of a file that a release reads, and others, with labels if they are text."""
     names = release.feature_names_in or ()
     described = release.columns is not None and names
     require(described, "the release does not describe its columns.", "description")
-    return table_of(path, form, names, release.transformer(), others, drop, release.target_names)
+    known, ignored = release.transformer(), release.target_names
+    return table_of(path, form, names, known, others, drop, ignored, outcome)
 
 
 @command

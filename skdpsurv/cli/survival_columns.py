@@ -37,6 +37,9 @@ def schema(
     target: str | None = None,
     person: str | None = None,
     entry: str | None = None,
+    entry_date: str | None = None,
+    exit_date: str | None = None,
+    origin_date: str | None = None,
     drop: list[str] = NONE,
     out: Path = Path("columns.toml"),
 ) -> None:
@@ -47,7 +50,7 @@ def schema(
     data : Path
         CSV or Parquet file. Private.
     time : str or None
-        Column of times, as in fit. It is no covariate and left out, like the next four.
+        Column of times, as in fit. It is no covariate and left out, like the next seven.
     event : str or None
         Column of events, as in fit.
     target : str or None
@@ -56,17 +59,24 @@ def schema(
         Column that identifies people, as in fit.
     entry : str or None
         Column of late entries, as in fit.
+    entry_date : str or None
+        Column of dates of entry, as in fit.
+    exit_date : str or None
+        Column of dates of exit, as in fit.
+    origin_date : str or None
+        Column of dates that time runs from, as in fit.
     drop : list of str
         Column to leave out, as in fit. May be given several times.
     """
     from skdpsurv.data.histories import refuse_starts
 
     names = column_names(data, form)
-    others = [name for name in (time, event, target, person, entry) if name]
+    starts = entry, entry_date, origin_date
+    others = [name for name in (time, event, target, person, *starts, exit_date) if name]
     excluded = others + split_names(drop, names)
     require_columns(data, excluded, names)
     with refusals("data"):
-        refuse_starts([time], [name for name in names if name != entry])
+        refuse_starts(filter(None, (time, exit_date)), [n for n in names if n not in starts])
     frame = read_table(RecordFile(data, tuple(names)), form, FIRST).head(FIRST)
     repeated = [name for name in names if (frame[name].astype(str) == name).any()]
     require(not repeated, f"{data} must begin with a line of names, not repeated below.", "data")
@@ -127,7 +137,7 @@ def table_of(
     others: Others,
     drop: Sequence[str],
     ignored: Collection[str] | None = (),
-    entry: str | None = None,
+    outcome: SurvivalColumns | None = None,
 ) -> RecordFile:
     """Return the part of a file to read.
 
@@ -142,8 +152,8 @@ def table_of(
         Columns that are read beside them, with their labels if they are text.
     drop, ignored : collection of str
         Columns to leave out: those to drop must exist. None ignores all others.
-    entry : str or None
-        Column of late entries, whose name may say that it is a start.
+    outcome : SurvivalColumns or None
+        Columns of late entries and of dates, whose names may say that they are starts.
     """
     from skdpsurv.data.histories import refuse_starts
 
@@ -155,8 +165,15 @@ def table_of(
     both = [name for name in drop if name in used]
     require(not both, f"--drop must not name {few(both)}: it is in use.")
     times = [name for name, labels in more.items() if labels is None]  # which have none
+    starts, dates = (None, None) if outcome is None else (outcome.entry, outcome.dates)
+    of_dates = [] if dates is None else dates.columns
     with refusals("data"):
-        refuse_starts(times, [name for name in names if name != entry])
+        if dates is not None:
+            times.append(dates.exit)
+            both = [name for name in features if name in of_dates]
+            require(not both, f"the schema must not describe {few(both)}.", "description")
+            dates.check(used)
+        refuse_starts(times, [name for name in names if name not in {starts, *of_dates}])
     known = names if ignored is None else {*used, *drop, *ignored}
     extra = [name for name in names if name not in known]
     message = f"schema and release must describe {few(extra)}: --drop leaves them out."
@@ -173,20 +190,27 @@ def other_columns(
     person: str | None,
     labels: tuple[Any, ...] = (),
     entry: str | None = None,
+    dates: Sequence[str] = (),
 ) -> dict[str, Labels]:
     """Return the columns of histories, each with the labels to read it by, if it is text."""
     texts = labels if labels and isinstance(labels[0], str) else None
-    found = {time: None, entry: None, person: (), event: texts}
+    found = {time: None, entry: None, person: (), event: texts, **dict.fromkeys(dates, ())}
     return {name: found[name] for name in found if name is not None}
 
 
 def survival_columns(columns: SurvivalColumns, late_entry: bool = False) -> dict[str, Labels]:
     """Return the columns that options name; refuse options that contradict each other."""
-    time, event, person = columns.time, columns.event, columns.person
-    require(time is not None, "--time must name the column of times.")
+    time, event, dates = columns.time, columns.event, columns.dates
+    message = (
+        "--time must name the column of times, or --entry-date and --exit-date those of dates."
+    )
+    require(time is not None or dates is not None, message)
     require((event is None) == columns.all_events, "give either --event or --all-events.")
-    message = "--entry is for fit survival, km and competing alone."
-    require(late_entry or columns.entry is None, message)
-    columns.named().check()
+    named = columns.named()
+    option = "--entry" if columns.origin_date is None else "--origin-date makes a late entry, which"
+    message = f"{option} is for fit survival, km and competing alone."
+    require(late_entry or named.entry is None, message)
+    named.check()
     labels = (*columns.event_is, *columns.censored_is)
-    return other_columns(time, event, person, labels, columns.entry)
+    of_dates = [] if dates is None else dates.columns
+    return other_columns(time, event, columns.person, labels, columns.entry, of_dates)

@@ -18,11 +18,12 @@ from skdpsurv.dp.checks import is_integer
 from skdpsurv.dp.types import FloatArray
 
 #: Formats of dates as text, beside ISO 8601; '%Y-%d-%m' looks like that.
-_FORMATS = {
+DATE_FORMATS = {
     f"{first}{one}{second}{other}{third}"
     for first, second, third in permutations(("%d", "%m", "%Y"))
     for one, other in product("./ -", repeat=2)
 } - {"%Y-%d-%m"}
+DATE_RULE = "have a format of %d, %m and %Y, each once, joined by . / - or space; no '%Y-%d-%m'"
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class Date(Bounded):
         form = stated.get("format", "")
         ends = [_date(column, end) for end in items(column, "dates", dates)]
         require(len(ends) == 2 and ends[0] < ends[1], column, "have two dates, the earlier first")
-        rule = "have a format of %d, %m and %Y, each once, joined by . / - or space; no '%Y-%d-%m'"
-        require(isinstance(form, str) and str.__str__(form) in ("", *_FORMATS), column, rule)
+        known = isinstance(form, str) and str.__str__(form) in ("", *DATE_FORMATS)
+        require(known, column, DATE_RULE)
         return cls(column, missing, ends[0], ends[1], str.__str__(form))
 
     @property

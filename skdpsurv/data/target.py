@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.data.dates import DateColumns
 from skdpsurv.data.histories import (
     SURV,
     Columns,
@@ -22,6 +23,7 @@ from skdpsurv.data.histories import (
 from skdpsurv.data.labels import label_indices
 from skdpsurv.data.shape import is_pair, length, require_one_each, size
 from skdpsurv.dp import containers
+from skdpsurv.dp.checks import instance
 from skdpsurv.dp.input_errors import ROWS, call_or_none, refuse_masked
 from skdpsurv.dp.types import FloatArray
 
@@ -104,7 +106,13 @@ def paired(y: Any) -> Any:
 
 
 def split_target(
-    frame: Any, *, time: str, event: str, person: str | None = None, entry: str | None = None
+    frame: Any,
+    *,
+    time: str | None = None,
+    event: str,
+    person: str | None = None,
+    entry: str | None = None,
+    dates: DateColumns | None = None,
 ) -> tuple[Any, ...]:
     """Split a table of records into covariates and the survival target.
 
@@ -114,11 +122,13 @@ def split_target(
         One row for each record. Private; nothing of it is computed.
     time, event : str
         Names of the columns with the time of event or censoring, and with the indicator of the
-        event: booleans, or 0 and 1.
+        event: booleans, or 0 and 1. ``dates`` stand in place of ``time``.
     person : str or None
         Name of the column with identifiers of persons, if a person may have several records.
     entry : str or None
         Name of the column with the time from which each record was seen, if some entered late.
+    dates : DateColumns or None
+        Columns of dates of which times follow, in place of ``time`` and ``entry``.
 
     Returns
     -------
@@ -148,6 +158,11 @@ def split_target(
     """
     if not containers.is_frame(frame):
         raise TypeError("frame must be a data frame of pandas or Dask, or FrameChunks.")
+    if (time is None) == (dates is None) or (dates is not None and entry is not None):
+        raise ValueError("time must be given, and entry if it is late, or dates in their place.")
+    if dates is not None:
+        instance(DateColumns)("dates", dates)
+        frame, time, entry = dates.replaced(frame), dates.unit, dates.times.get("entry")
     named = Columns(time, event, person, entry=entry)
     named.check(frame.columns)
     X, y = frame.drop(columns=list(named.stated.values())), frame[[event, time]]
