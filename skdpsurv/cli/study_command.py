@@ -237,8 +237,12 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFi
     require(not form.missing_value, message)
     columns = protocol.columns
     labels = (*protocol.event_is, *protocol.censored_is)
-    others = other_columns(protocol.time, protocol.event, protocol.person, labels)
-    return table_of(data, form, columns._names(), columns, others, (), None)
+    times, dates = (protocol.time, protocol.entry), ()
+    if protocol.dates is not None:
+        times, dates = (None, None), tuple(protocol.dates.columns)
+    of_people = protocol.event, protocol.person, labels
+    others = other_columns(times[0], *of_people, times[1], dates)
+    return table_of(data, form, columns._names(), columns, others, (), None, protocol)
 
 
 def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
@@ -250,7 +254,8 @@ def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:
         message = "--data is for ledgers that do not charge refusals: state --n-people."
         require(not opened(place).charge_refusals, message)
     table = table_of_study(protocol, data, form)
-    named = (protocol.time if protocol.person is None else protocol.person,)
+    times = protocol.time if protocol.dates is None else protocol.dates.exit
+    named = (str(times) if protocol.person is None else protocol.person,)
     frame = read_table(replace(table, columns=named), form)
     with refusals("data", private=True):
         return int(People.of(protocol, frame).held_out.size)

@@ -16,6 +16,7 @@ from skdpsurv.cli.record_files import RecordFile, column_names, few, read_table,
 
 if TYPE_CHECKING:
     from skdpsurv.data import PublicColumns
+    from skdpsurv.study.protocol import Protocol
 
 #: Labels of a column that is read as text, which may be unknown; None for other columns.
 Labels = tuple[str, ...] | None
@@ -137,7 +138,7 @@ def table_of(
     others: Others,
     drop: Sequence[str],
     ignored: Collection[str] | None = (),
-    outcome: SurvivalColumns | None = None,
+    outcome: SurvivalColumns | Protocol | None = None,
 ) -> RecordFile:
     """Return the part of a file to read.
 
@@ -152,7 +153,7 @@ def table_of(
         Columns that are read beside them, with their labels if they are text.
     drop, ignored : collection of str
         Columns to leave out: those to drop must exist. None ignores all others.
-    outcome : SurvivalColumns or None
+    outcome : SurvivalColumns, Protocol or None
         Columns of late entries and of dates, whose names may say that they are starts.
     """
     from skdpsurv.data.histories import refuse_starts

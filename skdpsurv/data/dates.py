@@ -102,7 +102,19 @@ class DateColumns:
         return {"time": self.unit, **late}
 
     def check(self, names: Collection[Any]) -> None:
-        """Refuse names of the columns of a table that contradict these."""
+        """Refuse names of columns that contradict these; no cell is looked at.
+
+        Parameters
+        ----------
+        names : collection
+            Names of all columns of a table; public.
+
+        Raises
+        ------
+        ValueError
+            If a column of dates is not there once, or one that they make is there already, or
+            another column looks like the start of rows.
+        """
         names = list(names)
         for column in self.columns:
             if names.count(column) != 1:
@@ -115,7 +127,19 @@ class DateColumns:
         refuse_starts([self.exit], [name for name in names if name not in self.columns])
 
     def replaced(self, frame: Any) -> Any:
-        """Return a table with times in place of dates. Dask and chunks stay lazy."""
+        """Return a table with times in place of dates. Dask and chunks stay lazy.
+
+        Parameters
+        ----------
+        frame : data frame of pandas or Dask, or FrameChunks
+            Records. Private; no cell is refused.
+
+        Returns
+        -------
+        data frame
+            The other columns, then times, named as their unit, and late entries if there is an
+            origin. Private.
+        """
         self.check(frame.columns)
         names = [name for name in frame.columns if name not in self.columns]
         names += self.times.values()

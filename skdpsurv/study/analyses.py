@@ -137,7 +137,13 @@ class Analysis:
         found = KINDS[self.kind].arguments(self.options, protocol, frame)
         if protocol.person is not None:
             found["person"] = frame[protocol.person]
+        if self.has_entry(protocol):
+            found["entry"] = frame[protocol.entry]
         return found
+
+    def has_entry(self, protocol: StudySetting) -> bool:
+        """Return whether its ``fit`` is given late entries."""
+        return protocol.entry is not None and KINDS[self.kind].estimator._card.late_entry
 
     def check(self, protocol: StudySetting, models: Collection[str]) -> None:
         """Raise ValueError or TypeError for an option that breaks a rule.
@@ -161,6 +167,10 @@ class Analysis:
                 boolean("scales", self.options["scales"])
             if "cause" in KINDS[self.kind].words:
                 _check_cause(self.options, protocol)
+            kind = KINDS[self.kind].estimator
+            knows = not kind._card.histories or self.has_entry(protocol)
+            rule = f"entry must not be stated: {kind.__name__} knows of no late entries"
+            require(protocol.entry is None or knows, rule)
             self.estimator(protocol, Spend(1.0))._check_parameters()
 
     @contextmanager

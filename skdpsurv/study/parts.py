@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_DOWN, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -98,6 +98,7 @@ class PlannedAnalysis:
             columns = getattr(estimator, "columns", None)
             n_features = 0 if columns is None else len(columns.get_feature_names_out())
             shape = planned_shape(estimator, n_people, n_features)
+            shape = replace(shape, has_entry=analysis.has_entry(protocol))
             plan, guarantee = estimator._plan_and_guarantee(
                 shape, people=protocol.person is not None
             )

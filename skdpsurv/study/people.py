@@ -27,12 +27,17 @@ from skdpsurv.study.protocol import Protocol
 
 
 def raw_columns(protocol: Protocol, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the columns of a frame that a protocol names; ValueError if there are not all."""
-    others = (protocol.time, protocol.event, protocol.person)
+    """Return the columns of a frame that a protocol names; ValueError if there are not all.
+
+    Dates are replaced by the times that follow of them.
+    """
+    times = [protocol.time, protocol.entry] if protocol.dates is None else protocol.dates.columns
+    others = (*times, protocol.event, protocol.person)
     names = [*(kind.column for kind in protocol.kinds), *(name for name in others if name)]
     if missing := [name for name in names if name not in frame]:
         raise ValueError(f"the records must have the column(s) {', '.join(missing)}.")
-    return frame[names]
+    frame = frame[names]
+    return frame if protocol.dates is None else protocol.dates.replaced(frame)
 
 
 @dataclass(frozen=True, eq=False)

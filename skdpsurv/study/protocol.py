@@ -16,6 +16,7 @@ import pandas as pd
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.column_kind import ColumnKind
+from skdpsurv.data.dates import DateColumns
 from skdpsurv.data.histories import UNSTATED, Columns, checked_events, read_columns
 from skdpsurv.dp.budget import dataset_name, text
 from skdpsurv.dp.checks import instance, integer, number_in, optional, positive, suggestion
@@ -29,11 +30,16 @@ from skdpsurv.study.analysis_kinds import events_of
 #: Tables of the file, with the keys of each; those of the first are at its top.
 TABLES = {
     "": ("title", "dataset", "owner", "purpose", "n_people", "evaluation_share"),
-    "outcome": ("time", "event", "event_is", "censored_is", "person", "max_time", "unit"),
+    "outcome": (
+        *("time", "event", "event_is", "censored_is", "person", "max_time", "unit", "entry"),
+        *("entry_date", "exit_date", "origin_date", "date_format"),
+    ),
     "budget": ("epsilon", "delta", "reserve", "ledger"),
 }
 #: Keys that a file must have.
 NEEDED = ("title", "dataset", "owner", "purpose", "time", "max_time", "epsilon")
+#: Parameters of ``DateColumns``, and the keys that state them.
+_DATES = {**{name: f"{name}_date" for name in ("entry", "exit", "origin")}, "format": "date_format"}
 #: Layout of the canonical text.
 LAYOUT = 1
 
@@ -48,6 +54,8 @@ _RULES = {
     "time": instance(str, "the name of a column"),
     "event": optional(instance(str, "the name of a column")),
     "person": optional(instance(str, "the name of a column")),
+    "entry": optional(instance(str, "the name of a column")),
+    "dates": optional(instance(DateColumns)),
     "ledger": optional(instance(str, "a file, or postgresql://user@host/database")),
 }
 
@@ -64,8 +72,8 @@ class Protocol:
         Name of the data set in the ledger.
     columns : PublicColumns
         The raw columns of the records, but for time, event and person.
-    time : str
-        Column of times, from a common start to the event or to censoring.
+    time : str or None
+        Column of times, from a common start to the event or to censoring; None with ``dates``.
     event : str or None
         Column of events; None if all are observed.
     max_time : float
@@ -91,6 +99,11 @@ class Protocol:
         Share of people who are held out, to evaluate models.
     n_people : int or None, default=None
         Number of people, if the protocol is for no other one.
+    entry : str or None, default=None
+        Column of late entries, on the scale of ``time``. Analyses that know of none are refused.
+    dates : DateColumns or None, default=None
+        Columns of dates of which times, and entries if there is an origin, follow. ``unit`` is
+        theirs.
 
     Raises
     ------
@@ -103,7 +116,7 @@ class Protocol:
     owner: str
     purpose: str
     columns: PublicColumns
-    time: str
+    time: str | None
     event: str | None
     max_time: float
     epsilon: float
@@ -117,11 +130,20 @@ class Protocol:
     reserve: float = 0.0
     evaluation_share: float = 0.0
     n_people: int | None = None
+    entry: str | None = None
+    dates: DateColumns | None = None
 
     def __post_init__(self) -> None:
         for name in ("title", "owner", "purpose"):
             _require(bool(text(name, getattr(self, name)).strip()), name, "be text, and not empty")
         text("unit", self.unit)
+        optional(instance(DateColumns))("dates", self.dates)
+        if self.dates is not None:
+            for name, own in {"entry": None, **self.dates.times, "unit": self.dates.unit}.items():
+                # As a copy of a protocol states them.
+                free = getattr(self, name) in (None, "", own)
+                _require(free, name, "not be given beside dates, of which it follows")
+                object.__setattr__(self, name, own)
         for name, rule in _RULES.items():
             rule(name, getattr(self, name))
         plain: dict[str, Any] = {"dataset": dataset_name(self.dataset)}
@@ -138,7 +160,12 @@ class Protocol:
         self._check_analyses()
 
     def _check_outcome(self) -> None:
-        others = [name for name in (self.time, self.event, self.person) if name is not None]
+        dated = [] if self.dates is None else self.dates.columns
+        of_people = self.event, self.person
+        for name in dated:
+            _require(name not in of_people, "dates", f"not name {name}, which is no date")
+        named = self.time, self.entry, *of_people, *dated
+        others = [name for name in named if name is not None]
         for name in others:
             both = [kind.column for kind in self.kinds if kind.column == name]
             _require(not both, "columns", f"not describe {name}, which is no covariate")
@@ -250,6 +277,15 @@ class Protocol:
             instance(Mapping, "a table")(name, tables[name])
             _refuse_unknown(name or "a protocol", tables[name], keys)
             found |= tables[name]
+        stated_dates = {
+            name: found.pop(key) for name, key in _DATES.items() if found.get(key) is not None
+        }
+        if stated_dates:
+            for name in ("entry", "exit"):
+                _require(name in stated_dates, _DATES[name], "be given with dates")
+            _require(found.get("unit"), "unit", "be given with dates: days, months or years")
+            found["dates"] = DateColumns(**stated_dates, unit=found["unit"])
+            found.setdefault("time", None)
         for key in NEEDED:
             (table,) = (name for name, keys in TABLES.items() if key in keys)
             _require(key in found, key, f"be given, {f'in [{table}]' if table else 'at the top'}")
@@ -260,9 +296,15 @@ class Protocol:
     @cached_property
     def text(self) -> str:
         """The canonical text: JSON, with the columns in place of their file."""
-        stated = {f.name: as_json(getattr(self, f.name)) for f in fields(self)}
+        stated = {f.name: as_json(getattr(self, f.name)) for f in fields(self) if f.name != "dates"}
+        if self.dates is not None:  # of which these follow
+            stated |= {"time": None, "entry": None}
+            stated |= {key: getattr(self.dates, name) for name, key in _DATES.items()}
+        # Keys of later versions stand there only where they say something: hashes stay.
+        later = [k for k in ("time", "entry", *_DATES.values()) if not stated.get(k)]
         found = {key: stated[key] for key in TABLES[""]}
-        found |= {name: {k: stated[k] for k in TABLES[name]} for name in TABLES if name}
+        for name in filter(None, TABLES):
+            found[name] = {key: stated[key] for key in TABLES[name] if key not in later}
         found |= {"analyses": [one.table for one in self.analyses], "layout": LAYOUT}
         found["columns"] = self.columns._described()
         return json.dumps(found, sort_keys=True, indent=1, ensure_ascii=False) + "\n"
@@ -325,7 +367,8 @@ class Protocol:
     @property
     def _outcome(self) -> Columns:
         """The columns that hold histories."""
-        return Columns(self.time, self.event, self.person, self.event_is, self.censored_is)
+        labels = self.event_is, self.censored_is
+        return Columns(self.time, self.event, self.person, *labels, self.entry)
 
     def target(self, frame: pd.DataFrame, labels: tuple[Any, ...] = ()) -> pd.DataFrame:
         """Return events and times for ``fit``, under the names of their columns.
@@ -354,7 +397,7 @@ class Protocol:
 _LABELS = ("event_is", "censored_is")
 
 
-def _require(holds: bool, name: str, rule: str) -> None:
+def _require(holds: object, name: str, rule: str) -> None:
     if not holds:
         raise ValueError(f"{name} must {rule}.")
 
