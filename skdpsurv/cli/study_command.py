@@ -237,11 +237,10 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFi
     require(not form.missing_value, message)
     columns = protocol.columns
     labels = (*protocol.event_is, *protocol.censored_is)
-    times, dates = (protocol.time, protocol.entry), ()
+    time, entry, dates = protocol.time, protocol.entry, list[str]()
     if protocol.dates is not None:
-        times, dates = (None, None), tuple(protocol.dates.columns)
-    of_people = protocol.event, protocol.person, labels
-    others = other_columns(times[0], *of_people, times[1], dates)
+        time, entry, dates = None, None, protocol.dates.columns
+    others = other_columns(time, protocol.event, protocol.person, labels, entry, dates)
     return table_of(data, form, columns._names(), columns, others, (), None, protocol)
 
 

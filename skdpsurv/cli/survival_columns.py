@@ -195,7 +195,8 @@ def other_columns(
 ) -> dict[str, Labels]:
     """Return the columns of histories, each with the labels to read it by, if it is text."""
     texts = labels if labels and isinstance(labels[0], str) else None
-    found = {time: None, entry: None, person: (), event: texts, **dict.fromkeys(dates, ())}
+    found: dict[str | None, Labels] = {time: None, entry: None, person: (), event: texts}
+    found |= dict.fromkeys(dates, ())
     return {name: found[name] for name in found if name is not None}
 
 

@@ -123,7 +123,7 @@ def test_what_is_wrong_with_times_and_events_is_said_in_words_of_the_terminal(st
     for cells, more, says in [
         ('"1,234.5",0\n"1,100.0",1', (), "--time must be numbers"),
         ('"1,234.5",0\n"1,100.0",1', (), "1234.5, not 1,234.5"),
-        ("2001-12-31,0\n2002-01-31,1", (), "pd.to_datetime(d['end'])"),
+        ("2001-12-31,0\n2002-01-31,1", (), "--entry-date and --exit-date subtract dates"),
         ("1,2\n2,1", (), "--event must be boolean, or 0 and 1. (X is"),
         ("1,2\n2,1", (), "--event-is 2 --censored-is 1"),
         ("1,dead\n2,alive", (), "as in --event-is dead --censored-is alive"),
