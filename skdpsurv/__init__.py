@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from skdpsurv.model_selection.publishing import make_release as make_release
     from skdpsurv.survival import (
         DPAalenJohansenFitter as DPAalenJohansenFitter,
+        DPCompetingRisks as DPCompetingRisks,
         DPDiscreteTimeSurvival as DPDiscreteTimeSurvival,
         DPKaplanMeierFitter as DPKaplanMeierFitter,
         DPWeibullFitter as DPWeibullFitter,
@@ -65,8 +66,8 @@ else:
         },
         "model_selection.publishing": {"make_release"},
         "survival": {
-            *("DPAalenJohansenFitter", "DPDiscreteTimeSurvival", "DPKaplanMeierFitter"),
-            *("DPWeibullFitter", "PosteriorSampling"),
+            *("DPAalenJohansenFitter", "DPCompetingRisks", "DPDiscreteTimeSurvival"),
+            *("DPKaplanMeierFitter", "DPWeibullFitter", "PosteriorSampling"),
         },
         "data.dates": {"DateColumns"},
         "data.target": {"split_target"},

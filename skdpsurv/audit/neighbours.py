@@ -207,22 +207,28 @@ def _linear(estimator: Any, sizes: _Sizes) -> _Family:
 
 
 def _survival(estimator: Any, sizes: _Sizes) -> _Family:
-    """Return the family of hazard models: rows with times at the ends of the grid."""
+    """Return the family of hazard models: rows with times at the ends of the grid; causes."""
     end, n = float(estimator.max_time), sizes.n_others
     given = estimator.data_norm
     bound = math.sqrt(sizes.n_features) / 2.0 if isinstance(given, str) else float(given)
     top, zero = sizes.along(bound), sizes.along(0.0)
-    early, late, healthy = (True, 0.5 * end / int(estimator.n_intervals)), (True, end), (False, end)
+    causes = getattr(estimator, "causes", None)
+    none, *seen = (False, True) if causes is None else (estimator.censored, *causes)
+    early, late = (seen[0], 0.5 * end / int(estimator.n_intervals)), (seen[-1], end)
+    healthy = (none, end)
     changes = {
         "event at once or censored at the end": ((top, early), (top, healthy)),
         "event in the first or the last interval": ((top, early), (top, late)),
         "event or censored in the last interval": ((top, late), (top, healthy)),
         "opposite rows, both censored at the end": ((top, healthy), (-top, healthy)),
-        "time far beyond the horizon or at once": ((top, (True, FAR * end)), (top, early)),
+        "time far beyond the horizon or at once": ((top, (seen[0], FAR * end)), (top, early)),
         **_moved_rows(sizes, bound, healthy, early, "outcome"),
     }
+    if len(seen) > 1:
+        other = seen[-1], early[1]
+        changes["events of two causes at once, opposite rows"] = (top, early), (-top, other)
     times = (end * sizes.uniform(0.0, 1.0)).tolist()
-    outcomes = zip(sizes.alternating(True, False), times, strict=True)
+    outcomes = zip(sizes.alternating(*seen, none), times, strict=True)
     crowds = {
         "others at zero and censored": [(zero, healthy)] * n,
         "others with events at once": [(top, early)] * n,
@@ -230,7 +236,7 @@ def _survival(estimator: Any, sizes: _Sizes) -> _Family:
         "others separable": sizes.alternating((top, early), (-top, healthy)),
         "others spread out": list(zip(sizes.spread(bound), outcomes, strict=True)),
     }
-    target = [("event", "?"), ("time", "f8")]
+    target = [("event", np.asarray([none, *seen]).dtype), ("time", "f8")]
     # The strongest changes among all sorts of others, the rest among two.
     return _Family(changes, lambda _: crowds, partial(_rows, dtype=target), 2, (0, 1))
 
@@ -362,6 +368,7 @@ def _raw(estimator: Any, sizes: _Sizes) -> _Family:
 #: Function of the estimator and of sizes that makes the pairs, by what its ``fit`` takes.
 PAIRS: dict[tuple[str, ...], Callable[[Any, _Sizes], _Family]] = {
     ("rows", "times"): _survival,
+    ("rows", "causes"): _survival,
     ("times",): _durations,
     ("times", "group"): _durations,
     ("causes", "group"): _durations,

@@ -65,6 +65,7 @@ class HazardBlock(NamedTuple):
     survived : ndarray of int of shape (n,)
         k, ascending.
     event : ndarray of bool of shape (n,)
+        Whether there was one; or the number of its cause, 0 for none.
     weight : ndarray of shape (n,) or None
         How often a record counts, at most 1 and at most ``(R / norm of its row)^2``; None: once.
     entered : ndarray of int of shape (n,) or None
@@ -86,10 +87,10 @@ def hazard_block(
     X: FloatArray, histories: Histories, change: Callable[[FloatArray], FloatArray] | None = None
 ) -> HazardBlock:
     """Sort records (any order; on a grid) into a block, with ``change`` made to their rows."""
-    event, entered = histories.event, histories.entry
+    event, entered = histories.cause, histories.entry
     if entered is not None:
-        event = event & (entered < histories.exit)
-    survived = histories.exit - event
+        event = event * (entered < histories.exit)
+    survived = histories.exit - event.astype(bool, copy=False)
     # Integers of 16 bits are sorted in a time that does not grow faster than their number.
     short = survived.astype(np.uint16) if survived.max(initial=0) < 2**16 else survived
     if entered is None:

@@ -22,6 +22,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdpsurv import (
     DPAalenJohansenFitter,
+    DPCompetingRisks,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
@@ -280,6 +281,28 @@ def causes():
     return data.with_targets(words, np.where(data.y, happened, "alive").astype(object))
 
 
+def _competing(data):
+    """Times and what happened."""
+    y = data.y.astype([("event", object), ("time", "f8")])
+    happened = np.random.default_rng(28).choice(["relapse", "death"], N_RECORDS)
+    y["event"] = np.where(data.y["event"], happened, "alive")
+    words = ("death", "alive", "relapse", "death", "alive")
+    targets = [(word, t[1]) for word, (_, t, *_) in zip(words, data.extremes, strict=False)]
+    return data.with_targets(targets, y)
+
+
+def competing():
+    return _competing(survival())
+
+
+def raw_competing():
+    return _raw(competing)
+
+
+def competing_moderate():
+    return _competing(moderate())
+
+
 def labelled():
     X = _columns()
     y = (X[:, 0] + 0.3 * np.random.default_rng(22).normal(size=N_RECORDS) > 0).astype(int)
@@ -443,6 +466,7 @@ def prior_release(model, records):
 #: Parameters for scikit-learn's checks: one column and one row are one group and one part.
 UNDECLARED = {
     DPAalenJohansenFitter: {"causes": [1]},
+    DPCompetingRisks: {"causes": [1], "censored": 0},
     DPLogisticRegression: {"classes": None},
     published.PublishedLogisticRegression: {"classes": None},
     PrivateStackingClassifier: {"classes": None, "n_partitions": 1},
@@ -533,6 +557,22 @@ def _settings():
     langevin = {"method": noisy, "delta": 1e-4, "epsilon": 20.0}
     also = *rows, "max_cumulative_hazard"
     yield one("noisy Langevin", survival, quick=True, also=also, **langevin)
+
+    one = several(
+        DPCompetingRisks,
+        ("coef", "baseline_coef"),
+        ("coef_", "baseline_coef_", "max_cumulative_hazard_"),
+        max_time=MAX_TIME,
+        n_intervals=8,
+        causes=["relapse", "death"],
+        censored="alive",
+    )
+    yield one("objective", competing, representative=True, checked=False)
+    first = {"epsilon": 10.0, "also": (*rows, "max_cumulative_hazard")}
+    yield one("objective with a first look", competing, quick=True, **first)
+    yield one("one cause", survival, causes=[1], censored=0, checked=True)
+    yield one("no privacy", competing_moderate, epsilon=np.inf)
+    yield one("raw columns", raw_competing, columns=raw)
 
     values = ("coef", "baseline_coef")
     common = {"max_time": MAX_TIME, "n_intervals": 8}

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Largest number of kinds of events.
 MOST_CAUSES = 20
 
-_is_label = rule_of(
+is_label = rule_of(
     "a label, a number or text",
     kind=lambda label: (
         isinstance(label, str | Integral | np.floating | float) and not isinstance(label, bool)
@@ -37,7 +37,7 @@ _is_label = rule_of(
 )
 
 
-def _check_causes(name: str, causes: Any) -> None:
+def check_causes(name: str, causes: Any) -> None:
     if stated_labels(name, causes).size > MOST_CAUSES:
         raise ValueError(f"{name} must be at most {MOST_CAUSES}.")
 
@@ -151,8 +151,8 @@ class DPAalenJohansenFitter(
     event_of_interest_: Any
 
     _rules: ClassVar[dict[str, Check]] = {
-        "causes": required("the public labels of all events that there could be.", _check_causes),
-        "censored": _is_label,
+        "causes": required("the public labels of all events that there could be.", check_causes),
+        "censored": is_label,
     }
 
     def __init__(

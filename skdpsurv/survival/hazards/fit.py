@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -194,12 +194,15 @@ class HazardFit:
         """Return likelihood and calibration, with the cap that follows from a life table."""
         if not self._follows:
             return self.bounded(self.highest_cap)
+        return self.bounded(self.cap_at(float(self._hazard(pilot).value.sum())))
+
+    def cap_at(self, level: float) -> float:
+        """Return the cap that follows from the cumulative hazard of a life table."""
         usual: Any = self.likelihood.max_cumulative_hazard
-        level = float(self._hazard(pilot).value.sum())
         fall = usual * min(1.0, level) ** FALL_POWER
         times = INFERENCE_LEVEL if self.has_inference else CAP_LEVEL
         rise = level * times * min(1.0, self.model.information(self.epsilon) / RISE_INFORMATION)
-        return self.bounded(min(max(models.CAP_RANGE[0], fall, rise), self.highest_cap))
+        return float(min(max(models.CAP_RANGE[0], fall, rise), self.highest_cap))
 
     def _hazard(self, pilot: PilotEstimate) -> Curve:
         """Return the pilot's hazard in each interval, in the mean of the strata."""
@@ -226,14 +229,24 @@ class HazardFit:
             return public
         if self.model.has_entry:
             public = public._replace(events=self.model.n_records * context["follow_up"][0])
-        center = public.center.copy()
-        center[: self.model.n_baseline] = context["_baseline"]
+        center = self.centered(public.center, context["_baseline"])
         public = public._replace(shares=context.get("_shares", public.shares))
         if "_mean" not in context:
             return public._replace(center=center)
         names = ("_mean", "_radius", "_spread", "_scales")
         mean, radius, spread, scales = (context[name] for name in names)
         return PilotEstimate(center, mean, radius, spread, scales, public.events, public.shares)
+
+    def centered(self, center: FloatArray, baseline: FloatArray) -> FloatArray:
+        """Return a centre of the ridge with a baseline fitted to the life table."""
+        return np.append(baseline, center[baseline.size :])
+
+    #: The measurement of the pilot's life table; None: the usual one.
+    life_table: ClassVar[Any] = None
+
+    def minimiser(self) -> Mechanism:
+        """Return the mechanism that releases the perturbed minimiser."""
+        return HazardMinimiser(self)
 
     @property
     def public_pilot(self) -> PilotEstimate:

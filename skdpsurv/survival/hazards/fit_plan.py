@@ -16,7 +16,6 @@ from skdpsurv.survival.hazards.fit import (
     PILOT_SHARE,
     TABLE_PART,
     HazardFit,
-    HazardMinimiser,
 )
 from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCounts
 from skdpsurv.survival.hazards.life_table import LifeTable
@@ -80,12 +79,12 @@ def _of_rows(pilot: cost.Price) -> cost.Price:
 
 def pilot_nodes(fit: HazardFit, pilot: cost.Price) -> tuple[Node, ...]:
     """Return the measurements of a pilot: a life table, and the rows' centre and perhaps spread."""
-    known = fit.known
+    known, kind = fit.known, fit.life_table or LifeTable
     if known is not None and known.is_complete:
-        return (LifeTable(price=pilot, fit=fit),)
+        return (kind(price=pilot, fit=fit),)
     rows = _of_rows(pilot)
     pays = fit.has_inference and spreads_pay(fit.model.n_records, known, rows)
-    table = LifeTable(price=cost.share_of(pilot, TABLE_PART), fit=fit)
+    table = kind(price=cost.share_of(pilot, TABLE_PART), fit=fit)
     return table, (ColumnSpreads if pays else RowMean)(price=rows, fit=fit)
 
 
@@ -103,7 +102,7 @@ def perturbed_plan(
     if isinstance(fit, LangevinFit):
         nodes.append(HazardChain(fit, verbose))
     else:
-        nodes.append(HazardMinimiser(fit))
+        nodes.append(fit.minimiser())
     if cost.epsilon_or_mu(recalibration):
         price = cost.share_of(recalibration, POSITIONS_PART)
         rest = cost.subtract(recalibration, price)

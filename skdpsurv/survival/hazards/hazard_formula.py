@@ -17,7 +17,7 @@ def hazard_formula(model: Any, script: Script) -> str:
     stated, recalibration = model.release_.parameters, model.recalibration_
     end, q = script.number(stated["max_time"]), script.number(stated["n_intervals"])
     n_knots = int(stated["n_knots"])
-    terms, coefs = _basis_terms(n_knots, script), np.atleast_2d(model.baseline_coef_)
+    terms, coefs = basis_terms(n_knots, script), np.atleast_2d(model.baseline_coef_)
     splines = [script.weighted(own, terms) for own in coefs]
     if model.baseline_coef_.ndim == 2:
         told = (script.indicator(*of) for of in model._strata_told())
@@ -39,7 +39,7 @@ def hazard_formula(model: Any, script: Script) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _basis_terms(n_knots: int, script: Script) -> list[str]:
+def basis_terms(n_knots: int, script: Script) -> list[str]:
     """Return the published basis on (0, 1], where the last knot's cubic is 0."""
     knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
     return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]

@@ -139,9 +139,9 @@ def baseline_from_life_table(
     The table is the sum of ``n_tables``; the prior's deviations are multiplied by ``part``.
     """
     table = np.maximum(counts, 0).reshape(-1, 2).astype(np.float64)
-    exits = _spread_exits(table, len(basis))
+    exits = spread_exits(table, len(basis))
     noise = HISTOGRAM.deviation(price) ** 2 * table.size * n_tables
-    return _shrunk_baseline(exits, None, noise, basis, link, prior, part)
+    return shrunk_baseline(exits, None, noise, basis, link, prior, part)
 
 
 def baseline_from_entries(
@@ -164,14 +164,14 @@ def baseline_from_entries(
     own = np.arange(1, n_bands + 1), np.arange(n_bands)
     same = table[own].copy()
     table[own] = 0.0
-    exits = _spread_exits(np.maximum(table.sum(axis=0), 0.0), q)
-    exits += _spread_exits(np.maximum(same, 0.0), q, 2 / 3)
+    exits = spread_exits(np.maximum(table.sum(axis=0), 0.0), q)
+    exits += spread_exits(np.maximum(same, 0.0), q, 2 / 3)
     entries = np.zeros(q)
     for entering, share in ((table[1:].sum(axis=1), 0.5), (same, 1 / 3)):
         places = _places(n_bands, q, share)
         np.add.at(entries, places - 1, np.maximum(entering.sum(axis=1), 0.0))
     noise = HISTOGRAM.deviation(price) ** 2 * n_seen_cells(n_bands) * n_tables
-    return _shrunk_baseline(exits, entries, noise, basis, link, prior, part)
+    return shrunk_baseline(exits, entries, noise, basis, link, prior, part)
 
 
 def seen_cells(counts: IntArray) -> FloatArray:
@@ -190,25 +190,25 @@ def _places(n_bands: int, q: int, share: float) -> IntArray:
     return np.clip(np.rint((np.arange(n_bands) + share) * q / n_bands), 1, q).astype(np.int64)
 
 
-def _spread_exits(table: FloatArray, q: int, share: float = 0.5) -> FloatArray:
-    """Return exits by interval, of shape (q, 2), in the middle of their bands."""
+def spread_exits(table: FloatArray, q: int, share: float = 0.5) -> FloatArray:
+    """Return exits by interval and outcome, the first one censored, in the middle of bands."""
     middle = _places(len(table), q, share)
     censored = middle.copy()
     censored[-1] = q  # most of the last band's censored records reached the horizon
-    exits = np.zeros((q, 2))
+    exits = np.zeros((q, table.shape[1]))
     np.add.at(exits[:, 0], censored - 1, table[:, 0])
-    np.add.at(exits[:, 1], middle - 1, table[:, 1])
+    np.add.at(exits[:, 1:], middle - 1, table[:, 1:])
     return exits
 
 
-def _shrunk_baseline(
+def shrunk_baseline(
     exits: FloatArray,
     entries: FloatArray | None,
     noise: float,
     basis: FloatArray,
     link: Link,
     prior: FloatArray,
-    part: float,
+    part: float = 1.0,
 ) -> FloatArray:
     """Fit baseline coefficients to exits and entries of a noise variance, shrunk to a prior."""
     n_basis = basis.shape[1]

@@ -129,9 +129,12 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
         refuse_no_target(y)
-        histories = read_target(y)
+        histories = self._target(y)
         require_one_each(histories.size, rows.shape[0])
         return rows, with_entry(histories, entry)
+
+    def _target(self, y: Any) -> Histories:
+        return read_target(y)
 
     @supports_lazy_input(lambda self: None)
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -250,30 +253,41 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         return None
 
     def _by_blocks(
-        self, X: ArrayLike, function: Callable[[FloatArray], Any], *shape: int, dtype: Any = float
+        self,
+        X: ArrayLike,
+        function: Callable[[FloatArray], Any],
+        *shape: int,
+        dtype: Any = float,
+        of: Callable[..., FloatArray] | None = None,
     ) -> NDArray[Any]:
-        """Return a function of the cumulative hazards of rows; only a block is held at a time."""
-        risk, stratum = self.predict(X), self._stratum_of(X)
-        found = np.empty((risk.size, *shape), dtype)
+        """Return a function of the cumulative hazards of rows; only a block is held at a time.
+
+        Or of what ``of`` gives in their place for risk scores and strata.
+        """
+        risk, stratum = self._scores(X), self._stratum_of(X)
+        found, of = np.empty((len(risk), *shape), dtype), of or self._cumulative_hazard
         step = max(1, BLOCK_ELEMENTS // self.unique_times_.size)
-        for start in range(0, risk.size, step):
+        for start in range(0, len(risk), step):
             rows = slice(start, start + step)
             own = None if stratum is None else stratum[rows]
-            found[rows] = function(self._cumulative_hazard(risk[rows], own))
+            found[rows] = function(of(risk[rows], own))
         return found
 
+    def _scores(self, X: ArrayLike) -> FloatArray:
+        return self.predict(X)
+
     def _curves(
-        self, X: ArrayLike, return_array: bool, function: Any, at_zero: float
+        self, X: ArrayLike, return_array: bool, function: Any, at_zero: float, of: Any = None
     ) -> NDArray[Any]:
         """Return curves of rows, as an array or as step functions."""
         if return_array:
-            return self._by_blocks(X, function, self.unique_times_.size)
+            return self._by_blocks(X, function, self.unique_times_.size, of=of)
         times = np.concatenate([[0.0], self.unique_times_])
 
         def steps(hazard: FloatArray) -> list[StepFunction]:
             return [StepFunction(times, np.append(at_zero, row)) for row in function(hazard)]
 
-        return self._by_blocks(X, steps, dtype=object)
+        return self._by_blocks(X, steps, dtype=object, of=of)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,256 @@
+r"""A perturbed fit of competing hazards: its life table by cause, its caps, and its minimiser.
+
+The pilot's life table has each record in one cell of band and outcome: censored, or one of J
+causes. Neighbours: replace-one. Sensitivity and theorem: those of a histogram
+(:mod:`skdpsurv.mechanisms.sums`). Caps are shared out by what it releases, with :math:`\Lambda_j`
+the cumulative hazard of cause j in the released table:
+
+.. math:: H_j = H\Big[\frac{f}{J} + (1 - f)\frac{\Lambda_j}{\sum_i\Lambda_i}\Big],
+          \qquad f = .5
+
+so that rare causes keep some. The stacked sensitivity is convex in the caps, so its largest value
+is at one of the ends of this range, and its least where caps are equal (docs/proofs/
+competing_risks).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdpsurv.dp.noise import RandomSource
+from skdpsurv.dp.plan import Context
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.likelihoods.competing_hazard import CompetingHazard
+from skdpsurv.likelihoods.links import LOGIT
+from skdpsurv.mechanisms import newton, perturbation
+from skdpsurv.mechanisms.newton import Center
+from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.survival.hazards import model as models
+from skdpsurv.survival.hazards.fit import (
+    WHOLE,
+    CappedFit,
+    HazardFit,
+    HazardMinimiser,
+    HazardSum,
+    PilotEstimate,
+    stated_range,
+)
+from skdpsurv.survival.hazards.life_table import fit_to_exits, shrunk_baseline, spread_exits
+from skdpsurv.survival.hazards.maximum import STARTING_STEPS, HazardMaximum
+
+PROOF = reference("docs/proofs/competing_risks", "chaudhuri")
+#: Part f of the cap that causes have in equal shares.
+EQUAL_PART = 0.5
+
+
+def cause_counts(records: models.Records, q: int, n_bands: int, n_causes: int) -> IntArray:
+    """Count private records by band of time and outcome, the first one censored."""
+    n_bands, n_outcomes = min(n_bands, q), n_causes + 1
+
+    def counts(block: models.HazardRecords) -> IntArray:
+        seen = block.histories
+        cell = n_outcomes * ((seen.exit - 1) * n_bands // q) + seen.cause.astype(np.int64)
+        return np.bincount(cell, minlength=n_outcomes * n_bands).astype(np.int64)
+
+    return records.map_reduce(counts).reshape(n_bands, n_outcomes)
+
+
+def against_survivors(exits: FloatArray, cause: int) -> FloatArray:
+    """Return exits, of shape (q, 2), of one cause (from 1) against surviving.
+
+    Whoever had an event of another cause leaves one interval earlier, without an event.
+    """
+    others = exits[:, 1:].sum(axis=1) - exits[:, cause]
+    return np.column_stack([exits[:, 0] + np.append(others[1:], 0.0), exits[:, cause]])
+
+
+def prior_center(model: models.HazardModel, n_causes: int) -> float:
+    """Return the log-odds of each cause against surviving, of equal shares of the prior hazard."""
+    hazard = model.prior_hazard
+    return float(LOGIT.predictor(hazard / (hazard + n_causes * (1.0 - hazard))))
+
+
+@dataclass(frozen=True)
+class CausesFit(HazardFit):
+    """Public numbers of a perturbed fit of ``n_causes`` competing hazards."""
+
+    n_causes: int = 1
+
+    @property
+    def n_own(self) -> int:
+        """Number of coefficients of each cause."""
+        return self.model.n_knots + self.model.n_features
+
+    def _made(self, cap: Any) -> CappedFit:
+        caps = cap if isinstance(cap, tuple) else self.shared(cap, np.ones(self.n_causes))
+        likelihood: Any = CompetingHazard(self.basis, self.model.n_features, caps)
+        return CappedFit(likelihood, self.calibrated(likelihood))
+
+    def center_of(self, likelihood: Any) -> Center:
+        """Return public bounds on the centre of the ridge, of all causes, and on the loss there."""
+        own = super().center_of(likelihood)
+        return replace(own, norm=math.sqrt(self.n_causes) * own.norm)
+
+    def shared(self, cap: float, levels: FloatArray) -> tuple[float, ...]:
+        """Return the caps of causes, by their cumulative hazards."""
+        shares = levels / max(float(levels.sum()), 1e-300)
+        shares = EQUAL_PART / self.n_causes + (1.0 - EQUAL_PART) * shares
+        return tuple((cap * shares).tolist())
+
+    @property
+    def ends(self) -> list[CappedFit]:  # type: ignore[override]
+        """The fits with the least and the highest caps, equal and as unequal as they may be."""
+        caps = [models.CAP_RANGE[0], self.highest_cap] if self._follows else [self.highest_cap]
+        if not self.has_pilot or self.n_causes == 1:
+            return [self.bounded(cap) for cap in caps]
+        one = np.eye(self.n_causes)[0]
+        found: list[Any] = [each for cap in caps for each in (cap, self.shared(cap, one))]
+        return [self.bounded(each) for each in found]
+
+    def after(self, pilot: PilotEstimate) -> CappedFit:
+        """Return likelihood and calibration, with the caps that follow from a life table."""
+        if not self.has_pilot:
+            return self.bounded(self.highest_cap)
+        a = pilot.center.reshape(self.n_causes, -1)[:, : self.model.n_knots]
+        levels = LOGIT.survival(a @ self.basis.T).value.sum(axis=1)
+        cap = self.cap_at(float(levels.sum())) if self._follows else self.highest_cap
+        caps: Any = self.shared(cap, levels)
+        return self.bounded(caps)
+
+    @property
+    def _first(self) -> FloatArray:
+        """The centre of the ridge without a life table."""
+        own = np.zeros(self.n_own)
+        own[0] = prior_center(self.model, self.n_causes) / self.basis[0, 0]
+        own[: self.model.n_knots] = self.clip_baseline(own[: self.model.n_knots])
+        return np.tile(own, self.n_causes)
+
+    @property
+    def public_pilot(self) -> PilotEstimate:
+        return super().public_pilot._replace(center=self._first)
+
+    def centered(self, center: FloatArray, baseline: FloatArray) -> FloatArray:
+        found = center.reshape(self.n_causes, -1).copy()
+        found[:, : self.model.n_knots] = baseline
+        return found.ravel()
+
+    def minimiser(self) -> CausesMinimiser:
+        return CausesMinimiser(self)
+
+    def fitted(self, coef: FloatArray, pilot: PilotEstimate) -> dict[str, Any]:
+        """Return a point as values of a release: baselines and coefficients of each cause."""
+        a, beta = np.split(coef.reshape(self.n_causes, -1), [self.model.n_knots], axis=1)
+        beta = beta / pilot.unit
+        baselines = a @ self.basis.T - (beta @ pilot.mean)[:, None]
+        caps: Any = self.after(pilot).likelihood
+        values = models.released(self.model, baselines, beta)
+        return {**values, **pilot.values(), models.CAPS[0]: list(caps.caps)}
+
+
+class CauseTable(HazardSum):
+    """Noisy counts of records by band of time and outcome, and the baselines fitted to them."""
+
+    name = "a life table by cause"
+    query = HISTOGRAM  # each record is in one cell
+    theorem = PROOF
+
+    def exact_answer(self, context: Context, records: models.Records) -> IntArray:
+        """Return the exact counts by band of time and outcome."""
+        fit: Any = self.fit
+        return cause_counts(records, fit.model.n_intervals, models.N_BANDS, fit.n_causes)
+
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
+        """Return the baselines to shrink to, of shape (n_causes, n_knots)."""
+        fit: Any = self.fit
+        table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, fit.n_causes + 1)
+        exits = spread_exits(table, fit.model.n_intervals)
+        noise = HISTOGRAM.deviation(self.price) ** 2 * table.size
+        prior = fit.public_pilot.center[: fit.model.n_knots]
+        how = noise, fit.basis, LOGIT, prior
+        found = [
+            shrunk_baseline(against_survivors(exits, cause), None, *how)
+            for cause in range(1, fit.n_causes + 1)
+        ]
+        return {
+            "_baseline": np.array([fit.clip_baseline(each) for each in found]),
+            "_shares": WHOLE,
+        }
+
+
+CausesFit.life_table = CauseTable
+
+
+class CausesMinimiser(HazardMinimiser):
+    """The perturbed minimiser of capped hazards of all causes together, after a pilot."""
+
+    fit: CausesFit
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The perturbation in words."""
+        how, number = perturbation.NAMES[self.fit.method], self.fit.n_causes
+        return f"{how} of {number} hazard-capped likelihoods together"
+
+    proof: ClassVar[str] = PROOF  # type: ignore[misc]
+
+    def stated(self) -> dict[str, Any]:
+        """Return the price, and the range of each number that a life table decides."""
+        stated = super().stated()
+        ends = self.fit.ends
+        for name, of in _STATED.items():
+            numbers = [of(end) for end in ends]
+            stated[name] = stated_range(min(numbers), max(numbers))
+        return stated
+
+    def postprocess(self, context: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:
+        """Return baselines and coefficients."""
+        (minimiser,) = found
+        return self.fit.fitted(minimiser.coef, self.fit.pilot(context))
+
+
+#: Numbers that are no largest or least at the first or last end.
+_STATED: Mapping[str, Any] = {
+    "gradient_sensitivity": lambda end: end.likelihood.constants.gradient_sensitivity,
+    "hessian_trace": lambda end: end.likelihood.constants.hessian_trace,
+    "kappa": lambda end: end.calibration.kappa,
+    "noise_scale": lambda end: end.calibration.noise_scale,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CausesMaximum(HazardMaximum):
+    """The fit without privacy: caps, of equal shares, only if they are a number."""
+
+    n_causes: int = 1
+
+    def run(
+        self, context: Context, records: models.Records, source: RandomSource
+    ) -> dict[str, Any]:
+        """Return baselines and coefficients."""
+        model, n_causes, q = self.model, self.n_causes, self.model.n_intervals
+        rows = records.map(lambda block: block.clipped(0.0, math.inf))
+        total: Any = model.max_cumulative_hazard
+        cap = None if isinstance(total, str) else total / n_causes
+        basis = models.orthogonal_basis(q, model.n_knots)
+        likelihood = CompetingHazard(basis, model.n_features, (cap,) * n_causes)
+        center = np.zeros(likelihood.n_params)
+        parts = center.reshape(n_causes, -1)
+        parts[:, 0] = prior_center(model, n_causes)
+        start = center.copy()
+        exits = cause_counts(records, q, q, n_causes).astype(np.float64)
+        for cause, own in enumerate(start.reshape(n_causes, -1), 1):
+            seen = against_survivors(exits, cause)
+            intervals = float(np.arange(1, q + 1) @ seen.sum(axis=1))
+            own[0] = LOGIT.predictor((seen[:, 1].sum() + 0.5) / (intervals + 1.0))
+            level = slice(model.n_knots)
+            how = LOGIT, own[level], 0.0, STARTING_STEPS
+            own[level] = fit_to_exits(seen, basis, *how)
+        found = newton.maximum_likelihood(likelihood, rows, center, start)
+        a, beta = np.split(found.reshape(n_causes, -1), [model.n_knots], axis=1)
+        return models.released(model, a @ basis.T, beta)

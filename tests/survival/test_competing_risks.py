@@ -1,0 +1,333 @@
+"""DPCompetingRisks: exact fits, what is spent, and what follows from a release."""
+
+from fractions import Fraction
+
+import lifelines
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from sklearn.base import clone
+
+from skdpsurv import (
+    DPAalenJohansenFitter,
+    DPCompetingRisks,
+    DPDiscreteTimeSurvival,
+    PrivacyAccountant,
+    PublicColumns,
+    Release,
+)
+from skdpsurv.audit import measurement_audit, worst_neighbours
+from skdpsurv.data.blocks import in_blocks
+from skdpsurv.data.histories import Histories
+from skdpsurv.survival.hazards.causes import against_survivors, cause_counts
+from skdpsurv.survival.hazards.model import HazardRecords, published_basis
+
+HORIZON = 8.0
+
+
+def simulated(n=2000, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, 2))
+    first = rng.exponential(8.0 * np.exp(-X[:, 0]))
+    second = rng.exponential(12.0 * np.exp(0.5 * X[:, 1]))
+    censored = rng.uniform(0.0, 12.0, n)
+    time = np.minimum(np.minimum(first, second), censored)
+    cause = np.where(time == censored, 0, np.where(time == first, 1, 2))
+    return X, cause, time
+
+
+def made(epsilon=np.inf, **parameters):
+    given = {"causes": [1, 2], "max_time": HORIZON, "n_intervals": 12, "data_norm": 1.5}
+    return DPCompetingRisks(epsilon, **{**given, **parameters})
+
+
+def target(cause, time, dtype=float):
+    y = np.empty(len(time), dtype=[("cause", dtype), ("time", float)])
+    y["cause"], y["time"] = cause, time
+    return y
+
+
+@pytest.fixture(scope="module")
+def exact():
+    X, cause, time = simulated()
+    return made().fit(X, target(cause, time))
+
+
+class TestWithoutPrivacy:
+    @pytest.mark.parametrize("cause", [1, 2])
+    def test_coefficients_are_those_of_a_logit_of_each_cause(self, exact, cause):
+        X, seen, time = simulated()
+        seen = np.where(time > HORIZON, 0, seen)
+        last = np.clip(np.ceil(12 * np.minimum(time, HORIZON) / HORIZON), 1, 12).astype(int)
+        last = last - ((seen != 0) & (seen != cause))
+        person = np.repeat(np.arange(len(X)), last)
+        interval = np.concatenate([np.arange(k) for k in last])
+        happened = (seen[person] == cause) & (interval == last[person] - 1)
+        rows = np.column_stack([published_basis(12, 3)[interval], X[person]])
+        found = sm.Logit(happened.astype(float), rows).fit(disp=0, method="newton", tol=1e-13)
+        own = np.append(exact.baseline_coef_[cause - 1], exact.coef_[cause - 1])
+        np.testing.assert_allclose(own, found.params, rtol=0, atol=1e-8)
+
+    def test_it_is_near_one_multinomial_logit(self, exact):
+        """That of all causes at once, which is a little more efficient."""
+        X, seen, time = simulated()
+        seen = np.where(time > HORIZON, 0, seen)
+        last = np.clip(np.ceil(12 * np.minimum(time, HORIZON) / HORIZON), 1, 12).astype(int)
+        person = np.repeat(np.arange(len(X)), last)
+        interval = np.concatenate([np.arange(k) for k in last])
+        outcome = np.where(interval == last[person] - 1, seen[person], 0)
+        rows = np.column_stack([published_basis(12, 3)[interval], X[person]])
+        found = sm.MNLogit(outcome, rows).fit(disp=0, method="newton", tol=1e-12)
+        own = np.column_stack([exact.baseline_coef_, exact.coef_]).T
+        assert (np.abs(own - found.params) < 0.3 * found.bse).all()
+
+    def test_without_covariates_it_is_aalen_johansen(self):
+        """Ours and lifelines': at the ends of intervals, where nobody is censored inside of one."""
+        rng = np.random.default_rng(1)
+        time, cause = rng.uniform(0.0, 10.0, 800), rng.integers(1, 3, 800)
+        cause[time > HORIZON] = 0
+        ends = np.arange(1.0, 9.0)
+        model = made(n_intervals=8, n_knots=8).fit(np.zeros((800, 1)), target(cause, time))
+        bands = {"n_intervals": 8, "breakpoints": "equal"}
+        ours = DPAalenJohansenFitter(np.inf, max_time=HORIZON, causes=[1, 2], **bands)
+        ours.fit(time, cause)
+        for number in (1, 2):
+            own = model.predict_cumulative_incidence_function([[0.0]], number, return_array=True)
+            expected = ours.cumulative_density_at_times(ends, cause=number)
+            np.testing.assert_allclose(own[0], expected, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(own[0], lifelines_at(time, cause, number, ends), atol=1e-8)
+
+    def test_it_is_lifelines_aalen_johansen_with_people_censored_between_intervals(self):
+        rng = np.random.default_rng(2)
+        time, cause = rng.uniform(0.0, 9.0, 800), rng.integers(0, 3, 800)
+        time[cause == 0] = np.ceil(time[cause == 0])
+        model = made(n_intervals=8, n_knots=8).fit(np.zeros((800, 1)), target(cause, time))
+        for number in (1, 2):
+            own = model.predict_cumulative_incidence_function([[0.0]], number, return_array=True)
+            expected = lifelines_at(time, cause, number, np.arange(1.0, 9.0))
+            np.testing.assert_allclose(own[0], expected, rtol=0, atol=1e-8)
+
+    def test_a_cap_is_used_only_if_it_is_a_number(self, exact):
+        X, cause, time = simulated()
+        capped = made(max_cumulative_hazard=0.4).fit(X, target(cause, time))
+        assert np.abs(capped.coef_ - exact.coef_).max() > 0.01
+        wide = made(max_cumulative_hazard=100.0).fit(X, target(cause, time))
+        np.testing.assert_allclose(wide.coef_, exact.coef_, atol=1e-8)
+
+    def test_one_cause_is_the_hazard_model(self):
+        X, cause, time = simulated()
+        y = target(cause > 0, time)
+        one = made(causes=[1]).fit(X, y)
+        both = {"max_time": HORIZON, "n_intervals": 12, "data_norm": 1.5}
+        hazard = DPDiscreteTimeSurvival(np.inf, **both).fit(X, (cause > 0, time))
+        np.testing.assert_allclose(one.coef_[0], hazard.coef_, atol=1e-9)
+        np.testing.assert_allclose(one.predict(X), hazard.predict(X), atol=1e-8)
+        np.testing.assert_allclose(
+            one.predict_survival_function(X[:5], return_array=True),
+            hazard.predict_survival_function(X[:5], return_array=True),
+            atol=1e-9,
+        )
+        assert one.score(X, y) == hazard.score(X, (cause > 0, time))
+
+
+def lifelines_at(time, cause, number, ends):
+    curve = lifelines.AalenJohansenFitter(calculate_variance=False)
+    found = curve.fit(time, cause, event_of_interest=number).cumulative_density_.iloc[:, 0]
+    return found.asof(ends).to_numpy()
+
+
+class TestPredictions:
+    def test_incidences_and_survival_add_up_to_one(self, exact):
+        X = np.r_[simulated()[0][:50], [[40.0, -40.0], [-700.0, 700.0]]]
+        total = exact.predict_survival_function(X, return_array=True)
+        for cause in exact.causes_:
+            curve = exact.predict_cumulative_incidence_function(X, cause, return_array=True)
+            assert (np.diff(curve, axis=1) >= 0.0).all()
+            assert (curve <= 1.0 + 1e-12).all()
+            total = total + curve
+        np.testing.assert_allclose(total, 1.0, atol=1e-12)
+
+    def test_step_functions_are_the_arrays(self, exact):
+        X = simulated()[0][:3]
+        array = exact.predict_cumulative_incidence_function(X, 2, return_array=True)
+        for function, row in zip(
+            exact.predict_cumulative_incidence_function(X, 2), array, strict=True
+        ):
+            assert function(0.0) == 0.0
+            np.testing.assert_array_equal(function(exact.unique_times_), row)
+
+    def test_the_first_cause_is_meant_unless_one_is_named(self, exact):
+        X, cause, time = simulated()
+        y = target(cause, time)
+        np.testing.assert_array_equal(exact.predict(X), exact.predict(X, 1))
+        np.testing.assert_array_equal(exact.predict(X, 2), X @ exact.coef_[1])
+        assert exact.score(X, y) == exact.score(X, y, cause=1) != exact.score(X, y, cause=2)
+        with pytest.raises(ValueError, match=r"cause must be one of causes, \[1, 2\], got 3"):
+            exact.predict(X, 3)
+
+    def test_score_is_that_of_a_cause_with_the_others_censored(self, exact):
+        X, cause, time = simulated()
+        for number in (1, 2):
+            expected = lifelines.utils.concordance_index(
+                time, -exact.predict(X, number), cause == number
+            )
+            assert exact.score(X, target(cause, time), cause=number) == pytest.approx(expected)
+
+    def test_summary_has_a_row_for_each_cause_and_column(self):
+        X, cause, time = simulated()
+        frame = pd.DataFrame({"age": 50.0 + 30.0 * X[:, 0], "dose": X[:, 1]})
+        columns = PublicColumns({"age": (20, 80), "dose": (-1, 1)})
+        model = made(columns=columns, data_norm="auto").fit(frame, target(cause, time))
+        assert model.summary.index.names == ["cause", "covariate"]
+        expected = made().fit(X, target(cause, time))
+        found = model.summary["coef"]
+        assert found[1, "age"] == pytest.approx(expected.coef_[0, 0] / 30.0, abs=1e-8)
+        assert found[2, "dose"] == pytest.approx(expected.coef_[1, 1], abs=1e-8)
+
+
+class TestTargets:
+    def test_labels_are_as_stated(self, exact):
+        X, cause, time = simulated()
+        words = np.array(["alive", "relapse", "death"])[cause]
+        model = made(causes=["relapse", "death"], censored="alive")
+        y = target(words, time, dtype="U7")
+        for given in (y, (words, time), pd.DataFrame({"event": words, "time": time})):
+            fitted = clone(model).fit(X, given)
+            np.testing.assert_array_equal(fitted.coef_, exact.coef_)
+        assert fitted.causes_ == ["relapse", "death"]
+
+    def test_other_labels_are_refused_without_a_word_about_them(self):
+        X, cause, time = simulated(50)
+        with pytest.raises(ValueError, match="causes, or censored") as caught:
+            made().fit(X, target(np.where(cause == 2, 7654, cause), time))
+        assert "7654" not in str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("parameters", "message"),
+        [
+            ({"causes": None}, "causes must be given|causes must be"),
+            ({"causes": [1, 1]}, "causes must"),
+            ({"causes": [0, 1]}, "censored must not be one of causes"),
+            ({"n_knots": 13}, "n_knots must be at most n_intervals"),
+            ({"max_cumulative_hazard": None}, "max_cumulative_hazard must be"),
+        ],
+    )
+    def test_parameters_that_are_refused(self, parameters, message):
+        X, cause, time = simulated(20)
+        with pytest.raises((ValueError, TypeError), match=message):
+            made(**parameters).fit(X, target(cause, time))
+
+    def test_late_entry_is_refused_by_name(self):
+        X, cause, time = simulated(20)
+        with pytest.raises(TypeError, match="entry"):
+            made().prepare(X, target(cause, time), entry=np.zeros(20))
+
+
+class TestPilot:
+    def test_whoever_had_another_event_leaves_one_interval_earlier(self):
+        exits = np.array([[5.0, 1.0, 2.0], [0.0, 3.0, 4.0], [7.0, 0.0, 6.0]])
+        np.testing.assert_array_equal(against_survivors(exits, 1), [[9, 1], [6, 3], [7, 0]])
+        np.testing.assert_array_equal(against_survivors(exits, 2), [[8, 2], [0, 4], [7, 6]])
+
+    def test_caps_follow_the_shares_of_causes(self):
+        X, cause, time = simulated(4000)
+        rare = np.where((cause == 2) & (np.arange(4000) % 10 > 0), 0, cause)
+        caps = made(20.0, n_intervals=50).fit(X, target(rare, time)).max_cumulative_hazard_
+        assert 0.25 * caps.sum() <= caps[1] < 0.4 * caps.sum()
+
+
+class TestPrivacy:
+    def test_each_record_is_in_one_cell(self):
+        """Replacing a record moves two counts by one, whatever its time and cause."""
+        rng = np.random.default_rng(3)
+        interval, cause = rng.integers(1, 13, 30), rng.integers(0, 4, 30)
+        X = np.zeros((30, 1))
+
+        def counts(interval, cause):
+            records = in_blocks(X, width=1).map(
+                lambda block: HazardRecords(X, Histories(interval, cause))
+            )
+            return cause_counts(records, 12, 4, 3)
+
+        before = counts(interval, cause)
+        assert before.shape == (4, 4)
+        assert before.sum() == 30
+        for _ in range(50):
+            moved = interval.copy(), cause.copy()
+            moved[0][0], moved[1][0] = rng.integers(1, 13), rng.integers(0, 4)
+            change = np.abs(counts(*moved) - before)
+            assert change.sum() <= 2
+            assert change.max() <= 1
+
+    @pytest.mark.parametrize("share", ["auto", 0.0, 0.3])
+    def test_all_parts_cost_epsilon(self, share):
+        X, cause, time = simulated(500)
+        fit = made(1.0, pilot_share=share).prepare(X, target(cause, time))
+        prices = [Fraction(leaf.price) for leaf in fit.plan.leaves]
+        assert sum(prices) <= 1
+        assert float(sum(prices)) == pytest.approx(1.0)
+        ledger = PrivacyAccountant(epsilon=1.0)
+        model = made(1.0, pilot_share=share, accountant=ledger).fit(X, target(cause, time))
+        assert ledger.spent() == 1.0
+        assert model.guarantee_.status == "proved"
+
+    @pytest.mark.parametrize("causes", [[1, 2], [1, 2, 3]])
+    def test_caps_add_up_and_are_within_what_is_stated(self, causes):
+        X, cause, time = simulated(1000)
+        for epsilon in (0.1, 1.0, 30.0):
+            prepared = made(epsilon, causes=causes).prepare(X, target(cause, time))
+            model = prepared.run()
+            stated = model.guarantee_.public_inputs
+            fit = prepared.plan.leaves[-1].fit
+            caps = model.max_cumulative_hazard_
+            drawn = fit.bounded(tuple(caps))
+            for name, found in (
+                ("max_cumulative_hazard", caps.sum()),
+                ("gradient_sensitivity", drawn.likelihood.constants.gradient_sensitivity),
+                ("hessian_trace", drawn.likelihood.constants.hessian_trace),
+                ("kappa", drawn.calibration.kappa),
+                ("noise_scale", drawn.calibration.noise_scale),
+            ):
+                ends = stated[name]
+                low, high = (ends["from"], ends["to"]) if hasattr(ends, "keys") else (ends, ends)
+                assert low * (1 - 1e-9) <= found <= high * (1 + 1e-9), name
+
+    def test_audit_of_each_measurement(self):
+        model = made(20.0, n_intervals=4, n_knots=1, alpha=1.0, causes=[1, 2])
+        most = {}
+        for pair in worst_neighbours(model, n=12, n_features=1):
+            result = measurement_audit(model, *pair[1:])
+            assert result.passed, result
+            for one in result.distances:
+                most[one.measurement] = max(most.get(one.measurement, 0.0), one.share)
+        assert len(most) == 3
+        assert min(most.values()) > 0.5
+
+    def test_the_release_stands_alone(self, tmp_path):
+        X, cause, time = simulated(1000)
+        model = made(3.0).fit(X, target(cause, time))
+        model.release_.save(tmp_path / "model.json")
+        built = DPCompetingRisks.from_release(Release.load(tmp_path / "model.json"))
+        for number in (1, 2):
+            np.testing.assert_array_equal(
+                built.predict_cumulative_incidence_function(X[:9], number, return_array=True),
+                model.predict_cumulative_incidence_function(X[:9], number, return_array=True),
+            )
+        assert built.causes_ == [1, 2]
+
+
+def test_more_epsilon_is_nearer_to_the_fit_without_privacy(exact):
+    X, cause, time = simulated(2000)
+    errors = [
+        np.mean(
+            [
+                np.abs(
+                    made(epsilon, n_intervals=50).fit(X, target(cause, time)).coef_ - exact.coef_
+                )
+                for _ in range(5)
+            ]
+        )
+        for epsilon in (0.3, 30.0)
+    ]
+    assert errors[1] < 0.25 < errors[0] + 0.25
