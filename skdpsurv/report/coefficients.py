@@ -12,7 +12,7 @@ from skdpsurv.data.feature import Feature
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.plotting.effect_plot import plot_effect
 from skdpsurv.plotting.style import cut
-from skdpsurv.report.explain import column_of, level_of, ratios_of
+from skdpsurv.report.explain import column_of, level_of, outputs_of, ratios_of
 from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import Shown, ShownNumber, between
 from skdpsurv.report.text import WORDS, Table, distinct, escape_hidden, short
@@ -55,7 +55,7 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         return None
     features, rows, ratio = release.features, np.atleast_2d(coef), _ratio(model)
     intervals = _has_errors(model)
-    labels = model.classes_.tolist() if len(rows) > 1 else [None]
+    what, labels = outputs_of(model) if len(rows) > 1 else ("", [None])
     tables, numbers, frame = [], [], pd.DataFrame()
     for label, row in zip(labels, rows, strict=True):
         if intervals:
@@ -63,7 +63,8 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
             frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
-        found = _table(frame, features, ratio["name"], intervals, label)
+        of_output = f" of the {what} {label}" if what else ""
+        found = _table(frame, features, ratio["name"], intervals, of_output)
         tables.append(found.table)
         numbers += found.numbers
     if intervals:
@@ -82,8 +83,9 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
     }
 
 
-def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, label: Any) -> Shown:
-    of_class = "" if label is None else f" of the class {label}"
+def _table(
+    frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, of_output: str
+) -> Shown:
     of = f", interval of the {ratio.lower()}" if ratio and intervals else ""
     head = ["Column", "For a change of", "Coefficient"] + [ratio] * bool(ratio)
     head += ["95 % interval"] * intervals
@@ -92,14 +94,14 @@ def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, labe
     for name, feature, row in zip(names, features, frame.to_numpy(), strict=True):
         change = _change(feature)
         whom = name if level_of(feature) is not None else f"{name}, {change}"
-        found = [ShownNumber(f"coefficient{of_class}", whom, *row.tolist())]
+        found = [ShownNumber(f"coefficient{of_output}", whom, *row.tolist())]
         if ratio:
             ends = ratios_of(row).tolist()
-            found.append(ShownNumber(f"{ratio.lower()}{of_class}", whom, *ends))
+            found.append(ShownNumber(f"{ratio.lower()}{of_output}", whom, *ends))
         cells = [name, change, *(short(one.estimate) for one in found)]
         rows.append(cells + [between(found[-1].low, found[-1].high)] * intervals)
         numbers += found
-    return Shown(Table(f"Coefficients{of_class}{of}", head, rows[:MOST_ROWS]), numbers)
+    return Shown(Table(f"Coefficients{of_output}{of}", head, rows[:MOST_ROWS]), numbers)
 
 
 def _tests(model: Any) -> Shown:

@@ -103,12 +103,20 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
     rows: list[tuple[Any, ...]] = [(c, "" if level is None else level) for c, level in labels]
     names = ["column", "level"]
     if len(table) > 1:
-        rows = [(label, *row) for label in estimator.classes_.tolist() for row in rows]
-        names = ["class", *names]
+        what, stated = outputs_of(estimator)
+        rows = [(label, *row) for label in stated for row in rows]
+        names = [what, *names]
     per_unit = (table * np.array([feature.per_unit for feature in features])).ravel()
     units = ["against reference" if f.level is not None else f.unit for f in features]
     columns = {"coef": per_unit, "exp(coef)": ratios_of(per_unit), "unit": units * len(table)}
     return pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(rows, names=names))
+
+
+def outputs_of(model: Any) -> tuple[str, list[Any]]:
+    """Return what rows of coefficients are of, a class or a cause, and the labels of all."""
+    if hasattr(model, "causes_"):
+        return "cause", list(model.causes_)
+    return "class", model.classes_.tolist()
 
 
 def ratios_of(coef: Any) -> Any:

@@ -232,7 +232,10 @@ def check_neighbours(setting, one, other):
 
 
 #: Estimators that divide their budget, cap their loss or bound rows, in view of noisy counts.
-CHOOSE = ("DPDiscreteTimeSurvival", "DPWeibullFitter", "HybridMEstimator: cells and residuals")
+CHOOSE = (
+    *("DPCompetingRisks", "DPDiscreteTimeSurvival", "DPWeibullFitter"),
+    "HybridMEstimator: cells and residuals",
+)
 
 
 def may_differ(setting, path):
