@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdpsurv import (
     DPAalenJohansenFitter,
+    DPCompetingRisks,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPTableOne,
@@ -106,7 +107,8 @@ def rolled(estimator, names, **sizes):
     return made
 
 
-AT_ONCE = "event at once or censored at the end, others at zero and censored"
+AT_ZERO = "others at zero and censored"
+AT_ONCE = f"event at once or censored at the end, {AT_ZERO}"
 OPPOSITE = "row and its negative, others at zero and censored"
 ANGLES = "rows at right angles, others at zero and censored"
 FAR = "rows far beyond the bound, others at zero and censored"
@@ -137,6 +139,7 @@ table = PublicColumns.of(arm=["old", "new"], age=(18, 100), smoker=bool)
 noisy = {"delta": 0.2, "epsilon": 51.0}
 langevin = PosteriorSampling("psgld")
 scaled = PublicColumns({"x0": {"bounds": [-1, 1]}})
+SHORT: dict[str, Any] = {"n_intervals": 4, "n_knots": 1, "alpha": 10.0}
 OF_COLUMNS = dict.fromkeys((AT_ONCE, OPPOSITE, FAR), FOUR)
 CASES = {
     "hazard": Case(hazard(), HAZARD, 8),
@@ -147,6 +150,11 @@ CASES = {
     "hazard, output": Case(hazard(method="out_pert"), HAZARD, 7),
     "hazard, descent": Case(hazard(method="noisy_gd", **noisy), HAZARD, 7),
     "hazard, Langevin": Case(hazard(method=langevin, inference_share=0.0, **noisy), HAZARD, 5),
+    "competing risks": Case(
+        DPCompetingRisks(60.0, causes=["a", "b"], censored="c", max_time=1.0, **SHORT),
+        {**HAZARD, "events of two causes at once, opposite rows, " + AT_ZERO: FOUR},
+        4,
+    ),
     "logistic": Case(
         logistic(epsilon=30.0, inference_share=0.2, alpha=2.0),
         {name: {**sizes, "n": 20} for name, sizes in LOGISTIC.items()},

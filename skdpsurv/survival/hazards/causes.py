@@ -104,7 +104,7 @@ class CausesFit(HazardFit):
         return tuple((cap * shares).tolist())
 
     @property
-    def ends(self) -> list[CappedFit]:  # type: ignore[override]
+    def ends(self) -> list[CappedFit]:
         """The fits with the least and the highest caps, equal and as unequal as they may be."""
         caps = [models.CAP_RANGE[0], self.highest_cap] if self._follows else [self.highest_cap]
         if not self.has_pilot or self.n_causes == 1:

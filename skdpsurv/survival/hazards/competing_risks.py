@@ -273,9 +273,9 @@ class DPCompetingRisks(
         else:
             share: Any = self.pilot_share
             shares = (share if isinstance(share, str) else float(share), 0.0, 0.0)
-            options = {"known": known, "n_causes": causes.number, "distribution": self._noise_law}
-            how = epsilon, "obj_pert", alpha, shares, 0.0, CausesFit
-            plan = perturbed_plan(*fit_of(model, *how, **options))
+            options: Any = {"known": known, "n_causes": causes.number}
+            options |= {"kind": CausesFit, "distribution": self._noise_law}
+            plan = perturbed_plan(*fit_of(model, epsilon, "obj_pert", alpha, shares, **options))
         return replace(plan, inputs={**plan.inputs, **causes.stated()})
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
