@@ -206,7 +206,14 @@ def _predictions(release: Release, model: Any, table: Any, at: Any, strict: bool
         survival = np.column_stack([np.ones(len(rows)), survival])
         steps = np.searchsorted(model.unique_times_, at * (1.0 + 1e-12), side="right")
         names = [f"survival_{exact(time)}" for time in at.tolist()]
-        return {"risk": found, **dict(zip(names, survival[:, steps].T, strict=True))}
+        curves = dict(zip(names, survival[:, steps].T, strict=True))
+        for cause in getattr(model, "causes_", ()):
+            options: Any = {"cause": cause, "return_array": True, "strict": strict}
+            incidence = release.predict_cumulative_incidence_function(rows, **options)
+            incidence = np.column_stack([np.zeros(len(rows)), incidence])[:, steps]
+            names = [f"incidence_{cause}_{exact(time)}" for time in at.tolist()]
+            curves |= dict(zip(names, incidence.T, strict=True))
+        return {"risk": found, **curves}
     if hasattr(model, "predict_proba"):
         names = [f"probability_{label}" for label in model.classes_.tolist()]
         shares = release.predict_proba(rows, strict=strict)

@@ -129,6 +129,27 @@ class ReleasedModel:
         name = "predict_survival_function"
         return self._predicted(name, table, strict, return_array=return_array)
 
+    def predict_cumulative_incidence_function(
+        self, table: Any, cause: Any = None, return_array: bool = False, *, strict: bool = False
+    ) -> NDArray[Any]:
+        """Return probabilities of an event of a cause, before any other, for raw rows.
+
+        Parameters
+        ----------
+        table, strict
+            As for :meth:`predict`.
+        cause : label or None
+            One of the causes of a regression of competing risks. None: the first one.
+        return_array : bool, default=False
+            Return values at ``unique_times_`` instead of step functions.
+
+        Returns
+        -------
+        ndarray of StepFunction, shape (n_samples,), or of float, shape (n_samples, n_times)
+        """
+        name = "predict_cumulative_incidence_function"
+        return self._predicted(name, table, strict, cause=cause, return_array=return_array)
+
     @property
     def _model(self) -> Any:
         """Return the estimator, if the release alone is enough to predict."""

@@ -105,6 +105,14 @@ def _predicted(
             bands = [ends[:, indices] for ends in model.survival_band(table)]
         heads = [f"at {short(t)}" for t in times.tolist()]
         caption, quantity = "Predicted probability to survive", "predicted survival "
+        if causes := getattr(model, "causes_", None):
+            named = zip(distinct(causes), causes, strict=True)
+            incidence = model.predict_cumulative_incidence_function
+            curves = {name: incidence(table, cause, return_array=True) for name, cause in named}
+            found = np.hstack([found, *(curve[:, indices] for curve in curves.values())])
+            heads = [f"{name} {head}" for name in ("no event", *curves) for head in heads]
+            caption = "Predicted probabilities of no event, and of each event before any other"
+            quantity = "predicted probability of "
         options: Any = {"labels": cut(labels), "time_unit": unit or None}
         plot = partial(plot_survival_curves, model, table, **options)
         drawn = figures(plot, "people", 3.6, "Predicted survival of example profiles.")

@@ -221,7 +221,7 @@ class Climb:
 
 @pytest.mark.parametrize("caps", CAPS)
 def test_no_pair_passes_the_sensitivity(caps):
-    assert Climb(caps).run(500) <= 1.0 + 1e-9
+    assert Climb(caps).run(300) <= 1.0 + 1e-9
 
 
 @pytest.mark.parametrize("caps", [(0.8, 0.8), (1.28, 0.32), (0.5, 0.5, 0.5)])
@@ -238,13 +238,13 @@ def test_the_sensitivity_is_nearly_reached(caps):
     flat, late, early = (line(1e4 * each) for each in (-np.ones(q), s - q + 8.5, 8.5 - s))
     found = 0.0
     for baselines in product((flat, late, early), repeat=n_causes):
-        for slopes in product((1e4, 0.0, -1e4), repeat=n_causes):
+        for slopes in product((1e4, 0.0), repeat=n_causes):
             rows = zip(baselines, slopes, strict=True)
             coef = np.concatenate([np.append(baseline, slope) for baseline, slope in rows])
             people = [
                 likelihood.derivatives(coef, block_of([[x]], last, cause), order=1).gradient
                 for x in (1.0, -1.0)
-                for last in (1, q - 8, q)
+                for last in (1, q)
                 for cause in range(n_causes + 1)
             ]
             gaps = np.array(people)[:, None] - np.array(people)[None]

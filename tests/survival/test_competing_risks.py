@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from sklearn.base import clone
+from typer.testing import CliRunner
 
 from skdpsurv import (
     DPAalenJohansenFitter,
@@ -18,6 +19,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.audit import measurement_audit, worst_neighbours
+from skdpsurv.cli import app
 from skdpsurv.data.blocks import in_blocks
 from skdpsurv.data.histories import Histories
 from skdpsurv.survival.hazards.causes import against_survivors, cause_counts
@@ -315,6 +317,29 @@ class TestPrivacy:
                 model.predict_cumulative_incidence_function(X[:9], number, return_array=True),
             )
         assert built.causes_ == [1, 2]
+
+    def test_a_release_and_a_command_predict_incidences_by_cause(self, tmp_path):
+        X, cause, time = simulated(1000)
+        frame = pd.DataFrame(X, columns=["a", "b"])
+        columns = PublicColumns({"a": (-1, 1), "b": (-1, 1)})
+        release = made(3.0, columns=columns, data_norm="auto").fit(frame, (cause, time)).release_
+        release.save(tmp_path / "model.json")
+        frame[:4].to_csv(tmp_path / "rows.csv", index=False)
+        files = [str(tmp_path / name) for name in ("model.json", "rows.csv", "out.csv")]
+        command = ["predict", *files[:2], "--out", files[2], "--times", "0,4,8"]
+        assert CliRunner().invoke(app, command).exit_code == 0
+        found = pd.read_csv(files[2])
+        for number in (1, 2):
+            curves = release.predict_cumulative_incidence_function(frame[:4], number)
+            for t in (0, 4, 8):
+                expected = [curve(t) for curve in curves]
+                np.testing.assert_allclose(found[f"incidence_{number}_{t}"], expected)
+        total = found.filter(regex="_8$").sum(axis=1)
+        np.testing.assert_allclose(total, 1.0)
+        hazard = DPDiscreteTimeSurvival(max_time=HORIZON, columns=columns)
+        other = hazard.fit(frame, (cause > 0, time)).release_
+        with pytest.raises(ValueError, match="has no predict_cumulative_incidence_function"):
+            other.predict_cumulative_incidence_function(frame)
 
 
 def test_more_epsilon_is_nearer_to_the_fit_without_privacy(exact):
