@@ -295,6 +295,21 @@ class TestPrivacy:
                 low, high = (ends["from"], ends["to"]) if hasattr(ends, "keys") else (ends, ends)
                 assert low * (1 - 1e-9) <= found <= high * (1 + 1e-9), name
 
+    @pytest.mark.parametrize("causes", [[1], [1, 2, 3]])
+    def test_no_centre_of_the_ridge_is_longer_than_the_certificate_supposes(self, causes):
+        """As the baselines of all causes are, at their largest predictors."""
+        X, cause, time = simulated(300)
+        y = target(np.minimum(cause, 1), time)
+        fit = made(5.0, causes=causes).prepare(X, y).plan.leaves[-1].fit
+        bound = fit.center_of(fit.likelihood)
+        rng, longest = np.random.default_rng(4), 0.0
+        for size in 10.0 ** rng.uniform(0.0, 6.0, 200):
+            one = fit.clip_baseline(size * rng.normal(size=3))
+            center = fit.centered(fit.public_pilot.center, np.tile(one, (len(causes), 1)))
+            longest = max(longest, float(np.linalg.norm(center)))
+        assert longest <= bound.norm
+        assert longest > 0.5 * bound.norm
+
     def test_audit_of_each_measurement(self):
         model = made(20.0, n_intervals=4, n_knots=1, alpha=1.0, causes=[1, 2])
         most = {}

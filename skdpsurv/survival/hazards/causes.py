@@ -47,6 +47,9 @@ from skdpsurv.survival.hazards.maximum import STARTING_STEPS, HazardMaximum
 PROOF = reference("docs/proofs/competing_risks", "chaudhuri")
 #: Part f of the cap that causes have in equal shares.
 EQUAL_PART = 0.5
+#: max_cumulative_hazard="auto" is so many times that of one cause with a recalibration, which makes
+#: good what a low cap does to hazards.
+CAP_TIMES = 1.5
 
 
 def cause_counts(records: models.Records, q: int, n_bands: int, n_causes: int) -> IntArray:

@@ -30,10 +30,11 @@ from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.curves.aalen_johansen import check_causes, is_label
 from skdpsurv.survival.curves.event_counts import Causes, is_one_of
-from skdpsurv.survival.hazards.causes import CausesFit, CausesMaximum
+from skdpsurv.survival.hazards.causes import CAP_TIMES, CausesFit, CausesMaximum
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_formula import basis_terms
 from skdpsurv.survival.hazards.model import (
+    CAP_SCALE,
     CAPS,
     HazardModel,
     HazardRecords,
@@ -103,7 +104,8 @@ class DPCompetingRisks(
     max_cumulative_hazard : float or "auto", default="auto"
         Public cap on the cumulative hazards, of all causes together, with which one person can move
         the fit. Causes share it by the cumulative hazards of the pilot's life table; half of it in
-        equal parts. "auto" is that of :class:`DPDiscreteTimeSurvival`.
+        equal parts. "auto" is 0.8 to 5, half as much again as for :class:`DPDiscreteTimeSurvival`,
+        since no recalibration follows.
     prior_event_rate : float, default=0.5
         Public guess of the share of people with an event, of any cause, by ``max_time``.
     pilot_share : float or "auto", default="auto"
@@ -265,6 +267,7 @@ class DPCompetingRisks(
             max_cumulative_hazard=cap if isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
             max_time=checks.required_horizon(self.max_time),
+            cap_scale=CAP_TIMES * CAP_SCALE,
         )
         epsilon, alpha, causes = float(self.epsilon), float(self.alpha), self._stated_causes()
         if math.isinf(epsilon):

@@ -92,6 +92,7 @@ class HazardModel:
     max_time: float = 1.0
     has_entry: bool = False
     n_strata: int = 1
+    cap_scale: float = CAP_SCALE
 
     @property
     def n_baseline(self) -> int:
@@ -111,7 +112,7 @@ class HazardModel:
         """Return the cap: as given, or for "auto" growing with the information per parameter."""
         if not isinstance(self.max_cumulative_hazard, str):
             return self.max_cumulative_hazard
-        return float(np.clip(CAP_SCALE * self.information(epsilon) ** CAP_POWER, *CAP_RANGE))
+        return float(np.clip(self.cap_scale * self.information(epsilon) ** CAP_POWER, *CAP_RANGE))
 
     def bounded_link(self) -> Link:
         """Return the link with its event slope bounded at the prior hazard."""
