@@ -178,6 +178,11 @@ def chosen_loss(scoring: str | Loss | None, estimator: Any, horizon: object) -> 
             raise TypeError("scoring must be None, the name of a loss, or a callable.")
         return scoring
     if horizon is not None:
+        if getattr(flat_steps(estimator)[-1], "causes", None) is not None:
+            raise ValueError(
+                "scoring must be a callable loss(estimator, X, y) with values in [0, 1] for an "
+                "estimator of several causes of events."
+            )
         kind = one_of("scoring", scoring or "likelihood", ("likelihood", "brier"))
         return SurvivalLoss(kind, positive_number("max_time", horizon))
     if not is_classifier(estimator):

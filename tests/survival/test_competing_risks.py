@@ -15,13 +15,17 @@ from skdpsurv import (
     DPCompetingRisks,
     DPDiscreteTimeSurvival,
     PrivacyAccountant,
+    PrivateSearchCV,
     PublicColumns,
     Release,
+    forecast_accuracy,
+    pool_releases,
 )
 from skdpsurv.audit import measurement_audit, worst_neighbours
 from skdpsurv.cli import app
 from skdpsurv.data.blocks import in_blocks
 from skdpsurv.data.histories import Histories
+from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.survival.hazards.causes import against_survivors, cause_counts
 from skdpsurv.survival.hazards.model import HazardRecords, published_basis
 
@@ -224,6 +228,29 @@ class TestTargets:
         X, cause, time = simulated(20)
         with pytest.raises(TypeError, match="entry"):
             made().prepare(X, target(cause, time), entry=np.zeros(20))
+
+
+class TestElsewhere:
+    """What is not provided for is refused by name, and costs nothing."""
+
+    def test_searches_by_losses_of_survival(self):
+        X, cause, time = simulated(50)
+        search = PrivateSearchCV(made(1.0), {"alpha": [0.01, 1.0]}, epsilon=2.0)
+        with pytest.raises(ValueError, match="several causes"):
+            search.fit(X, target(cause, time))
+
+    def test_forecasts_pools_priors_and_private_metrics(self):
+        X, cause, time = simulated(400)
+        model = made(1.0).fit(X, target(cause, time))
+        with pytest.raises(TypeError, match="estimator must be one of"):
+            forecast_accuracy(made(1.0), 500)
+        with pytest.raises(ValueError, match="must come from one of"):
+            pool_releases([model.release_, model.release_])
+        hazard = DPDiscreteTimeSurvival(max_time=HORIZON, prior=model.release_)
+        with pytest.raises(ValueError, match="prior must be a model of hazards"):
+            hazard.fit(X, (cause > 0, time))
+        with pytest.raises(ValueError, match="of y must be boolean"):
+            private_survival_metrics(model, X, target(cause, time), max_time=HORIZON, epsilon=1.0)
 
 
 class TestPilot:

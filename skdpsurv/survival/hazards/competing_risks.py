@@ -61,6 +61,7 @@ class DPCompetingRisks(
     SurvivalRegression,
     takes=("rows", "causes"),
     ratio="logit",
+    measure="",
     such_as={"max_time": 1.0, "causes": [1, 2]},
 ):
     r"""Regression of competing risks that protects every record of the training data.
