@@ -54,14 +54,20 @@ def effect_of(
     features = columns.transform(rows)
     change = features[:-1] - features[-1]
     size = change.shape[1]
-    coef, error = change @ np.ravel(model.coef_), np.full(len(cells), np.nan)
-    if (found := model.inference_) is not None:
-        estimate, known = found.estimate[-size:], found.known[-size:]
-        lost = (change[:, ~known] != 0.0).any(axis=1)
-        variance = np.einsum("ij,jk,ik->i", change, found.covariance[-size:, -size:], change)
-        coef = change @ estimate
-        error = np.where(lost, np.inf, np.sqrt(np.maximum(variance, 0.0)))
+    with np.errstate(all="ignore"):  # coefficients in a file may be near the largest number
+        coef, error = change @ np.ravel(model.coef_), np.full(len(cells), np.nan)
+        if (found := model.inference_) is not None:
+            coef = change @ found.estimate[-size:]
+            error = errors_of(found, change)
     return pd.Index(cells, name=column), coef, error
+
+
+def errors_of(inference: Any, change: FloatArray) -> FloatArray:
+    """Return standard errors of combinations of coefficients, in rows; infinite if hidden."""
+    size = change.shape[1]
+    lost = (change[:, ~inference.known[-size:]] != 0.0).any(axis=1)
+    variance = np.einsum("ij,jk,ik->i", change, inference.covariance[-size:, -size:], change)
+    return np.where(lost, np.inf, np.sqrt(np.maximum(variance, 0.0)))
 
 
 def _check_cell(name: str, kind: ColumnKind, cell: Any) -> None:

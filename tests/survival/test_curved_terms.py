@@ -17,6 +17,7 @@ from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, PublicColumns
 from skdpsurv.plotting import plot_effect
 from skdpsurv.reference import person_period
 from skdpsurv.report import save_report
+from skdpsurv.report.explain import units
 from skdpsurv.survival.hazards.model import published_basis
 from tests.support.checks import quietly
 
@@ -250,6 +251,11 @@ class TestFigures:
     def test_what_has_no_effects_is_refused(self):
         with pytest.raises(TypeError, match=r"models\['a'\] must be a regression with effects"):
             plot_effect({"a": object()}, "age")
+
+    def test_units_leave_curves_out(self, model):
+        table = units(model.release_)
+        assert table.index.get_level_values("column").tolist() == ["treat", "x", "x:treat"]
+        np.testing.assert_allclose(table["coef"], (np.ravel(model.coef_) * SLOPES)[3:])
 
     def test_a_report_draws_each_curve(self, model, tmp_path):
         save_report(model.release_, tmp_path / "page.html")
