@@ -119,7 +119,7 @@ class AccuracyForecast:
     about: Mapping[str, Any]
     on_delta: str = ""
     studies: pd.DataFrame | None = None
-    ranges: Mapping[str, str] = FrozenMapping({})
+    ranges: Mapping[str, Any] = FrozenMapping({})
 
     @property
     def terms(self) -> pd.DataFrame:

@@ -90,11 +90,10 @@ def term_changes(columns: PublicColumns) -> dict[str, tuple[str, FloatArray]]:
     """
     kinds, interactions = columns._terms()
     (person,) = columns.example().to_dict("records")
-    found = {}
-    for name, *factors in [
-        *((one.column, one) for one in kinds),
-        *((one.name, *one.factors) for one in interactions),
-    ]:
+    terms: list[tuple[str, tuple[ColumnKind, ...]]] = [(one.column, (one,)) for one in kinds]
+    terms += [(one.name, one.factors) for one in interactions]
+    found: dict[str, tuple[str, FloatArray]] = {}
+    for name, factors in terms:
         each = [list(one.labels) or [*map(one.cell_at, MIDDLE)] for one in factors]
         names = [one.column for one in factors]
         rows = [person | dict(zip(names, cells, strict=True)) for cells in product(*each)]

@@ -1,5 +1,6 @@
 """Regressions on curves and products of columns, and the effect of one column over its range."""
 
+import json
 import math
 
 import numpy as np
@@ -177,6 +178,17 @@ class TestEffect:
     def test_a_release_has_the_same(self, model):
         again = Release.from_json(model.release_.to_json()).to_estimator()
         pd.testing.assert_frame_equal(again.effect("age"), model.effect("age"))
+
+    @pytest.mark.parametrize("size", [1e308, -1e160])
+    def test_the_largest_numbers_of_a_file_have_tests_and_effects(self, model, size):
+        file = json.loads(model.release_.to_json())
+        for name in ("coef", "inference_estimate"):
+            file["values"][name] = np.full_like(file["values"][name], size).tolist()
+        again = Release.from_json(json.dumps(file)).to_estimator()
+        terms = again.test_terms()
+        assert np.isfinite(terms["chi2"]).all()
+        assert (terms["p"] == 0.0).all()
+        assert len(again.effect("age")) == len(model.effect("age"))
 
     def test_without_standard_errors_there_are_none(self):
         table = hazards(500, inference_share=0.0).effect("age")
