@@ -102,6 +102,10 @@ def plan(
     heads = [text.partition(":")[0] for text in meanings.values()]
     lines: list[Any] = [rich_table(table.set_axis(heads, axis=1))]
     lines += [". ".join(meanings.values()) + ".", forecast.advice]
+    if len(forecast.terms):
+        factors = forecast.terms.set_index("range", append=True)["factor"].unstack("epsilon")
+        factors = factors.loc[list(forecast.ranges)].rename(columns="{:g}".format)
+        lines.insert(2, rich_table(factors, "Factor by which the ratio of a term is uncertain"))
     if figure is not None:
         import numpy as np
 

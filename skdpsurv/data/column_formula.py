@@ -86,9 +86,11 @@ def _parsed(factor: str) -> ast.expr:
 
 def _factor(factor: str, bounds: Mapping[str, Any]) -> tuple[str, Any]:
     """Return a column, and what a factor of a formula says of it."""
-    if factor in bounds:
-        return factor, bounds[factor]
     parsed = _parsed(factor)
+    if factor in bounds:
+        is_term = isinstance(parsed, ast.Call) and getattr(parsed.func, "id", None) in FUNCTIONS
+        _require(not is_term, f"have no column named {factor}")
+        return factor, bounds[factor]
     if isinstance(parsed, ast.Name):
         raise ValueError(f"formula must have columns that bounds describe, got {factor!r:.60}.")
     named = _call(parsed)

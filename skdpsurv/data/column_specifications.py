@@ -30,7 +30,11 @@ def column_terms(
         if isinstance(specification, Mapping) and Interaction.key in specification:
             products.append((str.__str__(column), specification))
         else:
-            kinds.append(_kind(column, specification, missing, drop))
+            try:
+                kinds.append(_kind(column, specification, missing, drop))
+            except OverflowError:
+                rule = "hold no number beyond those of floating point"
+                raise ValueError(f"columns[{column!r}] must {rule}.") from None
     interactions = [Interaction.specified(*one, kinds) for one in products]
     makers: dict[str, str] = {}
     made = [(kind.column, kind.features()) for kind in kinds]
@@ -41,6 +45,9 @@ def column_terms(
             rule = f"make features of names of their own: {name!r} is also made by {other}"
             require(name not in makers, maker, rule)
             makers[name] = maker
+    pairs = [{kind.column for kind in one.factors} for one in interactions]
+    for one, pair in zip(interactions, pairs, strict=True):
+        require(pairs.count(pair) == 1, one.name, "have an interaction that no other entry has")
     if not makers:
         raise ValueError("columns must make at least one feature; drop=None keeps all categories.")
     return kinds, interactions

@@ -48,11 +48,11 @@ class Interaction:
 
     def features(self) -> list[Feature]:
         """Return the products as features: those of the first column in turn."""
-        return [_product(*pair) for pair in product(*map(_kept, self.factors))]
+        return [_product(*pair) for pair in product(*map(kept_features, self.factors))]
 
     def encode(self, encoded: Mapping[str, FloatArray]) -> FloatArray:
         """Return the products of rows of encoded columns, by the names of these."""
-        a, b = (encoded[kind.column][:, : len(_kept(kind))] for kind in self.factors)
+        a, b = (encoded[kind.column][:, : len(kept_features(kind))] for kind in self.factors)
         return (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
 
     def described(self) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class Interaction:
         return {"name": self.name, self.key: [kind.column for kind in self.factors]}
 
 
-def _kept(kind: ColumnKind) -> list[Feature]:
+def kept_features(kind: ColumnKind) -> list[Feature]:
     """Return features without the indicator of missing values, which is the last one."""
     return [one for one in kind.features() if one.expression.kind != "missing"]
 

@@ -21,6 +21,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from skdpsurv.data.derived import Derived, derived_features
 from skdpsurv.data.feature import Feature, same_features
 from skdpsurv.dp.types import BoolArray, FloatArray
 
@@ -55,6 +56,8 @@ class KnownColumns:
         NaN where nothing was stated.
     groups : tuple of tuple of int
         Places of features with two values; of those in one group at most one is at its high end.
+    derived : tuple of Derived
+        Features that follow from others.
     """
 
     low: FloatArray
@@ -64,6 +67,7 @@ class KnownColumns:
     center: FloatArray
     variance: FloatArray
     groups: tuple[tuple[int, ...], ...] = ()
+    derived: tuple[Derived, ...] = ()
 
     @classmethod
     def of(cls, features: Sequence[Feature]) -> Self | None:
@@ -98,7 +102,7 @@ class KnownColumns:
             np.clip((center - middle) / half, -1.0, 1.0),
             np.maximum((spread / half) ** 2, SMALLEST_VARIANCE),
         )
-        return cls(low, high, two_valued, move, *stated, together)
+        return cls(low, high, two_valued, move, *stated, together, derived_features(features))
 
     @property
     def _scale(self) -> tuple[FloatArray, FloatArray]:
@@ -119,6 +123,13 @@ class KnownColumns:
         """Return rows of features as numbers u in [-1, 1]."""
         middle, half = self._scale
         return np.clip((rows - middle) / half, -1.0, 1.0)
+
+    def with_derived(self, rows: FloatArray) -> FloatArray:
+        """Return rows of features within their ends, with those that follow from others."""
+        rows = np.clip(rows, self.low, self.high)
+        for one in self.derived:
+            rows[:, one.place] = one.values(rows)
+        return rows
 
     def in_features(
         self, center: FloatArray, variance: FloatArray, *, shared: bool

@@ -19,6 +19,7 @@ from skdpsurv.dp import checks
 from skdpsurv.dp.references import phrase
 from skdpsurv.evaluation.forecast_result import AccuracyForecast, by_study, summarised
 from skdpsurv.evaluation.forecast_studies import Guess, simulated
+from skdpsurv.inference.effects import term_changes
 from skdpsurv.inference.row_moments import LESS_ON_MOMENTS, RowMoments
 from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.release import Release
@@ -189,7 +190,10 @@ def forecast_accuracy(
         both = [{FIGURES[k]: said[k] for k in FIGURES if k in said} for said in told]
         figures = gain_in_figures(both, f" at epsilon {at:g}")
         gain = figures and f"{gain} {figures}"
-    return AccuracyForecast(table, headline, about, gain, by_study(runs))
+    ranges = {}
+    if getattr(model, "inference_share", 0.0) and isinstance(model.columns, PublicColumns):
+        ranges = {term: words for term, (words, _) in term_changes(model.columns).items()}
+    return AccuracyForecast(table, headline, about, gain, by_study(runs), ranges)
 
 
 def _checked(estimator: Any) -> tuple[Any, str]:

@@ -12,8 +12,10 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.dp.checks import number_in
+from skdpsurv.dp.guarantee import FrozenMapping
 from skdpsurv.dp.references import phrase
-from skdpsurv.evaluation.forecast_studies import MEDIAN, Run
+from skdpsurv.evaluation.forecast_studies import ERROR_OF, MEDIAN, Run
+from skdpsurv.inference.uncertainty import half_width
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame, pyplot
 
 #: Quantiles of simulated studies that bound a range.
@@ -30,6 +32,8 @@ WORDS = {
 TOLERANCES = (0.01, 0.02)
 #: Share of finite intervals from which advice says that most are.
 MOST_INTERVALS = 0.5
+#: Advice names terms whose ratio is uncertain by more than this factor.
+WIDE_FACTOR = 2.0
 #: Widths of intervals that can be drawn, with their labels.
 WIDTHS = {
     MEDIAN: "Width of an interval,\nrelative to no privacy",
@@ -50,6 +54,7 @@ def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
     without = np.array([run[math.inf][headline] for run in runs])
     for epsilon in runs[0]:
         studies = pd.DataFrame([run[epsilon] for run in runs])
+        studies = studies.drop(columns=[name for name in studies if name.startswith(ERROR_OF)])
         studies.insert(1, "loss", sign * (studies[headline].to_numpy() - without))
         rows[epsilon] = row = {}
         for name in studies:
@@ -105,6 +110,8 @@ class AccuracyForecast:
         How much a delta would reduce the noise, and what it gains; a part of ``advice``.
     studies : pandas.DataFrame or None
         The measures of each simulated study, indexed by study and epsilon: how sure ``table`` is.
+    ranges : mapping, default={}
+        With ``inference_share`` and ``PublicColumns``: the range of each term, for ``terms``.
     """
 
     table: pd.DataFrame
@@ -112,6 +119,28 @@ class AccuracyForecast:
     about: Mapping[str, Any]
     on_delta: str = ""
     studies: pd.DataFrame | None = None
+    ranges: Mapping[str, Any] = FrozenMapping({})
+
+    @property
+    def terms(self) -> pd.DataFrame:
+        """How sure the effect of each term will be: a column, a spline, a category, a product.
+
+        Indexed by term and epsilon, ``inf`` being a fit without privacy. The effect is a log ratio
+        over ``range``: the middle half of a column's bounds, or between labels, where it is least
+        sure; of a product, how the effect of one column over its range changes over the other's.
+        ``se`` is its standard error, by sampling and noise: the median of studies, and infinite
+        where noise hides it in half of them. A 95 % interval of the ratio reaches from its estimate
+        divided by ``factor`` to the estimate times ``factor``. Empty without standard errors.
+        """
+        rows = []
+        if self.studies is not None:
+            errors = self.studies.groupby("epsilon").median()
+            for term, range_ in self.ranges.items():
+                for epsilon, se in errors[f"{ERROR_OF}{term}"].items():
+                    with np.errstate(over="ignore"):
+                        rows.append((term, epsilon, range_, se, np.exp(half_width(0.95) * se)))
+        found = pd.DataFrame(rows, columns=["term", "epsilon", "range", "se", "factor"])
+        return found.set_index(["term", "epsilon"])
 
     def smallest_epsilon(self, tolerance: float = TOLERANCES[0]) -> float | None:
         """Return the smallest epsilon from which on the mean loss is within a tolerance.
@@ -144,7 +173,19 @@ class AccuracyForecast:
     def advice(self) -> str:
         """Advice on epsilon, on a delta if it would help, and on intervals if there are some."""
         intervals = self._advice_on_intervals() if "finite_intervals" in self.table else ""
-        return " ".join(filter(None, [self._advice_on_loss(), intervals, self.on_delta]))
+        said = self._advice_on_loss(), intervals, self._advice_on_terms(), self.on_delta
+        return " ".join(filter(None, said))
+
+    def _advice_on_terms(self) -> str:
+        """Name the terms whose intervals would be wide, and up to which epsilon."""
+        wide = []
+        for term, factors in self.terms["factor"].groupby("term", sort=False):
+            private = factors.droplevel("term").drop(math.inf)
+            if len(private := private[private > WIDE_FACTOR]):
+                at, factor = private.index[-1], private.iloc[-1]
+                shown = "without end" if math.isinf(factor) else f"×{factor:.3g}"
+                wide.append(f"{term} ({self.ranges[str(term)]}) up to epsilon {at:g}: {shown}")
+        return phrase("wide_terms", factor=WIDE_FACTOR, terms="; ".join(wide)) if wide else ""
 
     def _advice_on_intervals(self) -> str:
         private = self._private["finite_intervals"]
@@ -172,12 +213,16 @@ class AccuracyForecast:
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of JSON's types; infinity becomes the text "inf", and NaN null."""
         rows = self.table.reset_index().to_dict("records")
+        terms = [
+            {name: x if isinstance(x, str) else _plain(x) for name, x in row.items()}
+            for row in self.terms.reset_index().to_dict("records")
+        ]
         return {
             "about": dict(self.about),
             "headline": self.headline,
             "table": [{str(name): _plain(x) for name, x in row.items()} for row in rows],
             "advice": self.advice,
-        }
+        } | ({"terms": terms} if terms else {})
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the loss, calibration and the width of intervals against epsilon.

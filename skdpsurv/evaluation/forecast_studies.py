@@ -12,6 +12,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 
 from skdpsurv.base.private_estimator import Published
+from skdpsurv.data import PublicColumns
 from skdpsurv.data.blocks import InMemory, first
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.target import survival_target
@@ -23,10 +24,14 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import forecast_records as records
 from skdpsurv.evaluation.forecast_records import HazardTruth, LabelTruth, Pairs
 from skdpsurv.evaluation.risk_table import EvaluationRecords
+from skdpsurv.inference import Inference
+from skdpsurv.inference.effects import errors_of, term_changes
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 #: The measure that is summarised by its median over studies, not by its mean.
 MEDIAN = "interval_width"
+#: Beginning of the names of standard errors of terms' effects.
+ERROR_OF = "error of "
 #: Fresh records to score a fit on, by expectations: no outcomes are drawn for them.
 N_FRESH = 2000
 #: Times at which predictions for records, and a curve, are compared with the truth.
@@ -184,10 +189,13 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
         }
 
     exact, effect, exact_model = None, np.zeros(0), estimator
+    changes: dict[str, FloatArray] = {}
     if getattr(estimator, "inference_share", 0.0):
         columns = estimator.columns
         features = np.asarray(fresh if columns is None else columns.fit_transform(fresh), float)
-        exact = _errors(setting.n_records * truth.information(features, z))
+        exact = _without_privacy(setting.n_records * truth.information(features, z))
+        if isinstance(columns, PublicColumns):
+            changes = {term: rows for term, (_, rows) in term_changes(columns).items()}
         # The log ratio is linear in the features, but for missing cells.
         design = features - features.mean(axis=0)
         effect = np.linalg.lstsq(design, truth.strength * (z - z.mean()), rcond=None)[0]
@@ -199,26 +207,26 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
         model = _fitted(estimator if private else exact_model, epsilon, rng, X, y)
         run[epsilon] = score(model)
         if exact is not None:
-            off = np.ravel(model.coef_)[-exact.size :] - effect
-            errors = _released_errors(model, exact) if private else exact
-            run[epsilon] |= _of_coefficients(errors, exact, off)
+            size = exact.known.size
+            off = np.ravel(model.coef_)[-size:] - effect
+            found = (model.inference_ or Inference.unknown(size)) if private else exact
+            errors = found.standard_errors()[-size:], exact.standard_errors()
+            run[epsilon] |= _of_coefficients(*errors, off)
+            run[epsilon] |= {
+                f"{ERROR_OF}{term}": float(errors_of(found, rows).max(initial=0.0))
+                for term, rows in changes.items()
+            }
     return run
 
 
-def _errors(information: FloatArray) -> FloatArray:
-    """Return standard errors, infinite for constant columns."""
-    diagonal = np.diag(information)
-    errors = np.full(diagonal.size, math.inf)
-    known = np.flatnonzero(diagonal > 1e-12)
-    variances = np.diag(np.linalg.pinv(information[np.ix_(known, known)]))
-    errors[known] = np.sqrt(np.maximum(variances, 0.0))
-    return errors
-
-
-def _released_errors(model: Any, exact: FloatArray) -> FloatArray:
-    if model.inference_ is None:
-        return np.full(exact.size, math.inf)
-    return np.asarray(model.inference_.standard_errors()[-exact.size :])
+def _without_privacy(information: FloatArray) -> Inference:
+    """Return the covariance of maximum likelihood, with constant columns unknown."""
+    found = Inference.unknown(len(information))
+    found.known[:] = np.diag(information) > 1e-12
+    known = np.ix_(found.known, found.known)
+    found.covariance[known] = np.linalg.pinv(information[known])
+    np.fill_diagonal(found.covariance, np.maximum(np.diag(found.covariance), 0.0))
+    return found
 
 
 def _of_coefficients(errors: FloatArray, exact: FloatArray, off: FloatArray) -> Measures:

@@ -7,7 +7,9 @@ guarantees that :math:`w(\|x\|^2 + C^2) \le 1 + C^2`.
 Moments give the number of records, their mean :math:`\mu` and their covariance S, but no shape.
 Rows :math:`\mu + S^{1/2} z` are made of standard ones z of two shapes: normal and uniform. Where
 indicators of labels are known to be such, z holds labels in the released shares instead, and is
-moved to S by the linear map that moves rows least. An eigenvalue of S below :data:`KNOWN` standard
+moved to S by the linear map that moves rows least. Curves of a number and products of columns are
+computed from rows of the others, which are made first, and then moved likewise: rows whose curves
+vary like other columns exist for nobody. An eigenvalue of S below :data:`KNOWN` standard
 deviations of the noise is *unknown*.
 
 Records may tell different amounts. Where each has an *exposure* :math:`e \in [0, 1]`, the rows are
@@ -30,6 +32,7 @@ from scipy import special
 from scipy.stats import qmc
 
 from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.clipping import row_pieces
 from skdpsurv.dp.noise import random_source
 from skdpsurv.dp.plan import Context, NoisySum, Plan
@@ -48,6 +51,28 @@ SHAPES = ("normal", "uniform")
 N_LABELLED, LEAST_LABELLED = 512, 4
 #: Groups of exclusive indicators: the features, and the shares of rows that have the labels.
 Labels = tuple[tuple[tuple[int, ...], tuple[float, ...]], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Derivation:
+    """How features follow from others, which are its bases, in rows ``(x - center) / unit``."""
+
+    known: KnownColumns
+    center: FloatArray
+    unit: FloatArray | float
+
+    @cached_property
+    def bases(self) -> list[int]:
+        """Places of the features that follow from no others."""
+        derived = {one.place for one in self.known.derived}
+        return [j for j in range(self.center.size) if j not in derived]
+
+    def rows(self, bases: FloatArray) -> FloatArray:
+        """Return whole rows, given those of the bases."""
+        rows = np.zeros((len(bases), self.center.size))
+        rows[:, self.bases] = bases
+        whole = self.known.with_derived(rows * self.unit + self.center)
+        return np.asarray((whole - self.center) / self.unit)
 
 
 @dataclass(frozen=True)
@@ -70,6 +95,8 @@ class CovariateDistribution:
     mean_exposure : float
     exposure_slopes : ndarray of shape (n_features,) or None
         Coefficients of the regression of exposures on rows; None if all are 1.
+    derivation : Derivation or None
+        How features follow from others; None if none does.
     """
 
     mass: float
@@ -80,6 +107,7 @@ class CovariateDistribution:
     labels: Labels = ()
     mean_exposure: float = 1.0
     exposure_slopes: FloatArray | None = None
+    derivation: Derivation | None = None
 
     @classmethod
     def of_moments(
@@ -127,14 +155,33 @@ class CovariateDistribution:
 
     def rows(self, shape: str) -> FloatArray:
         """Return rows of a shape with this mean and covariance."""
-        if not self.labels:
+        if not self.labels and self.derivation is None:
             root = (self.vectors * np.sqrt(self.values)) @ self.vectors.T
             return np.asarray(self.mean + standard_rows(shape, self.mean.size) @ root)
         covariance = (self.vectors * self.values) @ self.vectors.T
-        rows = labelled_rows(shape, self.mean.size, self.labels) * np.sqrt(np.diag(covariance))
+        if self.derivation is None:
+            rows = labelled_rows(shape, self.mean.size, self.labels)
+        else:
+            bases = self._of(self.derivation.bases, covariance).rows(shape)
+            rows = _standardised(self.derivation.rows(bases))
+        rows = rows * np.sqrt(np.diag(covariance))
         root, inverse = _roots(rows.T @ rows / len(rows))
         between, _ = _roots(root @ covariance @ root)
         return np.asarray(self.mean + rows @ (inverse @ between @ inverse))
+
+    def _of(self, places: list[int], covariance: FloatArray) -> CovariateDistribution:
+        """Return the distribution of some features, which hold all labels."""
+        values, vectors = np.linalg.eigh(covariance[np.ix_(places, places)])
+        at = {place: j for j, place in enumerate(places)}
+        labels = tuple((tuple(at[j] for j in group), shares) for group, shares in self.labels)
+        known = np.ones(values.size, dtype=bool)
+        return CovariateDistribution(self.mass, self.mean[places], values, vectors, known, labels)
+
+
+def _standardised(rows: FloatArray) -> FloatArray:
+    """Return rows with mean 0 and variance 1."""
+    rows = rows - rows.mean(axis=0)
+    return np.asarray(rows / np.maximum(np.sqrt(np.mean(rows**2, axis=0)), 1e-9))
 
 
 def _roots(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -164,10 +211,9 @@ def labelled_rows(shape: str, n_features: int, labels: Labels) -> FloatArray:
         ends = np.cumsum(least * min(1.0, whole / least.sum()))
         label = np.searchsorted(ends, points[:, group[0]], side="right")
         rows[:, list(group)] = label[:, None] == np.arange(len(group))
-    rows -= rows.mean(axis=0)
-    rows /= np.maximum(np.sqrt(np.mean(rows**2, axis=0)), 1e-9)
+    rows = _standardised(rows)
     rows.setflags(write=False)
-    return np.asarray(rows)
+    return rows
 
 
 @lru_cache(maxsize=8)
@@ -277,6 +323,7 @@ class ReleasedMoments:
     moments: FloatArray
     groups: tuple[tuple[int, ...], ...] = ()
     ends: tuple[FloatArray, FloatArray] | None = None
+    derivation: Derivation | None = None
 
     @cached_property
     def _labels(self) -> Labels:
@@ -290,6 +337,8 @@ class ReleasedMoments:
             np.flatnonzero(variances > TWO_VALUED * shares * (1.0 - shares)),
             [place for group in self.groups for place in group],
         )
+        if self.derivation is not None:
+            single = np.intersect1d(single, self.derivation.bases)
         groups = (*self.groups, *((place,) for place in single.tolist()))
         return tuple((group, tuple(shares[list(group)].tolist())) for group in groups)
 
@@ -321,6 +370,7 @@ class ReleasedMoments:
         moments, noise, size = moments * unit, asked.noise * unit, asked.n_features + 1
         how = asked.constant, asked.n_records, noise, labels
         found = CovariateDistribution.of_moments(moments[:size, :size], *how)
+        found = replace(found, derivation=self.derivation)
         return found.exposed(moments[size], asked.constant, noise) if asked.has_exposure else found
 
 

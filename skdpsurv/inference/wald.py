@@ -37,6 +37,10 @@ from skdpsurv.release import Release, released_array
 LARGEST_PART = 0.2
 #: Eigenvalues of a correlation matrix below this are 0 but for rounding.
 RANK_TOLERANCE = 1e-9
+#: Estimates count as so many standard errors at most, so that statistics are finite.
+LARGEST_Z = 1e150
+#: Largest ratio of scales of rows.
+LARGEST_RATIO = 1e100
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,10 @@ def wald_test(
     >>> found.test_statistic, round(found.p_value, 3), found.degrees_of_freedom, found.hidden
     (4.0, 0.046, 1, ('b',))
     """
+    # In units that are powers of 2: whatever a file holds, sums are finite, and no bit changes.
+    size = _power_of_two(np.abs(estimate))
+    root = _power_of_two(np.sqrt(np.abs(np.diag(covariance))))
+    estimate, covariance = estimate / size, covariance / root**2
     directions = known_directions(known, hidden, np.broadcast_to(scale, known.shape))
     variance = directions @ covariance @ directions.T
     directions = directions[np.diag(variance) > 0.0]
@@ -124,10 +132,18 @@ def wald_test(
     values, vectors = np.linalg.eigh(variance / np.outer(unit, unit))
     full = values > RANK_TOLERANCE
     z = (vectors[:, full].T @ (directions @ estimate / unit)) / np.sqrt(values[full])
+    with np.errstate(over="ignore"):
+        z = np.clip(z * size / root, -LARGEST_Z, LARGEST_Z)
     statistic, freedom = float(z @ z), int(full.sum())
     p = float(special.chdtrc(freedom, statistic))
     tested = tuple(_named(row, names) for row in directions)
     return WaldTest("wald_test", statistic, p, freedom, tested, lost)
+
+
+def _power_of_two(values: FloatArray) -> float:
+    """Return the largest power of 2 that is at most the largest value; 1 if that is 0."""
+    largest = float(values.max(initial=0.0))
+    return math.ldexp(0.5, math.frexp(largest)[1]) if largest else 1.0
 
 
 def known_directions(known: BoolArray, hidden: FloatArray | None, scale: FloatArray) -> FloatArray:
@@ -295,7 +311,8 @@ class JointTests:
         scale = np.ones(len(names))
         if "row_scale" in self.release_.values:
             scale = released_array(self.release_, "row_scale", scale.shape)
-            if not (scale > 0.0).all():
+            least = scale.max(initial=0.0) / LARGEST_RATIO
+            if not ((scale > 0.0) & (scale >= least)).all():
                 raise ValueError("values of the release must hold positive row_scale.")
         scale = scale[places]
         block = None if hidden is None else hidden[np.ix_(places, places)]

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data import PublicBoundsScaler, PublicColumns, public_steps
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.data.feature import Feature, known_names, raw_features
+from skdpsurv.data.feature import Expression, Feature, known_names, raw_features
 from skdpsurv.descriptive import DPTableOne
 from skdpsurv.release.script import formula_of
 from skdpsurv.report.text import TEMPLATES, WORDS, how_many, listed
@@ -30,7 +30,8 @@ def units(release: Any) -> pd.DataFrame:
     They hold within the public bounds: beyond, columns are clipped. A column whose slope changes
     has a level for each range of one slope. Beside products of columns
     (interactions, powers), the coefficient of a column holds where all others are in the middle of
-    their bounds, or at their reference. That of a product is per unit of each factor.
+    their bounds, or at their reference. That of a product is per unit of each factor. Splines, and
+    their products, have no coefficient per unit and are left out: ``effect`` of a model has them.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ def units(release: Any) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        If the model has no coefficients of columns, or a feature mixes columns but as a product.
+        If the model has no coefficients of columns, or of splines alone, or a feature mixes columns
+        but as a product.
     """
     return units_of(release._model, release.features)
 
@@ -83,6 +85,13 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
     table = np.atleast_2d(coef)
     if table.shape[1] != len(features):
         raise ValueError("features must be as many as the estimator has coefficients.")
+    linear = [
+        j
+        for j, one in enumerate(features)
+        if one.per_unit is not None or not _has_spline(one.expression)
+    ]
+    if linear:
+        table, features = table[:, linear], [features[j] for j in linear]
     if bad := [feature.name for feature in features if feature.per_unit is None]:
         raise ValueError(
             "Coefficients per unit need features that each are a multiple of one column, or of a "
@@ -117,6 +126,11 @@ def outputs_of(model: Any) -> tuple[str, list[Any]]:
     if hasattr(model, "causes_"):
         return "cause", list(model.causes_)
     return "class", model.classes_.tolist()
+
+
+def _has_spline(step: Expression) -> bool:
+    steps = step.of if step.kind in ("fill", "scale", "product") else ()
+    return step.kind == "spline" or any(map(_has_spline, steps))
 
 
 def ratios_of(coef: Any) -> Any:

@@ -287,6 +287,7 @@ def test_a_plan_takes_a_schema_and_settings(study):
     given = ("plan", "survival", "--records", "200", "--epsilon", "1", "--repeats", "2")
     more = ("--schema", "@columns.toml", "--intervals", "0.2", "--set", "link=cloglog")
     study.run(*given, *more, code=0, says="width: of an interval of a coefficient")
+    study.run(*given, *more, code=0, says="Factor by which the ratio of a term is uncertain")
     for wrong in ((*more[:2], "--columns", "3"), ("--figure", "@plan.gif"), ("--records", "5")):
         study.run(*given, *wrong, code=2)
     study.run("plan", "km", *given[2:], "--intervals", "0.2", code=2)

@@ -109,6 +109,14 @@ def test_a_name_that_reads_as_a_term_is_refused(name):
     PublicColumns.from_formula("age * treat", {**BOUNDS, name: (0, 1)})
 
 
+@pytest.mark.parametrize("formula", ["`log(age)` + treat", "log(age) + treat"])
+def test_a_name_that_reads_as_a_function_is_refused(formula):
+    with pytest.raises(ValueError, match=r"formula must have no column named log\(age\)"):
+        PublicColumns.from_formula(formula, {**BOUNDS, "log(age)": (0, 1)})
+    columns = PublicColumns.from_formula("`age (years)`", {"age (years)": (0, 90)})
+    assert columns.get_feature_names_out().tolist() == ["age (years)"]
+
+
 def test_types_are_refused_and_the_package_is_named(monkeypatch):
     with pytest.raises(TypeError, match="formula must be text"):
         PublicColumns.from_formula(3, BOUNDS)

@@ -232,6 +232,22 @@ class TestInteraction:
             ValueError, match=r"columns\['y'\] must make features of names of their"
         ):
             PublicColumns(FACTORS | twice)._check()
+        twice["y"] = {"interaction": ["treat", "age"]}
+        with pytest.raises(ValueError, match=r"columns\['x'\] must have an interaction that no"):
+            PublicColumns(FACTORS | twice)._check()
+
+    @pytest.mark.parametrize(
+        "huge",
+        [
+            {"log": (1, 5), "offset": 10**400},
+            {"spline": (1, 5), "knots": [10**400]},
+            {"bounds": (1, 5), "spread": 10**400},
+            {"bounds": (1, 5), "per": 10**400},
+        ],
+    )
+    def test_integers_beyond_all_floats_are_refused_by_name(self, huge):
+        with pytest.raises(ValueError, match=r"columns\['a'\] must hold no number beyond"):
+            PublicColumns({"a": huge})._check()
 
     def test_files_state_them(self, tmp_path):
         text = (

@@ -222,6 +222,36 @@ def test_standard_errors_are_forecast_where_they_are_asked_for():
     assert 0.4 < odds["coefficient_error"].iloc[1] < 1.8
 
 
+def test_terms_that_noise_will_hide_are_named_before():
+    columns = PublicColumns(
+        {
+            "age": {"spline": (40, 100), "df": 2},
+            "arm": ["a", "b", "c"],
+            "age:arm": {"interaction": ["age", "arm"]},
+        }
+    )
+    model = DPDiscreteTimeSurvival(max_time=1.0, columns=columns, inference_share=0.3)
+    given = {"n_repeats": 2, "random_state": 0}
+    forecast = forecast_accuracy(model, 50_000, epsilons=[0.02, 3.0], **given)
+    terms = forecast.terms
+    assert [*forecast.ranges] == ["age", "arm", "age:arm"]
+    assert terms.loc[("age:arm", 3.0), "range"] == "55 to 85 × a to c"
+    for term in forecast.ranges:
+        errors = terms.loc[term, "se"]
+        assert errors.loc[0.02] == math.inf > errors.loc[3.0] > errors.loc[math.inf] > 0.0
+        assert f"{term} ({forecast.ranges[term]}) up to epsilon" in forecast.advice
+    factor = np.exp(1.959964 * terms["se"])
+    np.testing.assert_allclose(terms["factor"], factor, rtol=1e-6)
+    assert not any(name.startswith("error of") for name in forecast.table)
+    kept = json.loads(json.dumps(forecast.to_dict(), allow_nan=False))
+    assert kept["terms"][0] == {
+        "term": "age", "epsilon": 0.02, "range": "55 to 85", "se": "inf", "factor": "inf"
+    }  # fmt: skip
+    plain = forecast_accuracy(model.set_params(inference_share=0.0), 500, epsilons=[1.0], **given)
+    assert plain.terms.empty
+    assert "ratio" not in plain.advice
+
+
 @pytest.mark.slow
 def test_a_word_means_the_estimator_as_it_is_made_and_a_seed_says_it_all():
     for kind, *same in (

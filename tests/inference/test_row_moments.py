@@ -4,11 +4,14 @@ import itertools
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from skdpsurv import PublicColumns
 from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.noise import random_source
-from skdpsurv.inference import MomentRows, ReleasedMoments, RowMoments
+from skdpsurv.inference import Derivation, MomentRows, ReleasedMoments, RowMoments
 from skdpsurv.inference.row_moments import (
     EXPOSURE,
     KNOWN,
@@ -106,6 +109,42 @@ def test_rows_count_by_the_regression_of_exposures_on_them():
             ratio = weight[is_rare].mean() / weight[~is_rare].mean()
             assert least / 6.0 - 1e-6 <= ratio <= most / 6.0 + 1e-6
         assert plain.exposure(rows) == 1.0
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("correlation", [0.0, 0.6])
+def test_curves_and_products_follow_from_their_bases(shape, correlation):
+    """Rows have the moments, and a bend is that of the line but for what moves it there."""
+    rng, n = np.random.default_rng(3), 20_000
+    z = rng.multivariate_normal([0, 0], [[1, correlation], [correlation, 1]], n)
+    people = pd.DataFrame({"age": 65 + 9 * np.abs(z[:, 0]), "treat": z[:, 1] > 0})
+    columns = PublicColumns(
+        {
+            "age": {"spline": (60, 100), "df": 3},
+            "treat": bool,
+            "both": {"interaction": ["age", "treat"]},
+        }
+    )
+    known = KnownColumns.of(columns._features())
+    X = np.asarray(columns.fit(people).transform(people))
+    center, unit = X.mean(axis=0), 4.0 * X.std(axis=0)
+    rows = (X - center) / unit
+    asked = PlainMoments(price=1e9, n_records=n, n_features=X.shape[1])
+    exact = asked.query_for({}).total(InMemory([MomentRows(rows, None)]), asked.rows)
+    moments = asked.query_for({}).release(exact, 1e9, random_source(0))
+    ends = (known.low - center) / unit, (known.high - center) / unit
+    plain = ReleasedMoments(asked, moments, known.groups, ends)
+    gaps = []
+    for derivation in (None, Derivation(known, center, unit)):
+        law = replace(plain, derivation=derivation).distribution
+        found = law.rows(shape)
+        np.testing.assert_allclose(found.mean(axis=0), law.mean, atol=1e-9)
+        np.testing.assert_allclose(np.cov(found.T, bias=True), np.cov(rows.T, bias=True), atol=1e-3)
+        whole = found * unit + center
+        gaps.append(np.abs(known.with_derived(whole) - whole).mean(axis=0))
+    bends = [one.place for one in known.derived]
+    assert bends == [1, 2, 4, 5, 6]
+    assert (gaps[1][bends] < 0.6 * gaps[0][bends]).all()
 
 
 def test_features_that_vary_as_two_values_do_are_taken_for_such():

@@ -134,6 +134,17 @@ class TestStatistic:
         flat = wald_test(np.ones(2), np.diag([1.0, 0.0]), np.ones(2, dtype=bool), ["a", "b"])
         assert (flat.test_statistic, flat.tested) == (1.0, ("a",))
 
+    @pytest.mark.parametrize("size", [1e-300, 1e300, 1.7e308])
+    @pytest.mark.parametrize("variance", [1e-300, 1.0, 1.7e308])
+    def test_the_largest_numbers_of_a_file_have_finite_tests(self, size, variance):
+        hidden = np.full((3, 3), 1.0 / 3.0)
+        for known, directions in (([True] * 3, None), ([False] * 3, hidden)):
+            estimates = np.array([size, -size, 0.0]), variance * np.eye(3), np.array(known)
+            found = wald_test(*estimates, NAMES[:3], directions)
+            assert math.isfinite(found.test_statistic)
+            assert found.degrees_of_freedom > 0
+            assert (found.p_value < 0.05) == (size / math.sqrt(variance) > 3.0)
+
     def test_units_and_reference_do_not_matter(self):
         whole, estimate = covariance(6, 3), np.random.default_rng(7).normal(size=3)
         known = np.ones(3, dtype=bool)

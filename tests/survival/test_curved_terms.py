@@ -1,5 +1,6 @@
 """Regressions on curves and products of columns, and the effect of one column over its range."""
 
+import json
 import math
 
 import numpy as np
@@ -17,6 +18,7 @@ from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, PublicColumns
 from skdpsurv.plotting import plot_effect
 from skdpsurv.reference import person_period
 from skdpsurv.report import save_report
+from skdpsurv.report.explain import units
 from skdpsurv.survival.hazards.model import published_basis
 from tests.support.checks import quietly
 
@@ -177,6 +179,17 @@ class TestEffect:
         again = Release.from_json(model.release_.to_json()).to_estimator()
         pd.testing.assert_frame_equal(again.effect("age"), model.effect("age"))
 
+    @pytest.mark.parametrize("size", [1e308, -1e160])
+    def test_the_largest_numbers_of_a_file_have_tests_and_effects(self, model, size):
+        file = json.loads(model.release_.to_json())
+        for name in ("coef", "inference_estimate"):
+            file["values"][name] = np.full_like(file["values"][name], size).tolist()
+        again = Release.from_json(json.dumps(file)).to_estimator()
+        terms = again.test_terms()
+        assert np.isfinite(terms["chi2"]).all()
+        assert (terms["p"] == 0.0).all()
+        assert len(again.effect("age")) == len(model.effect("age"))
+
     def test_without_standard_errors_there_are_none(self):
         table = hazards(500, inference_share=0.0).effect("age")
         assert np.isfinite(table["coef"]).all()
@@ -250,6 +263,11 @@ class TestFigures:
     def test_what_has_no_effects_is_refused(self):
         with pytest.raises(TypeError, match=r"models\['a'\] must be a regression with effects"):
             plot_effect({"a": object()}, "age")
+
+    def test_units_leave_curves_out(self, model):
+        table = units(model.release_)
+        assert table.index.get_level_values("column").tolist() == ["treat", "x", "x:treat"]
+        np.testing.assert_allclose(table["coef"], (np.ravel(model.coef_) * SLOPES)[3:])
 
     def test_a_report_draws_each_curve(self, model, tmp_path):
         save_report(model.release_, tmp_path / "page.html")

@@ -195,6 +195,26 @@ class TestTable:
         names = [one.name for one in columns._features()]
         assert [one.name for one in features_of(columns)] == names[1:]
 
+    def test_curves_and_products_follow_from_their_columns(self):
+        X, _ = people(20_000)
+        X.loc[:999, "age"] = np.nan
+        spline = {"spline": (20, 100), "df": 3, "missing": "midpoint"}
+        products = {f"age:{name}": {"interaction": ["age", name]} for name in ("arm", "ill")}
+        columns = PublicColumns(WIDE | {"age": spline} | products)
+        release = DPTableOne(epsilon=100.0, columns=columns).fit(X).release_
+        found, rows = moments(release, columns), np.asarray(columns.fit_transform(X))
+        np.testing.assert_allclose(found[0], rows.mean(axis=0), atol=0.02)
+        np.testing.assert_allclose(np.sqrt(found[1]), rows.std(axis=0), atol=0.02)
+        assert (found[2] > 0.0).all()
+        said = {one.name for one in features_of(columns)}
+        assert said == {one.name for one in columns._features()}
+        X, y = people()
+        fitted = model(columns.columns, scales=release, inference_share=0.2).fit(X, y)
+        scales = fitted.release_.values["row_scale"]
+        np.testing.assert_allclose(scales, np.sqrt(found[1]), rtol=0.3)
+        logs = PublicColumns(WIDE | {"age": {"log": (1, 400)}} | products)
+        assert not any("age" in one.name for one in features_of(logs))
+
     def test_features_of_other_bounds_are_unknown(self):
         other = PublicColumns(WIDE | {"age": (0, 100)})._features()
         known = KnownColumns.of(other).released(other, moments_of(DPTableOne.from_release(table())))

@@ -36,7 +36,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.inference import Indirect, MomentRows, ReleasedMoments, RowMoments
+from skdpsurv.inference import Derivation, Indirect, MomentRows, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
@@ -225,7 +225,8 @@ class HazardMoments(RowMoments):
         point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         if (known := self.fit.known) is not None:
             low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))
-            moments = ReleasedMoments(self, noisy, known.groups, (low, high))
+            derivation = Derivation(known, pilot.mean, pilot.unit) if known.derived else None
+            moments = replace(moments, groups=known.groups, ends=(low, high), derivation=derivation)
         equation = Indirect.after(response, *point, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.unit, self.fit.basis)
         level = np.append(self.fit.basis.mean(axis=0), moments.distribution.mean)
