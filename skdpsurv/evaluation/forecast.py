@@ -169,7 +169,8 @@ def forecast_accuracy(
     else:
         described = _described(model, columns, n_columns)
         model.set_params(columns=described)
-        n_columns, n_features = len(described._names()), len(described.get_feature_names_out())
+        n_columns = len(described._names())
+        n_features = len(model._copied().columns.get_feature_names_out())
     model._check_parameters()
     options: Any = {"level": level, "n_jobs": n_jobs, "verbose": verbose}
     options |= {"guess": guess, "shares": shares or {}, "n_columns": n_columns or 0}
@@ -293,7 +294,7 @@ def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> tuple[
     """Return the noise of coefficients and of moments in a plan; infinite if there is none."""
     model = copy.copy(estimator)
     model.epsilon, model.delta = epsilon, delta
-    model.prior = model.scales = model.columns = model.accountant = None
+    model.prior = model.scales = model.columns = model.strata = model.accountant = None
     try:
         model._check_parameters()
         plan, _ = model._plan_and_guarantee(shape)

@@ -169,3 +169,17 @@ class TestRun:
         others = replace(table.guarantee, epsilon=0.5)
         with pytest.raises(ValueError, match="table is not the table that was planned"):
             replace(scales, guarantee=others).after(table)
+
+
+def test_a_regression_with_strata_promises_what_was_planned(tmp_path):
+    by_stage = {"strata": "stage", "recalibration_share": 0.0}
+    place = Place(
+        tmp_path,
+        analyses=(TABLE, replace(REGRESSION, options=by_stage), EVALUATION),
+        evaluation_share=0.3,
+    )
+    assert place.run(FRAME) == []
+    found = Release.load(Folder(place.out).file_of("regression"))
+    assert found.feature_names == ["age"]
+    assert found.values["baseline_coef"].shape == (3, 3)
+    assert place.check() == []

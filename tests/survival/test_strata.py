@@ -167,6 +167,7 @@ class TestPrivate:
             explain(release).split()
         )
         assert 'indicator(site == "B")' in formula(release)
+        assert "Each label of site has a baseline of its own (A, B, C)." in again._reading()[0]
 
     def test_formulas_compute_the_curves(self):
         X, y = people(500)

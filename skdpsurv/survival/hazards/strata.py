@@ -11,6 +11,7 @@ from skdpsurv.data.public_steps import raw_values
 from skdpsurv.data.shape import Shape
 from skdpsurv.data.stratified_columns import StratifiedColumns, stratified
 from skdpsurv.dp.checks import Check, instance, optional
+from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray, IndexArray
 from skdpsurv.release import Release
 from skdpsurv.survival.hazards.late_entry import LateEntryModel
@@ -77,6 +78,12 @@ class StratifiedModel(LateEntryModel):
         if "strata" not in release.parameters:
             return ()
         return (len(stratified(release.transformer(), release.parameters["strata"]).labels),)
+
+    def _reading(self) -> list[str]:
+        if self.strata is None:
+            return super()._reading()
+        labels = ", ".join(str(label) for _, label in self._strata_told())
+        return [phrase("by_stratum", column=self.strata, labels=labels), *super()._reading()]
 
     def _strata_told(self) -> Iterator[tuple[str, Any]]:
         """Yield the column of the strata with each of their labels."""
