@@ -289,7 +289,7 @@ class _Table:
         since = ends[:-1] + 0.5 * (self.length - 1.0) - bands[:-1, None]
         ramp = np.clip(since / np.maximum(np.diff(bands), 1)[:, None], 0.0, 1.0)
         self.entered = np.append(np.ones((1, since.shape[1])), ramp, axis=0)[: layout.n_classes]
-        n = self.n_records
+        n = float(self.n_records)
         if layout.has_entry:
             self.counts = self.counts[:, :-1]
             n = max(float(self.counts.sum()), 1.0)
