@@ -109,6 +109,11 @@ class Histories:
         """Whether there was an event, of any cause."""
         return self.cause.astype(bool, copy=False)
 
+    @property
+    def at_risk(self) -> BoolArray:
+        """Whether the exit is after the entry: others are never at risk."""
+        return np.ones(self.size, bool) if self.entry is None else self.entry < self.exit
+
     def take(self, rows: slice | NDArray[Any]) -> Self:
         """Return some of the records."""
         return replace(self, **{name: column[rows] for name, column in self.columns.items()})

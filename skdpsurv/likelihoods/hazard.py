@@ -89,7 +89,7 @@ def hazard_block(
     """Sort records (any order; on a grid) into a block, with ``change`` made to their rows."""
     event, entered = histories.cause, histories.entry
     if entered is not None:
-        event = event * (entered < histories.exit)
+        event = event * histories.at_risk
     survived = histories.exit - event.astype(bool, copy=False)
     # Integers of 16 bits are sorted in a time that does not grow faster than their number.
     short = survived.astype(np.uint16) if survived.max(initial=0) < 2**16 else survived

@@ -178,8 +178,7 @@ def test_people_who_came_late(study, more):
     seen = study.frame.assign(seen=np.where(study.frame["died"] == 1, 50.0, 0.0))
     study.write(seen, "late.csv")
     late = ("--entry", "seen", *SEED, *more)
-    whole = ("--set", "recalibration_share=0")
-    study.survival(*late, *whole, data="@late.csv", code=0)
+    study.survival(*late, data="@late.csv", code=0)
     study.km(*late, data="@late.csv", code=0)
     assert study.release().guarantee.public_inputs["late_entry"] is True
     assert {"entries", "counts"} <= study.release("km").values.keys()
@@ -187,8 +186,11 @@ def test_people_who_came_late(study, more):
     own.fit(seen["days"], seen["died"], entry=seen["seen"])
     entries = study.release("km").values["entries"]
     np.testing.assert_array_equal(own.release_.values["entries"], entries)
-    study.survival(*late, data="@late.csv", out="@x.json", code=3, says="recalibration_share")
-    study.survival(*late, *whole, data="@study.csv", out="@x.json", code=3, says="seen")
+    errors = ("--intervals", "0.3")
+    study.survival(
+        *late, *errors, data="@late.csv", out="@x.json", code=3, says="--intervals must be 0"
+    )
+    study.survival(*late, data="@study.csv", out="@x.json", code=3, says="seen")
     given = ("--max-time", "3650", "--epsilon", "1", "--time", "days", "--event", "died")
     said = "--entry is for fit survival"
     study.run("fit", "weibull", "@late.csv", *given, *late, "--out", "@x.json", code=2, says=said)

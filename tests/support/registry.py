@@ -516,6 +516,7 @@ def _settings():
     yield one("no privacy", moderate, epsilon=np.inf)
     late_entry = {"recalibration_share": 0.0, "epsilon": 10.0}
     yield one("late entries", late, quick=True, **late_entry, **look)
+    yield one("late entries, recalibrated", late, epsilon=10.0, **look)
     out = {"method": "out_pert", "link": "cloglog", **late_entry, **look}
     yield one("output with late entries", late, **out)
     descent = {**gaussian, "recalibration_share": 0.0}

@@ -38,7 +38,7 @@ def people(n=400, seed=0, trend=0.0):
 
 
 def fit(X, y, entry=None, **parameters):
-    stated = {"max_time": END, "n_intervals": Q, "recalibration_share": 0.0, **parameters}
+    stated = {"max_time": END, "n_intervals": Q, **parameters}
     return DPDiscreteTimeSurvival(**stated).fit(X, y, entry=entry)
 
 
@@ -220,7 +220,6 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("parameters", "says"),
         [
-            ({"recalibration_share": 0.1}, "recalibration_share must be 0 with entry"),
             ({"inference_share": 0.3}, "inference_share must be 0 with entry"),
             ({"method": "psgld"}, "entry must be None with method='psgld'"),
             ({"method": PosteriorSampling("psgld"), "delta": 1e-6}, "entry must be None with"),

@@ -16,9 +16,6 @@ from skdpsurv.survival.hazards.estimand import EstimandModel
 class LateEntryModel(EstimandModel, late_entry=True):
     """Base of hazard models whose ``fit`` takes the time from which each record was seen."""
 
-    #: Parameters by which a fit would ask tables that suppose that people are seen from 0.
-    _without_entry = ("recalibration_share", "inference_share")
-
     _one_of_each = ("entry",)
 
     def fit(
@@ -47,9 +44,8 @@ class LateEntryModel(EstimandModel, late_entry=True):
             Time from which each record was seen (delayed entry, left truncation), from the same
             start as the times of ``y``: a person is at risk in the intervals after that of the
             entry. Who enters in the interval of the exit, or later, or beyond ``max_time``, counts
-            for nothing, and is not refused. Private; that there are entries is public. Needs
-            ``recalibration_share=0``, no ``inference_share``, and a method without a chain. None:
-            all people are seen from 0.
+            for nothing, and is not refused. Private; that there are entries is public. Needs a
+            method without a chain, and no ``inference_share``. None: all people are seen from 0.
 
         Returns
         -------
@@ -91,11 +87,10 @@ class LateEntryModel(EstimandModel, late_entry=True):
 
     def _refuse_with_entry(self) -> None:
         """Refuse settings that are not provided for with entries."""
-        for name in self._without_entry:
-            if share := getattr(self, name):
-                raise ValueError(
-                    f"{name} must be 0 with entry, since its table supposes that people are seen "
-                    f"from 0; got {share}."
-                )
+        if self.inference_share:
+            raise ValueError(
+                "inference_share must be 0 with entry, since its moments suppose that covariates "
+                f"do not depend on the entry; got {self.inference_share}."
+            )
         if self._sampling is not None:
             raise ValueError("entry must be None with method='psgld'.")

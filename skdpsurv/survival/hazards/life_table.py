@@ -82,7 +82,7 @@ def entry_counts(records: Records, q: int, n_bands: int, n_strata: int = 1) -> I
         entered = np.where(seen.entry > 0, 1 + (seen.entry - 1) * n_bands // q, 0)
         cell = 2 * (entered * n_bands + (seen.exit - 1) * n_bands // q) + seen.event
         n_cells = 2 * (n_bands + 1) * n_bands
-        cell = np.where(seen.entry < seen.exit, cell, n_cells)
+        cell = np.where(seen.at_risk, cell, n_cells)
         return _counted(cell, n_cells + 1, seen, n_strata)
 
     return records.map_reduce(counts)
@@ -95,7 +95,7 @@ def exits_and_entries(records: Records, q: int, n_strata: int = 1) -> tuple[Floa
     """
 
     def counts(block: HazardRecords) -> IntArray:
-        seen: Any = block.histories.take(block.histories.entry < block.histories.exit)
+        seen: Any = block.histories.take(block.histories.at_risk)
         exits = _counted(2 * (seen.exit - 1) + seen.event, 2 * q, seen, n_strata)
         return np.append(exits, _counted(seen.entry, q + 1, seen, n_strata))
 

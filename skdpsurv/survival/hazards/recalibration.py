@@ -21,6 +21,16 @@ the band and E events,
 
 p the probabilities of an event in the bands, and q those of a later event in the band of those
 censored in it. The bracket has mean 0 at the truth, so there is no attenuation.
+
+With late entries the table is by class of entry, too, from the start or in a band, and each class
+has p and q of its own: of a class, the scores x of a group are left at time t in proportion to
+
+.. math:: w_x(t) = \exp(-\int^t F\,d\Lambda_x)
+
+with F the share of the class that has entered, which rises evenly over its band. The bracket's mean
+at the truth is then 0 but for entries that are uneven within a band, and scores that depend on the
+entry within a group. It is one joint table, as that has less noise with so few bands than two of
+exits and entries. People who are never at risk have a cell in each group, and no position.
 """
 
 from __future__ import annotations
@@ -41,7 +51,7 @@ from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms.sums import HISTOGRAM, CellSums
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
-from skdpsurv.survival.hazards.model import Recalibration, Records
+from skdpsurv.survival.hazards.model import HazardRecords, Recalibration, Records
 
 #: Query of positions: p and 2 p^2 - 1/4 move by at most 1 in L2 (docs/proofs/discrete_time).
 POSITIONS = CellSums(0.75, distance=1.0)
@@ -88,12 +98,17 @@ class RiskLayout:
     spread: FloatArray | float
     n_groups: int = N_GROUPS
     outer_width: float = 2.0
+    has_entry: bool = False
 
     def __post_init__(self) -> None:
         q = self.n_intervals = self.baseline.size
         self.n_bands = min(self.n_groups, q)
-        #: Groups; and outcomes: events by band, censored by band, the horizon.
-        self.shape = self.n_groups, 2 * self.n_bands + 1
+        #: Classes of entry: from the start, and with late entries by band.
+        self.n_classes = 1 + self.has_entry * self.n_bands
+        #: Outcomes: events by band, censored by band, the horizon.
+        self.n_outcomes = 2 * self.n_bands + 1
+        #: Groups; and outcomes by class of entry, with late entries never at risk at last.
+        self.shape = self.n_groups, self.n_classes * self.n_outcomes + self.has_entry
         with np.errstate(all="ignore"):
             center = np.nan_to_num(self.mean @ self.coef)
             if isinstance(self.spread, float):
@@ -139,6 +154,11 @@ class RiskLayout:
         _, group = self.scores(rows)
         band = self.bands[histories.exit - 1]
         outcome = histories.cells(band, self.n_bands, self.n_intervals)
+        if self.has_entry:
+            entry: Any = histories.entry
+            entered = np.where(entry > 0, 1 + self.bands[entry - 1], 0)
+            outcome = outcome + entered * self.n_outcomes
+            outcome = np.where(histories.at_risk, outcome, self.shape[1] - 1)
         cell = group * self.shape[1] + outcome
         return np.bincount(cell, minlength=math.prod(self.shape)).reshape(self.shape)
 
@@ -185,13 +205,22 @@ def fit_table(
     variance = HISTOGRAM.deviation(prices[0]) ** 2
     # A fit must not fail by the table's contents: where equations have no solution the prior holds.
     with np.errstate(all="ignore"):
-        # Their sum is public.
-        counts = counts + (n_records - counts.sum()) / counts.size
+        # Their sum is public, and cells are empty of who would leave before the entry.
+        possible = np.broadcast_to(_can_be(layout), counts.shape)
+        counts = counts * possible
+        counts = counts + possible * ((n_records - counts.sum()) / possible.sum())
         table = _Table(layout, counts, positions, noise, n_records, variance)
         estimate = _solve(table, prior, np.append(LINE_SCALES, SLOPE_SCALE))
     slope = max(float(estimate[-1]), LEAST_SLOPE)
     shift = table.line @ estimate[:-1] + layout.center * (1.0 - slope)
     return Recalibration(slope, layout.knots, shift)
+
+
+def _can_be(layout: RiskLayout) -> FloatArray:
+    """Return 1 for columns of a table where records can be, and else 0."""
+    entered = np.maximum(np.arange(layout.n_classes) - 1, 0)[:, None]
+    leaves = np.append(np.tile(np.arange(layout.n_bands), 2), layout.n_bands)
+    return np.append((leaves >= entered).astype(np.float64), np.ones(int(layout.has_entry)))
 
 
 def _solve(table: _Table, prior: FloatArray, scales: FloatArray) -> FloatArray:
@@ -244,29 +273,49 @@ class _Table:
         self.line = legendre.legvander(np.linspace(-1.0, 1.0, n_bands + 1), len(LINE_SCALES) - 1)
         time = (middle + 1) / q
         self.line_in_blocks = np.stack([np.interp(time, layout.knots, c) for c in self.line.T])
-        # Indicators of an event, of censoring and of being at risk, by band and outcome.
-        outcomes, band = np.arange(2 * n_bands + 1), np.arange(n_bands)[:, None]
+        # Indicators of an event, of censoring and of being at risk, by band and cell; the latter
+        # two by class of entry. Who is never at risk is in none.
+        cells, band = np.arange(layout.n_classes * layout.n_outcomes), np.arange(n_bands)[:, None]
+        classes, outcomes = np.divmod(cells, layout.n_outcomes)
+        entered = np.maximum(classes - 1, 0)
         leaves = np.where(outcomes < 2 * n_bands, outcomes % n_bands, n_bands)
-        self.is_event = (outcomes == band).astype(np.float64)
-        self.is_lost = (outcomes == n_bands + band).astype(np.float64)
-        self.is_at_risk = (leaves >= band).astype(np.float64)
+        possible = leaves >= entered
+        of_class = classes == np.arange(layout.n_classes)[:, None, None]
+        self.is_event = (possible & (outcomes == band)).astype(np.float64)
+        is_lost = of_class & possible & (outcomes == n_bands + band)
+        self.is_lost = is_lost.astype(np.float64)
+        self.is_at_risk = (of_class & (leaves >= band) & (band >= entered)).astype(np.float64)
+        # The share of each class that has entered, in blocks: evenly in the intervals of its band.
+        since = ends[:-1] + 0.5 * (self.length - 1.0) - bands[:-1, None]
+        ramp = np.clip(since / np.maximum(np.diff(bands), 1)[:, None], 0.0, 1.0)
+        self.entered = np.append(np.ones((1, since.shape[1])), ramp, axis=0)[: layout.n_classes]
+        n = float(self.n_records)
+        if layout.has_entry:
+            self.counts = self.counts[:, :-1]
+            n = max(float(self.counts.sum()), 1.0)
         totals = self.counts.sum(axis=1)
         sizes = np.maximum(totals, 1.0)
-        points = _normal_points(layout, totals, self.n_records)
+        points = _normal_points(layout, totals, n)
         self.scores = _shifted(layout, points, self.positions / sizes, self.noise / sizes)
         # For weights alone, by margins, which have less noise: outcomes independent of groups.
         margins = (np.maximum(self.counts.sum(axis=i), 0.0) for i in (1, 0))
         group, outcome = (margin / np.maximum(margin.sum(), 1.0) for margin in margins)
-        self.likely = self.n_records * np.outer(group, outcome)
+        self.likely = n * np.outer(group, outcome)
 
-    def outcome_probabilities(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
-        """Return probabilities in bands, by group, and their derivatives."""
+    def outcome_probabilities(
+        self, parameters: FloatArray, entered: FloatArray | float = 1.0
+    ) -> tuple[FloatArray, ...]:
+        """Return probabilities in bands, by group, and their derivatives.
+
+        They are of people of whom a share has ``entered``, in each block of time.
+        """
         line, slope = parameters[:-1] @ self.line_in_blocks, parameters[-1]
         eta = np.clip(self.eta + line, -ETA_RANGE, ETA_RANGE) + slope * self.scores[:, :, None]
         hazard = self.layout.link.survival(np.clip(eta, -ETA_RANGE, ETA_RANGE))
-        by_eta = self.length * hazard.slope
+        length = self.length * entered
+        by_eta = length * hazard.slope
         slopes = [*(by_eta * c for c in self.line_in_blocks), by_eta * self.scores[:, :, None]]
-        so_far = np.cumsum(self.length * hazard.value, axis=-1)
+        so_far = np.cumsum(length * hazard.value, axis=-1)
         # Those at high risk leave first: each point is weighted by its survival.
         rest = special.logsumexp(-so_far, axis=1) - math.log(N_POINTS)
         by_rest = -np.sum(special.softmax(-so_far, axis=1) * np.cumsum(slopes, axis=-1), axis=2)
@@ -284,24 +333,28 @@ class _Table:
 
     def equations(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return weighted differences of events from expected ones, and their slopes."""
-        event, later, slopes, later_slopes = self.outcome_probabilities(parameters)
         # Linear in a row of the table, so that the covariance of the noise is known.
-        of_row = self.is_event - event[:, :, None] * self.is_at_risk
-        of_row += later[:, :, None] * self.is_lost
+        of_row, sampled, by_parameters = self.is_event, [], []
+        for entered, is_at_risk, is_lost in zip(
+            self.entered, self.is_at_risk, self.is_lost, strict=True
+        ):
+            event, later, slopes, later_slopes = self.outcome_probabilities(parameters, entered)
+            of_row = of_row - event[:, :, None] * is_at_risk
+            of_row += later[:, :, None] * is_lost
+            at_risk, lost = (np.maximum(self.likely @ x.T, 0.25) for x in (is_at_risk, is_lost))
+            sampled.append((at_risk - 0.5 * lost) * event * (1.0 - event))
+            by_parameters.append(slopes * at_risk - later_slopes * lost)
         noise = self.variance * of_row @ np.swapaxes(of_row, 1, 2)
-        at_risk, lost = (
-            np.maximum(self.likely @ x.T, 0.25) for x in (self.is_at_risk, self.is_lost)
-        )
-        sampled = np.maximum((at_risk - 0.5 * lost) * event * (1.0 - event), 0.5)
-        covariance = noise + sampled[:, :, None] * np.eye(self.layout.n_bands)
-        expected = np.moveaxis(slopes * at_risk - later_slopes * lost, 0, -1)
+        variance = np.maximum(np.sum(sampled, axis=0), 0.5)
+        covariance = noise + variance[:, :, None] * np.eye(self.layout.n_bands)
+        expected = np.moveaxis(np.sum(by_parameters, axis=0), 0, -1)
         weighted = np.linalg.solve(covariance, expected)
         residual = of_row @ self.counts[:, :, None]
         gradient = np.sum(residual * weighted, axis=(0, 1))
         return gradient, np.einsum("gbi,gbk->ik", expected, weighted)
 
 
-def _normal_points(layout: RiskLayout, sizes: FloatArray, n_records: int) -> FloatArray:
+def _normal_points(layout: RiskLayout, sizes: FloatArray, n_records: float) -> FloatArray:
     """Fit a normal distribution to noisy group sizes; return its centred points in each."""
     edges = np.concatenate([[-np.inf], layout.inner_edges, [np.inf]])
     means, deviations = np.linspace(-1.5, 1.5, 31), np.geomspace(0.4, 2.2, 18)
@@ -348,7 +401,7 @@ def layout_of(fit: HazardFit, context: Context, price: Price) -> RiskLayout:
     groups, width = groups_of(model.n_records, price), outer_width_of(model.n_records, price)
     # Not the pilot's row scale, which is that of clipped rows less the noise of their mean.
     spread = model.data_norm if pilot.scales is None else pilot.scales
-    return RiskLayout(coef, baseline, link, pilot.mean, spread, groups, width)
+    return RiskLayout(coef, baseline, link, pilot.mean, spread, groups, width, model.has_entry)
 
 
 class RiskCounts(HazardSum):
@@ -376,7 +429,12 @@ class RiskPositions(HazardSum):
 
     def exact_answer(self, context: Context, records: Records) -> IntArray:
         layout = layout_of(self.fit, context, self.table_price)
-        return records.map_reduce(lambda block: layout.positions(block.X))
+
+        def positions(block: HazardRecords) -> IntArray:
+            late = block.histories.entry is not None
+            return layout.positions(block.X[block.histories.at_risk] if late else block.X)
+
+        return records.map_reduce(positions)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         model, prices = self.fit.model, (self.table_price, self.price)
