@@ -25,6 +25,7 @@ from skdpsurv.dp.input_errors import (
     NUMBERS,
     REAL,
     TEXT,
+    InputValueError,
     all_of,
     call_or_none,
     refuse_masked,
@@ -57,6 +58,19 @@ def numbers(column: Any) -> FloatArray:
     if cells.dtype.kind in "biuf":
         return np.asarray(cells, dtype=np.float64)
     return _filled(cells, REAL, np.nan, lambda found: _objects(found).astype(np.float64))
+
+
+def rows_of_numbers(X: Any) -> FloatArray:
+    """Return rows in double precision, each cell read by itself; NaN where missing."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return X.astype(np.float64, copy=False)
+    rows = pd.DataFrame(X)
+    if all(dtype.kind in "biuf" for dtype in rows.dtypes):
+        return np.asarray(rows.to_numpy(dtype=np.float64, na_value=np.nan))
+    read = [quietly(numbers, rows.iloc[:, j]) for j in range(rows.shape[1])]
+    if any(column is None for column in read):
+        raise InputValueError("X must hold numbers alone in columns of numbers.")
+    return np.column_stack(read)
 
 
 def positions(

@@ -23,7 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.data.bounds import PublicBoundsScaler
-from skdpsurv.data.cells import as_table, numbers, quietly
+from skdpsurv.data.cells import as_table, rows_of_numbers
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import Expression, Feature, known_names, product_of, raw_features
@@ -104,6 +104,8 @@ class TransformerSpec:
     optional: tuple[str, ...] = ()
 
 
+#: Parameters of described columns; those that earlier releases lack.
+DESCRIBED, TEXTS = ("columns", "missing", "drop"), ("missing_values",)
 #: Public transformers by their exact type: a subclass may do anything.
 LEAVES = {
     leaf.kind: leaf
@@ -111,15 +113,8 @@ LEAVES = {
         TransformerSpec(
             PublicBoundsScaler, ("lower", "upper", "missing"), lambda s, i: s._features(i)
         ),
-        TransformerSpec(
-            PublicColumns, ("columns", "missing", "drop"), _declared, ("missing_values",)
-        ),
-        TransformerSpec(
-            StratifiedColumns,
-            ("columns", "missing", "drop", "strata"),
-            _declared,
-            ("missing_values",),
-        ),
+        TransformerSpec(PublicColumns, DESCRIBED, _declared, TEXTS),
+        TransformerSpec(StratifiedColumns, (*DESCRIBED, "strata"), _declared, TEXTS),
         TransformerSpec(Normalizer, ("norm",), _normalized),
         TransformerSpec(Binarizer, ("threshold",), _binarized),
         TransformerSpec(
@@ -212,6 +207,8 @@ def public_transformer(name: str, value: Any) -> None:
 
 def _check(step: Any) -> None:
     for _, inner in _inner(step) or ():
+        if isinstance(inner, StratifiedColumns):
+            raise ValueError("columns must not have strata inside of other steps.")
         _check(inner)
     if isinstance(step, PublicColumns):
         step._check()
@@ -384,7 +381,7 @@ def _walked(
     if not len(table):  # a service may have no row today
         return np.empty((0, len(features_of(step, inputs))))
     with suppressed_warnings():  # a warning of scikit-learn would be about a record
-        return _numbers(_through(step, table, inputs, beyond))
+        return rows_of_numbers(_through(step, table, inputs, beyond))
 
 
 def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None) -> Any:
@@ -402,10 +399,12 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
         for _, inner, indices in branches(step, [one.name for one in inputs]):
             if indices and not is_dropped(inner):
                 own = X.iloc[:, indices] if isinstance(X, pd.DataFrame) else X[:, indices]
-                parts.append(_numbers(_through(inner, own, [inputs[j] for j in indices], beyond)))
+                parts.append(
+                    rows_of_numbers(_through(inner, own, [inputs[j] for j in indices], beyond))
+                )
         return np.hstack(parts) if parts else np.empty((X.shape[0], 0))
     raw, bounded = isinstance(step, PublicColumns), isinstance(step, PublicBoundsScaler)
-    X = X if raw else _numbers(X)
+    X = X if raw else rows_of_numbers(X)
     if bounded or (raw and not isinstance(X, pd.DataFrame)):
         X = pd.DataFrame(X, columns=[one.name for one in inputs])
     elif not raw:
@@ -414,19 +413,6 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
         beyond += call_without_data(step._out_of_bounds, X)
     own = clone(step)
     return call_without_data(own.transform if raw else own.fit_transform, X)
-
-
-def _numbers(X: Any) -> FloatArray:
-    """Return rows in double precision, each cell read by itself; NaN where missing."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
-        return X.astype(np.float64, copy=False)
-    rows = pd.DataFrame(X)
-    if all(dtype.kind in "biuf" for dtype in rows.dtypes):
-        return np.asarray(rows.to_numpy(dtype=np.float64, na_value=np.nan))
-    read = [quietly(numbers, rows.iloc[:, j]) for j in range(rows.shape[1])]
-    if any(column is None for column in read):
-        raise InputValueError("X must hold numbers alone in columns of numbers.")
-    return np.column_stack(read)
 
 
 def valid_row(step: Any, names: Sequence[str]) -> list[Any]:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from skdpsurv.data.column_kinds import Category
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import Feature
+from skdpsurv.dp.checks import instance
 from skdpsurv.dp.types import FloatArray
 
 
@@ -50,6 +52,7 @@ class StratifiedColumns(PublicColumns):
         return np.ascontiguousarray(self._encoded(X)[:, kept])
 
     def _stratum(self) -> Category:
+        instance(str, "text")("strata", self.strata)
         found = {kind.column: kind for kind in self._kinds()}.get(self.strata)
         rule = "strata must name a category of columns with two labels or more"
         if not isinstance(found, Category) or len(found.labels) < 2:
@@ -76,10 +79,13 @@ def stratified(columns: Any, strata: str) -> StratifiedColumns:
     """Return columns with strata; refuse others than :class:`PublicColumns`."""
     if isinstance(columns, StratifiedColumns) and columns.strata == strata:
         return columns
+    if isinstance(columns, StratifiedColumns):
+        raise ValueError(f"strata must be {columns.strata!r:.60}, as columns have it.")
     if type(columns) is not PublicColumns:
         raise ValueError(
             "strata must be None without columns that are a PublicColumns, which state its labels."
         )
-    found = StratifiedColumns(**columns.get_params(deep=False), strata=strata)
+    # A copy, so that nobody changes the labels while a fit runs.
+    found = StratifiedColumns(**clone(columns).get_params(deep=False), strata=strata)
     found._check()
     return found

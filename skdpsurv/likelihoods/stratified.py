@@ -139,7 +139,7 @@ class StratifiedHazard(BlockLikelihood):
         return StratifiedBlock(self.one.take(block.records, rows), block.stratum[rows])
 
     def losses(self, coef: FloatArray, block: StratifiedBlock) -> FloatArray:
-        values = np.empty(block.stratum.size)
+        values = np.zeros(block.stratum.size)
         for records, part, columns in self._strata(block):
             values[part] = self.one.losses(coef[columns], records)
         return values

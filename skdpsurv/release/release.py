@@ -136,6 +136,9 @@ class Release(ReleasedModel):
             raise ValueError("fit_guarantee of a release must not be of more than its guarantee.")
         if self.columns is not None:
             self._check_columns()
+        # Nested ones are refused by the rule of the parameter.
+        if getattr(self.transformer(), "strata", None) != self.parameters.get("strata"):
+            raise ValueError("strata of a release must be those of its columns.")
 
     def _replace(self, **changes: Any) -> None:
         """Set fields of this frozen dataclass while it is made."""

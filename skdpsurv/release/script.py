@@ -127,7 +127,7 @@ class Script:
         return whole if intercept == 0 else f"{whole}{self.signed(intercept)}"
 
     def indicator(self, column: str, label: Any) -> str:
-        """Return what is 1 where a column holds a label, else 0."""
+        """Write a number: 1 where a column holds a label, else 0."""
         return self._written(Expression("is", (Expression("column", numbers=(column,)),), (label,)))
 
     def features(self, taken: Collection[str] = ()) -> str:

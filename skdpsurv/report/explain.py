@@ -122,7 +122,7 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
 
 
 def outputs_of(model: Any) -> tuple[str, list[Any]]:
-    """Return what rows of coefficients are of, a class or a cause, and the labels of all."""
+    """Say of what rows of coefficients are, a class or a cause; and return all labels."""
     if hasattr(model, "causes_"):
         return "cause", list(model.causes_)
     return "class", model.classes_.tolist()

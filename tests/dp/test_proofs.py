@@ -69,6 +69,7 @@ WITHOUT = {
     "skdpsurv.published.hazards.PublishedDraw",
     "skdpsurv.survival.curves.event_counts.ExactEntryCounts",
     "skdpsurv.survival.curves.event_counts.ExactEventCounts",
+    "skdpsurv.survival.hazards.causes.CausesMaximum",
     "skdpsurv.survival.hazards.maximum.HazardMaximum",
     "skdpsurv.survival.weibull.weibull_plan.WeibullMaximum",
 }

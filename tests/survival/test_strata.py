@@ -1,5 +1,6 @@
 """Hazard models with strata: a baseline for each label, beside statsmodels and lifelines."""
 
+import json
 import warnings
 
 import dask.dataframe as dd
@@ -9,6 +10,8 @@ import pytest
 import statsmodels.api as sm
 from lifelines import CoxPHFitter, KaplanMeierFitter
 from lifelines.datasets import load_larynx, load_lung, load_rossi
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
@@ -167,7 +170,9 @@ class TestPrivate:
             explain(release).split()
         )
         assert 'indicator(site == "B")' in formula(release)
-        assert "Each label of site has a baseline of its own (A, B, C)." in again._reading()[0]
+        assert (
+            "Each label of site has a baseline of its own (A, B, C)." in again._horizon_words()[0]
+        )
 
     def test_formulas_compute_the_curves(self):
         X, y = people(500)
@@ -297,6 +302,37 @@ class TestRefusals:
         ):
             with pytest.raises(ValueError, match="columns must make features of 'site'"):
                 model.fit(X, y["event"] if isinstance(model, DPLogisticRegression) else y)
+
+    def test_nobody_changes_labels_while_a_fit_runs(self):
+        """Another label would have a number that no table has a place for."""
+        X, y = people(100)
+        sites = list(SITES)
+        columns = PublicColumns({"site": sites, "x": (-2, 2), "z": bool})
+        fit = DPDiscreteTimeSurvival(3.0, **{**MODEL, "columns": columns}).prepare(X, y)
+        sites.append("D")
+        assert fit.run().baseline_coef_.shape == (3, 3)
+
+    @pytest.mark.parametrize("crafted", ["no strata", "other strata", "plain columns"])
+    def test_releases_name_the_strata_of_their_columns(self, crafted):
+        content = json.loads(fitted(*people(200)).release_.to_json())
+        if crafted == "no strata":
+            del content["parameters"]["strata"]
+        elif crafted == "other strata":
+            content["parameters"]["strata"] = "z"
+        else:
+            content["columns"]["step"] = "PublicColumns"
+            del content["columns"]["parameters"]["strata"]
+        with pytest.raises(ValueError, match=r"strata of a release must be|must hold|shape"):
+            DPDiscreteTimeSurvival.from_release(Release.from_json(json.dumps(content)))
+
+    @pytest.mark.parametrize(
+        "step", [make_pipeline, lambda one: ColumnTransformer([("a", one, [0, 1, 2])])]
+    )
+    def test_strata_are_not_inside_of_other_steps(self, step):
+        X, y = people(100)
+        columns = step(stratified(COLUMNS, "site"))
+        with pytest.raises(ValueError, match="must not have strata inside of other steps"):
+            DPLogisticRegression(3.0, columns=columns, classes=[False, True]).fit(X, y["event"])
 
     def test_searches_know_one_baseline(self):
         X, y = people(100)

@@ -8,15 +8,16 @@ hazard; ``inference_share`` for standard errors.
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from skdpsurv.base.private_estimator import Caveat
 from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.data.shape import Shape
+from skdpsurv.data.stratified_columns import stratified
 from skdpsurv.dp.accountant import PrivacyAccountant
-from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
+from skdpsurv.dp.checks import Check, auto_or, instance, number_in, optional, positive, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC
 from skdpsurv.inference import least_noise
@@ -27,15 +28,16 @@ from skdpsurv.release import Release
 from skdpsurv.survival.hazards.estimand import moments_of
 from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
+from skdpsurv.survival.hazards.late_entry import LateEntryModel
 from skdpsurv.survival.hazards.maximum import HazardMaximum
 from skdpsurv.survival.hazards.model import hazard_plan
 from skdpsurv.survival.hazards.posterior import LangevinFit, PosteriorDraw, PosteriorSampling
 from skdpsurv.survival.hazards.spreads import SPREADS_SHARE
-from skdpsurv.survival.hazards.strata import StratifiedModel
+from skdpsurv.survival.hazards.strata import n_strata, refuse_with_strata
 
 
 class DPDiscreteTimeSurvival(
-    StratifiedModel,
+    LateEntryModel,
     word="survival",
     analysis="regression",
     moments=moments_of,
@@ -235,6 +237,7 @@ class DPDiscreteTimeSurvival(
         "pilot_share": auto_or(number_in(0.0, 1.0, closed="left")),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
+        "strata": optional(instance(str, "text")),
         "prior": is_prior,
         "scales": is_scales,
     }
@@ -289,8 +292,16 @@ class DPDiscreteTimeSurvival(
         """Whether privacy rests on the convergence of a chain, not on the noise of its steps."""
         return self._sampling is not None and not self.delta
 
+    def _copied(self) -> Self:
+        own = super()._copied()
+        if isinstance(own.strata, str):  # else the checks of parameters, which come next, refuse
+            own.columns = stratified(own.columns, own.strata)
+        return own
+
     def _check_together(self) -> None:
         super()._check_together()
+        if self.strata is not None:
+            stratified(self.columns, self.strata)
         sampling = self._sampling
         check_delta(self.method, self.delta)
         if sampling is not None and self.delta:
@@ -353,7 +364,7 @@ class DPDiscreteTimeSurvival(
             max_cumulative_hazard=cap if cap is None or isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
             has_entry=shape.has_entry,
-            n_strata=self._n_strata,
+            n_strata=n_strata(self),
         )
         # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
         epsilon, alpha = float(self.epsilon), float(self.alpha)
@@ -362,7 +373,7 @@ class DPDiscreteTimeSurvival(
         if shape.has_entry:
             self._refuse_with_entry()
         if self.strata is not None:
-            self._refuse_with_strata()
+            refuse_with_strata(self)
         if sampling is not None and self._is_asymptotic:
             draw = PosteriorDraw(model, epsilon, alpha, sampling)
             return hazard_plan(model, epsilon, alpha, draw, assumed=(REAL_ARITHMETIC,))

@@ -33,6 +33,7 @@ from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.maximum import maximum_likelihood
 from skdpsurv.survival.hazards.model import Block, HazardRecords
 from skdpsurv.survival.hazards.regression import DiscreteTimeModel
+from skdpsurv.survival.hazards.strata import n_strata
 
 #: Name of the series that is returned, so that it goes along.
 PRIVATE = "private: not to be published"
@@ -65,11 +66,6 @@ def moments_of(model: Any) -> Iterator[tuple[Feature, Moments]]:
 
 class EstimandModel(DiscreteTimeModel):
     """Base of hazard models whose releases state how rows were read."""
-
-    @property
-    def _n_strata(self) -> int:
-        """Number of strata; 1 without any."""
-        return 1
 
     def estimand(
         self,
@@ -139,7 +135,7 @@ class EstimandModel(DiscreteTimeModel):
             shape = measured._shape(X, y, **options)
             records = own._read(shape, X, y, **options)
             how: dict[str, Any] = {"max_cumulative_hazard": self.max_cumulative_hazard_}
-            how |= {"has_entry": shape.has_entry, "n_strata": own._n_strata}
+            how |= {"has_entry": shape.has_entry, "n_strata": n_strata(own)}
             model = own._model(shape, exact_rows=False, prior_event_rate=stated, **how)
             bound = None if self.inference_ is None else DOWNWEIGHTING_BOUND
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skdpsurv.survival.hazards.model import Recalibration
+from skdpsurv.survival.hazards.strata import labels_in
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -20,7 +21,8 @@ def hazard_formula(model: Any, script: Script) -> str:
     terms, coefs = basis_terms(n_knots, script), np.atleast_2d(model.baseline_coef_)
     splines = [script.weighted(own, terms) for own in coefs]
     if model.baseline_coef_.ndim == 2:
-        told = (script.indicator(*of) for of in model._strata_told())
+        labels = labels_in(model.release_)
+        told = [script.indicator(stated["strata"], label) for label in labels]
         splines = [f"{which} * ({own})" for which, own in zip(told, splines, strict=True)]
     spline = "\n    + ".join(splines)
     line = _broken_line(recalibration, script)

@@ -11,6 +11,7 @@ from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.data.target import paired
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards.estimand import EstimandModel
+from skdpsurv.survival.hazards.strata import stratum_of
 
 
 class LateEntryModel(EstimandModel, late_entry=True):
@@ -82,7 +83,10 @@ class LateEntryModel(EstimandModel, late_entry=True):
             0.5 if no pair can be compared.
         """
         require_in_memory(X, y, sample_weight, entry)
-        risk, others = self.predict(X), {"entry": entry, "strata": self._stratum_of(X)}
+        risk, others = (
+            self.predict(X),
+            {"entry": entry, "strata": stratum_of(self, X, self.columns_)},
+        )
         return concordance_index(paired(y), risk, sample_weight=sample_weight, **others)
 
     def _refuse_with_entry(self) -> None:

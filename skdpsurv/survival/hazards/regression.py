@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -42,6 +43,7 @@ from skdpsurv.survival.hazards.model import (
     interval_ends,
     published_basis,
 )
+from skdpsurv.survival.hazards.strata import labels_in, reading, stratum_of
 from skdpsurv.survival.horizon import horizon_words
 from skdpsurv.survival.step_function import StepFunction
 
@@ -74,6 +76,8 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
     A subclass sets ``coef_`` and ``unique_times_`` from a release.
     """
 
+    #: Name of a category of ``columns`` whose labels have a baseline each, if there is one.
+    strata: str | None = None
     max_time: float | None
     coef_: FloatArray
     unique_times_: FloatArray
@@ -131,7 +135,8 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         refuse_no_target(y)
         histories = self._target(y)
         require_one_each(histories.size, rows.shape[0])
-        return rows, with_entry(histories, entry)
+        histories = with_entry(histories, entry)
+        return rows, replace(histories, stratum=stratum_of(self, X, self.columns))
 
     def _target(self, y: Any) -> Histories:
         return read_target(y)
@@ -248,10 +253,6 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         require_in_memory(X, y, sample_weight)
         return concordance_index(paired(y), self.predict(X), sample_weight=sample_weight)
 
-    def _stratum_of(self, X: Any) -> IndexArray | None:
-        """Return the number of the stratum of each row; None without strata."""
-        return None
-
     def _by_blocks(
         self,
         X: ArrayLike,
@@ -264,7 +265,7 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
 
         Or of what ``of`` gives in their place for risk scores and strata.
         """
-        risk, stratum = self._scores(X), self._stratum_of(X)
+        risk, stratum = self._scores(X), stratum_of(self, X, self.columns_)
         found, of = np.empty((len(risk), *shape), dtype), of or self._cumulative_hazard
         step = max(1, BLOCK_ELEMENTS // self.unique_times_.size)
         for start in range(0, len(risk), step):
@@ -335,7 +336,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
             n_records=shape.n_records,
             n_features=shape.n_features,
             data_norm=float(data_norm),
-            **DiscreteTimeModel._release_parameters(self, shape),
+            **self._grid(),
             **others,
         )
 
@@ -345,6 +346,10 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         return records.map(lambda block: HazardRecords(block[0], block[1].on_grid(*grid)))
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
+        return self._grid() | ({} if self.strata is None else {"strata": str.__str__(self.strata)})
+
+    def _grid(self) -> dict[str, Any]:
+        """Return the public description of time, of the baseline and of hazards."""
         return {
             "max_time": checks.required_horizon(self.max_time),
             "n_intervals": int(self.n_intervals),
@@ -357,7 +362,8 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         stated = release.parameters
         self.coef_ = released_array(release, "coef", (release.n_features,))
         n_knots = int(stated["n_knots"])
-        shape = *self._strata_in(release), n_knots
+        labels = labels_in(release)
+        shape = (len(labels), n_knots) if labels else (n_knots,)
         self.baseline_coef_ = released_array(release, "baseline_coef", shape)
         self.unique_times_ = interval_ends(stated["max_time"], stated["n_intervals"])
         self.recalibration_ = Recalibration.of(release)
@@ -367,10 +373,6 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         found = [name for name in CAPS if name in release.values]
         cap = float(released_array(release, found[0], (1,))[0]) if found else None
         self.max_cumulative_hazard_ = cap
-
-    def _strata_in(self, release: Release) -> tuple[int, ...]:
-        """Return the number of strata of a release, in a tuple; an empty one without any."""
-        return ()
 
     def survival_band(self, X: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of survival functions, at ``unique_times_``.
@@ -416,10 +418,10 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
     def _horizon_words(self) -> list[str]:
         """Say what was seen by the horizon, and that nothing was learnt where noise hides all."""
         stated, released, known = self.release_.parameters, self.release_.values, self.inference_
-        found = []
+        found = reading(self.release_)
         if "follow_up" in released and stated["n_intervals"] >= N_BANDS:
             shares = released_array(self.release_, "follow_up", (3,)).tolist()
-            found = horizon_words(stated["max_time"], *shares)
+            found += horizon_words(stated["max_time"], *shares)
         error = np.asarray(released.get("evidence_error", 0.0), dtype=np.float64)
         hidden = error > LARGEST_ERROR if known is None else ~known.known[-self.coef_.size :]
         return found + [phrase("learnt_nothing")] * bool(hidden.all())
