@@ -41,8 +41,10 @@ def labels_in(release: Release) -> tuple[Any, ...]:
 
 def reading(release: Release) -> list[str]:
     """Say which strata a release has; nothing if none."""
-    labels = ", ".join(map(str, labels_in(release)))
-    return [phrase("by_stratum", column=release.parameters["strata"], labels=labels)] * bool(labels)
+    if not (labels := labels_in(release)):
+        return []
+    column, listed = release.parameters["strata"], ", ".join(map(str, labels))
+    return [phrase("by_stratum", column=column, labels=listed)]
 
 
 def refuse_with_strata(model: Any) -> None:
