@@ -322,6 +322,22 @@ class TestPrivacy:
                 low, high = (ends["from"], ends["to"]) if hasattr(ends, "keys") else (ends, ends)
                 assert low * (1 - 1e-9) <= found <= high * (1 + 1e-9), name
 
+    @pytest.mark.parametrize("n_intervals", [1, 3, 5])
+    def test_caps_of_few_intervals_are_within_what_is_stated(self, n_intervals):
+        """A cap counts as the number of intervals, whatever the shares of eight causes are."""
+        X, cause, time = simulated(1000)
+        few = {"causes": list(range(1, 9)), "n_intervals": n_intervals, "n_knots": 1}
+        model = made(1.0, max_cumulative_hazard=29.0, **few)
+        prepared = model.prepare(X, target(cause, time))
+        fit, ends = prepared.plan.leaves[-1].fit, prepared.guarantee.public_inputs
+        stated = ends["gradient_sensitivity"]
+        rng = np.random.default_rng(0)
+        for levels in (np.eye(8)[0], np.ones(8), *rng.dirichlet(np.full(8, 0.2), 40)):
+            caps = fit.shared(29.0, levels)
+            assert sum(caps) == pytest.approx(n_intervals)
+            found = fit.bounded(caps).likelihood.constants.gradient_sensitivity
+            assert stated["from"] * (1 - 1e-9) <= found <= stated["to"] * (1 + 1e-9)
+
     @pytest.mark.parametrize("causes", [[1], [1, 2, 3]])
     def test_no_centre_of_the_ridge_is_longer_than_the_certificate_supposes(self, causes):
         """As the baselines of all causes are, at their largest predictors."""

@@ -101,7 +101,12 @@ class CausesFit(HazardFit):
         return replace(own, norm=math.sqrt(self.n_causes) * own.norm)
 
     def shared(self, cap: float, levels: FloatArray) -> tuple[float, ...]:
-        """Return the caps of causes, by their cumulative hazards."""
+        """Return the caps of causes, by their cumulative hazards.
+
+        They add up to no more than the number of intervals: a larger cap of one cause would be cut
+        to it, and S be largest at none of the ends.
+        """
+        cap = min(cap, float(self.model.n_intervals))
         shares = levels / max(float(levels.sum()), 1e-300)
         shares = EQUAL_PART / self.n_causes + (1.0 - EQUAL_PART) * shares
         return tuple((cap * shares).tolist())
