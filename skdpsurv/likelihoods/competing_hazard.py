@@ -83,7 +83,7 @@ class CompetingHazard(BlockLikelihood):
         """S, tau and r of one record (docs/proofs/competing_risks, theorems 1 and 2)."""
         parts = [cause.constants for cause in self.causes]
         q, n_causes = float(self.basis.shape[0]), len(parts)
-        caps = [q if cap is None else min(cap, q) for cap in self.caps]
+        caps = [cause.largest_slope for cause in self.causes]
         curved = math.fsum(q * LOGIT.curvature_of_slope(cap / q) for cap in caps)
         radius, diameter = extent(self.basis)
         return PrivacyConstants(

@@ -33,7 +33,6 @@ from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards import model as models
 from skdpsurv.survival.hazards.fit import (
-    WHOLE,
     CappedFit,
     HazardFit,
     HazardMinimiser,
@@ -185,10 +184,7 @@ class CauseTable(HazardSum):
             shrunk_baseline(against_survivors(exits, cause), None, *how)
             for cause in range(1, fit.n_causes + 1)
         ]
-        return {
-            "_baseline": np.array([fit.clip_baseline(each) for each in found]),
-            "_shares": WHOLE,
-        }
+        return {"_baseline": np.array([fit.clip_baseline(each) for each in found])}
 
 
 CausesFit.life_table = CauseTable
