@@ -40,8 +40,8 @@ from skdpsurv.survival.hazards.fit import (
     PilotEstimate,
     stated_range,
 )
-from skdpsurv.survival.hazards.life_table import fit_to_exits, shrunk_baseline, spread_exits
-from skdpsurv.survival.hazards.maximum import STARTING_STEPS, HazardMaximum
+from skdpsurv.survival.hazards.life_table import shrunk_baseline, spread_exits
+from skdpsurv.survival.hazards.maximum import HazardMaximum, starting_baseline
 
 PROOF = reference("docs/proofs/competing_risks", "chaudhuri")
 #: Part f of the cap that causes have in equal shares.
@@ -246,15 +246,11 @@ class CausesMaximum(HazardMaximum):
         center = np.zeros(likelihood.n_params)
         parts = center.reshape(n_causes, -1)
         parts[:, 0] = prior_center(model, n_causes)
-        start = center.copy()
+        start = np.zeros_like(center)
         exits = cause_counts(records, q, q, n_causes).astype(np.float64)
         for cause, own in enumerate(start.reshape(n_causes, -1), 1):
             seen = against_survivors(exits, cause)
-            intervals = float(np.arange(1, q + 1) @ seen.sum(axis=1))
-            own[0] = LOGIT.predictor((seen[:, 1].sum() + 0.5) / (intervals + 1.0))
-            level = slice(model.n_knots)
-            how = LOGIT, own[level], 0.0, STARTING_STEPS
-            own[level] = fit_to_exits(seen, basis, *how)
+            own[: model.n_knots] = starting_baseline(seen, basis, LOGIT)
         found = newton.maximum_likelihood(likelihood, rows, center, start)
         a, beta = np.split(found.reshape(n_causes, -1), [model.n_knots], axis=1)
         return models.released(model, a @ basis.T, beta)

@@ -13,7 +13,7 @@ from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Context, Mechanism
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard
-from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.likelihoods.stratified import StratifiedHazard
 from skdpsurv.mechanisms import newton
 from skdpsurv.survival.hazards.life_table import exits_and_entries, fit_to_exits, outcome_counts
@@ -40,6 +40,17 @@ class HazardMaximum(Mechanism):
         return released(self.model, *maximum_likelihood(self.model, records, rows))
 
 
+def starting_baseline(
+    exits: FloatArray, basis: FloatArray, link: Link, entries: FloatArray | None = None
+) -> FloatArray:
+    """Return baseline coefficients to start from, of exits (n_intervals, 2), and of entries."""
+    # Half an event more, so that there is one.
+    gone = exits.sum(axis=1) if entries is None else exits.sum(axis=1) - entries
+    intervals, start = float(np.arange(1, len(basis) + 1) @ gone), np.zeros(basis.shape[1])
+    start[0] = link.predictor((exits[:, 1].sum() + 0.5) / (intervals + 1.0))
+    return fit_to_exits(exits, basis, link, start, 0.0, STARTING_STEPS, entries)
+
+
 def maximum_likelihood(
     model: HazardModel, records: Records, rows: Blocks[Any]
 ) -> tuple[FloatArray, FloatArray]:
@@ -63,12 +74,8 @@ def maximum_likelihood(
         counts = outcome_counts(records, q, q, model.n_strata)
         all_exits = counts.reshape(-1, q, 2).astype(np.float64)
     for exits, entries, level in zip(all_exits, all_entries, levels, strict=True):
-        # Half an event more, so that there is one.
-        gone = exits.sum(axis=1) if entries is None else exits.sum(axis=1) - entries
-        intervals = float(np.arange(1, q + 1) @ gone)
-        start[level] = link.predictor((exits[:, 1].sum() + 0.5) / (intervals + 1.0))
         own = slice(level, level + model.n_knots)
-        start[own] = fit_to_exits(exits, basis, link, start[own], 0.0, STARTING_STEPS, entries)
+        start[own] = starting_baseline(exits, basis, link, entries)
     coef = newton.maximum_likelihood(likelihood, rows, center, start)
     baselines = coef[: model.n_baseline].reshape(-1, model.n_knots)
     found = np.array([basis @ own for own in baselines])
