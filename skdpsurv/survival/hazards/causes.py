@@ -40,7 +40,7 @@ from skdpsurv.survival.hazards.fit import (
     PilotEstimate,
     stated_range,
 )
-from skdpsurv.survival.hazards.life_table import shrunk_baseline, spread_exits
+from skdpsurv.survival.hazards.life_table import outcome_counts, shrunk_baseline, spread_exits
 from skdpsurv.survival.hazards.maximum import HazardMaximum, starting_baseline
 
 PROOF = reference("docs/proofs/competing_risks", "chaudhuri")
@@ -53,14 +53,7 @@ CAP_TIMES = 1.5
 
 def cause_counts(records: models.Records, q: int, n_bands: int, n_causes: int) -> IntArray:
     """Count private records by band of time and outcome, the first one censored."""
-    n_bands, n_outcomes = min(n_bands, q), n_causes + 1
-
-    def counts(block: models.HazardRecords) -> IntArray:
-        seen = block.histories
-        cell = n_outcomes * ((seen.exit - 1) * n_bands // q) + seen.cause.astype(np.int64)
-        return np.bincount(cell, minlength=n_outcomes * n_bands).astype(np.int64)
-
-    return records.map_reduce(counts).reshape(n_bands, n_outcomes)
+    return outcome_counts(records, q, n_bands, n_causes=n_causes).reshape(-1, n_causes + 1)
 
 
 def against_survivors(exits: FloatArray, cause: int) -> FloatArray:

@@ -105,21 +105,28 @@ def exits_and_entries(records: Records, q: int, n_strata: int = 1) -> tuple[Floa
 
 
 def outcome_counts(
-    records: Records, q: int, n_bands: int, n_strata: int = 1, *, horizon: bool = False
+    records: Records,
+    q: int,
+    n_bands: int,
+    n_strata: int = 1,
+    *,
+    n_causes: int = 1,
+    horizon: bool = False,
 ) -> IntArray:
     """Count private records, censored and with events, by stratum and band of q intervals.
 
-    With ``horizon``, records censored in the last interval have a cell of their own, the last one.
+    Those with events are counted by cause. With ``horizon``, records censored in the last interval
+    have a cell of their own, the last one.
     """
-    n_bands = min(n_bands, q)
+    n_bands, n_outcomes = min(n_bands, q), n_causes + 1
 
     def counts(block: HazardRecords) -> IntArray:
-        interval, event = block.histories.exit, block.histories.event
-        cell = 2 * ((interval - 1) * n_bands // q) + event
+        interval, cause = block.histories.exit, block.histories.cause.astype(np.int64)
+        cell = n_outcomes * ((interval - 1) * n_bands // q) + cause
         if horizon:
-            stayed = (interval == q) & ~event
-            cell = np.where(stayed, 2 * n_bands, cell)
-        return _counted(cell, 2 * n_bands + horizon, block.histories, n_strata)
+            stayed = (interval == q) & (cause == 0)
+            cell = np.where(stayed, n_outcomes * n_bands, cell)
+        return _counted(cell, n_outcomes * n_bands + horizon, block.histories, n_strata)
 
     return records.map_reduce(counts)
 
