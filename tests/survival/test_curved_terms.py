@@ -10,6 +10,7 @@ import statsmodels.api as sm
 from lifelines import CoxPHFitter
 from lifelines.datasets import load_gbsg2
 from matplotlib.figure import Figure
+from patsy import dmatrix
 from scipy import stats
 from scipy.special import expit
 from sklearn.exceptions import NotFittedError
@@ -31,10 +32,14 @@ BOUNDS = {
     "treat": bool,
     "tsize": (0, 120),
 }
-THEIRS = (
-    "cr(age, knots=[40, 60], lower_bound=20, upper_bound=80, constraints='center')"
-    " + np.log(pnodes + 1) + I(progrec ** 0.5) * treat + tsize"
-)
+CURVES = "cr(age, knots=[40, 60], lower_bound=20, upper_bound=80) - 1"
+THEIRS = "curve1 + curve2 + curve3 + np.log(pnodes + 1) + I(progrec ** 0.5) * treat + tsize"
+
+
+def with_curves(X):
+    """X and patsy's natural spline of age: its curves add up to 1, so that one can go."""
+    curves = np.asarray(dmatrix(CURVES, X))
+    return X.assign(**{f"curve{i}": curves[:, i] for i in (1, 2, 3)})
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +81,7 @@ class TestWithoutPrivacy:
         model = DPDiscreteTimeSurvival(
             math.inf, columns=columns, max_time=2660.0, n_intervals=200, n_knots=8, link="cloglog"
         ).fit(X, y)
-        cox = CoxPHFitter().fit(X.assign(**y), "time", "event", formula=THEIRS)
+        cox = CoxPHFitter().fit(with_curves(X).assign(**y), "time", "event", formula=THEIRS)
         found, error = model.summary["coef"], cox.standard_errors_
         raw = dict(cox.params_)
         middle = math.sqrt(2400.0) / 2.0
@@ -96,7 +101,7 @@ class TestWithoutPrivacy:
         assert abs(found["treat"] - raw["treat"]) < 0.1 * treat_error
         effect = model.effect("age", reference=50)
         people = X.iloc[[0] * len(effect)].assign(age=effect.index.to_numpy(float))
-        scores = cox.predict_log_partial_hazard(people).to_numpy()
+        scores = cox.predict_log_partial_hazard(with_curves(people)).to_numpy()
         scores = scores - np.interp(50.0, people["age"], scores)
         np.testing.assert_allclose(effect["coef"], scores, atol=0.06)
         assert np.ptp(scores) > 2.0
