@@ -183,8 +183,8 @@ class AccuracyForecast:
             private = factors.droplevel("term").drop(math.inf)
             if len(private := private[private > WIDE_FACTOR]):
                 at, factor = private.index[-1], private.iloc[-1]
-                shown = "without end" if math.isinf(factor) else f"×{factor:.3g}"
-                wide.append(f"{term} ({self.ranges[str(term)]}) up to epsilon {at:g}: {shown}")
+                shown = f"up to epsilon {at:g}: {factor_in_words(factor)}"
+                wide.append(f"{term} ({self.ranges[str(term)]}) {shown}")
         return phrase("wide_terms", factor=WIDE_FACTOR, terms="; ".join(wide)) if wide else ""
 
     def _advice_on_intervals(self) -> str:
@@ -276,6 +276,11 @@ class AccuracyForecast:
                 low, high = cells.pop(f"{name}_low"), cells.pop(f"{name}_high")
                 cells[name] += " (" + low + " to " + high + ")"
         return cells.rename(index="{:g}".format, columns=lambda name: name.replace("_", " "))
+
+
+def factor_in_words(factor: float) -> str:
+    """Return how far an interval of a ratio reaches to either side."""
+    return "without end" if math.isinf(factor) else f"×{factor:.3g}"
 
 
 def _plain(number: float) -> float | str | None:

@@ -11,10 +11,11 @@ from skdpsurv.data.shape import INTERVALS_NEED, USUAL_SHARE
 from skdpsurv.dp.guarantee import delta_warnings, epsilon_warnings
 from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.evaluation.forecast import FIGURES, gain_in_figures, gain_of_delta
+from skdpsurv.evaluation.forecast_result import WIDE_FACTOR, factor_in_words
 from skdpsurv.study.analysis_kinds import KINDS
 from skdpsurv.study.parts import PlannedAnalysis
 from skdpsurv.study.protocol import Protocol
-from skdpsurv.study.study_forecast import MEASURES, Expected
+from skdpsurv.study.study_forecast import FACTOR, MEASURES, Expected
 
 #: Errors, relative to those without privacy, from which advice calls them large.
 LARGE = 2.0
@@ -109,6 +110,14 @@ def advice(
         for one in intervals:
             if one.private < MOST_INTERVALS:
                 yield f"{name}: {_on_intervals(part, one.private)}"
+        terms = [one for one in expected if one.what.startswith(FACTOR)]
+        if wide := [
+            f"{one.what.removeprefix(FACTOR)}: {factor_in_words(one.private)}"
+            for one in terms
+            if one.private > WIDE_FACTOR
+        ]:
+            said = phrase("wide_terms", factor=WIDE_FACTOR, terms="; ".join(wide))
+            yield f"{name}: {said}"
         if expected and ratio(expected) >= LARGE and expected[0].private > expected[0].small:
             what, without, private, *_ = expected[0]
             remedy = WORDS["remedies"].get(part.analysis.kind)

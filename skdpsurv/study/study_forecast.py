@@ -24,7 +24,9 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.forecast import RECORDS
 from skdpsurv.evaluation.forecast_records import check_shares, label_counts
 from skdpsurv.evaluation.forecast_result import by_study, summarised
-from skdpsurv.evaluation.forecast_studies import MEDIAN, Guess, simulated
+from skdpsurv.evaluation.forecast_studies import ERROR_OF, MEDIAN, Guess, simulated
+from skdpsurv.inference.effects import term_changes
+from skdpsurv.inference.uncertainty import half_width
 from skdpsurv.study.analysis_kinds import events_of
 from skdpsurv.study.parts import PlannedAnalysis
 from skdpsurv.study.protocol import Protocol
@@ -51,6 +53,8 @@ MEASURES: dict[str, tuple[str, float | None]] = {
     "auc": ("AUC", None),
     "finite_intervals": ("share of coefficients with an interval", None),
 }
+#: Beginning of the words about a term: its 95 % interval reaches so far to either side.
+FACTOR = "factor of the interval of "
 
 
 class Expected(NamedTuple):
@@ -72,6 +76,11 @@ class Expected(NamedTuple):
     #: Interval for the mean, or median, of all studies like those that were simulated.
     low: float = math.nan
     high: float = math.nan
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether noise hides it: it is infinite, and stands in no table."""
+        return math.isinf(self.private)
 
     @property
     def ratio(self) -> float:
@@ -183,6 +192,19 @@ class Scenario(Guess):
             row = _row(table[name], studies[name], name == MEDIAN, what + words, **about)
             if name != MEDIAN or math.isfinite(row.private):
                 yield row
+        yield from _terms(studies, columns)
+
+
+def _terms(studies: Any, columns: Any) -> Iterator[Expected]:
+    """Yield how far intervals of terms reach: the median of studies, infinite where noise hides."""
+    errors = studies.groupby("epsilon").median().filter(regex=f"^{ERROR_OF}")
+    for name in errors:
+        term = name.removeprefix(ERROR_OF)
+        with np.errstate(over="ignore"):
+            factors = np.exp(half_width(0.95) * errors[name].to_numpy())
+        half, private, twice, without = map(float, factors)
+        what = f"{FACTOR}{term} ({term_changes(columns)[term][0]})"
+        yield Expected(what, without, private, is_error=False, half=half, twice=twice)
 
 
 def _row(table: Any, studies: Any, is_median: bool, what: str, **about: Any) -> Expected:

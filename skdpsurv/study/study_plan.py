@@ -185,10 +185,12 @@ class StudyPlan:
             (name, one.what, one.without, one.half, one.private, one.low, one.high, one.twice)
             for name, expected in self.outlook(scenario).items()
             for one in expected
+            if not one.is_hidden
         ]
         columns = ["analysis", "what", "without privacy", "half epsilon", "in this study"]
         found = pd.DataFrame(rows, columns=[*columns, "from", "to", "twice epsilon"])
-        errors = [one.is_error for each in self.outlook(scenario).values() for one in each]
+        each = [one for expected in self.outlook(scenario).values() for one in expected]
+        errors = [one.is_error for one in each if not one.is_hidden]
         found["times"] = (found["in this study"] / found["without privacy"]).where(errors)
         return found.set_index(["analysis", "what"])
 

@@ -192,11 +192,22 @@ class TestAdvice:
         found = " ".join(StudyPlan.of(study, 1000).advice(ONCE))
         assert "risk: of 31 coefficients none will have a finite interval at epsilon 1" in found
         assert "; of 3 coefficients all would." in found
+        assert "further than a factor of 2" in found
+        assert "x0 (0.25 to 0.75): without end; x1 (" in found
         assert "With delta=1e-06" in found
         assert re.search(r"By simulation: .*C-index 0\.\d+ in place of 0\.\d+", found)
         assert "No ledger" not in found
         few = dataclasses.replace(study, columns=PublicColumns({"x": (0, 1), "z": (0, 1)}))
-        assert "interval" not in " ".join(StudyPlan.of(few, 40_000).advice(ONCE))
+        plan = StudyPlan.of(few, 40_000)
+        assert "interval" not in " ".join(plan.advice(ONCE))
+        terms = plan.forecast(ONCE).filter(like="factor of the interval", axis=0)
+        assert [what for _, what in terms.index] == [
+            f"factor of the interval of {name} (0.25 to 0.75)" for name in ("x", "z")
+        ]
+        assert (terms["half epsilon"] > terms["in this study"]).all()
+        assert (terms["in this study"] > terms["twice epsilon"]).all()
+        assert (terms["twice epsilon"] > terms["without privacy"]).all()
+        assert "factor of the interval of x (0.25 to 0.75)" in plan.page(ONCE)
 
     def test_a_midpoint_that_is_not_typical(self):
         stated = {"bounds": [80, 600], "missing": "midpoint"}
@@ -263,5 +274,6 @@ class TestPage:
 
 def test_numbers_of_a_plan_are_finite(plan):
     for expected in plan.outlook(ONCE).values():
-        assert all(math.isfinite(x) for one in expected for x in (one.without, one.private))
+        shown = [one for one in expected if not one.is_hidden]
+        assert all(math.isfinite(x) for one in shown for x in (one.without, one.private))
     assert np.isfinite(list(plan.best_shares(ONCE).values())).all()
