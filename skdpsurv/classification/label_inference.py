@@ -26,7 +26,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price, stated_price
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.inference import CONSTANT, Indirect, MomentRows, ReleasedMoments, RowMoments
+from skdpsurv.inference import CONSTANT, Indirect, MomentRows, Part, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.linear import LogisticLoss
 
 #: Signs of the two labels, the outcomes of a response.
@@ -97,11 +97,11 @@ class LabelMoments(RowMoments):
         response = LabelResponse(group.constant, LogisticLoss(self.fit.max_residual))
         found = np.roll(minimiser.coef, constants), np.roll(minimiser.center, constants)
         moments = ReleasedMoments(self, noisy)
-        equation = Indirect.after(response, *found, calibration, moments)
+        equation = Indirect.after([Part(response)], *found, calibration, moments)
         sizes = np.full(group.n_params, group.factor)
         sizes[:constants] = group.constant
         change = np.diag(sizes)
         if (scales := self.fit.scales) is not None:
             change[constants:] /= scales.scale[:, None]
             change[:constants] -= scales.center @ change[constants:]
-        return equation.solve().in_coordinates(change).values() | moments.values()
+        return equation.solve().in_coordinates(change).values() | moments.values(self.n_records)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from skdpsurv.inference.indirect import Indirect, Response
+from skdpsurv.inference.covariates import CovariateDistribution, Derivation
+from skdpsurv.inference.expected_scores import Part, Response
+from skdpsurv.inference.indirect import Indirect
 from skdpsurv.inference.row_moments import (
     CONSTANT,
     DOWNWEIGHTING_BOUND,
-    CovariateDistribution,
-    Derivation,
     MomentRows,
     ReleasedMoments,
     RowMoments,
@@ -24,6 +24,7 @@ __all__ = [
     "Indirect",
     "Inference",
     "MomentRows",
+    "Part",
     "ReleasedMoments",
     "Response",
     "RowMoments",

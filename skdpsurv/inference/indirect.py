@@ -6,8 +6,10 @@ at which f would be found on average,
 
 .. math:: G(\theta) = N\,E_\theta[g(f; z)] + \kappa(f - c) = 0,
 
-over rows of the released moments (:mod:`~skdpsurv.inference.row_moments`) and responses of the
-model at :math:`\theta`. This corrects for ridge, cap and weights at once. With
+over rows of the released moments (:mod:`~skdpsurv.inference.covariates`) and responses of the
+model at :math:`\theta`. This corrects for ridge, cap and weights at once. Records may be in public
+classes, whose rows have other means, and whose responses follow other laws, or have a common part
+of their own: expectations are sums over these. With
 :math:`B = \partial G / \partial \theta` the error has covariance
 
 .. math:: B^{-1}\big(N\,\mathrm{Var}\,g + \mathrm{Var}\,b + \mathrm{Var}_e\,G\big)B^{-\top},
@@ -38,16 +40,18 @@ a mechanism between model and estimate, Wang, Chang and Awan (2025, arXiv 2507.1
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.inference.row_moments import SHAPES, CovariateDistribution, ReleasedMoments
+from skdpsurv.inference.covariates import SHAPES, CovariateDistribution
+from skdpsurv.inference.expected_scores import ExpectedScores, Part, Rows
+from skdpsurv.inference.row_moments import ReleasedMoments
 from skdpsurv.inference.uncertainty import Inference
 from skdpsurv.inference.wald import LARGEST_PART
 from skdpsurv.mechanisms.perturbation import Calibrated, ridge_and_variances
@@ -58,8 +62,6 @@ N_PAIRS = 16
 #: standard deviation. Beyond ``LARGEST`` of it no plausible coefficients explain the release, and
 #: a coefficient whose standard error moves it further is unknown.
 N_STEPS, LONGEST_STEP, LARGEST = 40, 1.5, 12.0
-#: Step of derivatives by the release.
-DIFFERENCE = 1e-4
 #: Allowance for misspecification: this part of the correction, in any direction.
 MISSPECIFICATION = 0.2
 #: Allowance for a false model: this many times the ridge's part of the distance of truth and limit.
@@ -74,24 +76,6 @@ CURVATURE_ERROR = 0.4
 TOLERANCE = 1e-7
 #: In unknown directions an effect of so many standard deviations of the predictor is allowed for.
 UNIDENTIFIED_EFFECT = 0.5
-
-
-class Response(Protocol):
-    """The distribution of a record's outcome, in C cells, given a linear predictor of n rows.
-
-    The predictor has a common part, k coefficients ``a``, and the rows' part b.
-    """
-
-    def outcome_probabilities(
-        self, a: FloatArray, b: FloatArray, slopes: bool = True
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the cells' probabilities (n, C), and derivatives by a and b (k + 1, n, C).
-
-        Without ``slopes`` the derivatives have shape (0, n, C).
-        """
-
-    def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
-        """Return derivatives, by a and b, of the loss of a record in each cell (k + 1, n, C)."""
 
 
 class _At(NamedTuple):
@@ -112,7 +96,7 @@ class _Ends(NamedTuple):
     end: FloatArray
     at: _At
     distance: FloatArray
-    value: Callable[[Indirect, FloatArray], FloatArray]
+    value: Callable[[Indirect, Rows], FloatArray]
     widening: float = 1.0
 
 
@@ -122,7 +106,7 @@ class Indirect:
 
     Parameters
     ----------
-    response : Response
+    parts : sequence of Part
     released, center : ndarray of shape (n_params,)
         f and c; the common part first.
     kappa : float
@@ -135,7 +119,7 @@ class Indirect:
         True to estimate the limit in place of the truth.
     """
 
-    response: Response
+    parts: Sequence[Part]
     released: FloatArray
     center: FloatArray
     kappa: float
@@ -148,7 +132,7 @@ class Indirect:
     @classmethod
     def after(
         cls,
-        response: Response,
+        parts: Sequence[Part],
         released: FloatArray,
         center: FloatArray,
         calibration: Calibrated,
@@ -157,7 +141,7 @@ class Indirect:
     ) -> Self:
         """Return the equation for a released perturbation and released moments."""
         noise, drawn = ridge_and_variances(calibration), (moments.distribution, moments.redrawn)
-        return cls(response, released, center, *noise, *drawn, limit)
+        return cls(parts, released, center, *noise, *drawn, limit)
 
     @property
     def n_common(self) -> int:
@@ -194,7 +178,7 @@ class Indirect:
         distances: list[FloatArray] = []
         covariances: list[FloatArray] = []
         for shape in SHAPES:
-            rows = self.distribution.rows(shape)
+            rows = self._sums.rows(shape)
             point = find(rows, truth, end)
             if point is None:
                 return None
@@ -220,15 +204,15 @@ class Indirect:
         symmetric = (0.5 * (one + one.T) for one in (covariance, hidden))
         return Inference(end, next(symmetric), known, next(symmetric))
 
-    def _roots(self, rows: FloatArray, truth: FloatArray, end: FloatArray) -> _Ends | None:
+    def _roots(self, rows: Rows, truth: FloatArray, end: FloatArray) -> _Ends | None:
         """Return the roots of the equations, searched from ``truth`` and ``end``; None for none."""
-        scores = self._scores(self.released, rows)
+        scores = self._sums.scores(self.released, rows)
         found = self._root(partial(self._at_truth, rows, scores), truth)
         if found is None:
             return None
         truth, _ = found
         if self.limit:
-            probabilities = self._probabilities(truth, rows)
+            probabilities = self._sums.probabilities(truth, rows)
             found = self._root(partial(self._at_limit, rows, probabilities), end)
             if found is None:
                 return None
@@ -239,12 +223,12 @@ class Indirect:
             part = np.linalg.solve(curvature, self.kappa * distance)
             distance = np.asarray(LIMIT_FACTOR * part, dtype=np.float64)
 
-        def value(one: Indirect, rows: FloatArray) -> FloatArray:
+        def value(one: Indirect, rows: Rows) -> FloatArray:
             return one._value(rows, truth, end)
 
         return _Ends(truth, end, at, distance, value)
 
-    def _steps(self, rows: FloatArray, *_: FloatArray) -> _Ends | None:
+    def _steps(self, rows: Rows, *_: FloatArray) -> _Ends | None:
         """Return one step from the release in place of the roots; None if it leads too far."""
         start, (equation, at) = self.released, self._at_release(rows)
         end = start - np.linalg.solve(at.jacobian, at.value)
@@ -257,16 +241,14 @@ class Indirect:
             return None
         halfway = equation(0.5 * (start + end)).jacobian
 
-        def line(one: Indirect, rows: FloatArray) -> FloatArray:
+        def line(one: Indirect, rows: Rows) -> FloatArray:
             _, at = one._at_release(rows)
             return at.value + at.jacobian @ (end - start)
 
         distance = start - np.linalg.solve(halfway, at.value) - end
         return _Ends(end, end, at, distance, line, math.exp(unsure))
 
-    def _curvature_error(
-        self, rows: FloatArray, equation: Callable[[FloatArray], _At], at: _At
-    ) -> float:
+    def _curvature_error(self, rows: Rows, equation: Callable[[FloatArray], _At], at: _At) -> float:
         """Return the error of the curvature's logarithm by that of the common part."""
         start, k, inverse = self.released, self.n_common, np.linalg.inv(at.jacobian)
         noise = at.variance + self._noise(rows, start, at.jacobian)
@@ -276,74 +258,40 @@ class Indirect:
         traces = [np.trace(equation(start + move).jacobian) for move in moves]
         return float(np.linalg.norm(np.log(np.abs(traces / np.trace(at.jacobian)))))
 
-    def _at_release(self, rows: FloatArray) -> tuple[Callable[[FloatArray], _At], _At]:
+    def _at_release(self, rows: Rows) -> tuple[Callable[[FloatArray], _At], _At]:
         """Return the equation with the model at the release, and its value there."""
         start = self.released
         if not self.limit:
-            equation = partial(self._at_truth, rows, self._scores(start, rows))
+            equation = partial(self._at_truth, rows, self._sums.scores(start, rows))
             return equation, equation(start)
-        equation = partial(self._at_limit, rows, self._probabilities(start, rows))
+        equation = partial(self._at_limit, rows, self._sums.probabilities(start, rows))
         # The sum of scores, up to noise.
         return equation, equation(start)._replace(value=-self.kappa * (start - self.center))
 
     # ---- The equation.
 
-    def _predictor(self, theta: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return theta[: self.n_common], rows @ theta[self.n_common :]
+    @property
+    def _sums(self) -> ExpectedScores:
+        return ExpectedScores(self.parts, self.distribution, self.released.size)
 
-    def _probabilities(self, theta: FloatArray, rows: FloatArray) -> FloatArray:
-        return self._outcomes(theta, rows, slopes=False)[0]
-
-    def _outcomes(
-        self, theta: FloatArray, rows: FloatArray, slopes: bool = True
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return how often each outcome counts, by probability and exposure, and derivatives."""
-        likely, by_predictor = self.response.outcome_probabilities(
-            *self._predictor(theta, rows), slopes
-        )
-        exposure = np.expand_dims(self.distribution.exposure(rows), -1)
-        return likely * exposure, by_predictor * exposure
-
-    def _scores(self, at: FloatArray, rows: FloatArray) -> FloatArray:
-        return self.response.record_scores(*self._predictor(at, rows))
-
-    def _at_truth(self, rows: FloatArray, scores: FloatArray, theta: FloatArray) -> _At:
+    def _at_truth(self, rows: Rows, scores: list[FloatArray], theta: FloatArray) -> _At:
         """Return the equation for the true coefficients, at ``theta``."""
-        mass = self.distribution.mass
-        probabilities, slopes = self._outcomes(theta, rows)
-        jacobian = mass * _over_rows(scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0), rows)
+        sums = self._sums
+        probabilities, slopes = sums.outcomes(theta, rows)
         ridge = self.kappa * (self.released - self.center)
-        value = mass * _expected(scores, probabilities, rows) + ridge
-        return _At(value, jacobian, self._variance(scores, probabilities, rows))
+        value = sums.total(rows, scores, probabilities) + ridge
+        jacobian = sums.by_truth(rows, scores, slopes)
+        return _At(value, jacobian, sums.variance(rows, scores, probabilities))
 
-    def _at_limit(self, rows: FloatArray, probabilities: FloatArray, end: FloatArray) -> _At:
+    def _at_limit(self, rows: Rows, probabilities: list[FloatArray], end: FloatArray) -> _At:
         """Return the equation for the limit of fits without noise, at ``end``."""
-        scores = self._scores(end, rows)
-        value = self.distribution.mass * _expected(scores, probabilities, rows)
-        curvature = self._curvature(rows, probabilities, end)
-        return _At(value, curvature, self._variance(scores, probabilities, rows))
-
-    def _variance(
-        self, scores: FloatArray, probabilities: FloatArray, rows: FloatArray
-    ) -> FloatArray:
-        by_row, mean = scores.transpose(1, 0, 2), _expected(scores, probabilities, rows)
-        square = (by_row * probabilities[:, None, :]) @ by_row.transpose(0, 2, 1)
-        return np.asarray(
-            self.distribution.mass * (_over_rows(square, rows) - np.outer(mean, mean))
+        sums = self._sums
+        scores = sums.scores(end, rows)
+        value, curvature = (
+            sums.total(rows, scores, probabilities),
+            sums.curvature(rows, probabilities, end),
         )
-
-    def _curvature(self, rows: FloatArray, probabilities: FloatArray, at: FloatArray) -> FloatArray:
-        """Return the derivative of the expected scores by the point at which they are taken."""
-        a, b = self._predictor(at, rows)
-
-        def moved(step: FloatArray) -> FloatArray:
-            scores = self.response.record_scores(a + step[:-1], b + step[-1])
-            return np.asarray(np.einsum("knc,nc->nk", scores, probabilities))
-
-        # Scores depend on the predictor alone, so that rows need not be moved column by column.
-        steps = DIFFERENCE * np.eye(self.n_common + 1)
-        by_row = np.stack([moved(s) - moved(-s) for s in steps], axis=2) / (2.0 * DIFFERENCE)
-        return self.distribution.mass * _over_rows(by_row, rows)
+        return _At(value, curvature, sums.variance(rows, scores, probabilities))
 
     def _root(
         self, equation: Callable[[FloatArray], _At], start: FloatArray
@@ -373,7 +321,7 @@ class Indirect:
 
     # ---- Noise.
 
-    def _noise(self, rows: FloatArray, theta: FloatArray, jacobian: FloatArray) -> FloatArray:
+    def _noise(self, rows: Rows, theta: FloatArray, jacobian: FloatArray) -> FloatArray:
         """Return the variance of G by noise in the objective and on the minimiser."""
         unit = np.eye(self.released.size)
         if not self.output_variance:
@@ -381,27 +329,30 @@ class Indirect:
         # Exact where f is the truth; noise that hides the solver is tiny elsewhere.
         curvature = jacobian if self.limit else -jacobian
         if not self.linear_variance:
-            curvature = self._curvature(rows, self._probabilities(theta, rows), self.released)
+            curvature = self._sums.curvature(
+                rows, self._sums.probabilities(theta, rows), self.released
+            )
         curvature = self.kappa * unit + curvature
         return self.linear_variance * unit + self.output_variance * curvature @ curvature.T
 
     def _moments_noise(
-        self, shape: str, value: Callable[[Indirect, FloatArray], FloatArray]
+        self, shape: str, value: Callable[[Indirect, Rows], FloatArray]
     ) -> FloatArray:
         """Return the variance of G by the noise of the moments."""
 
         def at(distribution: CovariateDistribution) -> FloatArray:
-            return value(replace(self, distribution=distribution), distribution.rows(shape))
+            one = replace(self, distribution=distribution)
+            return value(one, one._sums.rows(shape))
 
         gaps = np.stack([0.5 * (at(more) - at(less)) for more, less in self.redrawn(N_PAIRS)])
         return np.asarray(gaps.T @ gaps / len(gaps))
 
-    def _value(self, rows: FloatArray, truth: FloatArray, end: FloatArray) -> FloatArray:
+    def _value(self, rows: Rows, truth: FloatArray, end: FloatArray) -> FloatArray:
         """Return what is random in G by the moments."""
-        probabilities = self._probabilities(truth, rows)
+        sums = self._sums
+        probabilities = sums.probabilities(truth, rows)
         released, at_end = (
-            self.distribution.mass * _expected(self._scores(at, rows), probabilities, rows)
-            for at in (self.released, end)
+            sums.total(rows, sums.scores(at, rows), probabilities) for at in (self.released, end)
         )
         return at_end - released if self.limit else released
 
@@ -427,19 +378,3 @@ class Indirect:
     def _of_coefficients(self, root: FloatArray) -> FloatArray:
         """Return the covariance of parameters of which coefficients alone vary, given its root."""
         return np.pad(root @ root.T, (self.n_common, 0))
-
-
-def _expected(scores: FloatArray, probabilities: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the mean over rows of a record's expected score."""
-    expected = np.einsum("knc,nc->kn", scores, probabilities)
-    return np.concatenate([expected[:-1].mean(axis=1), expected[-1] @ rows / len(rows)])
-
-
-def _over_rows(by_row: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return the mean over rows x of T' J T, where T maps parameters to common ones and x b."""
-    k, n = by_row.shape[1] - 1, len(rows)
-    common = by_row[:, :k, :k].mean(axis=0)
-    right = by_row[:, :k, k].T @ rows / n
-    below = rows.T @ by_row[:, k, :k] / n
-    coef = (rows * by_row[:, k, k, None]).T @ rows / n
-    return np.block([[common, right], [below, coef]])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skdpsurv.inference import CovariateDistribution, Indirect
+from skdpsurv.inference import CovariateDistribution, Indirect, Part
+from skdpsurv.inference.covariates import SHAPES
 from skdpsurv.inference.indirect import LIMIT_FACTOR
-from skdpsurv.inference.row_moments import SHAPES
 from tests.support.coverage import miss_rarely
 
 D = 2
@@ -38,7 +38,7 @@ def covariates(values=(0.3, 0.3), known=(True, True), mass=1000.0):
 
 def equation(released, kappa=0.0, rows=None, **changes):
     rows = covariates() if rows is None else rows
-    given = Logit(), np.asarray(released), np.zeros(D + 1), kappa, 0.0, 0.0, rows
+    given = [Part(Logit())], np.asarray(released), np.zeros(D + 1), kappa, 0.0, 0.0, rows
     return replace(Indirect(*given, lambda number: [(rows, rows)] * number), **changes)
 
 
@@ -77,7 +77,7 @@ def test_the_ridge_is_undone():
 
 def test_a_limit_stays_at_the_release_and_doubts_by_what_the_ridge_decides():
     """Where the ridge decides nothing, the release is the limit whatever the model."""
-    plain = equation(TRUTH, response=Halved())
+    plain = equation(TRUTH, parts=[Part(Halved())])
     truth, limit = plain.solve(), replace(plain, limit=True).solve()
     assert truth.estimate == pytest.approx(2.0 * TRUTH, rel=1e-6)
     assert limit.estimate == pytest.approx(TRUTH, rel=1e-6)
@@ -97,6 +97,32 @@ def test_without_noise_or_ridge_it_is_maximum_likelihood():
     p = special.expit(design @ TRUTH)
     information = 1000.0 * (design * (p * (1 - p))[:, None]).T @ design / len(rows)
     assert found.covariance == pytest.approx(np.linalg.inv(information), rel=0.03, abs=1e-5)
+
+
+def test_classes_have_rows_and_common_parts_of_their_own():
+    """With an intercept each it is a fit with indicators; with one, a fit of all together."""
+    whole = covariates()
+    other = replace(whole, mass=400.0, mean=np.array([-0.9, 0.8]))
+    rows = replace(whole, mass=1400.0, parts=(whole, other))
+    truth = np.array([-0.4, 0.7, 0.9, -0.6])
+    for own, size, released in (
+        ([[0, 2, 3], [1, 2, 3]], 2, truth),
+        ([[0, 1, 2], [0, 1, 2]], 1, TRUTH),
+    ):
+        parts = [Part(Logit(), place, 1.0, np.array(at)) for place, at in enumerate(own)]
+        parts = [parts[0], parts[1]._replace(share=0.25), parts[1]._replace(share=0.75)]
+        found = equation(released, rows=rows, parts=parts, center=np.zeros(released.size)).solve()
+        assert found.estimate == pytest.approx(released, abs=1e-6)
+        information = np.zeros((released.size,) * 2)
+        for shape in SHAPES:
+            for at, one in zip(own, rows.classes, strict=True):
+                design = np.zeros((len(one.rows(shape)), released.size))
+                design[:, at[0]], design[:, size:] = 1.0, one.rows(shape)
+                p = special.expit(design @ released)
+                weighed = (design * (p * (1 - p))[:, None]).T @ design
+                information += 0.5 * one.mass * weighed / len(p)
+        wanted = np.linalg.inv(information)
+        assert found.covariance == pytest.approx(wanted, rel=0.03, abs=1e-5)
 
 
 def test_noise_in_the_objective_and_outside_widens():

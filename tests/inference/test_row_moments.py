@@ -12,7 +12,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.noise import random_source
 from skdpsurv.inference import Derivation, MomentRows, ReleasedMoments, RowMoments
-from skdpsurv.inference.row_moments import (
+from skdpsurv.inference.covariates import (
     EXPOSURE,
     KNOWN,
     SHAPES,
@@ -145,6 +145,59 @@ def test_curves_and_products_follow_from_their_bases(shape, correlation):
     bends = [one.place for one in known.derived]
     assert bends == [1, 2, 4, 5, 6]
     assert (gaps[1][bends] < 0.6 * gaps[0][bends]).all()
+
+
+@pytest.mark.parametrize("has_exposure", [False, True])
+def test_classes_have_means_and_shares_of_labels_of_their_own(has_exposure):
+    """Within them is one covariance. A class without anybody is like all, and has no mass."""
+    rng, n = np.random.default_rng(9), 30_000
+    group = rng.choice(4, n, p=[0.6, 0.3, 0.1, 0.0])
+    label = rng.random(n) < np.array([0.2, 0.5, 0.8, 0.5])[group]
+    X = np.column_stack([label, rng.normal(group, 1.0), rng.normal(size=n)]) / 8.0
+    exposure = np.clip(0.2 + 0.2 * group + 0.1 * label, 0.0, 1.0) if has_exposure else None
+    how = {"n_records": n, "n_features": 3, "n_classes": 4, "has_exposure": has_exposure}
+    asked = PlainMoments(price=1e9, **how)
+    block = MomentRows(X, None, exposure, group)
+    lengths = np.linalg.norm(np.concatenate([*asked.rows(block)]), axis=1)
+    alone = PlainMoments(price=1e9, **(how | {"n_classes": 1}))
+    one = np.concatenate([*alone.rows(block._replace(group=None))])
+    np.testing.assert_allclose(lengths, np.linalg.norm(one, axis=1), rtol=1e-12)
+    exact = asked.query_for({}).total(InMemory([block]), asked.rows)
+    moments = asked.query_for({}).release(exact, 1e9, random_source(0))
+    ends = np.array([0.0, -1.0, -1.0]), np.array([0.125, 1.0, 1.0])
+    law = ReleasedMoments(asked, moments, (), ends).distribution
+    assert law.mass == pytest.approx(n, rel=1e-3)
+    residual = X.copy()
+    for place, own in enumerate(law.classes[:3]):
+        rows = X[group == place]
+        residual[group == place] -= rows.mean(axis=0)
+        assert own.mass == pytest.approx(len(rows), rel=2e-3)
+        np.testing.assert_allclose(own.mean, rows.mean(axis=0), atol=1e-3)
+        (((at,), (share,)),) = own.labels
+        assert at == 0
+        assert share == pytest.approx(label[group == place].mean(), abs=0.01)
+        if has_exposure:
+            assert own.mean_exposure == pytest.approx(exposure[group == place].mean(), abs=0.01)
+    within = residual.T @ residual / n
+    drawn = law.classes[1].rows("normal")
+    np.testing.assert_allclose(np.cov(drawn.T, bias=True), within, atol=1e-3)
+    assert law.classes[3].mass == 1.0
+    if has_exposure:
+        weight = law.classes[0].exposure(law.classes[0].rows("uniform"))
+        assert weight.max() / weight.min() == pytest.approx(1.45, abs=0.1)
+
+
+def test_noise_on_the_mean_of_a_class_without_anybody_makes_no_difference_between_classes():
+    rng, n = np.random.default_rng(10), 20_000
+    X, group = rng.normal(size=(n, 2)), rng.integers(1, 3, n)
+    constants = CONSTANT * (group[:, None] == np.arange(3))
+    rows = np.column_stack([constants, X])
+    for seed in range(20):
+        noise = 30.0 * np.random.default_rng(seed).normal(size=(5, 5))
+        moments = rows.T @ rows + (noise + noise.T) / 2.0
+        law = CovariateDistribution.of_moments(moments, CONSTANT, n, 30.0, n_classes=3)
+        assert law.values == pytest.approx(np.ones(2), abs=0.06)
+        assert np.abs(law.classes[0].mean).max() < 0.5
 
 
 def test_features_that_vary_as_two_values_do_are_taken_for_such():

@@ -540,6 +540,11 @@ def _settings():
     errors = {"inference_share": 0.3, "link": "cloglog", "also": (*estimated, *rows, "evidence_")}
     own = {**errors, "also": (*errors["also"], "max_cumulative_hazard")}
     yield one("standard errors", survival, quick=True, epsilon=200.0, **own)
+    by_class = {**own, "epsilon": 100.0, "recalibration_share": 0.0}
+    yield one("late entries with standard errors", late, quick=True, **by_class)
+    in_classes = {**wards, **by_class}
+    yield one("raw columns with strata, standard errors", in_wards, **in_classes)
+    yield one("raw columns with strata, late entries, standard errors", late_in_wards, **in_classes)
     out = {"epsilon": 200.0, "method": "out_pert"}
     of_columns = {**errors, "also": (*estimated, *hidden, "inference_known", "row_center")}
     of_columns["also"] += ("row_scale", "evidence_")

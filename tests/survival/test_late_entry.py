@@ -220,7 +220,6 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("parameters", "says"),
         [
-            ({"inference_share": 0.3}, "inference_share must be 0 with entry"),
             ({"method": "psgld"}, "entry must be None with method='psgld'"),
             ({"method": PosteriorSampling("psgld"), "delta": 1e-6}, "entry must be None with"),
         ],

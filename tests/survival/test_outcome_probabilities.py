@@ -114,6 +114,6 @@ def test_any_noisy_table_gives_rates():
         exact = outcome_counts(InMemory([people(40, q=q)]), q, N_BANDS, horizon=True)
         for seed in range(20):
             noisy = HISTOGRAM.release(exact, 1e-3, random_source(seed))
-            rates = hazard_response.loss_rates(noisy, q)
-            assert rates.shape == (min(q, N_BLOCKS),)
+            rates = hazard_response.loss_rates(noisy[None], q)
+            assert rates.shape == (1, min(q, N_BLOCKS))
             assert ((rates >= 0) & np.isfinite(rates)).all()

@@ -268,7 +268,6 @@ class TestRefusals:
                 "that has missing='error'",
             ),
             ({"recalibration_share": 0.1}, "recalibration_share must be 0 with strata"),
-            ({"inference_share": 0.3}, "inference_share must be 0 with strata"),
             ({"method": "psgld"}, "strata must be None with method='psgld'"),
         ],
     )

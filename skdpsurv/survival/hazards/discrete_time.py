@@ -90,7 +90,7 @@ class DPDiscreteTimeSurvival(
         groups apart, such as sites, whose hazards need not be proportional: each of its labels has
         a baseline of its own, and all share the coefficients. It is no covariate then; interactions
         with it are. Coefficients have up to 4 % more noise, and each baseline is learnt from its
-        own people. Needs ``recalibration_share=0`` and no ``inference_share``. None: one baseline.
+        own people. Needs ``recalibration_share=0``. None: one baseline.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.

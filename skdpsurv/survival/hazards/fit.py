@@ -28,6 +28,7 @@ from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior, Promises
 from skdpsurv.survival.hazards import model as models
+from skdpsurv.survival.hazards.record_classes import RecordClasses
 
 # Tuned constants, each with the page of docs/benchmarks that found it, if there is one.
 
@@ -216,11 +217,27 @@ class HazardFit:
         """Return the coefficients of the baselines, a row for each stratum."""
         return coef[: self.model.n_baseline].reshape(-1, self.model.n_knots)
 
-    def exposures(self, pilot: PilotEstimate) -> FloatArray:
-        """Return the exposures, in [0, 1], of records censored after 0, ..., q intervals."""
-        so_far = np.append(0.0, np.cumsum(self._hazard(pilot).value))
-        left = -np.expm1(so_far - so_far[-1])  # chance of an event after, by the horizon
-        return np.clip(np.nan_to_num(1.0 - left / max(left[0], 1e-300)), 0.0, 1.0)
+    def events_left(self, pilot: PilotEstimate) -> FloatArray:
+        """Return chances of an event after 0, ..., q intervals, by the horizon, of each stratum."""
+        link = self.likelihood.link
+        each = [link.survival(self.basis @ own).value for own in self.baselines(pilot.center)]
+        so_far = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
+        return -np.expm1(so_far - so_far[:, -1:])
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes of records, by stratum and entry."""
+        model = self.model
+        late = RecordClasses.n_entries(models.N_BANDS, model.n_intervals) if model.has_entry else 1
+        return model.n_strata * late
+
+    def classes(self, context: Context) -> RecordClasses:
+        """Return the classes of records, which follow from the released life table."""
+        model, entered = self.model, None
+        if model.has_entry:
+            n_cells = 1 + min(models.N_BANDS, model.n_intervals)
+            entered = context.get("_entered", np.zeros(n_cells))
+        return RecordClasses.of_table(model.n_strata, model.n_intervals, entered)
 
     def pilot(self, context: Context) -> PilotEstimate:
         """Return the released pilot estimate, or else the public one."""

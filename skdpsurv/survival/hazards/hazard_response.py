@@ -36,12 +36,21 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.inference import Derivation, Indirect, MomentRows, ReleasedMoments, RowMoments
+from skdpsurv.inference import (
+    CovariateDistribution,
+    Derivation,
+    Indirect,
+    MomentRows,
+    Part,
+    ReleasedMoments,
+    RowMoments,
+)
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
 from skdpsurv.survival.hazards.life_table import outcome_counts
-from skdpsurv.survival.hazards.model import Records, to_published
+from skdpsurv.survival.hazards.model import Block, HazardRecords, Records, to_published
+from skdpsurv.survival.hazards.record_classes import at_risk, seen_from
 
 #: Below this rate, the derivative of f is taken from its series.
 SMALL_RATE = 1e-3
@@ -50,6 +59,8 @@ N_BANDS, N_BLOCKS = 5, 20
 #: Exposures are asked for with at least so many records per deviation of the noise on moments: with
 #: fewer, standard errors are due to noise, and it would be more with one column more.
 EXPOSED = 100
+#: Rates of classes are shrunk to those of all with the weight of so many deviations of a cell.
+POOLED = 4.0
 #: Largest predictor among which cap thresholds are searched.
 WIDEST = 60.0
 
@@ -83,17 +94,29 @@ def outcome_probabilities(
     return probability, np.concatenate(derivatives, axis=-1)
 
 
-def loss_rates(noisy: IntArray, n_intervals: int) -> FloatArray:
-    """Return censoring rates before the horizon, by block, from a noisy table."""
+def loss_rates(
+    noisy: IntArray, n_intervals: int, seen: FloatArray | None = None, deviation: float = 0.0
+) -> FloatArray:
+    """Return censoring rates before the horizon, by class and block, from noisy tables.
+
+    Tables are of shape (n_classes, 2 n_bands + 1). ``seen`` is the share of each band that is seen
+    of those in a class, and a class's rates are shrunk to those of all by the noise of a cell.
+    """
     n_bands = min(N_BANDS, n_intervals)
     noisy = np.maximum(noisy, 0)
-    lost, events = noisy[:-1].reshape(n_bands, 2).T.astype(np.float64)
+    lost, events = np.moveaxis(noisy[:, :-1].reshape(-1, n_bands, 2), 2, 0).astype(np.float64)
     gone = lost + events
-    at_risk = np.cumsum(gone[::-1])[::-1] + float(noisy[-1])
-    rate = lost / np.maximum(at_risk - 0.5 * gone, 1.0)
+    at_risk = np.cumsum(gone[:, ::-1], axis=1)[:, ::-1] + noisy[:, -1:].astype(np.float64)
+    exposed = at_risk - 0.5 * gone
+    if seen is not None:
+        exposed = exposed * seen
+    if len(noisy) > 1:
+        usual = lost.sum(axis=0) / np.maximum(exposed.sum(axis=0), 1.0)
+        lost, exposed = lost + POOLED * deviation * usual, exposed + POOLED * deviation
+    rate = lost / np.maximum(exposed, 1.0)
     edges = block_edges(n_intervals)
     band = np.minimum((edges[:-1] + edges[1:]) * n_bands // (2 * n_intervals), n_bands - 1)
-    return np.asarray(rate[band] * np.diff(edges) * (n_bands / n_intervals))
+    return np.asarray(rate[:, band] * np.diff(edges) * (n_bands / n_intervals))
 
 
 def block_edges(n_intervals: int) -> IntArray:
@@ -106,19 +129,25 @@ def block_edges(n_intervals: int) -> IntArray:
 class OutcomeProbabilities:
     """Outcomes under a capped likelihood: event or censoring in each block, or staying to the end.
 
-    ``losses`` are censoring rates, of shape (n_blocks,).
+    ``losses`` are censoring rates, of shape (n_blocks,). People enter at a share of the horizon,
+    below 1, and have outcomes in the blocks after it.
     """
 
     likelihood: DiscreteHazard
     losses: FloatArray
+    entry: float = 0.0
 
     def __post_init__(self) -> None:
         edges = block_edges(self.likelihood.basis.shape[0])
-        sizes = self._sizes = np.diff(edges).astype(np.float64)
-        #: Baseline rows of the blocks, shape (n_blocks, n_basis).
+        sizes, seen = np.diff(edges).astype(np.float64), seen_from(self.entry, edges)
+        kept = seen > 0.0
+        #: Baseline rows of the blocks after the entry, shape (n_blocks, n_basis).
         self.basis = np.add.reduceat(self.likelihood.basis, edges[:-1], axis=0) / sizes[:, None]
+        self.basis = self.basis[kept]
+        self._rates = (self.losses * seen)[kept]
+        sizes = self._sizes = (sizes * seen)[kept]
         #: Derivatives of the predictor by a and b in each block, shape (n_basis + 1, n_blocks).
-        self._columns = np.concatenate([self.basis.T, np.ones((1, self.losses.size))])
+        self._columns = np.concatenate([self.basis.T, np.ones((1, sizes.size))])
         #: Intervals of each block that are survived before each outcome, (C, n_blocks).
         before = np.tril(np.broadcast_to(sizes, (sizes.size,) * 2), -1)
         event, lost = (before + np.diag(0.5 * (sizes + end)) for end in (-1.0, 1.0))
@@ -130,10 +159,10 @@ class OutcomeProbabilities:
     ) -> tuple[FloatArray, FloatArray]:
         """Return probabilities of the outcomes and, with ``slopes``, derivatives by a and b."""
         curve = self.likelihood.link.survival(self.basis @ a + b[:, None])
-        rate, lost = curve.value * self._sizes, np.broadcast_to(self.losses, curve.value.shape)
+        rate, lost = curve.value * self._sizes, np.broadcast_to(self._rates, curve.value.shape)
         columns = self._columns if slopes else self._columns[:0]
         by_event = columns[:, None, :] * (curve.slope * self._sizes)
-        return outcome_probabilities(rate, lost, by_event, np.eye(self.losses.size))
+        return outcome_probabilities(rate, lost, by_event, np.eye(self._rates.size))
 
     def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives of the capped loss by a and b, for each outcome."""
@@ -163,18 +192,19 @@ class OutcomeProbabilities:
         return self._thresholds[a]
 
 
-def to_released(mean: FloatArray, unit: FloatArray | float, basis: FloatArray) -> FloatArray:
-    """Return the matrix from a minimiser to published baseline and coefficients on X's scale.
+def to_released(
+    mean: FloatArray, unit: FloatArray | float, basis: FloatArray, n_strata: int = 1
+) -> FloatArray:
+    """Return the matrix from a minimiser to published baselines and coefficients on X's scale.
 
     ``unit`` is that of the rows of the fit.
     """
     n_intervals, n_knots = basis.shape
     published = np.stack([to_published(column, n_knots) for column in basis.T], axis=1)
-    level = to_published(np.ones(n_intervals), n_knots)
-    change = np.eye(mean.size) / unit
-    return np.block(
-        [[published, -np.outer(level, mean) / unit], [np.zeros((mean.size, n_knots)), change]]
-    )
+    level = np.tile(to_published(np.ones(n_intervals), n_knots), n_strata)
+    baselines, change = np.kron(np.eye(n_strata), published), np.eye(mean.size) / unit
+    nothing = np.zeros((mean.size, n_strata * n_knots))
+    return np.block([[baselines, -np.outer(level, mean) / unit], [nothing, change]])
 
 
 class OutcomeCounts(HazardSum):
@@ -184,12 +214,35 @@ class OutcomeCounts(HazardSum):
     query = HISTOGRAM  # each record is in one cell
 
     def exact_answer(self, context: Context, records: Records) -> IntArray:
-        """Return exact counts of events and censored records, by band of time."""
-        return outcome_counts(records, self.fit.model.n_intervals, N_BANDS, horizon=True)
+        """Return exact counts of events and censored records, by class and band of time.
+
+        With late entries, those who are never at risk come last.
+        """
+        q, classes = self.fit.model.n_intervals, self.fit.classes(context)
+
+        def in_classes(block: HazardRecords) -> HazardRecords:
+            seen = block.histories
+            return block._replace(histories=replace(seen, stratum=classes.of(seen)))
+
+        n_tables = classes.number + self.fit.model.has_entry
+        return outcome_counts(records.map(in_classes), q, N_BANDS, n_tables, horizon=True)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return rates of censoring, by block of time."""
-        return {"_losses": loss_rates(noisy, self.fit.model.n_intervals)}
+        """Return rates of censoring by class and block of time, and how many are at risk."""
+        q, n = self.fit.model.n_intervals, self.fit.model.n_records
+        classes = self.fit.classes(context)
+        bands = np.arange(min(N_BANDS, q) + 1) * q // min(N_BANDS, q)
+        tables = np.reshape(noisy, (-1, 2 * (bands.size - 1) + 1))
+        seen = np.array(
+            [
+                sum(share * seen_from(entry, bands) for share, entry in classes.entries(place))
+                for place in range(classes.number)
+            ]
+        )
+        never = np.clip(tables[classes.number :].sum(), 0.0, 0.5 * n)
+        deviation = HISTOGRAM.deviation(self.price)
+        losses = loss_rates(tables[: classes.number], q, seen, deviation)
+        return {"_losses": losses, "_at_risk": n - float(never)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -201,33 +254,63 @@ class HazardMoments(RowMoments):
     @classmethod
     def planned(cls, fit: HazardFit, price: Price) -> Self:
         """Return the measurement that goes with a fit, with exposures where noise leaves some."""
-        n, d = fit.model.n_records, fit.model.n_features
-        plain = cls(price=price, n_records=n, n_features=d, fit=fit)
+        n, d, classes = fit.model.n_records, fit.model.n_features, fit.n_classes
+        plain = cls(price=price, n_records=n, n_features=d, n_classes=classes, fit=fit)
         return replace(plain, has_exposure=n >= EXPOSED * plain.noise)
 
     def seen(self, context: Context, records: Records) -> Blocks[MomentRows]:
         """Return the rows as the fit centres and weights them, and what their follow-up tells."""
-        pilot = self.fit.pilot(context)
-        exposures = self.fit.exposures(pilot) if self.has_exposure else None
+        pilot, classes = self.fit.pilot(context), self.fit.classes(context)
+        left = self.fit.events_left(pilot) if self.has_exposure else None
 
-        def rows(block: HazardBlock) -> MomentRows:
-            e = None if exposures is None else np.where(block.event, 1.0, exposures[block.survived])
-            return MomentRows(block.X, block.weight, e)
+        def rows(block: Block) -> MomentRows:
+            one = block if isinstance(block, HazardBlock) else block.records
+            stratum = None if isinstance(block, HazardBlock) else block.stratum
+            weight: Any = one.weight
+            entered = one.entered
+            e = None if left is None else exposures(left, one, stratum)
+            if entered is not None:
+                weight = weight * at_risk(one.survived, one.event, entered)
+            group = None if classes.number == 1 else classes.places(entered, stratum)
+            return MomentRows(one.X, weight, e, group)
 
         return self.fit.blocks(records, pilot).map(rows)
 
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return baseline and coefficients on the scale of X, with errors, and the mean weight."""
-        pilot, minimiser = self.fit.pilot(context), context["_minimiser"]
-        likelihood, calibration = self.fit.after(pilot)
-        assert isinstance(likelihood, DiscreteHazard)  # strata are refused
-        response = OutcomeProbabilities(likelihood, context["_losses"])
+        fit, pilot, minimiser = self.fit, self.fit.pilot(context), context["_minimiser"]
+        likelihood, calibration = fit.after(pilot)
+        one = likelihood if isinstance(likelihood, DiscreteHazard) else likelihood.one
+        classes, k, d = fit.classes(context), fit.model.n_knots, fit.model.n_features
+        parts = []
+        for place in range(classes.number):
+            first = k * (place // classes.n_of_stratum)
+            own = np.append(np.arange(first, first + k), fit.model.n_baseline + np.arange(d))
+            for share, entry in classes.entries(place):
+                response = OutcomeProbabilities(one, context["_losses"][place], entry)
+                parts.append(Part(response, place, share, None if likelihood is one else own))
         point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
-        if (known := self.fit.known) is not None:
+        if (known := fit.known) is not None:
             low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))
             derivation = Derivation(known, pilot.mean, pilot.unit) if known.derived else None
             moments = replace(moments, groups=known.groups, ends=(low, high), derivation=derivation)
-        equation = Indirect.after(response, *point, calibration, moments, limit=True)
-        scale = to_released(pilot.mean, pilot.unit, self.fit.basis)
-        level = np.append(self.fit.basis.mean(axis=0), moments.distribution.mean)
-        return equation.solve(level).in_coordinates(scale).values() | moments.values()
+        equation = Indirect.after(parts, *point, calibration, moments, limit=True)
+        scale = to_released(pilot.mean, pilot.unit, fit.basis, fit.model.n_strata)
+        level = _mean_level(fit, moments.distribution, classes.n_of_stratum)
+        found = equation.solve(level).in_coordinates(scale).values()
+        return found | moments.values(context["_at_risk"])
+
+
+def _mean_level(fit: HazardFit, rows: CovariateDistribution, n_of_stratum: int) -> FloatArray:
+    """Return what adds up parameters to the log hazard of the mean row, in the mean of strata."""
+    masses = np.array([one.mass for one in rows.classes]).reshape(-1, n_of_stratum).sum(axis=1)
+    level = np.outer(masses / masses.sum(), fit.basis.mean(axis=0)).ravel()
+    return np.append(level, rows.mean)
+
+
+def exposures(left: FloatArray, one: HazardBlock, stratum: IntArray | None) -> FloatArray:
+    """Return the exposures of records, given which share of events is left, by stratum and time."""
+    own: Any = 0 if stratum is None else stratum
+    start = left[own, 0 if one.entered is None else one.entered]
+    found = 1.0 - left[own, one.survived] / np.maximum(start, 1e-300)
+    return np.where(one.event, 1.0, np.clip(np.nan_to_num(found), 0.0, 1.0))

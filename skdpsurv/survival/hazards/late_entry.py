@@ -46,7 +46,7 @@ class LateEntryModel(EstimandModel, late_entry=True):
             start as the times of ``y``: a person is at risk in the intervals after that of the
             entry. Who enters in the interval of the exit, or later, or beyond ``max_time``, counts
             for nothing, and is not refused. Private; that there are entries is public. Needs a
-            method without a chain, and no ``inference_share``. None: all people are seen from 0.
+            method without a chain. None: all people are seen from 0.
 
         Returns
         -------
@@ -91,10 +91,5 @@ class LateEntryModel(EstimandModel, late_entry=True):
 
     def _refuse_with_entry(self) -> None:
         """Refuse settings that are not provided for with entries."""
-        if self.inference_share:
-            raise ValueError(
-                "inference_share must be 0 with entry, since its moments suppose that covariates "
-                f"do not depend on the entry; got {self.inference_share}."
-            )
         if self._sampling is not None:
             raise ValueError("entry must be None with method='psgld'.")

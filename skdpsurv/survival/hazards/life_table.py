@@ -60,7 +60,13 @@ class LifeTable(HazardSum):
             "_baseline": np.concatenate([fit.clip_baseline(own) for own in baselines]),
             "_shares": mass / mass.sum(),
             "follow_up": shares,
+            **({"_entered": _entered(tables.sum(axis=0))} if late else {}),
         }
+
+
+def _entered(counts: IntArray) -> FloatArray:
+    """Return how many enter from the start, and in each band."""
+    return np.asarray(seen_cells(counts).sum(axis=(1, 2)))
 
 
 def _counted(cell: IntArray, n_cells: int, histories: Histories, n_strata: int) -> IntArray:

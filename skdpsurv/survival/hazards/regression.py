@@ -369,7 +369,8 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         self.recalibration_ = Recalibration.of(release)
         self.inference_ = None
         if not release.values.keys().isdisjoint(NAMES):
-            self.inference_ = Inference.of(release, n_knots + release.n_features)
+            n_params = self.baseline_coef_.size + release.n_features
+            self.inference_ = Inference.of(release, n_params)
         found = [name for name in CAPS if name in release.values]
         cap = float(released_array(release, found[0], (1,))[0]) if found else None
         self.max_cumulative_hazard_ = cap
@@ -399,10 +400,14 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         """
         level, inference = checks.fraction("level", level), self._require_inference()
         rows, link, basis = self._prediction_rows(X), self._link, self._basis
-        q = len(basis)
+        stratum = stratum_of(self, X, self.columns_)
+        q, n_baselines = len(basis), self.baseline_coef_.size // basis.shape[1]
         lower, upper = np.zeros((len(rows), q)), np.ones((len(rows), q))
         for i, row in enumerate(rows):
-            combination = np.column_stack([basis, np.broadcast_to(row, (q, row.size))])
+            own = np.eye(n_baselines)[0 if stratum is None else stratum[i]]
+            combination = np.column_stack(
+                [np.kron(own, basis), np.broadcast_to(row, (q, row.size))]
+            )
             if (combination[:, ~inference.known] != 0.0).any():
                 continue
             with np.errstate(all="ignore"):

@@ -49,11 +49,10 @@ def reading(release: Release) -> list[str]:
 
 def refuse_with_strata(model: Any) -> None:
     """Refuse settings that are not provided for with strata."""
-    for name in ("recalibration_share", "inference_share"):
-        if share := getattr(model, name):
-            raise ValueError(
-                f"{name} must be 0 with strata, since its table supposes that people have one "
-                f"baseline; got {share}."
-            )
+    if share := model.recalibration_share:
+        raise ValueError(
+            "recalibration_share must be 0 with strata, since its table supposes that people have "
+            f"one baseline; got {share}."
+        )
     if model._sampling is not None:
         raise ValueError("strata must be None with method='psgld'.")

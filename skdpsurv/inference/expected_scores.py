@@ -1,0 +1,192 @@
+"""Expected scores of a likelihood, by the model, over rows of which moments are known.
+
+Records may be in public classes, whose rows have other means, and whose responses follow other laws
+or have a common part of their own: expectations are sums over these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.inference.covariates import CovariateDistribution
+
+#: Step of derivatives by the release.
+DIFFERENCE = 1e-4
+#: Rows of each class.
+Rows = list[FloatArray]
+
+
+class Response(Protocol):
+    """The distribution of a record's outcome, in C cells, given a linear predictor of n rows.
+
+    The predictor has a common part, k coefficients ``a``, and the rows' part b.
+    """
+
+    def outcome_probabilities(
+        self, a: FloatArray, b: FloatArray, slopes: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the cells' probabilities (n, C), and derivatives by a and b (k + 1, n, C).
+
+        Without ``slopes`` the derivatives have shape (0, n, C).
+        """
+
+    def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Return derivatives, by a and b, of the loss of a record in each cell (k + 1, n, C)."""
+
+
+class Part(NamedTuple):
+    """Records of a class, or a share of them, whose outcomes have one law.
+
+    Parameters
+    ----------
+    response : Response
+    place : int
+        Number of the class.
+    share : float
+        How many of the class they are.
+    own : ndarray of int or None
+        Places of their parameters, the common part first; None: of all.
+    """
+
+    response: Response
+    place: int = 0
+    share: float = 1.0
+    own: IntArray | None = None
+
+    def of(self, theta: FloatArray) -> FloatArray:
+        """Return the part's parameters."""
+        return theta if self.own is None else theta[self.own]
+
+    def among(self, size: int, values: FloatArray) -> FloatArray:
+        """Return a vector, or a matrix, of the part's parameters among all."""
+        if self.own is None:
+            return values
+        found = np.zeros((size,) * values.ndim)
+        found[np.ix_(*[self.own] * values.ndim)] = values
+        return found
+
+
+@dataclass(frozen=True)
+class ExpectedScores:
+    """Sums of scores over all records, and their variance, of ``size`` parameters."""
+
+    parts: Sequence[Part]
+    distribution: CovariateDistribution
+    size: int
+
+    def rows(self, shape: str) -> Rows:
+        """Return rows of each class."""
+        return [one.rows(shape) for one in self.distribution.classes]
+
+    def scores(self, at: FloatArray, rows: Rows) -> list[FloatArray]:
+        """Return the scores of rows at a point, in each outcome."""
+        return [part.response.record_scores(a, b) for part, a, b in self._predictors(at, rows)]
+
+    def probabilities(self, theta: FloatArray, rows: Rows) -> list[FloatArray]:
+        """Return how often each outcome counts."""
+        return self.outcomes(theta, rows, slopes=False)[0]
+
+    def outcomes(
+        self, theta: FloatArray, rows: Rows, slopes: bool = True
+    ) -> tuple[list[FloatArray], list[FloatArray]]:
+        """Return how often each outcome counts, by probability and exposure, and derivatives."""
+        found = []
+        for part, a, b in self._predictors(theta, rows):
+            likely, by_predictor = part.response.outcome_probabilities(a, b, slopes)
+            own = self.distribution.classes[part.place]
+            exposure = np.expand_dims(own.exposure(rows[part.place]), -1)
+            found.append((likely * exposure, by_predictor * exposure))
+        probabilities, by_predictors = map(list, zip(*found, strict=True))
+        return probabilities, by_predictors
+
+    def total(
+        self, rows: Rows, scores: list[FloatArray], probabilities: list[FloatArray]
+    ) -> FloatArray:
+        """Return the expected sum of scores."""
+        return self.distribution.mass * self._mean(_expected, rows, scores, probabilities)
+
+    def by_truth(
+        self, rows: Rows, scores: list[FloatArray], slopes: list[FloatArray]
+    ) -> FloatArray:
+        """Return the derivative of the sum of scores by the truth."""
+        return self.distribution.mass * self._mean(_products, rows, scores, slopes)
+
+    def variance(
+        self, rows: Rows, scores: list[FloatArray], probabilities: list[FloatArray]
+    ) -> FloatArray:
+        """Return the variance of the sum of scores."""
+        mean = self._mean(_expected, rows, scores, probabilities)
+        square = self._mean(_squares, rows, scores, probabilities)
+        return np.asarray(self.distribution.mass * (square - np.outer(mean, mean)))
+
+    def curvature(self, rows: Rows, probabilities: list[FloatArray], at: FloatArray) -> FloatArray:
+        """Return the derivative of the sum of scores by the point at which they are taken."""
+        each = zip(self._predictors(at, rows), probabilities, strict=True)
+        by_row = [_by_predictor(part.response, a, b, likely) for (part, a, b), likely in each]
+        return self.distribution.mass * self._mean(_over_rows, rows, by_row)
+
+    def _predictors(
+        self, theta: FloatArray, rows: Rows
+    ) -> Iterator[tuple[Part, FloatArray, FloatArray]]:
+        """Yield each part with its common parameters and its rows' part of the predictor."""
+        d = self.distribution.mean.size
+        for part in self.parts:
+            own = part.of(theta)
+            k = own.size - d
+            yield part, own[:k], rows[part.place] @ own[k:]
+
+    def _mean(self, of: Callable[..., FloatArray], rows: Rows, *given: Sequence[Any]) -> FloatArray:
+        """Return the mean over records of what a part's values and its rows give."""
+        total: Any = 0.0
+        for part, *values in zip(self.parts, *given, strict=True):
+            own = self.distribution.classes[part.place]
+            found = part.among(self.size, of(*values, rows[part.place]))
+            total = total + (own.mass * part.share / self.distribution.mass) * found
+        return np.asarray(total)
+
+
+def _by_predictor(
+    response: Response, a: FloatArray, b: FloatArray, likely: FloatArray
+) -> FloatArray:
+    """Return derivatives of expected scores by the common part and the rows' part."""
+
+    # Scores depend on the predictor alone, so that rows need not be moved column by column.
+    def moved(step: FloatArray) -> FloatArray:
+        scores = response.record_scores(a + step[:-1], b + step[-1])
+        return np.asarray(np.einsum("knc,nc->nk", scores, likely))
+
+    steps = DIFFERENCE * np.eye(a.size + 1)
+    each = [moved(step) - moved(-step) for step in steps]
+    return np.stack(each, axis=2) / (2.0 * DIFFERENCE)
+
+
+def _products(scores: FloatArray, slopes: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the derivative of the expected score by the truth."""
+    return _over_rows(scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0), rows)
+
+
+def _squares(scores: FloatArray, probabilities: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the expected square of the score."""
+    by_row = scores.transpose(1, 0, 2)
+    return _over_rows((by_row * probabilities[:, None, :]) @ by_row.transpose(0, 2, 1), rows)
+
+
+def _expected(scores: FloatArray, probabilities: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the mean over rows of a record's expected score."""
+    expected = np.einsum("knc,nc->kn", scores, probabilities)
+    return np.concatenate([expected[:-1].mean(axis=1), expected[-1] @ rows / len(rows)])
+
+
+def _over_rows(by_row: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the mean over rows x of T' J T, where T maps parameters to common ones and x b."""
+    k, n = by_row.shape[1] - 1, len(rows)
+    common = by_row[:, :k, :k].mean(axis=0)
+    right = by_row[:, :k, k].T @ rows / n
+    below = rows.T @ by_row[:, k, :k] / n
+    coef = (rows * by_row[:, k, k, None]).T @ rows / n
+    return np.block([[common, right], [below, coef]])
