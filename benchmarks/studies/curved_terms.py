@@ -218,4 +218,4 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
     )
 
 
-EXPERIMENT = Experiment(cases, measure, report, repetitions=6)
+EXPERIMENT = Experiment(cases, measure, report, repetitions=50)

@@ -302,7 +302,7 @@ class HazardMoments(RowMoments):
 
 
 def _mean_level(fit: HazardFit, rows: CovariateDistribution, n_of_stratum: int) -> FloatArray:
-    """Return what adds up parameters to the log hazard of the mean row, in the mean of strata."""
+    """Return the weights of parameters in the log hazard of the mean row, in the mean of strata."""
     masses = np.array([one.mass for one in rows.classes]).reshape(-1, n_of_stratum).sum(axis=1)
     level = np.outer(masses / masses.sum(), fit.basis.mean(axis=0)).ravel()
     return np.append(level, rows.mean)
