@@ -1,5 +1,6 @@
 """DPCompetingRisks: exact fits, what is spent, and what follows from a release."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import lifelines
@@ -375,6 +376,20 @@ class TestPrivacy:
                 model.predict_cumulative_incidence_function(X[:9], number, return_array=True),
             )
         assert built.causes_ == [1, 2]
+
+    @pytest.mark.parametrize("cap", [0.0, -1.0, np.nan])
+    def test_caps_of_a_release_are_positive(self, cap):
+        X, cause, time = simulated(300)
+        for model in (
+            made(3.0).fit(X, target(cause, time)),
+            DPDiscreteTimeSurvival(3.0, max_time=HORIZON).fit(X, (cause > 0, time)),
+        ):
+            release = model.release_
+            caps = np.array(release.values["max_cumulative_hazard"])
+            caps[0] = cap
+            values = {**release.values, "max_cumulative_hazard": caps}
+            with pytest.raises(ValueError, match="max_cumulative_hazard"):
+                type(model).from_release(replace(release, values=values))
 
     def test_a_release_and_a_command_predict_incidences_by_cause(self, tmp_path):
         X, cause, time = simulated(1000)

@@ -35,13 +35,13 @@ from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_formula import basis_terms
 from skdpsurv.survival.hazards.model import (
     CAP_SCALE,
-    CAPS,
     HazardModel,
     HazardRecords,
     Records,
     hazard_plan,
     interval_ends,
     published_basis,
+    released_caps,
 )
 from skdpsurv.survival.hazards.regression import MOST_INTERVALS, SurvivalRegression
 
@@ -299,9 +299,7 @@ class DPCompetingRisks(
         self.coef_ = released_array(release, "coef", (causes.number, release.n_features))
         self.baseline_coef_ = released_array(release, "baseline_coef", shape)
         self.unique_times_ = interval_ends(stated["max_time"], stated["n_intervals"])
-        has_caps = CAPS[0] in release.values
-        caps = released_array(release, CAPS[0], (causes.number,)) if has_caps else None
-        self.max_cumulative_hazard_ = caps
+        self.max_cumulative_hazard_ = released_caps(release, causes.number)
 
     def _cause(self, cause: Any) -> int:
         """Return the index of a cause; None: the first one."""

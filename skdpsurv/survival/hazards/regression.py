@@ -34,7 +34,6 @@ from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards.hazard_formula import hazard_formula
 from skdpsurv.survival.hazards.model import (
-    CAPS,
     N_BANDS,
     HazardModel,
     HazardRecords,
@@ -42,6 +41,7 @@ from skdpsurv.survival.hazards.model import (
     Records,
     interval_ends,
     published_basis,
+    released_caps,
 )
 from skdpsurv.survival.hazards.strata import labels_in, reading, stratum_of
 from skdpsurv.survival.horizon import horizon_words
@@ -371,9 +371,8 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         if not release.values.keys().isdisjoint(NAMES):
             n_params = self.baseline_coef_.size + release.n_features
             self.inference_ = Inference.of(release, n_params)
-        found = [name for name in CAPS if name in release.values]
-        cap = float(released_array(release, found[0], (1,))[0]) if found else None
-        self.max_cumulative_hazard_ = cap
+        caps = released_caps(release)
+        self.max_cumulative_hazard_ = None if caps is None else float(caps[0])
 
     def survival_band(self, X: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of survival functions, at ``unique_times_``.
