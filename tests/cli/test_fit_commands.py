@@ -6,6 +6,7 @@ import pytest
 
 from skdpsurv import (
     DPAalenJohansenFitter,
+    DPCompetingRisks,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
@@ -104,6 +105,28 @@ def test_competing_events_are_those_of_python(study):
     assert "death" not in result.stderr
     for more in (("--event-is", "1"), ("--all-events",), ("--censored-is", "0") * 2):
         study.run(*arguments, "--causes", "1,2", *more, "--out", "@x", code=2)
+
+
+def test_a_regression_of_competing_events_is_that_of_python(study):
+    which = study.frame["died"] * np.random.default_rng(1).integers(1, 3, len(study.frame))
+    words = dict(enumerate(["none yet", "relapse", "death"]))
+    frame = study.frame.assign(died=which.map(words))
+    study.write(frame, "which.csv")
+    command = ("fit", "competing-regression", "@which.csv", "--schema", "@columns.toml", *TARGET)
+    command += (*HORIZON, *SEED, "--epsilon", "1", "--drop", "id", "--out", "@causes.json")
+    causes = ("--causes", "relapse,death", "--censored-is", "none yet")
+    study.run(*command, code=2, says="--causes must be given")
+    study.run(*command, *causes, "--entry", "age", code=2, says="--entry is for")
+    study.run(*command, *causes, "--intervals", "0.3", code=2, says="--intervals is not for")
+    result = study.run(*command, *causes, "--set", "n_knots=2", code=0)
+    assert "DPCompetingRisks" in result.stdout
+    columns = PublicColumns.from_toml(study.path("columns.toml"))
+    labels = {"causes": ["relapse", "death"], "censored": "none yet", "n_knots": 2}
+    model = DPCompetingRisks(1.0, columns=columns, max_time=3650.0, **labels)
+    same = python(model, frame[columns._names()], frame[["died", "days"]])
+    assert study.release("causes") == same
+    plan = ("plan", "competing-regression", "--records", "100")
+    study.run(*plan, code=2, says="KIND must be survival, weibull, km or logistic here")
 
 
 def test_a_classifier_is_that_of_python(study):

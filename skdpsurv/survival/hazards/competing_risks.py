@@ -59,6 +59,8 @@ def _curve_type(model: Any, cause: Any = None, return_array: bool = False) -> An
 
 class DPCompetingRisks(
     SurvivalRegression,
+    word="competing-regression",
+    analysis="competing_regression",
     takes=("rows", "causes"),
     ratio="logit",
     measure="",
