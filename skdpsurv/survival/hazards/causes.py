@@ -71,11 +71,39 @@ def prior_center(model: models.HazardModel, n_causes: int) -> float:
     return float(LOGIT.predictor(hazard / (hazard + n_causes * (1.0 - hazard))))
 
 
+class CauseTable(HazardSum):
+    """Noisy counts of records by band of time and outcome, and the baselines fitted to them."""
+
+    name = "a life table by cause"
+    query = HISTOGRAM  # each record is in one cell
+    theorem = PROOF
+
+    def exact_answer(self, context: Context, records: models.Records) -> IntArray:
+        """Return the exact counts by band of time and outcome."""
+        fit: Any = self.fit
+        return cause_counts(records, fit.model.n_intervals, models.N_BANDS, fit.n_causes)
+
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
+        """Return the baselines to shrink to, of shape (n_causes, n_knots)."""
+        fit: Any = self.fit
+        table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, fit.n_causes + 1)
+        exits = spread_exits(table, fit.model.n_intervals)
+        noise = HISTOGRAM.deviation(self.price) ** 2 * table.size
+        prior = fit.public_pilot.center[: fit.model.n_knots]
+        how = noise, fit.basis, LOGIT, prior
+        found = [
+            shrunk_baseline(against_survivors(exits, cause), None, *how)
+            for cause in range(1, fit.n_causes + 1)
+        ]
+        return {"_baseline": np.array([fit.clip_baseline(each) for each in found])}
+
+
 @dataclass(frozen=True)
 class CausesFit(HazardFit):
     """Public numbers of a perturbed fit of ``n_causes`` competing hazards."""
 
     n_causes: int = 1
+    life_table: ClassVar[Any] = CauseTable
 
     @property
     def n_own(self) -> int:
@@ -151,36 +179,6 @@ class CausesFit(HazardFit):
         caps: Any = self.after(pilot).likelihood
         values = models.released(self.model, baselines, beta)
         return {**values, **pilot.values(), models.CAPS[0]: list(caps.caps)}
-
-
-class CauseTable(HazardSum):
-    """Noisy counts of records by band of time and outcome, and the baselines fitted to them."""
-
-    name = "a life table by cause"
-    query = HISTOGRAM  # each record is in one cell
-    theorem = PROOF
-
-    def exact_answer(self, context: Context, records: models.Records) -> IntArray:
-        """Return the exact counts by band of time and outcome."""
-        fit: Any = self.fit
-        return cause_counts(records, fit.model.n_intervals, models.N_BANDS, fit.n_causes)
-
-    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return the baselines to shrink to, of shape (n_causes, n_knots)."""
-        fit: Any = self.fit
-        table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, fit.n_causes + 1)
-        exits = spread_exits(table, fit.model.n_intervals)
-        noise = HISTOGRAM.deviation(self.price) ** 2 * table.size
-        prior = fit.public_pilot.center[: fit.model.n_knots]
-        how = noise, fit.basis, LOGIT, prior
-        found = [
-            shrunk_baseline(against_survivors(exits, cause), None, *how)
-            for cause in range(1, fit.n_causes + 1)
-        ]
-        return {"_baseline": np.array([fit.clip_baseline(each) for each in found])}
-
-
-CausesFit.life_table = CauseTable
 
 
 class CausesMinimiser(HazardMinimiser):

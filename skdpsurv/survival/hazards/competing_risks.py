@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.dask import supports_lazy_input
-from skdpsurv.data.histories import Histories, read_target
+from skdpsurv.data.histories import read_target
 from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.data.target import paired, survival_target
@@ -35,15 +35,12 @@ from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_formula import basis_terms
 from skdpsurv.survival.hazards.model import (
     CAP_SCALE,
-    HazardModel,
-    HazardRecords,
-    Records,
     hazard_plan,
     interval_ends,
     published_basis,
     released_caps,
 )
-from skdpsurv.survival.hazards.regression import MOST_INTERVALS, SurvivalRegression
+from skdpsurv.survival.hazards.regression import SurvivalRegression
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -194,11 +191,6 @@ class DPCompetingRisks(
     _rules: ClassVar[dict[str, checks.Check]] = {
         "causes": checks.required("the public labels of all events.", check_causes),
         "censored": is_label,
-        "max_time": checks.horizon(checks.positive()),
-        "n_intervals": checks.integer(at_most=MOST_INTERVALS),
-        "n_knots": checks.integer(),
-        "data_norm": checks.auto_or(checks.positive()),
-        "alpha": checks.zero_or(checks.positive()),
         "max_cumulative_hazard": checks.auto_or(checks.positive()),
         "prior_event_rate": checks.number_in(1e-9, 1.0 - 1e-9),
         "pilot_share": checks.auto_or(checks.number_in(0.0, 1.0, closed="left")),
@@ -238,38 +230,19 @@ class DPCompetingRisks(
         self.accountant = accountant
 
     def _check_together(self) -> None:
-        if self.n_knots > self.n_intervals:
-            raise ValueError(f"n_knots must be at most n_intervals, got {self.n_knots}.")
+        super()._check_together()
         if is_one_of(self.censored, self._stated_causes().labels or []):
             raise ValueError("censored must not be one of causes.")
 
-    def _stated_causes(self) -> Causes:
-        return Causes.of({"causes": self.causes, "censored": self.censored})
-
-    def _target(self, y: Any) -> Histories:
-        return read_target(y, causes=self._stated_causes().reader)
-
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike, entry: Any = None) -> Records:
-        grid: Any = checks.required_horizon(self.max_time), int(self.n_intervals)
-        records = super()._read(shape, X, y, entry)
-        return records.map(lambda block: HazardRecords(block[0], block[1].on_grid(*grid)))
-
     def _plan(self, shape: Shape) -> Plan:
-        norm, cap = self.data_norm, self.max_cumulative_hazard
-        known = None
-        if isinstance(norm, str):
-            norm = math.sqrt(shape.n_features) / 2.0
-            known = None if self.columns is None else KnownColumns.of(self._features(self.columns))
-        model = HazardModel(
-            link="logit",
-            n_intervals=int(self.n_intervals),
-            n_knots=int(self.n_knots),
-            n_records=shape.n_records,
-            n_features=shape.n_features,
-            data_norm=float(norm),
+        cap, known = self.max_cumulative_hazard, None
+        if self.columns is not None and isinstance(self.data_norm, str):
+            known = KnownColumns.of(self._features(self.columns))
+        model = self._model(
+            shape,
+            exact_rows=False,
             max_cumulative_hazard=cap if isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
-            max_time=checks.required_horizon(self.max_time),
             cap_scale=CAP_TIMES * CAP_SCALE,
         )
         epsilon, alpha, causes = float(self.epsilon), float(self.alpha), self._stated_causes()
@@ -285,12 +258,7 @@ class DPCompetingRisks(
         return replace(plan, inputs={**plan.inputs, **causes.stated()})
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
-        return {
-            "max_time": checks.required_horizon(self.max_time),
-            "n_intervals": int(self.n_intervals),
-            "n_knots": int(self.n_knots),
-            **self._stated_causes().stated(),
-        }
+        return {**self._grid(), **self._stated_causes().stated()}
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "max_time", "n_intervals", "n_knots", "causes", "censored")
@@ -307,10 +275,6 @@ class DPCompetingRisks(
         """Return the index of a cause; None: the first one."""
         check_is_fitted(self, "release_")
         return Causes.of(self.release_.parameters).index(cause)
-
-    def _scores(self, X: ArrayLike) -> FloatArray:
-        """Return risk scores of all causes, of shape (n_samples, n_causes)."""
-        return self._of_rows(X, lambda rows: np.asarray(rows @ self.coef_.T))
 
     @supports_lazy_input(lambda self, cause=None: None)
     def predict(self, X: ArrayLike, cause: Any = None) -> FloatArray:
