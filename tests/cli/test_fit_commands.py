@@ -116,7 +116,6 @@ def test_a_regression_of_competing_events_is_that_of_python(study):
     command += (*HORIZON, *SEED, "--epsilon", "1", "--drop", "id", "--out", "@causes.json")
     causes = ("--causes", "relapse,death", "--censored-is", "none yet")
     study.run(*command, code=2, says="--causes must be given")
-    study.run(*command, *causes, "--entry", "age", code=2, says="--entry is for")
     study.run(*command, *causes, "--intervals", "0.3", code=2, says="--intervals is not for")
     result = study.run(*command, *causes, "--set", "n_knots=2", code=0)
     assert "DPCompetingRisks" in result.stdout
@@ -125,6 +124,13 @@ def test_a_regression_of_competing_events_is_that_of_python(study):
     model = DPCompetingRisks(1.0, columns=columns, max_time=3650.0, **labels)
     same = python(model, frame[columns._names()], frame[["died", "days"]])
     assert study.release("causes") == same
+    frame.assign(seen=frame["days"] / 2.0).to_csv(study.path("which.csv"), index=False)
+    late = ("--set", "n_knots=2", "--entry", "seen", "--out", "@late.json")
+    study.run(*command, *causes, *late, code=0)
+    model = DPCompetingRisks(1.0, columns=columns, max_time=3650.0, **labels)
+    later = {"entry": frame["days"] / 2.0}
+    same = python(model, frame[columns._names()], frame[["died", "days"]], **later)
+    np.testing.assert_allclose(study.release("late").values["coef"], same.values["coef"])
     plan = ("plan", "competing-regression", "--records", "100")
     study.run(*plan, code=2, says="KIND must be survival, weibull, km or logistic here")
 

@@ -1,7 +1,7 @@
 r"""A perturbed fit of competing hazards: its life table by cause, its caps, and its minimiser.
 
-The pilot's life table has each record in one cell of band and outcome: censored, or one of J
-causes. Neighbours: replace-one. Sensitivity and theorem: those of a histogram
+The pilot's life table has each record in one cell of band and outcome (censored, or one of J
+causes), and of entry where that is stated. Neighbours: replace-one. Sensitivity and theorem: those of a histogram
 (:mod:`skdpsurv.mechanisms.sums`). Caps are shared out by what it releases, with :math:`\Lambda_j`
 the cumulative hazard of cause j in the released table:
 
@@ -40,7 +40,16 @@ from skdpsurv.survival.hazards.fit import (
     PilotEstimate,
     stated_range,
 )
-from skdpsurv.survival.hazards.life_table import outcome_counts, shrunk_baseline, spread_exits
+from skdpsurv.survival.hazards.life_table import (
+    entry_counts,
+    exits_and_entries,
+    n_seen_cells,
+    outcome_counts,
+    seen_cells,
+    shrunk_baseline,
+    spread_entries,
+    spread_exits,
+)
 from skdpsurv.survival.hazards.maximum import HazardMaximum, starting_baseline
 
 PROOF = reference("docs/proofs/competing_risks", "chaudhuri")
@@ -49,11 +58,6 @@ EQUAL_PART = 0.5
 #: max_cumulative_hazard="auto" is so many times that of one cause with a recalibration, which makes
 #: good what a low cap does to hazards.
 CAP_TIMES = 1.5
-
-
-def cause_counts(records: models.Records, q: int, n_bands: int, n_causes: int) -> IntArray:
-    """Count private records by band of time and outcome, the first one censored."""
-    return outcome_counts(records, q, n_bands, n_causes=n_causes).reshape(-1, n_causes + 1)
 
 
 def against_survivors(exits: FloatArray, cause: int) -> FloatArray:
@@ -75,24 +79,31 @@ class CauseTable(HazardSum):
     """Noisy counts of records by band of time and outcome, and the baselines fitted to them."""
 
     name = "a life table by cause"
+    fit: CausesFit
     query = HISTOGRAM  # each record is in one cell
     theorem = PROOF
 
     def exact_answer(self, context: Context, records: models.Records) -> IntArray:
         """Return the exact counts by band of time and outcome."""
         fit: Any = self.fit
-        return cause_counts(records, fit.model.n_intervals, models.N_BANDS, fit.n_causes)
+        count = entry_counts if fit.model.has_entry else outcome_counts
+        return count(records, fit.model.n_intervals, models.N_BANDS, n_causes=fit.n_causes)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return the baselines to shrink to, of shape (n_causes, n_knots)."""
-        fit: Any = self.fit
-        table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, fit.n_causes + 1)
-        exits = spread_exits(table, fit.model.n_intervals)
-        noise = HISTOGRAM.deviation(self.price) ** 2 * table.size
+        fit, entries = self.fit, None
+        q, n_outcomes = fit.model.n_intervals, fit.n_causes + 1
+        if fit.model.has_entry:
+            exits, entries = spread_entries(table := seen_cells(noisy, n_outcomes), q)
+            n_cells = n_seen_cells(table.shape[1], n_outcomes)
+        else:
+            table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, n_outcomes)
+            exits, n_cells = spread_exits(table, q), table.size
+        noise = HISTOGRAM.deviation(self.price) ** 2 * n_cells
         prior = fit.public_pilot.center[: fit.model.n_knots]
         how = noise, fit.basis, LOGIT, prior
         found = [
-            shrunk_baseline(against_survivors(exits, cause), None, *how)
+            shrunk_baseline(against_survivors(exits, cause), entries, *how)
             for cause in range(1, fit.n_causes + 1)
         ]
         return {"_baseline": np.array([fit.clip_baseline(each) for each in found])}
@@ -238,10 +249,13 @@ class CausesMaximum(HazardMaximum):
         parts = center.reshape(n_causes, -1)
         parts[:, 0] = prior_center(model, n_causes)
         start = np.zeros_like(center)
-        exits = cause_counts(records, q, q, n_causes).astype(np.float64)
+        exits, entries = outcome_counts(records, q, q, n_causes=n_causes).astype(np.float64), None
+        if model.has_entry:
+            exits, (entries,) = exits_and_entries(records, q, n_causes=n_causes)
+        exits = exits.reshape(q, -1)
         for cause, own in enumerate(start.reshape(n_causes, -1), 1):
             seen = against_survivors(exits, cause)
-            own[: model.n_knots] = starting_baseline(seen, basis, LOGIT)
+            own[: model.n_knots] = starting_baseline(seen, basis, LOGIT, entries)
         found = newton.maximum_likelihood(likelihood, rows, center, start)
         a, beta = np.split(found.reshape(n_causes, -1), [model.n_knots], axis=1)
         return models.released(model, a @ basis.T, beta)

@@ -33,6 +33,7 @@ from skdpsurv.survival.curves.event_counts import Causes, is_one_of
 from skdpsurv.survival.hazards.causes import CAP_TIMES, CausesFit, CausesMaximum
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_formula import basis_terms
+from skdpsurv.survival.hazards.late_entry import WithEntries
 from skdpsurv.survival.hazards.model import (
     CAP_SCALE,
     hazard_plan,
@@ -40,7 +41,6 @@ from skdpsurv.survival.hazards.model import (
     published_basis,
     released_caps,
 )
-from skdpsurv.survival.hazards.regression import SurvivalRegression
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -55,7 +55,7 @@ def _curve_type(model: Any, cause: Any = None, return_array: bool = False) -> An
 
 
 class DPCompetingRisks(
-    SurvivalRegression,
+    WithEntries,
     word="competing-regression",
     analysis="competing_regression",
     takes=("rows", "causes"),
@@ -153,7 +153,7 @@ class DPCompetingRisks(
     docs/proofs/competing_risks. Mechanism: objective perturbation of one objective, whose
     sensitivity is that of the gradients of all causes as one vector.
 
-    People who enter late, recalibration and standard errors are not provided for yet.
+    Recalibration and standard errors are not provided for yet.
 
     References
     ----------
@@ -244,6 +244,7 @@ class DPCompetingRisks(
             max_cumulative_hazard=cap if isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
             cap_scale=CAP_TIMES * CAP_SCALE,
+            has_entry=shape.has_entry,
         )
         epsilon, alpha, causes = float(self.epsilon), float(self.alpha), self._stated_causes()
         if math.isinf(epsilon):
@@ -337,7 +338,12 @@ class DPCompetingRisks(
         return self._curves(X, return_array, np.asarray, 0.0, of=incidence)
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, cause: Any = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        cause: Any = None,
+        entry: ArrayLike | None = None,
     ) -> float:
         """Return Harrell's concordance index of a cause. This score is not private.
 
@@ -351,19 +357,21 @@ class DPCompetingRisks(
             Each pair counts with the product of its weights.
         cause : label or None
             One of ``causes``. None: the first one.
+        entry : array-like of shape (n_samples,) or None
+            As for ``fit``: a pair counts only if both are at risk at the time of the event.
 
         Returns
         -------
         c_index : float
             0.5 if no pair can be compared.
         """
-        require_in_memory(X, y, sample_weight)
+        require_in_memory(X, y, sample_weight, entry)
         number = self._cause(cause)
         reader = Causes.of(self.release_.parameters).reader
         seen = read_target(paired(y), causes=reader)
         target = survival_target(seen.cause == number + 1, seen.exit)
-        risk = self.predict(X, cause)
-        return concordance_index(target, risk, sample_weight=sample_weight)
+        risk, how = self.predict(X, cause), {"sample_weight": sample_weight, "entry": entry}
+        return concordance_index(target, risk, **how)
 
     @property
     def summary(self) -> pd.DataFrame:

@@ -244,7 +244,7 @@ class HazardFit:
         public = self.public_pilot
         if not self.has_pilot or "_baseline" not in context:
             return public
-        if self.model.has_entry:
+        if self.model.has_entry and "follow_up" in context:
             public = public._replace(events=self.model.n_records * context["follow_up"][0])
         center = self.centered(public.center, context["_baseline"])
         public = public._replace(shares=context.get("_shares", public.shares))
