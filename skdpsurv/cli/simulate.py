@@ -84,8 +84,8 @@ def plan(
         require(drawn, "--figure must end in .png, .pdf or .svg.")
         reserve(figure)
     stated = {"inference_share": intervals, "delta": delta}
-    forecast = "causes" not in estimator_class(kind)._card.takes
-    require(forecast, "KIND must be survival, weibull, km or logistic here.")
+    one_event = "causes" not in estimator_class(kind)._card.takes
+    require(one_event, "KIND must be survival, weibull, km or logistic here.")
     forecast = forecast_accuracy(
         _estimator(kind, {name: value for name, value in stated.items() if value}, set_),
         records,

@@ -80,7 +80,7 @@ def plot_stacked_incidences(
     below, drawn = np.zeros(time.size), []
     for i, (curve,) in enumerate(curves):
         above = below + np.append(0.0, curve)
-        look = {"color": style.colour(i), "alpha": 0.75, "linewidth": 0.0}
+        look: dict[str, Any] = {"color": style.colour(i), "alpha": 0.75, "linewidth": 0.0}
         drawn.append(ax.fill_between(time, below, above, step="post", **look))
         below = above
     style.dress(ax, float(time[-1]), time_unit)

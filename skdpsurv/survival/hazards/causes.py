@@ -1,9 +1,9 @@
 r"""A perturbed fit of competing hazards: its life table by cause, its caps, and its minimiser.
 
 The pilot's life table has each record in one cell of band and outcome (censored, or one of J
-causes), and of entry where that is stated. Neighbours: replace-one. Sensitivity and theorem: those of a histogram
-(:mod:`skdpsurv.mechanisms.sums`). Caps are shared out by what it releases, with :math:`\Lambda_j`
-the cumulative hazard of cause j in the released table:
+causes), and of entry where that is stated. Neighbours: replace-one. Sensitivity and theorem: those
+of a histogram (:mod:`skdpsurv.mechanisms.sums`). Caps are shared out by what it releases, with
+:math:`\Lambda_j` the cumulative hazard of cause j in the released table:
 
 .. math:: H_j = H\Big[\frac{f}{J} + (1 - f)\frac{\Lambda_j}{\sum_i\Lambda_i}\Big],
           \qquad f = .5
