@@ -116,11 +116,6 @@ class CausesFit(HazardFit):
     n_causes: int = 1
     life_table: ClassVar[Any] = CauseTable
 
-    @property
-    def n_own(self) -> int:
-        """Number of coefficients of each cause."""
-        return self.model.n_knots + self.model.n_features
-
     def _made(self, cap: Any) -> CappedFit:
         caps = cap if isinstance(cap, tuple) else self.shared(cap, np.ones(self.n_causes))
         likelihood: Any = CompetingHazard(self.basis, self.model.n_features, caps)
@@ -156,28 +151,19 @@ class CausesFit(HazardFit):
         """Return likelihood and calibration, with the caps that follow from a life table."""
         if not self.has_pilot:
             return self.bounded(self.highest_cap)
-        a = pilot.center.reshape(self.n_causes, -1)[:, : self.model.n_knots]
-        levels = LOGIT.survival(a @ self.basis.T).value.sum(axis=1)
+        predictors = self.baselines(pilot.center) @ self.basis.T
+        levels = LOGIT.survival(predictors).value.sum(axis=1)
         cap = self.cap_at(float(levels.sum())) if self._follows else self.highest_cap
         caps: Any = self.shared(cap, levels)
         return self.bounded(caps)
 
     @property
-    def _first(self) -> FloatArray:
-        """The centre of the ridge without a life table."""
-        own = np.zeros(self.n_own)
-        own[0] = prior_center(self.model, self.n_causes) / self.basis[0, 0]
-        own[: self.model.n_knots] = self.clip_baseline(own[: self.model.n_knots])
-        return np.tile(own, self.n_causes)
+    def prior_predictor(self) -> float:
+        return prior_center(self.model, self.n_causes)
 
-    @property
-    def public_pilot(self) -> PilotEstimate:
-        return super().public_pilot._replace(center=self._first)
-
-    def centered(self, center: FloatArray, baseline: FloatArray) -> FloatArray:
-        found = center.reshape(self.n_causes, -1).copy()
-        found[:, : self.model.n_knots] = baseline
-        return found.ravel()
+    def baselines(self, coef: FloatArray) -> FloatArray:
+        """Return the coefficients of the baselines, a row for each cause: a view of all."""
+        return coef.reshape(self.n_causes, -1)[:, : self.model.n_knots]
 
     def minimiser(self) -> CausesMinimiser:
         return CausesMinimiser(self)

@@ -369,8 +369,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         self.recalibration_ = Recalibration.of(release)
         self.inference_ = None
         if not release.values.keys().isdisjoint(NAMES):
-            n_params = self.baseline_coef_.size + release.n_features
-            self.inference_ = Inference.of(release, n_params)
+            self.inference_ = Inference.of(release, self.baseline_coef_.size + self.coef_.size)
         caps = released_caps(release)
         self.max_cumulative_hazard_ = None if caps is None else float(caps[0])
 
