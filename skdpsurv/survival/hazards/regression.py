@@ -82,7 +82,7 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
     max_time: float | None
     n_intervals: int
     n_knots: int
-    link: str = "logit"
+    link: str
     data_norm: float | str
     alpha: float
     coef_: FloatArray
@@ -138,7 +138,7 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
             n_records=shape.n_records,
             n_features=shape.n_features,
             data_norm=float(data_norm),
-            link=self.link,
+            link=getattr(self, "link", "logit"),
             **self._grid(),
             **others,
         )
