@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sksurv.functions import StepFunction
 
 from skdpsurv import (
+    DPCompetingRisks,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
@@ -30,6 +31,7 @@ from skdpsurv.plotting import (
     plot_calibration,
     plot_coefficients,
     plot_risk_groups,
+    plot_stacked_incidences,
     plot_survival_curves,
     plot_univariate,
     style,
@@ -173,6 +175,28 @@ def summary(coef, error):
 def points(ax):
     """Return what is drawn as points, by model."""
     return [line.get_xdata().tolist() for line in ax.lines if line.get_marker() == "o"]
+
+
+class TestIncidences:
+    def test_causes_are_stacked_and_leave_room_for_no_event(self, ax):
+        rng = np.random.default_rng(0)
+        X, time = rng.uniform(-1.0, 1.0, (400, 2)), rng.exponential(5.0, 400)
+        parameters = {"causes": ["relapse", "death"], "max_time": 8.0, "n_intervals": 10}
+        model = DPCompetingRisks(np.inf, censored="no", **parameters)
+        model.fit(X, (rng.choice(["no", "relapse", "death"], 400), time))
+        assert plot_stacked_incidences(model, X[:1], time_unit="years", ax=ax) is ax
+        tops = [shade.get_paths()[0].vertices[:, 1].max() for shade in ax.collections]
+        first = model.predict_cumulative_incidence_function(X[:1], return_array=True)[0, -1]
+        survival = model.predict_survival_function(X[:1], return_array=True)[0, -1]
+        assert tops == pytest.approx([first, 1.0 - survival])
+        assert legend_texts(ax) == ["death", "relapse"]
+        assert ax.get_xlabel() == "Time (years)"
+        with pytest.raises(ValueError, match="X must have one row, got 2"):
+            plot_stacked_incidences(model, X[:2], ax=ax)
+        with pytest.raises(ValueError, match="labels must hold one label for each of the 2"):
+            plot_stacked_incidences(model, X[:1], labels=["one"], ax=ax)
+        with pytest.raises(TypeError, match="must have a method predict_cumulative_incidence"):
+            plot_stacked_incidences(summary([0.5], [0.1]), X[:1], ax=ax)
 
 
 class TestCoefficients:

@@ -85,6 +85,7 @@ def density_ratio_audit(
     estimator : estimator
         Not fitted. DPDiscreteTimeSurvival with ``method="obj_pert"`` or ``"out_pert"`` and without
         first look, recalibration and standard errors (shares of 0, or n * epsilon below 200);
+        DPCompetingRisks without a pilot;
         DPLogisticRegression, a subclass of PrivateLinearModel;
         PrivateStackingClassifier on groups of columns that vote; DPWeibullFitter or
         :class:`~skdpsurv.published.PublishedWeibullFitter`.

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from skdpsurv.dp.guarantee import PrivacyGuarantee
 
 #: Models that ``skdpsurv fit`` fits.
-Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])
+Kind = StrEnum(
+    "Kind", ["survival", "competing-regression", "weibull", "km", "competing", "logistic"]
+)
 _LISTS = ("groups", "causes", "classes")
 #: Parameters of an estimator, and the options that set them.
 OPTIONS = {name: name for name in ("epsilon", "max_time", "link", "prior", "delta", *_LISTS)}
@@ -122,9 +124,10 @@ def fit(
 ) -> None:
     """Fit a model to a file of records, and write a release, which may be published.
 
-    survival: hazard regression, the risk over time by covariates. logistic: the probability of each
-    class by covariates. km: Kaplan-Meier curves. competing: cumulative incidences (Aalen-Johansen).
-    weibull: a Weibull distribution. The last three use no covariates.
+    survival: hazard regression, the risk over time by covariates. competing-regression: that of
+    each of several causes. logistic: the probability of each class by covariates. km: Kaplan-Meier
+    curves. competing: cumulative incidences (Aalen-Johansen). weibull: a Weibull distribution. The
+    last three use no covariates.
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ class SurvivalColumns:
         and people are protected.
     entry : str or None
         Column with the time from which each person was seen, from the same start as --time, where
-        some came late. For fit survival, km and competing.
+        some came late. For fit survival, km, competing and competing-regression.
     entry_date : str or None
         Column with the date from which each person was seen. In place of --time, with --exit-date:
         time is their difference.

@@ -15,7 +15,9 @@ from skdpsurv.cli.printing import reserve, rich_table, show, working
 from skdpsurv.cli.survival_columns import public_columns
 
 #: Models that can be attacked.
-Attacked = StrEnum("Attacked", ["survival", "weibull", "km", "logistic", "table"])
+Attacked = StrEnum(
+    "Attacked", ["survival", "competing-regression", "weibull", "km", "logistic", "table"]
+)
 #: Upper limit on the probability that a true claim is refuted.
 FALSE_ALARM = 1e-4
 
@@ -82,7 +84,8 @@ def plan(
         require(drawn, "--figure must end in .png, .pdf or .svg.")
         reserve(figure)
     stated = {"inference_share": intervals, "delta": delta}
-    require(kind is not Kind.competing, "KIND must be survival, weibull, km or logistic here.")
+    one_event = "causes" not in estimator_class(kind)._card.takes
+    require(one_event, "KIND must be survival, weibull, km or logistic here.")
     forecast = forecast_accuracy(
         _estimator(kind, {name: value for name, value in stated.items() if value}, set_),
         records,
@@ -131,7 +134,7 @@ def audit(
     Parameters
     ----------
     kind : Attacked
-        Model to attack: survival, weibull, km, logistic or table.
+        Model to attack: survival, competing-regression, weibull, km, logistic or table.
     set_ : list of str
         Another parameter of the estimator, as NAME=VALUE. May be given several times.
     epsilon : float, default=1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -162,3 +163,20 @@ def in_python(name: str, stated: Any) -> Any:
         )
     numbers = isinstance(stated, list) and all(type(one) in (int, float) for one in stated)
     return tuple(stated) if numbers and len(stated) == 2 else stated
+
+
+def parameters_in_toml(text: str) -> dict[str, Any]:
+    """Return the parameters of ``PublicColumns`` that a TOML file states."""
+    parameters = tomllib.loads(text)
+    known = {"columns", "missing", "drop", "missing_values"}
+    if "columns" not in parameters or not known.issuperset(parameters):
+        raise ValueError(
+            "must hold a table of columns, and nothing else but missing, drop and missing_values."
+        )
+    if parameters.get("drop") == "none":
+        parameters["drop"] = None
+    if isinstance(parameters["columns"], dict):
+        parameters["columns"] = {
+            name: in_python(name, one) for name, one in parameters["columns"].items()
+        }
+    return parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import tomllib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -18,7 +17,7 @@ from sklearn.utils import Tags
 from skdpsurv.data.cells import raw_columns
 from skdpsurv.data.column_formula import columns_of_formula
 from skdpsurv.data.column_kind import ColumnKind
-from skdpsurv.data.column_specifications import column_terms, in_python
+from skdpsurv.data.column_specifications import column_terms, parameters_in_toml
 from skdpsurv.data.dask import one_row, supports_lazy_input
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.interaction import Interaction
@@ -258,20 +257,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         """
         content = Path(path).read_bytes()
         try:
-            parameters = tomllib.loads(content.decode())
-            known = {"columns", "missing", "drop", "missing_values"}
-            if "columns" not in parameters or not known.issuperset(parameters):
-                raise ValueError(
-                    "must hold a table of columns, and nothing else but missing, drop and "
-                    "missing_values."
-                )
-            if parameters.get("drop") == "none":
-                parameters["drop"] = None
-            if isinstance(parameters["columns"], dict):
-                parameters["columns"] = {
-                    name: in_python(name, one) for name, one in parameters["columns"].items()
-                }
-            columns = cls(**parameters)
+            columns = cls(**parameters_in_toml(content.decode()))
             columns._check()
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.plotting.effect_plot import plot_effect
+from skdpsurv.plotting.incidence_plot import plot_stacked_incidences
 from skdpsurv.plotting.survival_curves import (
     plot_calibration,
     plot_risk_groups,
@@ -17,6 +18,7 @@ __all__ = [
     "plot_coefficients",
     "plot_effect",
     "plot_risk_groups",
+    "plot_stacked_incidences",
     "plot_survival_curves",
     "plot_univariate",
 ]

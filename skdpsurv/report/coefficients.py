@@ -56,14 +56,15 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
     features, rows, ratio = release.features, np.atleast_2d(coef), _ratio(model)
     intervals = _has_errors(model)
     what, labels = outputs_of(model) if len(rows) > 1 else ("", [None])
-    tables, numbers, frame = [], [], pd.DataFrame()
-    for label, row in zip(labels, rows, strict=True):
+    tables, numbers, frames = [], [], {}
+    for label, shown, row in zip(labels, distinct(labels), rows, strict=True):
         if intervals:
             frame = model.summary[["coef", *ENDS]].reset_index(drop=True)
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
             frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
         of_output = f" of the {what} {label}" if what else ""
+        frames[shown if what else ""] = frame
         found = _table(frame, features, ratio["name"], intervals, of_output)
         tables.append(found.table)
         numbers += found.numbers
@@ -71,15 +72,15 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         found = _tests(model)
         tables.append(found.table)
         numbers += found.numbers
-    drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
-    forest = _forest(frame, features, ratio["name"], intervals) if drawn else []
+    drawn = len(rows) * len(features) <= MOST_DRAWN
+    forest = _forest(frames, features, ratio["name"], intervals) if drawn else []
     return {
         "notes": [_kind(model), ratio["note"], *getattr(model, "_reading", list)()],
         "cap": getattr(model, "max_cumulative_hazard_", None) if intervals else None,
         "tables": tables,
         "numbers": numbers,
         "left": max(len(features) - MOST_ROWS, 0),
-        "figures": forest + _curves(release, model, ratio["name"]) if drawn else [],
+        "figures": forest + (_curves(release, model, ratio["name"]) if drawn and not what else []),
     }
 
 
@@ -117,10 +118,15 @@ def _tests(model: Any) -> Shown:
     return Shown(table, numbers)
 
 
-def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> list[Figure]:
-    """Return a figure that compares columns: each for a step of it."""
-    over = frame.mul([feature.per for feature in features], axis=0)
-    over.index = pd.Index(distinct(map(_drawn_label, features)))
+def _forest(
+    frames: dict[str, pd.DataFrame], features: Any, ratio: str, intervals: bool
+) -> list[Figure]:
+    """Return a figure that compares columns, each for a step of it, and outputs side by side."""
+    steps, names = [feature.per for feature in features], distinct(map(_drawn_label, features))
+    over = {
+        name: frame.mul(steps, axis=0).set_axis(names)
+        for name, frame in zip(cut(frames, 24), frames.values(), strict=True)
+    }
     name = ratio or "Coefficient"
 
     def draw(ax: Any) -> None:
@@ -131,7 +137,8 @@ def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> 
         ax.set_xlabel(f"{name}, {'95 % interval' if intervals else 'as released'}")
 
     caption = WORDS["captions"]["forest"].format(name)
-    return figures(draw, "coefficients", 1.1 + 0.34 * len(features), caption)
+    height = 1.1 + 0.34 * len(features) * max(1.0, 0.5 * len(over))
+    return figures(draw, "coefficients", height, caption)
 
 
 def _curves(release: Any, model: Any, ratio: str) -> list[Figure]:

@@ -11,11 +11,12 @@ import pandas as pd
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import raw_kinds
+from skdpsurv.plotting.incidence_plot import plot_stacked_incidences
 from skdpsurv.plotting.style import cut
 from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.numbers import MOST_TIMES, ShownNumber, probability, round_times
-from skdpsurv.report.text import Table, by_end, distinct, short, value
+from skdpsurv.report.text import WORDS, Table, by_end, distinct, short, value
 
 #: Most other values of a category that are tried, and most columns of the table of a profile.
 MOST_TRIED, MOST_COLUMNS = 49, 40
@@ -37,11 +38,12 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
         return {"refused": "undescribed"}
     rows, column = _profiles(model, kinds, names)
     typical = any(kind.typical is not None for kind in kinds)
-    labels, shown = ["typical" if typical else "in the middle"], distinct(names)
+    labels, shown, example = ["typical" if typical else "in the middle"], distinct(names), 0
     if column is not None:
         kind, own = kinds[column], kinds[column].example
         origin = " (middle of the bounds)" if kind.bounded else ""
         origin = origin if kind.typical is None else " (typical)"
+        example = rows.iloc[:, column].tolist().index(own)
         labels = [
             f"{shown[column]}: {value(cell)}{origin if cell == own else ''}"
             for cell in rows.iloc[:, column]
@@ -52,7 +54,7 @@ def example_predictions(release: Any, model: Any, unit: str = "") -> dict[str, A
         "typical": typical,
         "column": None if column is None else shown[column],
         "person": Table(caption, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False),
-        **_predicted(model, _rows(model, rows), labels, typical, unit),
+        **_predicted(model, _rows(model, rows), labels, typical, unit, example),
     }
 
 
@@ -88,9 +90,9 @@ def _profiles(
 
 
 def _predicted(
-    model: Any, table: Any, labels: list[str], medians: bool, unit: str
+    model: Any, table: Any, labels: list[str], medians: bool, unit: str, example: int
 ) -> dict[str, Any]:
-    """Return a table of predictions, and a figure of survival functions."""
+    """Return a table of predictions, and figures: of survival, and of causes of the example."""
     drawn: list[Figure] = []
     bands: list[Any] = []
     if not hasattr(model, "predict_survival_function"):
@@ -114,8 +116,19 @@ def _predicted(
             caption = "Predicted probabilities of no event, and of each event before any other"
             quantity = "predicted probability of "
         options: Any = {"labels": cut(labels), "time_unit": unit or None}
-        plot = partial(plot_survival_curves, model, table, **options)
-        drawn = figures(plot, "people", 3.6, "Predicted survival of example profiles.")
+
+        def draw(ax: Any) -> None:
+            plot_survival_curves(model, table, ax=ax, **options)
+            if causes:
+                ax.set_ylabel("Probability of no event")
+
+        words = WORDS["captions"]
+        drawn = figures(draw, "people", 3.6, words["profiles_free" if causes else "profiles"])
+        if causes:
+            stacked = {**options, "labels": cut(distinct(causes), 24)}
+            person = table[example : example + 1]
+            plot = partial(plot_stacked_incidences, model, person, **stacked)
+            drawn += figures(plot, "incidences", 3.6, words["stacked"].format(labels[example]))
     cells = np.stack([found, *bands], axis=-1).tolist()
     numbers = [
         [

@@ -160,7 +160,7 @@ class Analysis:
                 _check_columns(self.options, names)
             if self.kind == "evaluation":
                 require(self.of in models, "of must be the name of a regression of this study")
-            if self.kind == "competing":
+            if "causes" in KINDS[self.kind].estimator._card.takes:
                 labels = protocol.event_is and len(protocol.censored_is) == 1
                 require(labels, "event_is must hold all causes, and censored_is one label")
             if "scales" in self.options:

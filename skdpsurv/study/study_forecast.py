@@ -151,9 +151,9 @@ class Scenario(Guess):
             return self._expected(part, protocol)
 
     def _expected(self, part: PlannedAnalysis, protocol: Protocol) -> list[Expected]:
-        if part.shape.has_entry:
-            return []  # the simulated people are all seen from 0
         estimator, takes = part.estimator, part.estimator._card.takes
+        if part.shape.has_entry or takes == ("rows", "causes"):
+            return []  # the simulated people are all seen from 0, and have one kind of event
         guess = self._of_event(part, protocol)
         n_groups = 1
         if takes == ("rows",):

@@ -6,6 +6,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from skdpsurv import (
+    DPCompetingRisks,
     DPDiscreteTimeSurvival,
     DPWeibullFitter,
     HybridMEstimator,
@@ -14,6 +15,7 @@ from skdpsurv import (
 )
 from skdpsurv.audit.density_ratio import Density, density_ratio_audit, ladder_logs, minimisations
 from skdpsurv.audit.walk import planned
+from skdpsurv.likelihoods.competing_hazard import CompetingHazard
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms.ladder import UNIT
@@ -44,6 +46,16 @@ def hazard(**parameters):
     return DPDiscreteTimeSurvival(**{**fixed, "pilot_share": 0.0, **parameters})
 
 
+def causes(epsilon=1.0):
+    fixed = {"causes": [1, 2], "max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0}
+    shares = {"pilot_share": 0.0, "max_cumulative_hazard": 0.8}
+    return DPCompetingRisks(epsilon, alpha=20.0, **fixed, **shares)
+
+
+ENDS = np.array([(1, 0.2), (0, 1.0), (2, 0.2)], dtype=[("cause", int), ("time", float)])
+ONE_CAUSE, NO_EVENT, OTHER_CAUSE = (
+    ([[x]], ENDS[i : i + 1]) for i, x in enumerate((1.0, 1.0, -1.0))
+)
 AT_ONCE = "event at once or censored at the end, alone"
 
 
@@ -62,6 +74,17 @@ class TestMinimisers:
         result = density_ratio_audit(model, *pair(model, AT_ONCE, n=1))
         assert result.passed
         assert result.largest > 0.5
+
+    @pytest.mark.parametrize(
+        "epsilon", [1.0, *(pytest.param(one, marks=pytest.mark.slow) for one in (0.1, 8.0))]
+    )
+    def test_hazards_of_competing_causes_as_one_vector(self, epsilon):
+        """An event or none; and the event of one cause for that of the other."""
+        model = causes(epsilon)
+        for other, least in ((NO_EVENT, 0.6), (OTHER_CAUSE, 0.5)):
+            result = density_ratio_audit(model, ONE_CAUSE, other)
+            assert result.passed
+            assert least * epsilon < result.largest
 
     def test_output_perturbation(self):
         result = density_ratio_audit(logistic(method="out_pert", alpha=60.0), *FLIPPED)
@@ -140,10 +163,13 @@ class TestPlantedDefects:
         assert not result.passed
         assert "REFUTED" in repr(result)
 
-    @pytest.mark.parametrize("kind", [Logistic, DiscreteHazard])
+    @pytest.mark.parametrize("kind", [Logistic, DiscreteHazard, CompetingHazard])
     def test_half_of_the_sensitivity(self, kind):
-        model = logistic(alpha=60.0) if kind is Logistic else hazard(alpha=60.0)
-        data = FLIPPED if kind is Logistic else pair(model, AT_ONCE, n=1)
+        model, data = {
+            Logistic: (logistic(alpha=60.0), FLIPPED),
+            DiscreteHazard: (hazard(alpha=60.0), pair(hazard(), AT_ONCE, n=1)),
+            CompetingHazard: (causes(), (ONE_CAUSE, NO_EVENT)),
+        }[kind]
         assert density_ratio_audit(model, *data).passed
         with half_of_gradients(kind):
             assert not density_ratio_audit(model, *data).passed

@@ -19,8 +19,10 @@ def likelihood_of(caps, q=Q, n_basis=2, n_features=D):
     return CompetingHazard(orthogonal_basis(q, n_basis) * SIZES[:n_basis], n_features, caps)
 
 
-def block_of(X, exits, causes):
-    return hazard_block(np.atleast_2d(X), Histories(np.atleast_1d(exits), np.atleast_1d(causes)))
+def block_of(X, exits, causes, entries=None):
+    late = None if entries is None else np.atleast_1d(entries)
+    seen = Histories(np.atleast_1d(exits), np.atleast_1d(causes), late)
+    return hazard_block(np.atleast_2d(X), seen)
 
 
 def records(n=200, n_causes=2, q=Q, seed=0):
@@ -219,9 +221,51 @@ class Climb:
         return best
 
 
+class LateClimb(Climb):
+    """The same over people who may enter late, also after their exit."""
+
+    def start(self):
+        coef, *people = super().start()
+        return coef, *((*one, self.entry()) for one in people)
+
+    def entry(self):
+        return int(self.rng.choice([0, self.rng.integers(0, self.q + 1)]))
+
+    def moved(self, state):
+        coef, one, other = state
+        entries = [one[3], other[3]]
+        if self.rng.random() < 0.2:
+            entries[int(self.rng.integers(2))] = self.entry()
+        coef, *people = super().moved((coef, one[:3], other[:3]))
+        return coef, *((*person, entry) for person, entry in zip(people, entries, strict=True))
+
+
+@pytest.mark.parametrize("climb", [Climb, LateClimb])
 @pytest.mark.parametrize("caps", CAPS)
-def test_no_pair_passes_the_sensitivity(caps):
-    assert Climb(caps).run(300) <= 1.0 + 1e-9
+def test_no_pair_passes_the_sensitivity(caps, climb):
+    assert climb(caps).run(300) <= 1.0 + 1e-9
+
+
+def test_losses_of_late_entries_are_those_of_each_cause_after_the_entry():
+    """Of each cause by itself, with events of another one left out."""
+    likelihood, (X, exits, causes) = likelihood_of((0.8, 0.4)), records()
+    entries = np.random.default_rng(8).integers(0, Q + 1, 200)
+    everybody = block_of(X, exits, causes, entries)
+    coef = np.random.default_rng(9).normal(size=likelihood.n_params)
+    expected, gradients = 0.0, []
+    for j, (cause, own) in enumerate(
+        zip(likelihood.causes, likelihood.split(coef), strict=True), 1
+    ):
+        seen = entries < exits
+        last = exits - ((causes > 0) & (causes != j))  # the event of another cause is not seen
+        seen &= (entries < last) | (causes == j)
+        alone = Histories(last[seen], causes[seen] == j, entries[seen])
+        block = hazard_block(X[seen], alone)
+        expected += cause.losses(own, block).sum()
+        gradients.append(cause.derivatives(own, block).gradient)
+    assert likelihood.losses(coef, everybody).sum() == pytest.approx(expected, rel=1e-12)
+    found = likelihood.derivatives(coef, everybody).gradient
+    np.testing.assert_allclose(found, np.concatenate(gradients), rtol=1e-9, atol=1e-10)
 
 
 @pytest.mark.parametrize("caps", [(0.8, 0.8), (1.28, 0.32), (0.5, 0.5, 0.5)])

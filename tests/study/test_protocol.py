@@ -169,6 +169,7 @@ WRONG = [
     ('of = "regression"', 'of = "weibull"', "of must be the name of a regression"),
     ('of = "regression"', "", "of must be the name of a regression"),
     ('kind = "weibull"', 'kind = "competing"', "event_is must hold all causes"),
+    ('kind = "weibull"', 'kind = "competing_regression"', "event_is must hold all causes"),
     ('kind = "weibull"', 'kind = "classifier"', "target must be given"),
     ('kind = "weibull"', 'kind = "classifier"\ntarget = "sex"', "target must be a described"),
 ]  # fmt: skip

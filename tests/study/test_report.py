@@ -67,6 +67,28 @@ def test_an_analysis_of_one_cause_says_what_becomes_of_the_others(tmp_path):
     assert (release.study["event_is"], release.study["unit"]) == (("relapse",), "days")
 
 
+def test_a_regression_of_competing_events_has_each_cause_side_by_side(tmp_path):
+    one = (Analysis("competing_regression", "causes", options={"columns": ["age"]}),)
+    labels = {"event_is": ("relapse", "death"), "censored_is": ("none",)}
+    frame = records(300)
+    frame["died"] = np.where(
+        frame["died"] == 0, "none", np.resize(["relapse", "death"], len(frame))
+    )
+    found = made(protocol(analyses=one, evaluation_share=0.0, **labels), frame, tmp_path / "out")
+    text = Page(found.html).text
+    assert "Regression of competing events" in text
+    said = "Each of these events counts by itself, if no other came first: relapse or death"
+    assert said in text
+    names = ["causes-coefficients.svg", "causes-people.svg", "causes-incidences.svg"]
+    assert [*found.figures] == names
+    for name in (names[0], names[2]):
+        assert "relapse" in found.figures[name].file
+    quantities = set(found.numbers["quantity"])
+    assert {"coefficient of the cause relapse", "odds ratio of the cause death"} <= quantities
+    with pytest.raises(ValueError, match="of must be the name of a regression"):
+        protocol(analyses=(*one, Analysis("evaluation", "e", options={"of": "causes"})), **labels)
+
+
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Simulate few records."""

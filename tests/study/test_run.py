@@ -244,8 +244,8 @@ def test_the_deal_of_an_intent_that_was_void_does_not_come_back(place):
 @pytest.mark.parametrize("person", ["id", None])
 @pytest.mark.parametrize("delta", [0.0, 1e-6])
 def test_each_kind_promises_what_was_planned(person, delta):
-    kinds = ("curves", "competing", "weibull", "evaluation")
-    more = [Analysis(kind, f"more_{kind}") for kind in kinds[:3]]
+    kinds = ("curves", "competing", "weibull", "competing_regression")
+    more = [Analysis(kind, f"more_{kind}") for kind in kinds]
     link = {"link": "cloglog", "intervals": 0.2, "cause": "dead"}
     more += [Analysis("regression", "link", options=link)]
     more += [Analysis("classifier", "classes", options={"target": "stage"})]

@@ -208,6 +208,10 @@ def in_wards():
     return replace(data, extremes=tuple(zip(rows, (y for _, y in data.extremes), strict=True)))
 
 
+def late_competing():
+    return _late(competing())
+
+
 def late_in_wards():
     return _late(in_wards())
 
@@ -576,6 +580,7 @@ def _settings():
     yield one("objective", competing, representative=True, checked=False)
     first = {"epsilon": 10.0, "also": (*rows, "max_cumulative_hazard")}
     yield one("objective with a first look", competing, quick=True, **first)
+    yield one("late entries", late_competing, **first)
     yield one("one cause", survival, causes=[1], censored=0, checked=True)
     yield one("no privacy", competing_moderate, epsilon=np.inf)
     yield one("raw columns", raw_competing, columns=raw)

@@ -1,5 +1,6 @@
 """DPCompetingRisks: exact fits, what is spent, and what follows from a release."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import lifelines
@@ -25,8 +26,10 @@ from skdpsurv.audit import measurement_audit, worst_neighbours
 from skdpsurv.cli import app
 from skdpsurv.data.blocks import in_blocks
 from skdpsurv.data.histories import Histories
-from skdpsurv.evaluation import private_survival_metrics
-from skdpsurv.survival.hazards.causes import against_survivors, cause_counts
+from skdpsurv.data.target import survival_target
+from skdpsurv.evaluation import concordance_index, private_survival_metrics
+from skdpsurv.survival.hazards.causes import against_survivors
+from skdpsurv.survival.hazards.life_table import entry_counts, outcome_counts
 from skdpsurv.survival.hazards.model import HazardRecords, published_basis
 
 HORIZON = 8.0
@@ -224,10 +227,93 @@ class TestTargets:
         with pytest.raises((ValueError, TypeError), match=message):
             made(**parameters).fit(X, target(cause, time))
 
-    def test_late_entry_is_refused_by_name(self):
-        X, cause, time = simulated(20)
-        with pytest.raises(TypeError, match="entry"):
-            made().prepare(X, target(cause, time), entry=np.zeros(20))
+
+def entries(n=2000):
+    """Some people are there from the start; some enter after their exit."""
+    return np.random.default_rng(7).uniform(-2.0, 6.0, n).clip(0.0)
+
+
+class TestLateEntry:
+    @pytest.mark.parametrize("cause", [1, 2])
+    def test_coefficients_are_those_of_a_logit_of_the_intervals_after_the_entry(self, cause):
+        X, seen, time = simulated()
+        model = made().fit(X, target(seen, time), entry=entries())
+        seen = np.where(time > HORIZON, 0, seen)
+        last = np.clip(np.ceil(12 * np.minimum(time, HORIZON) / HORIZON), 1, 12).astype(int)
+        first = np.ceil(12 * entries() / HORIZON).astype(int)
+        own_last = last - ((seen != 0) & (seen != cause))
+        pairs = [(i, s) for i in range(len(X)) for s in range(first[i], own_last[i])]
+        person, interval = np.transpose(pairs)
+        happened = (seen[person] == cause) & (interval == last[person] - 1)
+        rows = np.column_stack([published_basis(12, 3)[interval], X[person]])
+        found = sm.Logit(happened.astype(float), rows).fit(disp=0, method="newton", tol=1e-13)
+        own = np.append(model.baseline_coef_[cause - 1], model.coef_[cause - 1])
+        np.testing.assert_allclose(own, found.params, rtol=0, atol=1e-8)
+
+    def test_who_is_never_at_risk_counts_for_nothing_and_entries_at_0_change_nothing(self, exact):
+        X, cause, time = simulated()
+        last = np.ceil(12 * np.minimum(time, HORIZON) / HORIZON)
+        at_risk = np.ceil(12 * entries() / HORIZON) < last
+        assert 0 < at_risk.sum() < 2000
+        everybody = made().fit(X, target(cause, time), entry=entries())
+        some = made().fit(
+            X[at_risk], target(cause[at_risk], time[at_risk]), entry=entries()[at_risk]
+        )
+        np.testing.assert_allclose(everybody.coef_, some.coef_, atol=1e-9)
+        usual = made().fit(X, target(cause, time), entry=np.zeros(2000))
+        np.testing.assert_allclose(usual.coef_, exact.coef_, atol=1e-9)
+
+    def test_baselines_of_a_life_table_by_entry_are_near_those_of_the_fit(self):
+        """With hardly any noise; a table that forgot entries would halve the hazards."""
+        X, cause, time = simulated(20_000)
+        entry = entries(20_000)
+        model = made(1e4, n_intervals=48)
+        table = model.prepare(X, target(cause, time), entry=entry).plan.leaves[0]
+        on_grid = [np.ceil(48 * one / HORIZON).astype(int) for one in (time, entry)]
+        seen = np.where(time > HORIZON, 0, cause)
+        histories = Histories(np.minimum(on_grid[0], 48), seen, on_grid[1])
+        records = in_blocks(X, width=2).map(lambda block: HazardRecords(X, histories))
+        answer = table.exact_answer({}, records)
+        found = table.postprocess({}, answer)["_baseline"] @ table.fit.basis.T
+        fitted = made(n_intervals=48).fit(np.zeros((20_000, 1)), target(cause, time), entry=entry)
+        expected = fitted.baseline_coef_ @ published_basis(48, 3).T
+        assert np.abs(found - expected).mean() < 0.15
+
+    def test_each_record_is_in_one_cell(self):
+        rng = np.random.default_rng(3)
+        X = np.zeros((30, 1))
+
+        def counts(exit_, cause, entry):
+            records = in_blocks(X, width=1).map(
+                lambda block: HazardRecords(X, Histories(exit_, cause, entry))
+            )
+            return entry_counts(records, 12, 4, n_causes=3)
+
+        held = rng.integers(1, 13, 30), rng.integers(0, 4, 30), rng.integers(0, 13, 30)
+        before = counts(*held)
+        assert before.shape == (4 * 5 * 4 + 1,)
+        assert before.sum() == 30
+        for _ in range(50):
+            moved = [column.copy() for column in held]
+            for column, new in zip(moved, rng.integers((1, 0, 0), (13, 4, 13)), strict=True):
+                column[0] = new
+            change = np.abs(counts(*moved) - before)
+            assert change.sum() <= 2
+            assert change.max() <= 1
+
+    def test_scores_count_pairs_at_risk_and_a_private_fit_states_entries(self):
+        X, cause, time = simulated()
+        y = target(cause, time)
+        model = made(3.0).fit(X, y, entry=entries())
+        assert model.guarantee_.status == "proved"
+        assert model.guarantee_.public_inputs["late_entry"] is True
+        for number in (1, 2):
+            expected = concordance_index(
+                survival_target(cause == number, time), model.predict(X, number), entry=entries()
+            )
+            assert model.score(X, y, cause=number, entry=entries()) == expected
+        built = DPCompetingRisks.from_release(model.release_)
+        np.testing.assert_array_equal(built.predict(X), model.predict(X))
 
 
 class TestElsewhere:
@@ -277,7 +363,7 @@ class TestPrivacy:
             records = in_blocks(X, width=1).map(
                 lambda block: HazardRecords(X, Histories(interval, cause))
             )
-            return cause_counts(records, 12, 4, 3)
+            return outcome_counts(records, 12, 4, n_causes=3).reshape(4, 4)
 
         before = counts(interval, cause)
         assert before.shape == (4, 4)
@@ -375,6 +461,20 @@ class TestPrivacy:
                 model.predict_cumulative_incidence_function(X[:9], number, return_array=True),
             )
         assert built.causes_ == [1, 2]
+
+    @pytest.mark.parametrize("cap", [0.0, -1.0, np.nan])
+    def test_caps_of_a_release_are_positive(self, cap):
+        X, cause, time = simulated(300)
+        for model in (
+            made(3.0).fit(X, target(cause, time)),
+            DPDiscreteTimeSurvival(3.0, max_time=HORIZON).fit(X, (cause > 0, time)),
+        ):
+            release = model.release_
+            caps = np.array(release.values["max_cumulative_hazard"])
+            caps[0] = cap
+            values = {**release.values, "max_cumulative_hazard": caps}
+            with pytest.raises(ValueError, match="max_cumulative_hazard"):
+                type(model).from_release(replace(release, values=values))
 
     def test_a_release_and_a_command_predict_incidences_by_cause(self, tmp_path):
         X, cause, time = simulated(1000)

@@ -1,9 +1,9 @@
 r"""A perturbed fit of competing hazards: its life table by cause, its caps, and its minimiser.
 
-The pilot's life table has each record in one cell of band and outcome: censored, or one of J
-causes. Neighbours: replace-one. Sensitivity and theorem: those of a histogram
-(:mod:`skdpsurv.mechanisms.sums`). Caps are shared out by what it releases, with :math:`\Lambda_j`
-the cumulative hazard of cause j in the released table:
+The pilot's life table has each record in one cell of band and outcome (censored, or one of J
+causes), and of entry where that is stated. Neighbours: replace-one. Sensitivity and theorem: those
+of a histogram (:mod:`skdpsurv.mechanisms.sums`). Caps are shared out by what it releases, with
+:math:`\Lambda_j` the cumulative hazard of cause j in the released table:
 
 .. math:: H_j = H\Big[\frac{f}{J} + (1 - f)\frac{\Lambda_j}{\sum_i\Lambda_i}\Big],
           \qquad f = .5
@@ -40,7 +40,16 @@ from skdpsurv.survival.hazards.fit import (
     PilotEstimate,
     stated_range,
 )
-from skdpsurv.survival.hazards.life_table import outcome_counts, shrunk_baseline, spread_exits
+from skdpsurv.survival.hazards.life_table import (
+    entry_counts,
+    exits_and_entries,
+    n_seen_cells,
+    outcome_counts,
+    seen_cells,
+    shrunk_baseline,
+    spread_entries,
+    spread_exits,
+)
 from skdpsurv.survival.hazards.maximum import HazardMaximum, starting_baseline
 
 PROOF = reference("docs/proofs/competing_risks", "chaudhuri")
@@ -49,11 +58,6 @@ EQUAL_PART = 0.5
 #: max_cumulative_hazard="auto" is so many times that of one cause with a recalibration, which makes
 #: good what a low cap does to hazards.
 CAP_TIMES = 1.5
-
-
-def cause_counts(records: models.Records, q: int, n_bands: int, n_causes: int) -> IntArray:
-    """Count private records by band of time and outcome, the first one censored."""
-    return outcome_counts(records, q, n_bands, n_causes=n_causes).reshape(-1, n_causes + 1)
 
 
 def against_survivors(exits: FloatArray, cause: int) -> FloatArray:
@@ -71,16 +75,46 @@ def prior_center(model: models.HazardModel, n_causes: int) -> float:
     return float(LOGIT.predictor(hazard / (hazard + n_causes * (1.0 - hazard))))
 
 
+class CauseTable(HazardSum):
+    """Noisy counts of records by band of time and outcome, and the baselines fitted to them."""
+
+    name = "a life table by cause"
+    fit: CausesFit
+    query = HISTOGRAM  # each record is in one cell
+    theorem = PROOF
+
+    def exact_answer(self, context: Context, records: models.Records) -> IntArray:
+        """Return the exact counts by band of time and outcome."""
+        fit: Any = self.fit
+        count = entry_counts if fit.model.has_entry else outcome_counts
+        return count(records, fit.model.n_intervals, models.N_BANDS, n_causes=fit.n_causes)
+
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
+        """Return the baselines to shrink to, of shape (n_causes, n_knots)."""
+        fit, entries = self.fit, None
+        q, n_outcomes = fit.model.n_intervals, fit.n_causes + 1
+        if fit.model.has_entry:
+            exits, entries = spread_entries(table := seen_cells(noisy, n_outcomes), q)
+            n_cells = n_seen_cells(table.shape[1], n_outcomes)
+        else:
+            table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, n_outcomes)
+            exits, n_cells = spread_exits(table, q), table.size
+        noise = HISTOGRAM.deviation(self.price) ** 2 * n_cells
+        prior = fit.public_pilot.center[: fit.model.n_knots]
+        how = noise, fit.basis, LOGIT, prior
+        found = [
+            shrunk_baseline(against_survivors(exits, cause), entries, *how)
+            for cause in range(1, fit.n_causes + 1)
+        ]
+        return {"_baseline": np.array([fit.clip_baseline(each) for each in found])}
+
+
 @dataclass(frozen=True)
 class CausesFit(HazardFit):
     """Public numbers of a perturbed fit of ``n_causes`` competing hazards."""
 
     n_causes: int = 1
-
-    @property
-    def n_own(self) -> int:
-        """Number of coefficients of each cause."""
-        return self.model.n_knots + self.model.n_features
+    life_table: ClassVar[Any] = CauseTable
 
     def _made(self, cap: Any) -> CappedFit:
         caps = cap if isinstance(cap, tuple) else self.shared(cap, np.ones(self.n_causes))
@@ -117,28 +151,19 @@ class CausesFit(HazardFit):
         """Return likelihood and calibration, with the caps that follow from a life table."""
         if not self.has_pilot:
             return self.bounded(self.highest_cap)
-        a = pilot.center.reshape(self.n_causes, -1)[:, : self.model.n_knots]
-        levels = LOGIT.survival(a @ self.basis.T).value.sum(axis=1)
+        predictors = self.baselines(pilot.center) @ self.basis.T
+        levels = LOGIT.survival(predictors).value.sum(axis=1)
         cap = self.cap_at(float(levels.sum())) if self._follows else self.highest_cap
         caps: Any = self.shared(cap, levels)
         return self.bounded(caps)
 
     @property
-    def _first(self) -> FloatArray:
-        """The centre of the ridge without a life table."""
-        own = np.zeros(self.n_own)
-        own[0] = prior_center(self.model, self.n_causes) / self.basis[0, 0]
-        own[: self.model.n_knots] = self.clip_baseline(own[: self.model.n_knots])
-        return np.tile(own, self.n_causes)
+    def prior_predictor(self) -> float:
+        return prior_center(self.model, self.n_causes)
 
-    @property
-    def public_pilot(self) -> PilotEstimate:
-        return super().public_pilot._replace(center=self._first)
-
-    def centered(self, center: FloatArray, baseline: FloatArray) -> FloatArray:
-        found = center.reshape(self.n_causes, -1).copy()
-        found[:, : self.model.n_knots] = baseline
-        return found.ravel()
+    def baselines(self, coef: FloatArray) -> FloatArray:
+        """Return the coefficients of the baselines, a row for each cause: a view of all."""
+        return coef.reshape(self.n_causes, -1)[:, : self.model.n_knots]
 
     def minimiser(self) -> CausesMinimiser:
         return CausesMinimiser(self)
@@ -151,36 +176,6 @@ class CausesFit(HazardFit):
         caps: Any = self.after(pilot).likelihood
         values = models.released(self.model, baselines, beta)
         return {**values, **pilot.values(), models.CAPS[0]: list(caps.caps)}
-
-
-class CauseTable(HazardSum):
-    """Noisy counts of records by band of time and outcome, and the baselines fitted to them."""
-
-    name = "a life table by cause"
-    query = HISTOGRAM  # each record is in one cell
-    theorem = PROOF
-
-    def exact_answer(self, context: Context, records: models.Records) -> IntArray:
-        """Return the exact counts by band of time and outcome."""
-        fit: Any = self.fit
-        return cause_counts(records, fit.model.n_intervals, models.N_BANDS, fit.n_causes)
-
-    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return the baselines to shrink to, of shape (n_causes, n_knots)."""
-        fit: Any = self.fit
-        table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, fit.n_causes + 1)
-        exits = spread_exits(table, fit.model.n_intervals)
-        noise = HISTOGRAM.deviation(self.price) ** 2 * table.size
-        prior = fit.public_pilot.center[: fit.model.n_knots]
-        how = noise, fit.basis, LOGIT, prior
-        found = [
-            shrunk_baseline(against_survivors(exits, cause), None, *how)
-            for cause in range(1, fit.n_causes + 1)
-        ]
-        return {"_baseline": np.array([fit.clip_baseline(each) for each in found])}
-
-
-CausesFit.life_table = CauseTable
 
 
 class CausesMinimiser(HazardMinimiser):
@@ -240,10 +235,13 @@ class CausesMaximum(HazardMaximum):
         parts = center.reshape(n_causes, -1)
         parts[:, 0] = prior_center(model, n_causes)
         start = np.zeros_like(center)
-        exits = cause_counts(records, q, q, n_causes).astype(np.float64)
+        exits, entries = outcome_counts(records, q, q, n_causes=n_causes).astype(np.float64), None
+        if model.has_entry:
+            exits, (entries,) = exits_and_entries(records, q, n_causes=n_causes)
+        exits = exits.reshape(q, -1)
         for cause, own in enumerate(start.reshape(n_causes, -1), 1):
             seen = against_survivors(exits, cause)
-            own[: model.n_knots] = starting_baseline(seen, basis, LOGIT)
+            own[: model.n_knots] = starting_baseline(seen, basis, LOGIT, entries)
         found = newton.maximum_likelihood(likelihood, rows, center, start)
         a, beta = np.split(found.reshape(n_causes, -1), [model.n_knots], axis=1)
         return models.released(model, a @ basis.T, beta)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.dask import supports_lazy_input
-from skdpsurv.data.histories import Histories, read_target
+from skdpsurv.data.histories import read_target
 from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.data.target import paired, survival_target
@@ -33,17 +33,14 @@ from skdpsurv.survival.curves.event_counts import Causes, is_one_of
 from skdpsurv.survival.hazards.causes import CAP_TIMES, CausesFit, CausesMaximum
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_formula import basis_terms
+from skdpsurv.survival.hazards.late_entry import WithEntries
 from skdpsurv.survival.hazards.model import (
     CAP_SCALE,
-    CAPS,
-    HazardModel,
-    HazardRecords,
-    Records,
     hazard_plan,
     interval_ends,
     published_basis,
+    released_caps,
 )
-from skdpsurv.survival.hazards.regression import MOST_INTERVALS, SurvivalRegression
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -58,7 +55,9 @@ def _curve_type(model: Any, cause: Any = None, return_array: bool = False) -> An
 
 
 class DPCompetingRisks(
-    SurvivalRegression,
+    WithEntries,
+    word="competing-regression",
+    analysis="competing_regression",
     takes=("rows", "causes"),
     ratio="logit",
     measure="",
@@ -154,7 +153,7 @@ class DPCompetingRisks(
     docs/proofs/competing_risks. Mechanism: objective perturbation of one objective, whose
     sensitivity is that of the gradients of all causes as one vector.
 
-    People who enter late, recalibration and standard errors are not provided for yet.
+    Recalibration and standard errors are not provided for yet.
 
     References
     ----------
@@ -192,11 +191,6 @@ class DPCompetingRisks(
     _rules: ClassVar[dict[str, checks.Check]] = {
         "causes": checks.required("the public labels of all events.", check_causes),
         "censored": is_label,
-        "max_time": checks.horizon(checks.positive()),
-        "n_intervals": checks.integer(at_most=MOST_INTERVALS),
-        "n_knots": checks.integer(),
-        "data_norm": checks.auto_or(checks.positive()),
-        "alpha": checks.zero_or(checks.positive()),
         "max_cumulative_hazard": checks.auto_or(checks.positive()),
         "prior_event_rate": checks.number_in(1e-9, 1.0 - 1e-9),
         "pilot_share": checks.auto_or(checks.number_in(0.0, 1.0, closed="left")),
@@ -236,39 +230,21 @@ class DPCompetingRisks(
         self.accountant = accountant
 
     def _check_together(self) -> None:
-        if self.n_knots > self.n_intervals:
-            raise ValueError(f"n_knots must be at most n_intervals, got {self.n_knots}.")
+        super()._check_together()
         if is_one_of(self.censored, self._stated_causes().labels or []):
             raise ValueError("censored must not be one of causes.")
 
-    def _stated_causes(self) -> Causes:
-        return Causes.of({"causes": self.causes, "censored": self.censored})
-
-    def _target(self, y: Any) -> Histories:
-        return read_target(y, causes=self._stated_causes().reader)
-
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike, entry: Any = None) -> Records:
-        grid: Any = checks.required_horizon(self.max_time), int(self.n_intervals)
-        records = super()._read(shape, X, y, entry)
-        return records.map(lambda block: HazardRecords(block[0], block[1].on_grid(*grid)))
-
     def _plan(self, shape: Shape) -> Plan:
-        norm, cap = self.data_norm, self.max_cumulative_hazard
-        known = None
-        if isinstance(norm, str):
-            norm = math.sqrt(shape.n_features) / 2.0
-            known = None if self.columns is None else KnownColumns.of(self._features(self.columns))
-        model = HazardModel(
-            link="logit",
-            n_intervals=int(self.n_intervals),
-            n_knots=int(self.n_knots),
-            n_records=shape.n_records,
-            n_features=shape.n_features,
-            data_norm=float(norm),
+        cap, known = self.max_cumulative_hazard, None
+        if self.columns is not None and isinstance(self.data_norm, str):
+            known = KnownColumns.of(self._features(self.columns))
+        model = self._model(
+            shape,
+            exact_rows=False,
             max_cumulative_hazard=cap if isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
-            max_time=checks.required_horizon(self.max_time),
             cap_scale=CAP_TIMES * CAP_SCALE,
+            has_entry=shape.has_entry,
         )
         epsilon, alpha, causes = float(self.epsilon), float(self.alpha), self._stated_causes()
         if math.isinf(epsilon):
@@ -283,12 +259,7 @@ class DPCompetingRisks(
         return replace(plan, inputs={**plan.inputs, **causes.stated()})
 
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
-        return {
-            "max_time": checks.required_horizon(self.max_time),
-            "n_intervals": int(self.n_intervals),
-            "n_knots": int(self.n_knots),
-            **self._stated_causes().stated(),
-        }
+        return {**self._grid(), **self._stated_causes().stated()}
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "max_time", "n_intervals", "n_knots", "causes", "censored")
@@ -299,18 +270,12 @@ class DPCompetingRisks(
         self.coef_ = released_array(release, "coef", (causes.number, release.n_features))
         self.baseline_coef_ = released_array(release, "baseline_coef", shape)
         self.unique_times_ = interval_ends(stated["max_time"], stated["n_intervals"])
-        has_caps = CAPS[0] in release.values
-        caps = released_array(release, CAPS[0], (causes.number,)) if has_caps else None
-        self.max_cumulative_hazard_ = caps
+        self.max_cumulative_hazard_ = released_caps(release, causes.number)
 
     def _cause(self, cause: Any) -> int:
         """Return the index of a cause; None: the first one."""
         check_is_fitted(self, "release_")
         return Causes.of(self.release_.parameters).index(cause)
-
-    def _scores(self, X: ArrayLike) -> FloatArray:
-        """Return risk scores of all causes, of shape (n_samples, n_causes)."""
-        return self._of_rows(X, lambda rows: np.asarray(rows @ self.coef_.T))
 
     @supports_lazy_input(lambda self, cause=None: None)
     def predict(self, X: ArrayLike, cause: Any = None) -> FloatArray:
@@ -373,7 +338,12 @@ class DPCompetingRisks(
         return self._curves(X, return_array, np.asarray, 0.0, of=incidence)
 
     def score(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, cause: Any = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        cause: Any = None,
+        entry: ArrayLike | None = None,
     ) -> float:
         """Return Harrell's concordance index of a cause. This score is not private.
 
@@ -387,19 +357,21 @@ class DPCompetingRisks(
             Each pair counts with the product of its weights.
         cause : label or None
             One of ``causes``. None: the first one.
+        entry : array-like of shape (n_samples,) or None
+            As for ``fit``: a pair counts only if both are at risk at the time of the event.
 
         Returns
         -------
         c_index : float
             0.5 if no pair can be compared.
         """
-        require_in_memory(X, y, sample_weight)
+        require_in_memory(X, y, sample_weight, entry)
         number = self._cause(cause)
         reader = Causes.of(self.release_.parameters).reader
         seen = read_target(paired(y), causes=reader)
         target = survival_target(seen.cause == number + 1, seen.exit)
-        risk = self.predict(X, cause)
-        return concordance_index(target, risk, sample_weight=sample_weight)
+        risk, how = self.predict(X, cause), {"sample_weight": sample_weight, "entry": entry}
+        return concordance_index(target, risk, **how)
 
     @property
     def summary(self) -> pd.DataFrame:

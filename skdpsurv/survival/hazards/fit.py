@@ -214,7 +214,7 @@ class HazardFit:
         return Curve(*(pilot.shares @ np.array(own) for own in zip(*curves, strict=True)))
 
     def baselines(self, coef: FloatArray) -> FloatArray:
-        """Return the coefficients of the baselines, a row for each stratum."""
+        """Return the coefficients of the baselines, a row for each stratum: a view of all."""
         return coef[: self.model.n_baseline].reshape(-1, self.model.n_knots)
 
     def events_left(self, pilot: PilotEstimate) -> FloatArray:
@@ -244,7 +244,7 @@ class HazardFit:
         public = self.public_pilot
         if not self.has_pilot or "_baseline" not in context:
             return public
-        if self.model.has_entry:
+        if self.model.has_entry and "follow_up" in context:
             public = public._replace(events=self.model.n_records * context["follow_up"][0])
         center = self.centered(public.center, context["_baseline"])
         public = public._replace(shares=context.get("_shares", public.shares))
@@ -255,8 +255,10 @@ class HazardFit:
         return PilotEstimate(center, mean, radius, spread, scales, public.events, public.shares)
 
     def centered(self, center: FloatArray, baseline: FloatArray) -> FloatArray:
-        """Return a centre of the ridge with a baseline fitted to the life table."""
-        return np.append(baseline, center[baseline.size :])
+        """Return a centre of the ridge with baselines fitted to the life table."""
+        center = center.copy()
+        self.baselines(center)[:] = baseline.reshape(-1, self.model.n_knots)
+        return center
 
     #: The measurement of the pilot's life table; None: the usual one.
     life_table: ClassVar[Any] = None
@@ -266,12 +268,17 @@ class HazardFit:
         return HazardMinimiser(self)
 
     @property
+    def prior_predictor(self) -> Any:
+        """The baseline's predictor at the prior hazard."""
+        return self.likelihood.link.predictor(self.model.prior_hazard)
+
+    @property
     def public_pilot(self) -> PilotEstimate:
         """The pilot estimate that reads no record: the prior's hazard, and the bound on rows."""
         model, likelihood = self.model, self.likelihood
         center = np.zeros(likelihood.n_params)
         baselines = self.baselines(center)
-        baselines[:, 0] = likelihood.link.predictor(model.prior_hazard) / self.basis[0, 0]
+        baselines[:, 0] = self.prior_predictor / self.basis[0, 0]
         baselines[:] = [self.clip_baseline(own) for own in baselines]
         shares = np.full(model.n_strata, 1.0 / model.n_strata)
         if (stated := self.stated_scales) is not None:

@@ -11,10 +11,11 @@ from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.data.target import paired
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards.estimand import EstimandModel
+from skdpsurv.survival.hazards.regression import SurvivalRegression
 from skdpsurv.survival.hazards.strata import stratum_of
 
 
-class LateEntryModel(EstimandModel, late_entry=True):
+class WithEntries(SurvivalRegression, late_entry=True):
     """Base of hazard models whose ``fit`` takes the time from which each record was seen."""
 
     _one_of_each = ("entry",)
@@ -56,6 +57,10 @@ class LateEntryModel(EstimandModel, late_entry=True):
 
     def _shape(self, X: Any, y: Any = None, entry: Any = None) -> Shape:
         return replace(super()._shape(X), has_entry=entry is not None)
+
+
+class LateEntryModel(EstimandModel, WithEntries, late_entry=True):
+    """Base of hazard models of one kind of event, of people who may enter late."""
 
     def score(
         self,

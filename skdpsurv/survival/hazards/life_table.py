@@ -76,38 +76,45 @@ def _counted(cell: IntArray, n_cells: int, histories: Histories, n_strata: int) 
     return np.bincount(cell, minlength=n_cells * n_strata).astype(np.int64)
 
 
-def entry_counts(records: Records, q: int, n_bands: int, n_strata: int = 1) -> IntArray:
+def entry_counts(
+    records: Records, q: int, n_bands: int, n_strata: int = 1, *, n_causes: int = 1
+) -> IntArray:
     """Count private records by stratum, entry, band of time and event; each is in one cell.
 
-    Entries are the start, or a band. The last cell is that of people who are never at risk.
+    Entries are the start, or a band; events are by cause. The last cell is that of people who are
+    never at risk.
     """
-    n_bands = min(n_bands, q)
+    n_bands, n_outcomes = min(n_bands, q), n_causes + 1
 
     def counts(block: HazardRecords) -> IntArray:
         seen: Any = block.histories
         entered = np.where(seen.entry > 0, 1 + (seen.entry - 1) * n_bands // q, 0)
-        cell = 2 * (entered * n_bands + (seen.exit - 1) * n_bands // q) + seen.event
-        n_cells = 2 * (n_bands + 1) * n_bands
+        cell = n_outcomes * (entered * n_bands + (seen.exit - 1) * n_bands // q) + seen.cause
+        n_cells = n_outcomes * (n_bands + 1) * n_bands
         cell = np.where(seen.at_risk, cell, n_cells)
         return _counted(cell, n_cells + 1, seen, n_strata)
 
     return records.map_reduce(counts)
 
 
-def exits_and_entries(records: Records, q: int, n_strata: int = 1) -> tuple[FloatArray, FloatArray]:
-    """Count exits (n_strata, q, 2), without and with an event, and entries (n_strata, q).
+def exits_and_entries(
+    records: Records, q: int, n_strata: int = 1, *, n_causes: int = 1
+) -> tuple[FloatArray, FloatArray]:
+    """Count exits (n_strata, q, 1 + n_causes), the first ones censored, and entries (n_strata, q).
 
     They are of those at risk at all.
     """
+    n_outcomes = n_causes + 1
 
     def counts(block: HazardRecords) -> IntArray:
         seen: Any = block.histories.take(block.histories.at_risk)
-        exits = _counted(2 * (seen.exit - 1) + seen.event, 2 * q, seen, n_strata)
+        cell = n_outcomes * (seen.exit - 1) + seen.cause
+        exits = _counted(cell, n_outcomes * q, seen, n_strata)
         return np.append(exits, _counted(seen.entry, q + 1, seen, n_strata))
 
     found = records.map_reduce(counts).astype(np.float64)
-    exits, entries = np.split(found, [2 * q * n_strata])
-    return exits.reshape(-1, q, 2), entries.reshape(-1, q + 1)[:, 1:]
+    exits, entries = np.split(found, [n_outcomes * q * n_strata])
+    return exits.reshape(-1, q, n_outcomes), entries.reshape(-1, q + 1)[:, 1:]
 
 
 def outcome_counts(
@@ -169,11 +176,19 @@ def baseline_from_entries(
 ) -> FloatArray:
     """Fit baseline coefficients to a noisy table by entry, as :func:`entry_counts` makes it.
 
-    The rest is as for :func:`baseline_from_life_table`. Who enters and leaves in one band is seen
-    for a third of it.
+    The rest is as for :func:`baseline_from_life_table`.
     """
-    q, table = basis.shape[0], seen_cells(counts)
-    n_bands = table.shape[1]
+    exits, entries = spread_entries(table := seen_cells(counts), basis.shape[0])
+    noise = HISTOGRAM.deviation(price) ** 2 * n_seen_cells(table.shape[1]) * n_tables
+    return shrunk_baseline(exits, entries, noise, basis, link, prior, part)
+
+
+def spread_entries(table: FloatArray, q: int) -> tuple[FloatArray, FloatArray]:
+    """Return exits by interval and outcome, and entries by interval, of a table by entry.
+
+    Who enters and leaves in one band is seen for a third of it.
+    """
+    table, n_bands = table.copy(), table.shape[1]
     own = np.arange(1, n_bands + 1), np.arange(n_bands)
     same = table[own].copy()
     table[own] = 0.0
@@ -183,20 +198,20 @@ def baseline_from_entries(
     for entering, share in ((table[1:].sum(axis=1), 0.5), (same, 1 / 3)):
         places = _places(n_bands, q, share)
         np.add.at(entries, places - 1, np.maximum(entering.sum(axis=1), 0.0))
-    noise = HISTOGRAM.deviation(price) ** 2 * n_seen_cells(n_bands) * n_tables
-    return shrunk_baseline(exits, entries, noise, basis, link, prior, part)
+    return exits, entries
 
 
-def seen_cells(counts: IntArray) -> FloatArray:
+def seen_cells(counts: IntArray, n_outcomes: int = 2) -> FloatArray:
     """Return a table by entry, band and event, with 0 where nobody can be: only noise is there."""
-    n_bands = round((math.sqrt(2 * np.size(counts) - 1) - 1.0) / 2.0)  # 2 (b + 1) b cells, and one
-    table = np.reshape(counts[:-1], (n_bands + 1, n_bands, 2)).astype(np.float64)
+    n_pairs = (np.size(counts) - 1) // n_outcomes  # (b + 1) b
+    n_bands = round((math.sqrt(4 * n_pairs + 1) - 1.0) / 2.0)
+    table = np.reshape(counts[:-1], (n_bands + 1, n_bands, n_outcomes)).astype(np.float64)
     return np.asarray(table * ~np.tri(n_bands + 1, n_bands, -2, dtype=bool)[:, :, None])
 
 
-def n_seen_cells(n_bands: int) -> int:
+def n_seen_cells(n_bands: int, n_outcomes: int = 2) -> int:
     """Return the number of cells that :func:`seen_cells` keeps."""
-    return n_bands * (n_bands + 3)
+    return n_outcomes * n_bands * (n_bands + 3) // 2
 
 
 def _places(n_bands: int, q: int, share: float) -> IntArray:

@@ -162,6 +162,19 @@ N_BANDS = 4
 
 #: Names of the cap in a release, today and before.
 CAPS = ("max_cumulative_hazard", "inference_cap")
+
+
+def released_caps(release: Release, number: int = 1) -> FloatArray | None:
+    """Return the caps of a release, or None; ValueError unless they are positive."""
+    name = next((name for name in CAPS if name in release.values), None)
+    if name is None:
+        return None
+    caps = released_array(release, name, (number,))
+    if not (caps > 0.0).all():
+        raise ValueError(f"values of the release must hold positive {name!r}.")
+    return caps
+
+
 #: Names of slope, knots and shift in a release.
 RECALIBRATION = ("recalibration_slope", "recalibration_knots", "recalibration_shift")
 

@@ -32,9 +32,9 @@ from skdpsurv.inference.uncertainty import NAMES, half_width
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
+from skdpsurv.survival.curves.event_counts import Causes
 from skdpsurv.survival.hazards.hazard_formula import hazard_formula
 from skdpsurv.survival.hazards.model import (
-    CAPS,
     N_BANDS,
     HazardModel,
     HazardRecords,
@@ -42,6 +42,7 @@ from skdpsurv.survival.hazards.model import (
     Records,
     interval_ends,
     published_basis,
+    released_caps,
 )
 from skdpsurv.survival.hazards.strata import labels_in, reading, stratum_of
 from skdpsurv.survival.horizon import horizon_words
@@ -79,8 +80,21 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
     #: Name of a category of ``columns`` whose labels have a baseline each, if there is one.
     strata: str | None = None
     max_time: float | None
+    n_intervals: int
+    n_knots: int
+    link: str
+    data_norm: float | str
+    alpha: float
     coef_: FloatArray
     unique_times_: FloatArray
+
+    _rules: ClassVar[dict[str, checks.Check]] = {
+        "max_time": checks.horizon(checks.positive()),
+        "n_intervals": checks.integer(at_most=MOST_INTERVALS),
+        "n_knots": checks.integer(),
+        "data_norm": checks.auto_or(checks.positive()),
+        "alpha": checks.zero_or(checks.positive()),
+    }
 
     @abstractmethod
     def _cumulative_hazard(self, risk: FloatArray, stratum: IndexArray | None = None) -> FloatArray:
@@ -111,14 +125,41 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         """
         return self._fit(X, y, person=person)
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike, entry: Any = None) -> Blocks[Any]:
+    def _check_together(self) -> None:
+        if self.n_knots > self.n_intervals:
+            raise ValueError(f"n_knots must be at most n_intervals, got {self.n_knots}.")
+
+    def _model(self, shape: Shape, *, exact_rows: bool, **others: Any) -> HazardModel:
+        """Return the public model; with exact rows "auto" clips no row of a public scaler."""
+        data_norm = self.data_norm
+        if isinstance(data_norm, str):
+            data_norm = math.sqrt(shape.n_features) / (1.0 if exact_rows else 2.0)
+        return HazardModel(
+            n_records=shape.n_records,
+            n_features=shape.n_features,
+            data_norm=float(data_norm),
+            link=getattr(self, "link", "logit"),
+            **self._grid(),
+            **others,
+        )
+
+    def _grid(self) -> dict[str, Any]:
+        """Return the public description of time and of baselines."""
+        return {
+            "max_time": checks.required_horizon(self.max_time),
+            "n_intervals": int(self.n_intervals),
+            "n_knots": int(self.n_knots),
+        }
+
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike, entry: Any = None) -> Records:
         """Return blocks of rows and histories; a source of blocks has the entries in them."""
+        grid: Any = checks.required_horizon(self.max_time), int(self.n_intervals)
         of_records = () if entry is None or isinstance(X, Blocks) else (entry,)
         records = in_blocks(X, y, *of_records, width=shape.n_features)
         records = records.map(self._without_ledger()._rows_and_target)
         records = records.persist(self._memory_ratio(shape))
         shape.require(records.map_reduce(lambda block: block[0].shape[0]))
-        return records
+        return records.map(lambda block: HazardRecords(block[0], block[1].on_grid(*grid)))
 
     def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
         found = super()._input_warnings(shape, X, y, **options) + no_events(y)
@@ -133,13 +174,13 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
         refuse_no_target(y)
-        histories = self._target(y)
+        histories = read_target(y, causes=self._stated_causes().reader)
         require_one_each(histories.size, rows.shape[0])
         histories = with_entry(histories, entry)
         return rows, replace(histories, stratum=stratum_of(self, X, self.columns))
 
-    def _target(self, y: Any) -> Histories:
-        return read_target(y)
+    def _stated_causes(self) -> Causes:
+        return Causes.of(vars(self))
 
     @supports_lazy_input(lambda self: None)
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -153,7 +194,7 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         -------
         risk : ndarray of shape (n_samples,)
         """
-        return self._of_rows(X, lambda rows: np.asarray(rows @ self.coef_))
+        return self._scores(X)
 
     @supports_lazy_input(_n_times, _curve_type)
     def predict_cumulative_hazard_function(
@@ -275,7 +316,8 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         return found
 
     def _scores(self, X: ArrayLike) -> FloatArray:
-        return self.predict(X)
+        """Return risk scores, of shape (n_samples,), or (n_samples, n_causes)."""
+        return self._of_rows(X, lambda rows: np.asarray(rows @ self.coef_.T))
 
     def _curves(
         self, X: ArrayLike, return_array: bool, function: Any, at_zero: float, of: Any = None
@@ -300,20 +342,8 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
     """Base of private hazard models on a public grid; a subclass makes the plan of their fit."""
 
     method: Any
-    n_intervals: int
-    n_knots: int
-    link: str
-    data_norm: float | str
-    alpha: float
 
-    _rules: ClassVar[dict[str, checks.Check]] = {
-        "max_time": checks.horizon(checks.positive()),
-        "n_intervals": checks.integer(at_most=MOST_INTERVALS),
-        "n_knots": checks.integer(),
-        "link": checks.choice(*LINKS),
-        "data_norm": checks.auto_or(checks.positive()),
-        "alpha": checks.zero_or(checks.positive()),
-    }
+    _rules: ClassVar[dict[str, checks.Check]] = {"link": checks.choice(*LINKS)}
 
     @property
     def _sampling(self) -> Any:
@@ -323,39 +353,9 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
             return known[method]() if method in (known := self._card.methods) else None
         return method
 
-    def _check_together(self) -> None:
-        if self.n_knots > self.n_intervals:
-            raise ValueError(f"n_knots must be at most n_intervals, got {self.n_knots}.")
-
-    def _model(self, shape: Shape, *, exact_rows: bool, **others: Any) -> HazardModel:
-        """Return the public model; with exact rows "auto" clips no row of a public scaler."""
-        data_norm = self.data_norm
-        if isinstance(data_norm, str):
-            data_norm = math.sqrt(shape.n_features) / (1.0 if exact_rows else 2.0)
-        return HazardModel(
-            n_records=shape.n_records,
-            n_features=shape.n_features,
-            data_norm=float(data_norm),
-            **self._grid(),
-            **others,
-        )
-
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike, entry: Any = None) -> Records:
-        grid: Any = checks.required_horizon(self.max_time), int(self.n_intervals)
-        records = super()._read(shape, X, y, entry)
-        return records.map(lambda block: HazardRecords(block[0], block[1].on_grid(*grid)))
-
     def _release_parameters(self, shape: Shape) -> dict[str, Any]:
-        return self._grid() | ({} if self.strata is None else {"strata": str.__str__(self.strata)})
-
-    def _grid(self) -> dict[str, Any]:
-        """Return the public description of time, of the baseline and of hazards."""
-        return {
-            "max_time": checks.required_horizon(self.max_time),
-            "n_intervals": int(self.n_intervals),
-            "n_knots": int(self.n_knots),
-            "link": self.link,
-        }
+        strata = {} if self.strata is None else {"strata": str.__str__(self.strata)}
+        return {**self._grid(), "link": self.link, **strata}
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "max_time", "n_intervals", "n_knots", "link")
@@ -369,11 +369,9 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         self.recalibration_ = Recalibration.of(release)
         self.inference_ = None
         if not release.values.keys().isdisjoint(NAMES):
-            n_params = self.baseline_coef_.size + release.n_features
-            self.inference_ = Inference.of(release, n_params)
-        found = [name for name in CAPS if name in release.values]
-        cap = float(released_array(release, found[0], (1,))[0]) if found else None
-        self.max_cumulative_hazard_ = cap
+            self.inference_ = Inference.of(release, self.baseline_coef_.size + self.coef_.size)
+        caps = released_caps(release)
+        self.max_cumulative_hazard_ = None if caps is None else float(caps[0])
 
     def survival_band(self, X: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of survival functions, at ``unique_times_``.
