@@ -276,7 +276,7 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
 
         horizon = float(self.max_time)
         times = np.append(self._setting(shape).times, horizon)
-        late = [entry] if shape.has_entry else []
+        late = [] if entry is None or isinstance(X, Blocks) else [entry]
         records = in_blocks(X, y, *late).map(read).persist()
         shape.require(records.map_reduce(lambda block: block[1].size))
 

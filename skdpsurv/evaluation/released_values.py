@@ -326,7 +326,7 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     return Measures(
         np.asarray(concordance_index(survival_target(event, time), risk, entry=seen.entry)),
         np.asarray(brier.sum() / max(n_terms, 1.0 / n)),
-        np.asarray((1.0 - last).mean() / max(1.0 - survived, 1.0 / n)),
+        np.asarray((1.0 - last).sum() / n / max(1.0 - survived, 1.0 / n)),
         np.array([last[own].mean() if own.any() else np.nan for own in groups]),
         np.array(observed),
         np.stack([curve.since(np.zeros(1), ends) for curve in curves]),

@@ -1,6 +1,7 @@
 """Private evaluation of people who enter late: by brute force, by known truth, and its bounds."""
 
 import json
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -29,7 +30,11 @@ class Proportional:
     """The true model: cumulative hazard t² exp(x)."""
 
     def predict_survival_function(self, X):
-        return [lambda t, r=np.exp(x): np.exp(-r * np.asarray(t) ** 2) for x in np.asarray(X)[:, 0]]
+        return [partial(self.survival, np.exp(x)) for x in np.asarray(X)[:, 0]]
+
+    @staticmethod
+    def survival(risk, times):
+        return np.exp(-risk * np.asarray(times) ** 2)
 
 
 def people(n, seed, *, dropout=1.0, correlated=False):
@@ -52,7 +57,11 @@ def in_y(found):
 
 def by_hand(x, found):
     """C, Brier score, expected / observed and the share at risk, with loops over records."""
-    exits, event, entry = np.minimum(found.exit, END), found.event & (found.exit <= END), found.entry
+    exits, event, entry = (
+        np.minimum(found.exit, END),
+        found.event & (found.exit <= END),
+        found.entry,
+    )
     at_risk = (entry < exits) | (entry == 0.0)
     rows = np.flatnonzero(at_risk)
 
@@ -90,7 +99,7 @@ def by_hand(x, found):
                 score += predicted**2 / stays(entry[i], exits[i])
             elif exits[i] > t:
                 score += (1.0 - predicted) ** 2 / stays(entry[i], t)
-    return won / pairs, score / terms, rows, at, kaplan_meier(event, False, rows)
+    return won / pairs, score / terms, rows, at, kaplan_meier
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -102,14 +111,16 @@ def test_without_noise_it_is_what_loops_count(ties):
     measured = evaluate(
         Proportional(), x, in_y(found), np.inf, max_time=END, entry=found.entry, risk_edges=[0.3]
     )
-    c_index, brier, rows, at, survives = by_hand(x, found)
+    c_index, brier, rows, at, kaplan_meier = by_hand(x, found)
     assert measured.c_index.value == pytest.approx(c_index, abs=1e-12)
     assert measured.integrated_brier.value == pytest.approx(brier, abs=1e-12)
     last = np.array([at(i, END) / at(i, found.entry[i]) for i in rows])
     for group in measured.groups:
         own = [k for k, i in enumerate(rows) if group.low <= at(i, END) < group.high]
         assert group.predicted.value == pytest.approx(last[own].mean())
-    del survives
+        survives = kaplan_meier(found.clipped(END).event, False, rows[own])
+        observed = np.mean([survives(found.entry[i], END) for i in rows[own]])
+        assert group.observed.value == pytest.approx(observed)
 
 
 def test_it_agrees_with_the_score_of_a_model():
@@ -147,3 +158,115 @@ def test_the_table_says_nearly_the_same(correlated):
     for one, other in zip(noisy.groups, exact.groups, strict=True):
         assert abs(one.predicted.value - other.predicted.value) < 0.005
         assert abs(one.observed.value - other.observed.value) < 0.05
+
+
+def test_usual_weights_are_wrong():
+    """The Brier score of the true model is known: about .176, and .206 with weights from 0.
+
+    Its standard error is below .002, so that it is off by .01 with probability below 1e-6.
+    """
+    rng, n, slope, scale = np.random.default_rng(0), 40000, 0.1, 1.6
+    x, start = rng.normal(size=5 * n), rng.uniform(0.0, 1.0, 5 * n)
+    lifetime = np.sqrt(rng.exponential(size=5 * n) / (scale * np.exp(slope * x)))
+    lost = rng.exponential(1.0 / 0.68, 5 * n)  # of those who enter, after the entry
+    seen = np.flatnonzero((lifetime > start) & (lost > start))[:n]
+    x, start, lifetime, lost = (each[seen] for each in (x, start, lifetime, lost))
+    found = Histories(np.minimum(lifetime, lost), lifetime <= lost, start)
+    own = EvaluationSetting(1.0, n, END, 2, 2, GIVEN, late_entry=True)
+    risk = scale * np.exp(slope * x)[:, None]
+    survival = np.exp(-risk * np.append(own.times, END) ** 2)
+    records = EvaluationRecords(survival, found, np.exp(-risk[:, 0] * start**2))
+    released = evaluation_plan(own).run(InMemory([records]), random_source(0))
+    reading = released_values.Reading.of(own, released)
+    measured = released_values.exact_measures(records, reading)
+    since = np.exp(-risk * np.maximum(own.times**2 - start[:, None] ** 2, 0.0))
+    entered = start[:, None] < own.times
+    truth = (since * (1.0 - since))[entered].mean()
+    assert truth == pytest.approx(0.176, abs=0.002)
+    assert measured.brier == pytest.approx(truth, abs=0.01)
+    assert measured.ratio == pytest.approx(1.0, abs=0.05)
+    noisy = reading.measures(released_values.ReleasedSums.of(released))
+    assert noisy.brier == pytest.approx(truth, abs=0.01)
+    clipped = found.clipped(END)
+    stays = released_values.KaplanMeier.of(~clipped.event, clipped.exit, start, after=clipped.event)
+    gone = clipped.event[:, None] & (clipped.exit[:, None] <= own.times)
+    at_exit = np.maximum(stays.since(np.zeros(n), clipped.exit), 0.05)[:, None]
+    usual = np.where(gone, since**2 / at_exit, 0.0)
+    left = (1.0 - since) ** 2 / stays.since(np.zeros(1), own.times)
+    usual += np.where(clipped.exit[:, None] > own.times, left, 0.0)
+    assert usual[entered].mean() == pytest.approx(0.206, abs=0.006)
+
+
+#: Public edges of the tests of single numbers.
+GIVEN = {"risk_edges": np.array([0.4]), "time_edges": np.array([0.5])}
+TIMES = (0.0, 5e-324, 0.2, 0.5, np.nextafter(0.5, 1.0), 0.9, 1.0, 1.5)
+
+
+def neighbours(n_pairs):
+    """Yield pairs of data sets of three records, of which one differs in all that it has."""
+    rng = np.random.default_rng(0)
+
+    def one():
+        last, at_entry = rng.choice([0.0, 0.3, 0.4, 0.9, 1.0]), rng.choice([0.0, 1e-300, 0.5, 1.0])
+        exits, entry = rng.choice(TIMES, 2) if rng.random() < 0.5 else rng.uniform(0.0, 1.2, 2)
+        return last, at_entry, exits, rng.random() < 0.5, entry
+
+    def block(*each):
+        last, at_entry, exits, event, entry = map(np.array, zip(*each, strict=True))
+        survival = last[:, None] ** np.linspace(0.1, 1.0, 33)
+        return InMemory([EvaluationRecords(survival, Histories(exits, event, entry), at_entry)])
+
+    others = one(), one()
+    for _ in range(n_pairs):
+        yield block(*others, one()), block(*others, one())
+
+
+@pytest.mark.parametrize(
+    ("edges", "n_pairs"),
+    [(GIVEN, 1000), pytest.param(GIVEN, 10_000, marks=pytest.mark.slow), ({}, 300)],
+)
+def test_what_is_asked_of_neighbours_is_within_its_bounds(edges, n_pairs):
+    """For each measurement and the same results before it; and each bound is nearly reached."""
+    plan = evaluation_plan(EvaluationSetting(1.0, 3, END, 2, 2, edges, late_entry=True))
+    most: dict[tuple[str, str], float] = {}
+    pairs = list(neighbours(n_pairs))
+    first = pairs[0][0]
+    for leaf, known, *_ in visits(plan.tree, plan.context, first, first, random_source(0)):
+        for one, other in pairs:
+            for what, found, bound in leaf.distances(known, one, other):
+                assert found <= bound, leaf.name
+                most[leaf.name, what] = max(most.get((leaf.name, what), 0.0), found / bound)
+    assert len(plan.leaves) == 7 - len(edges)
+    assert min(most.values()) > (0.9 if edges else 0.3)
+
+
+def test_the_result_goes_through_json():
+    x, found = people(200, 6)
+    measured = evaluate(Proportional(), x, in_y(found), 2.0, max_time=END, entry=found.entry)
+    assert SurvivalEvaluation.from_dict(json.loads(json.dumps(measured.to_dict()))) == measured
+    assert measured.guarantee.epsilon == 2.0
+    assert measured.guarantee.public_inputs["late_entry"] is True
+    for one, other in pairwise(measured.groups):
+        assert one.high == other.low
+    for group in measured.groups:
+        assert group.observed == group.since_entry != group.curve[-1]
+
+
+def test_entries_are_refused_as_for_fits():
+    x, found = people(50, 6)
+    for entry, match in [
+        (found.entry[:-1], "entry must have one entry for each record"),
+        (np.where(np.arange(50) == 3, np.nan, found.entry), "entry must not contain missing"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            evaluate(Proportional(), x, in_y(found), max_time=END, entry=entry)
+
+
+def test_nobody_at_risk():
+    """Whoever enters too late counts for nothing, and the result is still a result."""
+    x, found = people(50, 6)
+    for epsilon in (1.0, np.inf):
+        measured = evaluate(
+            Proportional(), x, in_y(found), epsilon, max_time=END, entry=np.full(50, 3.0)
+        )
+        assert 0.0 <= measured.c_index.value <= 1.0
