@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sksurv.util import Surv
 
-from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv import DPDiscreteTimeSurvival, forecast_accuracy
 from skdpsurv.audit.walk import visits
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.histories import Histories
@@ -16,6 +16,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.evaluation import SurvivalEvaluation, released_values
 from skdpsurv.evaluation import private_survival_metrics as evaluate
 from skdpsurv.evaluation.evaluation_plan import EvaluationSetting, evaluation_plan
+from skdpsurv.evaluation.forecast_records import HazardTruth
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 
 END = 1.0
@@ -165,10 +166,10 @@ def test_usual_weights_are_wrong():
 
     Its standard error is below .002, so that it is off by .01 with probability below 1e-6.
     """
-    rng, n, slope, scale = np.random.default_rng(0), 40000, 0.1, 1.6
+    rng, n, slope, scale = np.random.default_rng(0), 40000, 0.2, 1.6
     x, start = rng.normal(size=5 * n), rng.uniform(0.0, 1.0, 5 * n)
     lifetime = np.sqrt(rng.exponential(size=5 * n) / (scale * np.exp(slope * x)))
-    lost = rng.exponential(1.0 / 0.68, 5 * n)  # of those who enter, after the entry
+    lost = rng.exponential(1.0 / 0.5, 5 * n)  # of those who enter, after the entry
     seen = np.flatnonzero((lifetime > start) & (lost > start))[:n]
     x, start, lifetime, lost = (each[seen] for each in (x, start, lifetime, lost))
     found = Histories(np.minimum(lifetime, lost), lifetime <= lost, start)
@@ -270,3 +271,47 @@ def test_nobody_at_risk():
             Proportional(), x, in_y(found), epsilon, max_time=END, entry=np.full(50, 3.0)
         )
         assert 0.0 <= measured.c_index.value <= 1.0
+
+
+@pytest.mark.parametrize("shape", [0.5, 2.0])
+@pytest.mark.parametrize("entries", [(1.0,), (3.0, 1.0)])
+def test_simulated_people_enter_as_asked(shape, entries):
+    """Shares of events and of censoring, each with a standard error below .003."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=30000)
+    truth = HazardTruth.of(z[:4000], 1.0, 0.4, 0.5, shape, entries)
+    drawn = truth.draw(z, rng)
+    assert drawn.at_risk.all()
+    assert drawn.event.mean() == pytest.approx(0.4, abs=0.02)
+    assert (drawn.exit[~drawn.event] < 1.0).mean() == pytest.approx(0.5, abs=0.02)
+    share = entries[0] / sum(entries) if len(entries) == 2 else 0.5
+    assert (drawn.entry < 0.5).mean() == pytest.approx(share, abs=0.02)
+    alike = HazardTruth.of(np.zeros(1), 0.0, 0.4, 0.5, shape, entries)
+    drawn = alike.draw(0.0 * z, rng)
+    survives = released_values.KaplanMeier.of(drawn.event, drawn.exit, drawn.entry)
+    half, late = alike.survival(np.zeros(1), np.array([0.5, 0.9]))[0]
+    found = survives.since(np.full(1, 0.5), np.full(1, 0.9))
+    assert found == pytest.approx(late / half, abs=0.03)
+
+
+@pytest.mark.parametrize("kind", ["survival", "km"])
+def test_a_forecast_with_entries(kind):
+    options = {"epsilons": [3.0], "n_repeats": 2, "random_state": 0}
+    late = forecast_accuracy(kind, 800, entry="uniform", **options)
+    assert late.about["entry"] == "uniform"
+    assert not late.table.equals(forecast_accuracy(kind, 800, **options).table)
+    parts = forecast_accuracy(kind, 800, entry=[3, 1], **options)
+    assert parts.about["entry"] == [3.0, 1.0]
+    assert not parts.table.equals(late.table)
+
+
+def test_forecasts_refuse_entries_by_name():
+    for kind, entry, match in [
+        ("weibull", "uniform", "entry must be None: DPWeibullFitter"),
+        ("logistic", "uniform", "entry must be None: DPLogisticRegression"),
+        ("km", "late", "entry must be None, 'uniform' or a list"),
+        ("km", [], "entry must be None, 'uniform' or a list"),
+        ("km", [1.0, -1.0], "entry must"),
+    ]:
+        with pytest.raises(ValueError, match=match):
+            forecast_accuracy(kind, 800, entry=entry, n_repeats=1)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdpsurv import DateColumns, PrivacyAccountant
-from skdpsurv.study import Analysis, Protocol, Study
+from skdpsurv.study import Analysis, Protocol, Scenario, Study
 from skdpsurv.study.people import People, raw_columns
 from tests.cli.study import Study as Folder
 from tests.study.studies import protocol, records
@@ -118,10 +118,13 @@ def own_page(own):
     return Study(own).plan(120).page()
 
 
-def test_late_entries_are_not_forecast():
-    """The people that a forecast simulates are all seen from 0."""
-    found = Study(late(entry="seen")).plan(120).forecast()
-    assert not {"curves", "regression"} & {*found.reset_index()["analysis"]}
+def test_late_entries_are_forecast():
+    """By people who enter evenly, unless the scenario says otherwise."""
+    plan = Study(late(entry="seen")).plan(120)
+    found = plan.forecast(Scenario(n_repeats=2))
+    assert {"curves", "regression"} <= {*found.reset_index()["analysis"]}
+    early = plan.forecast(Scenario(n_repeats=2, entry=[50.0, 1.0, 1.0, 1.0]))
+    assert not early.equals(found)
 
 
 def test_what_knows_of_no_entries_is_refused_by_name():
