@@ -154,6 +154,18 @@ def private_survival_metrics(
     (['value', 'lower', 'upper'], 1.0)
     >>> bool(found.c_index.lower <= found.c_index.value <= found.c_index.upper)
     True
+
+    People who entered late, of whom only those who lived then are seen:
+
+    >>> import numpy as np
+    >>> entry = np.random.default_rng(0).uniform(0.0, 0.5 * data.max_time, 2000)
+    >>> X, y = data.X[2000:], data.y[2000:]
+    >>> seen = entry < y["time"]
+    >>> late = private_survival_metrics(
+    ...     model, X[seen], y[seen], max_time=data.max_time, entry=entry[seen]
+    ... )
+    >>> bool(late.groups[0].observed == late.groups[0].since_entry)
+    True
     """
     records = ("X", "y", "person", "entry")
     settings = {

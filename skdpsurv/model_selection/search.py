@@ -258,9 +258,10 @@ class PrivateSearchCV(BestModel, released=False):
             Passed to ``fit`` of the estimator. Those with an entry for each record are split like
             the records. With ``entry``, the losses of survival count from late entries, too, and
             ``scoring`` must be None or a name. ``public``, for a
-            :class:`~skdpsurv.hybrid.HybridMEstimator`, marks the records that need no protection: all candidates are trained on them, and none is scored
-            on them. ``person`` holds a person identifier for each record: the first record of each
-            person is used, and the guarantee protects people.
+            :class:`~skdpsurv.hybrid.HybridMEstimator`, marks the records that need no protection:
+            all candidates are trained on them, and none is scored on them. ``person`` holds a
+            person identifier for each record: the first record of each person is used, and the
+            guarantee protects people.
 
         Returns
         -------

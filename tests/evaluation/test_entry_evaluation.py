@@ -13,11 +13,12 @@ from skdpsurv.audit.walk import visits
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
-from skdpsurv.evaluation import SurvivalEvaluation, released_values
+from skdpsurv.evaluation import SurvivalEvaluation, evaluation, released_values
 from skdpsurv.evaluation import private_survival_metrics as evaluate
 from skdpsurv.evaluation.evaluation_plan import EvaluationSetting, evaluation_plan
 from skdpsurv.evaluation.forecast_records import HazardTruth
 from skdpsurv.evaluation.risk_table import EvaluationRecords
+from tests.support.transcript import transcript_audit
 
 END = 1.0
 
@@ -315,3 +316,32 @@ def test_forecasts_refuse_entries_by_name():
     ]:
         with pytest.raises(ValueError, match=match):
             forecast_accuracy(kind, 800, entry=entry, n_repeats=1)
+
+
+def test_no_neighbour_exceeds_epsilon(monkeypatch):
+    """All draws of an evaluation together, of extreme records and entries; and some come close."""
+    monkeypatch.setattr(
+        evaluation, "intervals", lambda reading, released, found, level: (found,) * 2
+    )
+    (x, found), largest = people(40, 7), 0.0
+    records = [
+        (0.0, True, 0.4, 0.1), (9.0, True, 0.4, 0.0), (-9.0, False, 3.0, 0.0), (0.0, True, 0.4, 0.4),
+        (-9.0, True, 1.0, 5e-324), (9.0, False, 0.0, 0.0), (1.0, True, 0.9, 1e300),
+    ]  # fmt: skip
+
+    def data(record):
+        rows, exits, event = x.copy(), found.exit.copy(), found.event.copy()
+        entry = found.entry.copy()
+        rows[5], event[5], exits[5], entry[5] = record
+        return rows, Surv.from_arrays(event, exits), entry
+
+    def run(X, y, entry, **options):
+        return evaluate(
+            Proportional(), X, y, 1.0, max_time=END, entry=entry, n_bands=2, n_groups=2, **options
+        )
+
+    for record in records[1:]:
+        result = transcript_audit(run, data(records[0]), data(record))
+        assert result.passed, result
+        largest = max(largest, result.total)
+    assert largest > 0.5
