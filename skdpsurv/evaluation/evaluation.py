@@ -269,8 +269,8 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
         edges, sizes = self._edges(), (("risk_edges", self.n_groups), ("time_edges", self.n_bands))
         n_groups, n_bands = (edges[name].size + 1 if name in edges else int(n) for name, n in sizes)
         horizon = float(self.max_time)
-        sizes = shape.n_records, horizon, n_groups, n_bands
-        return EvaluationSetting(float(self.epsilon), *sizes, edges, shape.has_entry)
+        table = horizon, n_groups, n_bands, edges, shape.has_entry
+        return EvaluationSetting(float(self.epsilon), shape.n_records, *table)
 
     def _read(self, shape: Shape, X: Any, y: Any, entry: Any = None) -> Blocks[Any]:
         """Return predictions and histories; cells are checked if their columns are declared."""

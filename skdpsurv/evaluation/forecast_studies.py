@@ -56,7 +56,7 @@ def _check_entry(entry: Any) -> None:
     checks.list_of(checks.positive())("entry", entry)
 
 
-_RULES = {
+_RULES: dict[str, checks.Check] = {
     "event_rate": checks.number_in(1e-4, 1.0 - 1e-4),
     "censoring": checks.number_in(0.0, 1.0),
     "baseline": checks.choice(*records.BASELINES),

@@ -113,7 +113,7 @@ def predicted_survival(
             (times.size + (entry is not None),),
             copies=bool(unknown_steps(model)),
         )
-    known = np.isfinite(found).all(axis=1, keepdims=True)
+    known = np.asarray(np.isfinite(found).all(axis=1, keepdims=True))
     found = np.where(known, np.clip(found, 0.0, 1.0), UNKNOWN)
     if entry is None:
         return found, None

@@ -320,13 +320,12 @@ def test_forecasts_refuse_entries_by_name():
 
 def test_no_neighbour_exceeds_epsilon(monkeypatch):
     """All draws of an evaluation together, of extreme records and entries; and some come close."""
-    monkeypatch.setattr(
-        evaluation, "intervals", lambda reading, released, found, level: (found,) * 2
-    )
+    monkeypatch.setattr(evaluation, "intervals", lambda reading, released, made, level: (made,) * 2)
     (x, found), largest = people(40, 7), 0.0
     records = [
-        (0.0, True, 0.4, 0.1), (9.0, True, 0.4, 0.0), (-9.0, False, 3.0, 0.0), (0.0, True, 0.4, 0.4),
-        (-9.0, True, 1.0, 5e-324), (9.0, False, 0.0, 0.0), (1.0, True, 0.9, 1e300),
+        (0.0, True, 0.4, 0.1), (9.0, True, 0.4, 0.0), (-9.0, False, 3.0, 0.0),
+        (0.0, True, 0.4, 0.4), (-9.0, True, 1.0, 5e-324), (9.0, False, 0.0, 0.0),
+        (1.0, True, 0.9, 1e300),
     ]  # fmt: skip
 
     def data(record):
@@ -335,13 +334,12 @@ def test_no_neighbour_exceeds_epsilon(monkeypatch):
         rows[5], event[5], exits[5], entry[5] = record
         return rows, Surv.from_arrays(event, exits), entry
 
-    def run(X, y, entry, **options):
-        return evaluate(
-            Proportional(), X, y, 1.0, max_time=END, entry=entry, n_bands=2, n_groups=2, **options
-        )
+    def run(X, y, entry, epsilon=1.0, random_state=None):
+        own = {"entry": entry, "random_state": random_state, "n_bands": 2, "n_groups": 2}
+        return evaluate(Proportional(), X, y, epsilon, max_time=END, **own)
 
     for record in records[1:]:
-        result = transcript_audit(run, data(records[0]), data(record))
+        result = transcript_audit(partial(run), data(records[0]), data(record))
         assert result.passed, result
         largest = max(largest, result.total)
     assert largest > 0.5
