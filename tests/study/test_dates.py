@@ -146,11 +146,11 @@ def test_an_evaluation_has_the_entries_of_those_held_out(tmp_path):
     assert all(group.since_entry is not None for group in found.groups)
 
 
-def test_the_regression_says_what_it_has_not():
-    """Its own refusal comes before anything is charged, at the plan."""
+def test_intervals_of_people_who_enter_late_are_planned_and_forecast():
     analyses = (Analysis("regression", "regression", 1.0, {"intervals": 0.3}),)
-    with pytest.raises(ValueError, match="'regression': intervals must be"):
-        Study(late(entry="seen", analyses=analyses)).plan(120)
+    plan = Study(late(entry="seen", analyses=analyses)).plan(120)
+    found = plan.forecast(Scenario(n_repeats=1))
+    assert "regression" in {*found.reset_index()["analysis"]}
 
 
 @pytest.mark.parametrize(
