@@ -359,6 +359,8 @@ class HazardTruth:
             if self.entries:
                 time, rates = node ** (1.0 / self.shape), ratios * self.hazard
                 there = _followed(rates, self.shape, self.entries, time, self.dropout)
+                if not there.any():  # nobody has entered yet
+                    continue
                 at_risk, followed = ratios * there, 1.0
             total += weight * followed * self.hazard * _weighted_covariance(X, at_risk)
         return total

@@ -306,6 +306,20 @@ def test_a_forecast_with_entries(kind):
     assert not parts.table.equals(late.table)
 
 
+def test_information_of_people_who_enter_late_is_that_of_a_partial_likelihood():
+    """Drawn: the mean, over events, of the covariance of x among those at risk."""
+    rng, n = np.random.default_rng(1), 4000
+    z = rng.normal(size=n)
+    truth = HazardTruth.of(z, 0.5, 0.4, 0.5, 1.0, (2.0, 1.0))
+    drawn, total = truth.draw(z, rng), 0.0
+    for i in np.flatnonzero(drawn.event):
+        there = (drawn.entry < drawn.exit[i]) & (drawn.exit >= drawn.exit[i])
+        weights = np.exp(0.5 * z[there])
+        mean = weights @ z[there] / weights.sum()
+        total += weights @ (z[there] - mean) ** 2 / weights.sum()
+    assert truth.information(z[:, None], z)[0, 0] == pytest.approx(total / n, rel=0.1)
+
+
 def test_forecasts_refuse_entries_by_name():
     for kind, entry, match in [
         ("weibull", "uniform", "entry must be None: DPWeibullFitter"),
