@@ -280,7 +280,7 @@ def evaluate(
     """
     from skdpsurv.evaluation.evaluation import Evaluation
 
-    target = survival_columns(columns)
+    target = survival_columns(columns, late_entry=True)
     require(not form.dask, "--dask is for fit: an evaluation reads rows in memory.")
     published = load_release(release)
     with refusals("description"):

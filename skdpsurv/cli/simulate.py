@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.failures import AS_JSON, WORDS, require
+from skdpsurv.cli.failures import AS_JSON, WORDS, refusals, require
 from skdpsurv.cli.fitting import Kind, estimator_class, make
 from skdpsurv.cli.options import NONE, command
 from skdpsurv.cli.printing import reserve, rich_table, show, working
@@ -35,6 +35,7 @@ def plan(
     concordance: float | None = None,
     censoring: float = 0.5,
     baseline: str = "flat",
+    entry: str | None = None,
     epsilon: list[float] = [0.1, 0.3, 1.0, 3.0],  # noqa: B006, typer copies it
     intervals: float = 0.0,
     delta: float = 0.0,
@@ -64,6 +65,9 @@ def plan(
         Share of the other records that are censored before the horizon.
     baseline : str, default="flat"
         Course of the hazard: front-loaded, flat or rising.
+    entry : str or None
+        When people are first seen, if late: uniform, or shares of equal parts of the horizon, such
+        as 3,2,1.
     epsilon : list of float
         Privacy loss to simulate. May be given several times.
     intervals : float, default=0.0
@@ -95,6 +99,7 @@ def plan(
         concordance=concordance,
         censoring=censoring,
         baseline=baseline,
+        entry=_entries(entry),
         epsilons=epsilon,
         n_repeats=repeats,
         random_state=seed,
@@ -187,6 +192,14 @@ def audit(
     ]
     show({**content, "pairs": found}, lines)
     require(passed, f"epsilon = {epsilon:g} does not hold.", "refuted")
+
+
+def _entries(text: str | None) -> Any:
+    """Return shares of late entries, or the word for them."""
+    if text is None or text == "uniform":
+        return text
+    with refusals("parameter", "--entry must be uniform, or numbers such as 3,2,1: "):
+        return [float(part) for part in text.split(",")]
 
 
 def _estimator(kind: str, stated: dict[str, Any], settings: list[str]) -> Any:

@@ -210,7 +210,7 @@ def survival_columns(columns: SurvivalColumns, late_entry: bool = False) -> dict
     require((event is None) == columns.all_events, "give either --event or --all-events.")
     named = columns.named()
     option = "--entry" if columns.origin_date is None else "--origin-date makes a late entry, which"
-    message = f"{option} is for fit survival, km and competing events alone."
+    message = f"{option} is for evaluate, and for fit survival, km and competing events alone."
     require(late_entry or named.entry is None, message)
     named.check()
     labels = (*columns.event_is, *columns.censored_is)

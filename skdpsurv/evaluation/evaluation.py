@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from skdpsurv.base.private_estimator import PrivateEstimator, Published
 from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.histories import Histories, read_target
+from skdpsurv.data.histories import Histories, read_target, with_entry
 from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
@@ -38,6 +38,7 @@ def private_survival_metrics(
     epsilon: float = 1.0,
     *,
     person: ArrayLike | None = None,
+    entry: ArrayLike | None = None,
     max_time: float | None = None,
     level: float = 0.95,
     n_groups: int = 5,
@@ -66,6 +67,12 @@ def private_survival_metrics(
     person : array-like of shape (n_samples,), or None, default=None
         Person identifier of each record, as whole numbers or text. Private. The first record of
         each person is used, and the guarantee protects people. None: nobody has two records.
+    entry : array-like of shape (n_samples,), or None, default=None
+        Time from which each record was seen (delayed entry, left truncation), from the same start
+        as the times of ``y``. All measures are then of those who are at risk: a pair counts for C
+        if both are at the time of the event, and survival is predicted and observed since the
+        entry. Who enters at the exit or later, or at ``max_time``, counts for nothing. Private;
+        that there are entries is public. None: all are seen from 0.
     epsilon : float, default=1.0
         Privacy loss, spent whole. ``numpy.inf`` gives the values without noise, and intervals for
         sampling alone.
@@ -147,9 +154,25 @@ def private_survival_metrics(
     (['value', 'lower', 'upper'], 1.0)
     >>> bool(found.c_index.lower <= found.c_index.value <= found.c_index.upper)
     True
+
+    People who entered late, of whom only those who lived then are seen:
+
+    >>> import numpy as np
+    >>> entry = np.random.default_rng(0).uniform(0.0, 0.5 * data.max_time, 2000)
+    >>> X, y = data.X[2000:], data.y[2000:]
+    >>> seen = entry < y["time"]
+    >>> late = private_survival_metrics(
+    ...     model, X[seen], y[seen], max_time=data.max_time, entry=entry[seen]
+    ... )
+    >>> bool(late.groups[0].observed == late.groups[0].since_entry)
+    True
     """
-    settings = {name: value for name, value in locals().items() if name not in ("X", "y", "person")}
-    return Evaluation(**settings).prepare(X, y, person=person).run()
+    records = ("X", "y", "person", "entry")
+    settings = {
+        name: value for name, value in locals().items() if name not in (*records, "records")
+    }
+    late = {} if entry is None else {"entry": entry}
+    return Evaluation(**settings).prepare(X, y, person=person, **late).run()
 
 
 def _check_model(model: Any) -> None:
@@ -183,13 +206,14 @@ class Exactly(Mechanism):
         self, context: Context, records: Blocks[EvaluationRecords], source: Any
     ) -> dict[str, Any]:
         """Return the exact measures, for the released groups."""
-        survival, histories = zip(*records.results(lambda block: block), strict=True)
-        whole = EvaluationRecords(np.concatenate(survival), Histories.joined(histories))
+        survival, histories, at_entry = zip(*records.results(lambda block: block), strict=True)
+        late = None if at_entry[0] is None else np.concatenate(at_entry)
+        whole = EvaluationRecords(np.concatenate(survival), Histories.joined(histories), late)
         return {"exact": exact_measures(whole, Reading.of(self.setting, dict(context)))}
 
 
 @dataclass(eq=False, repr=False)
-class Evaluation(PrivateEstimator, released=False, takes=("model",)):
+class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=True):
     """An evaluation as a fit, which returns a :class:`SurvivalEvaluation`."""
 
     model: Any
@@ -203,6 +227,8 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
     time_edges: Any = None
     random_state: int | None = None
     accountant: PrivacyAccountant | None = None
+
+    _one_of_each = ("entry",)
 
     _rules: ClassVar[dict[str, Check]] = {
         "model": checks.custom(_check_model),
@@ -226,8 +252,8 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
         stated = {"risk_edges": self.risk_edges, "time_edges": self.time_edges}
         return {name: np.asarray(x, float) for name, x in stated.items() if x is not None}
 
-    def _shape(self, X: Any, y: Any) -> Shape:
-        shape = public_shape(self, X)
+    def _shape(self, X: Any, y: Any, entry: Any = None) -> Shape:
+        shape = replace(public_shape(self, X), has_entry=entry is not None)
         predictions.check_last_time(self.model, X, float(self.max_time))
         return shape
 
@@ -243,32 +269,37 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
         edges, sizes = self._edges(), (("risk_edges", self.n_groups), ("time_edges", self.n_bands))
         n_groups, n_bands = (edges[name].size + 1 if name in edges else int(n) for name, n in sizes)
         horizon = float(self.max_time)
-        return EvaluationSetting(
-            float(self.epsilon), shape.n_records, horizon, n_groups, n_bands, edges
-        )
+        table = horizon, n_groups, n_bands, edges, shape.has_entry
+        return EvaluationSetting(float(self.epsilon), shape.n_records, *table)
 
-    def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
+    def _read(self, shape: Shape, X: Any, y: Any, entry: Any = None) -> Blocks[Any]:
         """Return predictions and histories; cells are checked if their columns are declared."""
         model = self.model
         described = isinstance(model, TabularEstimator) and model.columns_ is not None
 
         def read(block: tuple[Any, ...]) -> tuple[Any, ...]:
-            rows, target = block
+            rows, target, *late = block
             refuse_no_target(target)
             if described:  # refused here, as a failed prediction would count as unknown
                 model._prediction_rows(rows)
-            histories = read_target(target)
+            histories = with_entry(read_target(target), *(late or [None]))
             require_one_each(histories.size, length(rows))
             return predictions.single_rows(model, rows), histories
 
-        times = np.append(self._setting(shape).times, float(self.max_time))
-        records = in_blocks(X, y).map(read).persist()
+        horizon = float(self.max_time)
+        times = np.append(self._setting(shape).times, horizon)
+        late = [] if entry is None or isinstance(X, Blocks) else [entry]
+        records = in_blocks(X, y, *late).map(read).persist()
         shape.require(records.map_reduce(lambda block: block[1].size))
-        return records.map(
-            lambda block: EvaluationRecords(
-                predictions.predicted_survival(model, block[0], times), block[1]
-            )
-        )
+
+        def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
+            rows, histories = block
+            entry = histories.entry
+            own = None if entry is None else np.minimum(entry, horizon)
+            survival, at_entry = predictions.predicted_survival(model, rows, times, own)
+            return EvaluationRecords(survival, histories, at_entry)
+
+        return records.map(predicted)
 
     def _publish(self, shape: Shape, published: Published) -> Any:
         """Return the evaluation, from the released values alone."""
@@ -279,10 +310,12 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",)):
         found = reading.measures(sums) if exact is None else exact
         ends = intervals(reading, sums, found, float(self.level))
         triples = zip(found, *ends, strict=True)  # values, lower and upper ends
-        *overall, predicted, curves = (np.stack(triple, axis=-1).tolist() for triple in triples)
+        each = (np.stack(triple, axis=-1).tolist() for triple in triples)
+        *overall, predicted, observed, curves = each
         shares = np.maximum(reading.merged @ reading.shares, 0.0)
         shares /= max(shares.sum(), 1.0)
-        rows = zip(reading.ends[:-1], reading.ends[1:], shares, predicted, curves, strict=True)
+        columns = [reading.ends[:-1], reading.ends[1:], shares, predicted, curves]
+        rows = zip(*columns, *[observed] * shape.has_entry, strict=True)
         c_index, brier, ratio = starmap(Estimate, overall)
         stated: Any = {"max_time": float(self.max_time), "level": float(self.level)}
         stated |= {"guarantee": published.guarantee, "released": immutable("released", released)}

@@ -51,6 +51,7 @@ class EvaluationSetting:
     n_groups: int
     n_bands: int
     edges: Mapping[str, FloatArray] = field(default_factory=dict)
+    late_entry: bool = False
 
     @property
     def shares(self) -> dict[str, float]:
@@ -58,6 +59,10 @@ class EvaluationSetting:
         used = {name: share for name, (share, _) in MEASURED.items() if name not in self.edges}
         if self.n_bands == 1:
             used.pop("time_edges", None)
+        if self.late_entry:  # predictions since the entry are in wider ranges
+            used["risk_offsets"] *= 2.0
+        else:
+            used.pop("entry_offsets")
         # Rounded down, so that they add up to at most epsilon.
         unit = self.epsilon / math.fsum(used.values()) * (1.0 - 2.0**-48)
         return {name: share * unit for name, share in used.items()}
@@ -69,7 +74,8 @@ class EvaluationSetting:
 
     def table(self, context: Context) -> EvaluationTable:
         """Return the table with given or released edges."""
-        return EvaluationTable(context["risk_edges"], context["time_edges"], self.horizon)
+        edges = context["risk_edges"], context["time_edges"]
+        return EvaluationTable(*edges, self.horizon, self.late_entry)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -126,7 +132,7 @@ class TimeEdges(Choices):
 
         def exits(block: EvaluationRecords) -> IntArray:
             time, event = block.histories.exit, block.histories.event
-            left = np.where(event, time <= horizon, time < horizon)
+            left = np.where(event, time <= horizon, time < horizon) & block.at_risk(horizon)
             return _bins(candidates, time[left], "left")
 
         *ranks, total = (int(rank) for rank in np.cumsum(records.map_reduce(exits)))
@@ -192,6 +198,17 @@ class TimeOffsets(TableSums):
         return {"time_offsets": OFFSETS.values(noisy).reshape(2, -1)}
 
 
+class EntryOffsets(TableSums):
+    """Offsets of late entries from the middles of bands: at most half a width."""
+
+    name = "noisy sums of entries within bands"
+    query, counted = OFFSETS, EvaluationTable.entry_offsets
+
+    def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
+        """Return sums in widths of the bands."""
+        return {"entry_offsets": OFFSETS.values(noisy)}
+
+
 class BrierTotal(TableSums):
     """Terms of the Brier score, in [0, 1], with censoring weights from the released table."""
 
@@ -200,13 +217,18 @@ class BrierTotal(TableSums):
 
     def exact_answer(self, context: Context, records: Records) -> int:
         """Return the exact sum of the Brier score's terms, in units of the lattice."""
-        times, counts = self.setting.times, context["table"].astype(np.float64)
-        ends = self.setting.table(context).band_ends
-        curve = risk_table.uncensored_curve(counts, context["time_offsets"], ends)
-        uncensored = curve(times)
+        times, table = self.setting.times, self.setting.table(context)
+        offsets = context["time_offsets"], context.get("entry_offsets", np.zeros(0))
+        outcomes = table.read(context["table"].astype(np.float64), *offsets)
+        curve = risk_table.uncensored_curve(outcomes, table.band_ends)
 
         def brier(block: EvaluationRecords) -> int:
-            at_exit = curve(np.minimum(block.histories.exit, self.setting.horizon))
+            seen = block.histories.clipped(self.setting.horizon)
+            uncensored, at_exit = curve(times), curve(seen.exit)
+            if seen.entry is not None:
+                entry = np.minimum(seen.entry, self.setting.horizon)
+                uncensored = risk_table.weights_since_entry(curve, times, entry[:, None])
+                at_exit = risk_table.weights_since_entry(curve, seen.exit, entry)
             return LOSS.total(risk_table.brier_terms(block, times, uncensored, at_exit))
 
         return records.map_reduce(brier)
@@ -223,6 +245,7 @@ MEASURED: Mapping[str, tuple[float, type[RiskEdges | TimeEdges | TableSums]]] = 
     "table": (0.63, Counts),
     "risk_offsets": (0.07, RiskOffsets),
     "time_offsets": (0.03, TimeOffsets),
+    "entry_offsets": (0.03, EntryOffsets),
     "brier": (0.11, BrierTotal),
 }
 
@@ -234,6 +257,7 @@ def evaluation_plan(setting: EvaluationSetting, assumptions: tuple[str, ...] = (
     leaves = tuple(MEASURED[name][1](price=e, setting=setting) for name, e in shares.items())
     inputs: dict[str, Any] = {"n_records": setting.n_records, "max_time": setting.horizon}
     inputs |= {"n_groups": setting.n_groups, "n_bands": setting.n_bands}
+    inputs |= {"late_entry": True} if setting.late_entry else {}
     inputs |= {name: edges.tolist() for name, edges in setting.edges.items()}
     # A single group, or a single band, has no edges.
     known = {"risk_edges": np.empty(0), "time_edges": np.empty(0), **setting.edges}

@@ -16,6 +16,7 @@ from skdpsurv.data import PublicColumns
 from skdpsurv.data.labels import stated_classes
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import checks
+from skdpsurv.dp.guarantee import as_json
 from skdpsurv.dp.references import phrase
 from skdpsurv.evaluation.forecast_result import AccuracyForecast, by_study, summarised
 from skdpsurv.evaluation.forecast_studies import Guess, simulated
@@ -59,6 +60,7 @@ def forecast_accuracy(
     concordance: float | None = None,
     censoring: float = 0.5,
     baseline: str = "flat",
+    entry: Any = None,
     epsilons: Sequence[float] = (0.1, 0.3, 1.0, 3.0),
     n_repeats: int = 20,
     level: float = 0.95,
@@ -101,6 +103,10 @@ def forecast_accuracy(
         in time, in [0, 1]. Not for classifiers.
     baseline : {"front-loaded", "flat", "rising"}, default="flat"
         Course of the hazard: Weibull shape 0.5, 1 or 2. Not for classifiers.
+    entry : "uniform", list of float or None, default=None
+        When people are first seen (late entry): evenly until the horizon, or with these shares in
+        equal parts of it, evenly in each. ``event_rate`` and ``censoring`` are of these people.
+        None: all are seen from 0. For estimators whose ``fit`` takes ``entry``.
     epsilons : list of float, default=(0.1, 0.3, 1.0, 3.0)
         Positive. A fit without privacy is simulated as well.
     n_repeats : int, default=20
@@ -155,10 +161,12 @@ def forecast_accuracy(
     best = DEFAULT_CONCORDANCE if concordance is None else concordance
     if random_state is None:  # what is compared has the same people
         random_state = int(np.random.SeedSequence().generate_state(1)[0])
-    guess = Guess(event_rate, censoring, baseline, best, n_repeats, random_state)
+    guess = Guess(event_rate, censoring, baseline, best, n_repeats, random_state, entry=entry)
     if not len(epsilons):
         raise ValueError("epsilons must hold at least one number.")
     model, headline = _checked(estimator)
+    if entry is not None and not model._card.late_entry:
+        raise ValueError(f"entry must be None: {type(model).__name__} knows of no late entries.")
     is_curve, n_features = headline == "largest_error", 0
     if is_curve:
         stated = {"n_columns": n_columns, "columns": columns, "concordance": concordance}
@@ -179,6 +187,7 @@ def forecast_accuracy(
     about |= {"event_rate": float(event_rate), "n_repeats": len(runs)}
     if headline != "auc":
         about |= {"censoring": float(censoring), "baseline": baseline}
+        about |= {} if entry is None else {"entry": as_json(guess.entry)}
     others = {"n_columns": n_columns, "concordance": float(best)}
     about |= {"level": float(level)} if is_curve else others
     table = summarised(runs, headline)

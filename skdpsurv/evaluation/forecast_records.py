@@ -19,6 +19,11 @@ event, seen while both are followed, is that of i with probability
 
 The expected concordance of any score is a ratio of sums of these; no outcome is drawn for it.
 
+**Late entries** are spread evenly over each of some equal parts of the horizon, which have stated
+shares of the people seen. From its entry e, a record has the cumulative hazard
+:math:`r_i H (t^k - e^k)`, and its follow-up is uniform between e and :math:`1/d`. Shares of events
+and of censoring are those of such records; the concordance stays that of people seen from 0.
+
 **Labels** have the log odds :math:`a + s z_i`. The first of two records is the only positive one
 with probability :math:`p_i (1 - p_j)`.
 """
@@ -66,6 +71,8 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 NODES, WEIGHTS = (_NODES + 1.0) / 2.0, _WEIGHTS / 2.0
 #: Smallest and largest log cumulative hazard at the horizon.
 LOG_HAZARDS = (-60.0, 60.0)
+#: Number of points that stand for all late entries, unless there are more parts.
+N_ENTRIES = 8
 #: Number of distances between indices of paired records: each is in twice as many pairs.
 SHIFTS = 6
 #: Largest strength of effects.
@@ -245,25 +252,53 @@ class HazardTruth:
     hazard: float
     dropout: float
     shape: float
+    entries: tuple[float, ...] = ()
 
     @classmethod
     def of(
-        cls, z: FloatArray, strength: float, event_rate: float, censoring: float, shape: float
+        cls,
+        z: FloatArray,
+        strength: float,
+        event_rate: float,
+        censoring: float,
+        shape: float,
+        entries: tuple[float, ...] = (),
     ) -> HazardTruth:
-        """Return the distribution with these shares of events, and of dropouts among the rest."""
+        """Return the distribution with these shares of events, and of dropouts among the rest.
+
+        ``entries`` are shares of those who enter in equal parts of the horizon; none: all at 0.
+        """
         ratios = _ratios(strength * z)
         stay = (1.0 - event_rate) * (1.0 - censoring)
 
         def truth(log_hazard: float) -> HazardTruth:
             hazard = math.exp(log_hazard)
+            if entries:
+                late = partial(_followed, ratios * hazard, shape, entries, 1.0)
+                enough = late(0.0).mean() > stay
+                dropout = brentq(lambda d: late(d).mean() - stay, 0.0, 1.0) if enough else 0.0
+                return cls(strength, hazard, float(dropout), shape, entries)
             free = float(np.mean(np.exp(-ratios * hazard)))
             return cls(strength, hazard, max(1.0 - stay / max(free, 1e-300), 0.0), shape)
 
         def surplus(log_hazard: float) -> float:
             found = truth(log_hazard)
-            return float(found._seen(ratios * found.hazard, 1).mean()) - event_rate
+            rates = ratios * found.hazard
+            seen = found._seen_late(rates) if entries else found._seen(rates, 1)
+            return float(seen.mean()) - event_rate
 
         return truth(brentq(surplus, *LOG_HAZARDS, xtol=1e-6))
+
+    def _seen_late(self, rates: FloatArray) -> FloatArray:
+        """Return the probability of an event while followed, from a late entry."""
+        total = np.zeros(rates.size)
+        for entry, share in zip(*_entry_nodes(self.entries), strict=True):
+            times = entry + (1.0 - entry) * NODES
+            hazards = np.outer(rates, times**self.shape - entry**self.shape)
+            lost = np.exp(-hazards) @ WEIGHTS * (1.0 - entry) * self.dropout
+            stayed = np.exp(-rates * (1.0 - entry**self.shape)) * (1.0 - self.dropout)
+            total += share * np.maximum(1.0 - (stayed + lost) / (1.0 - self.dropout * entry), 0.0)
+        return total
 
     def _seen(self, hazards: FloatArray, n_followed: int) -> FloatArray:
         """Return q: the probability of an event while some records are all followed."""
@@ -288,9 +323,21 @@ class HazardTruth:
         ratios = _ratios(self.strength * z)
         return np.asarray(np.exp(-np.outer(ratios * self.hazard, times**self.shape)))
 
+    def survival_each(self, z: FloatArray, times: FloatArray) -> FloatArray:
+        """Return the survival probability of each record at a time of its own."""
+        return np.asarray(np.exp(-_ratios(self.strength * z) * self.hazard * times**self.shape))
+
     def draw(self, z: FloatArray, rng: np.random.Generator) -> Histories:
         """Draw histories; their exits are shares of the horizon."""
         rates = _ratios(self.strength * z) * self.hazard
+        if self.entries:
+            parts = len(self.entries)
+            shares = np.array(self.entries) / sum(self.entries)
+            entry = (rng.choice(parts, z.size, p=shares) + rng.random(z.size)) / parts
+            lived = entry**self.shape + rng.exponential(size=z.size) / rates
+            followed = rng.random(z.size) * (1.0 / max(self.dropout, 1e-12) - entry)
+            lifetime, ends = lived ** (1.0 / self.shape), np.minimum(entry + followed, 1.0)
+            return Histories(np.minimum(lifetime, ends), np.asarray(lifetime <= ends), entry)
         lifetime = (rng.exponential(size=z.size) / rates) ** (1.0 / self.shape)
         # Beyond the horizon where a uniform number is beyond d.
         ends = np.minimum(rng.random(z.size) / max(self.dropout, 1e-12), 1.0)
@@ -309,8 +356,31 @@ class HazardTruth:
         followed_at = 1.0 - self.dropout * NODES ** (1.0 / self.shape)
         for node, weight, followed in zip(NODES, WEIGHTS, followed_at, strict=True):
             at_risk = ratios * np.exp(-ratios * self.hazard * node)
+            if self.entries:
+                time, rates = node ** (1.0 / self.shape), ratios * self.hazard
+                there = _followed(rates, self.shape, self.entries, time, self.dropout)
+                if not there.any():  # nobody has entered yet
+                    continue
+                at_risk, followed = ratios * there, 1.0
             total += weight * followed * self.hazard * _weighted_covariance(X, at_risk)
         return total
+
+
+def _entry_nodes(entries: tuple[float, ...]) -> tuple[FloatArray, FloatArray]:
+    """Return points of entries that stand for all, with their shares."""
+    each = max(N_ENTRIES // len(entries), 1)
+    at = (np.arange(len(entries) * each) + 0.5) / (len(entries) * each)
+    return at, np.repeat(np.array(entries) / sum(entries), each) / each
+
+
+def _followed(
+    rates: FloatArray, shape: float, entries: tuple[float, ...], time: float, dropout: float
+) -> FloatArray:
+    """Return the probability that a record has entered, lives and is followed at a time."""
+    at, share = _entry_nodes(entries)
+    at, share = at[at < time], share[at < time]
+    kept = share * (1.0 - dropout * time) / (1.0 - dropout * at)
+    return np.asarray(np.exp(-np.outer(rates, time**shape - at**shape)) @ kept)
 
 
 def _weighted_covariance(X: FloatArray, weights: FloatArray) -> FloatArray:

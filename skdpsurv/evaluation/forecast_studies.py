@@ -48,7 +48,15 @@ Measures = dict[str, float]
 Run = dict[float, Measures]
 
 
-_RULES = {
+def _check_entry(entry: Any) -> None:
+    if entry is None or (isinstance(entry, str) and entry == "uniform"):
+        return
+    if isinstance(entry, str) or not np.size(entry):
+        raise ValueError(f"entry must be None, 'uniform' or a list of shares, got {entry!r}.")
+    checks.list_of(checks.positive())("entry", entry)
+
+
+_RULES: dict[str, checks.Check] = {
     "event_rate": checks.number_in(1e-4, 1.0 - 1e-4),
     "censoring": checks.number_in(0.0, 1.0),
     "baseline": checks.choice(*records.BASELINES),
@@ -56,6 +64,7 @@ _RULES = {
     "n_repeats": checks.integer(),
     "shares": checks.instance(Mapping, "shares of labels by column"),
     "random_state": checks.seed,
+    "entry": checks.custom(_check_entry),
 }
 
 
@@ -70,15 +79,19 @@ class Guess:
     n_repeats: int = 5
     random_state: int | None = 0
     shares: Mapping[str, Any] = FrozenMapping({})
+    entry: Any = None
 
     def __post_init__(self) -> None:
         checks.check_each(_RULES, self)
         object.__setattr__(self, "shares", immutable("shares", self.shares))
+        if self.entry is not None and not isinstance(self.entry, str):
+            object.__setattr__(self, "entry", tuple(map(float, self.entry)))
 
     @property
-    def _survival(self) -> tuple[float, float, float]:
-        """Share of events, share of censored among the others, and the Weibull shape."""
-        return self.event_rate, self.censoring, records.BASELINES[self.baseline]
+    def _survival(self) -> tuple[Any, ...]:
+        """Share of events, share of censored among the others, Weibull shape, and entries."""
+        entries = () if self.entry is None else (1.0,) if self.entry == "uniform" else self.entry
+        return self.event_rate, self.censoring, records.BASELINES[self.baseline], entries
 
 
 class SimulatedStudy(NamedTuple):
@@ -160,13 +173,16 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
     unit = float(effects.std()) or 1.0
     z, pairs = effects / unit, Pairs.among(N_FRESH)
     survives = "times" in estimator._card.takes
-    kind, n_settings = (HazardTruth, 3) if survives else (LabelTruth, 1)
+    kind, n_settings = (HazardTruth, 4) if survives else (LabelTruth, 1)
     truth = pairs.truth(kind, z, setting.guess.concordance, *setting.guess._survival[:n_settings])
     firsts = truth.firsts(z, pairs)
     X, effects = table.rows(setting.n_records, rng)
     outcome: Any = truth.draw(effects / unit, rng)
+    late: dict[str, FloatArray] = {}
     if survives:
-        y = survival_target(outcome.event, outcome.exit * float(estimator.max_time))
+        horizon = float(estimator.max_time)
+        y = survival_target(outcome.event, outcome.exit * horizon)
+        late |= {} if outcome.entry is None else {"entry": outcome.entry * horizon}
     else:
         y = np.sort(np.asarray(estimator.classes))[outcome.astype(int)]
 
@@ -204,7 +220,7 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
     run: Run = {}
     for epsilon in setting.epsilons:
         private = math.isfinite(epsilon)
-        model = _fitted(estimator if private else exact_model, epsilon, rng, X, y)
+        model = _fitted(estimator if private else exact_model, epsilon, rng, X, y, **late)
         run[epsilon] = score(model)
         if exact is not None:
             size = exact.known.size
@@ -252,7 +268,9 @@ def curve_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSeque
     true = truth.survival(np.zeros(1), shares)[0]
     half = (math.log(2.0) / truth.hazard) ** (1.0 / truth.shape)
     labels = getattr(estimator, "groups", None)
-    options = {}
+    options: dict[str, Any] = {}
+    if drawn.entry is not None:
+        options["entry"] = drawn.entry * horizon
     if labels is not None:
         options["group"] = [labels[i % len(labels)] for i in range(setting.n_records)]
     # The last entry of the key is the number of the study.
@@ -288,16 +306,20 @@ def evaluation_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
     """Simulate one study in which the best possible model is evaluated."""
     rng = np.random.default_rng(seed)
     z, horizon = rng.normal(size=setting.n_records), float(estimator.max_time)
-    shape, some = Shape(setting.n_records, 0), z[:N_FRESH]
+    shape = Shape(setting.n_records, 0, has_entry=setting.guess.entry is not None)
+    some = z[:N_FRESH]
     pairs = Pairs.among(some.size)
     truth = pairs.truth(HazardTruth, some, setting.guess.concordance, *setting.guess._survival)
     drawn = truth.draw(z, rng)
-    histories = replace(drawn, exit=drawn.exit * horizon)
+    histories, at_entry = replace(drawn, exit=drawn.exit * horizon), None
+    if drawn.entry is not None:
+        histories = replace(histories, entry=drawn.entry * horizon)
+        at_entry = truth.survival_each(z, drawn.entry)
     run: Run = {}
     for epsilon in setting.epsilons:
         evaluation = clone(estimator).set_params(epsilon=epsilon)
         times = np.append(evaluation._setting(shape).times, horizon) / horizon
-        people = EvaluationRecords(truth.survival(z, times), histories)
+        people = EvaluationRecords(truth.survival(z, times), histories, at_entry)
         plan, guarantee = evaluation._plan_and_guarantee(shape)
         values = plan.run(InMemory([people]), random_source(int(rng.integers(2**31))))
         found = evaluation._publish(shape, Published(guarantee, values, (), None)).c_index

@@ -94,18 +94,30 @@ def single_rows(model: Any, X: Any) -> SingleRows:
     return SingleRows.of(X, raw=described or type(first) is PublicColumns)
 
 
-def predicted_survival(model: Any, rows: SingleRows, times: FloatArray) -> FloatArray:
-    """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1]."""
+def predicted_survival(
+    model: Any, rows: SingleRows, times: FloatArray, entry: FloatArray | None = None
+) -> tuple[FloatArray, FloatArray | None]:
+    """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1].
+
+    With entries, the second result holds that to survive until a record's own.
+    """
+
+    def at(i: int) -> FloatArray:
+        return times if entry is None else np.append(times, entry[i])
+
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         found = ask_alone(
             model,
-            lambda copied, i: _curve(copied, rows[i], times),
+            lambda copied, i: _curve(copied, rows[i], at(i)),
             len(rows),
-            times.shape,
+            (times.size + (entry is not None),),
             copies=bool(unknown_steps(model)),
         )
-    known = np.isfinite(found).all(axis=1, keepdims=True)
-    return np.where(known, np.clip(found, 0.0, 1.0), UNKNOWN)
+    known = np.asarray(np.isfinite(found).all(axis=1, keepdims=True))
+    found = np.where(known, np.clip(found, 0.0, 1.0), UNKNOWN)
+    if entry is None:
+        return found, None
+    return found[:, :-1], np.where(known[:, 0] & (entry > 0.0), found[:, -1], 1.0)
 
 
 def _curve(model: Any, row: Any, times: FloatArray) -> FloatArray:

@@ -18,7 +18,7 @@ from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.evaluation import risk_table
 from skdpsurv.evaluation.evaluation_plan import EvaluationSetting
-from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, EvaluationTable
+from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, EvaluationTable, Outcomes
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
 from skdpsurv.survival.concordance import concordance_index
 
@@ -32,14 +32,15 @@ LEAST_SIGNAL = 4.0
 class Measures(NamedTuple):
     """Measures, perhaps with a leading axis of simulations.
 
-    ``predicted`` is mean survival at the horizon by group, and ``curves`` observed survival at the
-    ends of bands by group.
+    ``predicted`` is mean survival at the horizon by group, and ``observed`` that of the life table;
+    with late entries, since the entry. ``curves`` is observed survival at the ends of bands.
     """
 
     c_index: FloatArray
     brier: FloatArray
     ratio: FloatArray
     predicted: FloatArray
+    observed: FloatArray
     curves: FloatArray
 
 
@@ -50,11 +51,13 @@ class ReleasedSums(NamedTuple):
     risk_offsets: FloatArray
     time_offsets: FloatArray
     brier: FloatArray
+    entry_offsets: FloatArray = np.zeros(0)
 
     @classmethod
     def of(cls, released: Mapping[str, Any]) -> ReleasedSums:
         """Return released numbers as floats."""
-        return cls(*(np.asarray(released[name], dtype=np.float64) for name in cls._fields))
+        names = [name for name in cls._fields if name in released]
+        return cls(**{name: np.asarray(released[name], dtype=np.float64) for name in names})
 
 
 @dataclass(frozen=True)
@@ -74,8 +77,9 @@ class Reading:
     def of(cls, setting: EvaluationSetting, released: Mapping[str, Any]) -> Reading:
         """Read the edges of a release, and decide which groups to merge."""
         edges = setting.table(released)
-        counts = np.maximum(released["table"].sum(axis=1), 0.0)
-        deviation = np.sqrt(edges.shape[1]) * HISTOGRAM.deviation(setting.shares["table"])
+        cells = released["table"][:, edges.counted]
+        counts = np.maximum(cells.sum(axis=1), 0.0)
+        deviation = np.sqrt(cells.shape[1]) * HISTOGRAM.deviation(setting.shares["table"])
         least = max(LEAST_SHARE * setting.n_records / setting.n_groups, LEAST_SIGNAL * deviation)
         given = "risk_edges" in setting.edges
         return cls(setting, edges, counts, np.eye(counts.size) if given else _merged(counts, least))
@@ -86,30 +90,58 @@ class Reading:
         first = np.argmax(self.merged, axis=1)
         return np.append(self.edges.group_ends[first], 1.0)
 
+    @property
+    def tops(self) -> FloatArray:
+        """Largest predictions in the shown groups."""
+        return np.ones(self.ends.size - 1) if self.edges.late_entry else self.ends[1:]
+
+    def outcomes(self, sums: ReleasedSums) -> Outcomes:
+        """Return exits and entries by group."""
+        return self.edges.read(sums.table, sums.time_offsets, sums.entry_offsets)
+
     def uncensored(self, sums: ReleasedSums) -> float:
-        """Return the share that is not censored before the horizon."""
-        curve = risk_table.uncensored_curve(sums.table, sums.time_offsets, self.edges.band_ends)
-        return float(curve(np.array([self.setting.horizon]))[0])
+        """Return the share that is not censored before the horizon, of those at risk."""
+        outcomes = self.outcomes(sums)
+        if outcomes.entrants is None:
+            curve = risk_table.uncensored_curve(outcomes, self.edges.band_ends)
+            return float(curve(np.array([self.setting.horizon]))[0])
+        pooled = outcomes.merged(np.ones((1, self.edges.n_groups)))
+        return float(pooled.since_entry(pooled.paths(censoring=True))[0])
 
     def measures(self, sums: ReleasedSums) -> Measures:
         """Return the measures of the model."""
-        table, ends = sums.table, self.edges.group_ends
-        slopes = risk_table.slopes_of(table, sums.time_offsets)
-        counts = table.sum(axis=-1)
+        outcomes, lows, tops = (
+            self.outcomes(sums),
+            self.edges.group_ends[:-1],
+            self.edges.group_tops,
+        )
+        counts = outcomes.exits.sum(axis=-1)
         half = np.abs(counts) / 2.0
-        offsets = np.diff(ends) * np.clip(sums.risk_offsets, -half, half)
-        survivors = counts * ((ends[:-1] + ends[1:]) / 2.0) + offsets
+        offsets = (tops - lows) * np.clip(sums.risk_offsets, -half, half)
+        survivors = counts * ((lows + tops) / 2.0) + offsets
         shown = counts @ self.merged.T
         predicted = survivors @ self.merged.T / np.maximum(shown, 1.0)
         everybody = np.maximum(counts.sum(axis=-1), 1.0)
         expected = 1.0 - np.clip(survivors.sum(axis=-1) / everybody, 0.0, 1.0)
-        pooled = risk_table.observed_curves(table.sum(axis=-2, keepdims=True), slopes)[..., 0, -1]
+        by_group = outcomes.merged(self.merged)
+        paths = by_group.paths()
+        observed = by_group.since_entry(paths)
+        n_terms: Any = self.setting.n_records
+        if outcomes.entrants is None:
+            pooled = outcomes.merged(np.ones((1, counts.shape[-1])))
+            survived = pooled.since_entry(pooled.paths())[..., 0]
+        else:  # covariates may depend on the entry: each group has its own life table
+            n_terms = self.edges.entered_by(outcomes, self.setting.times).mean(axis=-1)
+            shown = np.maximum(shown, 0.0)
+            survived = (shown * observed).sum(axis=-1) / np.maximum(shown.sum(axis=-1), 1.0)
+        concordance = risk_table.concordance(outcomes.exits, outcomes.slopes, outcomes.late)
         return Measures(
-            risk_table.between_ties(risk_table.concordance(table, slopes), self.shares),
-            np.clip(sums.brier / self.setting.n_records, 0.0, 1.0),
-            expected / np.maximum(1.0 - pooled, 1.0 / self.setting.n_records),
-            np.clip(predicted, self.ends[:-1], self.ends[1:]),
-            risk_table.observed_curves(self.merged @ table, slopes),
+            risk_table.between_ties(concordance, self.shares),
+            np.clip(sums.brier / np.maximum(n_terms, 1.0), 0.0, 1.0),
+            expected / np.maximum(1.0 - survived, 1.0 / self.setting.n_records),
+            np.clip(predicted, self.ends[:-1], self.tops),
+            observed,
+            np.asarray(np.exp(-np.cumsum(paths[..., -1], axis=-1))),
         )
 
 
@@ -155,21 +187,26 @@ def _simulated(
 ) -> tuple[ReleasedSums, ReleasedSums]:
     """Return a plausible truth, and simulated releases of samples from it."""
     setting, generator = reading.setting, source.generator
-    n_bands = reading.edges.n_bands
-    table = _on_simplex(sums.table.ravel(), setting.n_records)
-    cells = generator.multinomial(setting.n_records, table / table.sum(), size=N_RESAMPLES)
+    n_bands, edges, possible = reading.edges.n_bands, reading.edges, reading.edges.possible
+    table = np.zeros(sums.table.shape)
+    likely = _on_simplex(sums.table[:, possible].ravel(), setting.n_records)
+    table[:, possible] = likely.reshape(-1, possible.sum())
+    likely = table.ravel()
+    cells = generator.multinomial(setting.n_records, likely / likely.sum(), size=N_RESAMPLES)
     cells = cells.reshape(N_RESAMPLES, *sums.table.shape)
-    table = table.reshape(sums.table.shape)
+    offset_sums = sums.time_offsets, sums.entry_offsets
+    truth, drawn = (edges.read(one, *offset_sums) for one in (table, cells.astype(np.float64)))
 
     def offsets(released: FloatArray, own: FloatArray, others: FloatArray) -> tuple[Any, Any]:
         mean = np.clip(released / np.maximum(own, 1.0), -0.5, 0.5)
         sampling = np.sqrt(others / 12.0) * generator.standard_normal(others.shape)
         return mean * own, mean * others + sampling
 
-    risk, risks = offsets(sums.risk_offsets, table.sum(axis=1), cells.sum(axis=2))
+    by_group = (one.exits.sum(axis=-1) for one in (truth, drawn))
+    risk, risks = offsets(sums.risk_offsets, *by_group)
     by_band = (reading.edges.n_groups, 2, n_bands)
-    own = table[:, :-1].reshape(by_band).sum(axis=0)
-    others = cells[..., :-1].reshape(N_RESAMPLES, *by_band).sum(axis=1)
+    own = truth.exits[:, :-1].reshape(by_band).sum(axis=0)
+    others = drawn.exits[..., :-1].reshape(N_RESAMPLES, *by_band).sum(axis=1)
     time, times = offsets(sums.time_offsets, own, others)
     mean, variance = _terms(reading, sums)
     spread = np.sqrt((cells * variance).sum(axis=(1, 2))) * generator.standard_normal(N_RESAMPLES)
@@ -179,12 +216,20 @@ def _simulated(
         exact: IntArray = np.rint(values / unit).astype(np.int64)
         return np.asarray(query.release(exact, setting.shares[name], source) * unit)
 
-    return ReleasedSums(table, risk, time, np.asarray((table * mean).sum())), ReleasedSums(
+    exact = ReleasedSums(table, risk, time, np.asarray((table * mean).sum()))
+    simulated = ReleasedSums(
         noisy(HISTOGRAM, cells, "table", 1.0),
         noisy(OFFSETS, risks, "risk_offsets", 2.0**OFFSETS.exponent),
         noisy(OFFSETS, times, "time_offsets", 2.0**OFFSETS.exponent),
         noisy(LOSS, briers, "brier", LOSS.value(1)),
     )
+    if truth.late is not None and drawn.late is not None:
+        late = (one.sum(axis=-2) for one in (truth.late, drawn.late))
+        entry, entries = offsets(sums.entry_offsets, *late)
+        exact = exact._replace(entry_offsets=entry)
+        entries = noisy(OFFSETS, entries, "entry_offsets", 2.0**OFFSETS.exponent)
+        simulated = simulated._replace(entry_offsets=entries)
+    return exact, simulated
 
 
 def _on_simplex(counts: FloatArray, total: float) -> FloatArray:
@@ -197,31 +242,50 @@ def _on_simplex(counts: FloatArray, total: float) -> FloatArray:
 
 def _terms(reading: Reading, sums: ReleasedSums) -> tuple[FloatArray, FloatArray]:
     """Return the approximate mean and variance of Brier terms in each cell."""
-    setting, edges = reading.setting, reading.edges
-    slopes = risk_table.slopes_of(sums.table, sums.time_offsets)
-    path = risk_table.hazard_path(*risk_table.parts_of(sums.table.sum(axis=0)), slopes)[:, -1]
+    setting, edges, outcomes = reading.setting, reading.edges, reading.outcomes(sums)
+    path = outcomes.merged(np.ones((1, edges.n_groups))).paths()[0, :, -1]
     risen = np.concatenate([[0.0], np.cumsum(path + 1e-9)])
-    share = np.interp(setting.times, edges.band_ends, risen / risen[-1])
-    curve = risk_table.uncensored_curve(sums.table, sums.time_offsets, edges.band_ends)
+    curve = risk_table.uncensored_curve(outcomes, edges.band_ends)
     n_points, n_bands = 8, edges.n_bands
     points = (np.arange(n_points) + 0.5) / n_points
     starts, widths = edges.band_ends[:-1, None], np.diff(edges.band_ends)[:, None]
     within = (starts + widths * points).ravel()
     time = np.concatenate([within, within, np.full(n_points, setting.horizon)])
     event = np.arange(time.size) < within.size
+    exits, entry, n_cells = Histories(time, event), None, 2 * n_bands + 1
     weights = curve(setting.times), curve(time)
-    center = np.clip(sums.risk_offsets / np.maximum(sums.table.sum(axis=1), 1.0), -0.5, 0.5)
-    mean, variance = np.empty(edges.shape), np.empty(edges.shape)
+    if edges.late_entry:
+        # In other bands the points are in another order; in the same one, half-way to the exit.
+        places = np.array([0, 5, 2, 7, 4, 1, 6, 3])
+        first = np.tile(within.reshape(n_bands, 1, -1)[..., places], (1, n_cells, 1))
+        first = np.minimum(first.reshape(n_bands, -1), (starts + time) / 2.0)
+        entry = np.concatenate([np.zeros(time.size), first.ravel()])
+        repeated = Histories(np.tile(time, n_bands + 1), np.tile(event, n_bands + 1), entry)
+        exits, n_cells = repeated, n_cells * (n_bands + 1)
+        weights = (
+            risk_table.weights_since_entry(curve, setting.times, entry[:, None]),
+            risk_table.weights_since_entry(curve, exits.exit, entry),
+        )
+
+    def share(times: FloatArray) -> FloatArray:
+        return np.asarray(np.interp(times, edges.band_ends, risen / risen[-1]))
+
+    counts = np.maximum(outcomes.exits.sum(axis=-1), 1.0)
+    center = np.clip(sums.risk_offsets / counts, -0.5, 0.5)
+    mean, variance = np.zeros((2, *edges.shape))
     for g in range(edges.n_groups):
         low, high = edges.group_ends[g : g + 2]
-        around = (low + high) / 2.0 + (high - low) * (center[g] + np.array([-0.25, 0.25]))
+        middle = 0.0 if edges.late_entry else center[g]  # that of predictions since the entry
+        around = (low + high) / 2.0 + (high - low) * (middle + np.array([-0.25, 0.25]))
         terms = []
         for s in np.clip(around, max(low, 1e-6), high):
-            survival = np.tile(np.append(s**share, s), (time.size, 1))
-            records = EvaluationRecords(survival, Histories(time, event))
+            survival = np.tile(np.append(s ** share(setting.times), s), (exits.size, 1))
+            records = EvaluationRecords(
+                survival, exits, None if entry is None else s ** share(entry)
+            )
             terms.append(risk_table.brier_terms(records, setting.times, *weights))
-        cells = np.stack(terms, axis=1).reshape(2 * n_bands + 1, -1)
-        mean[g], variance[g] = cells.mean(axis=1), cells.var(axis=1)
+        cells = np.stack(terms, axis=1).reshape(n_cells, -1)
+        mean[g, :n_cells], variance[g, :n_cells] = cells.mean(axis=1), cells.var(axis=1)
     return mean, variance
 
 
@@ -229,39 +293,72 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     """Return the measures without noise, not private, for the groups of a reading.
 
     C ranks by predicted risk at the horizon. The Brier score is weighted by the Kaplan-Meier
-    estimate of censoring, and observed survival is the Kaplan-Meier estimate of each group; NaN
-    stands for groups without records.
+    estimate of censoring, and observed survival is the Kaplan-Meier estimate of each group, with
+    late entries since these; NaN stands for groups without records.
     """
     setting = reading.setting
-    seen = records.histories.clipped(setting.horizon)
-    time, event = seen.exit, seen.event
-    uncensored, at_exit = (
-        np.where(shares > 0.0, shares, 1.0)  # nobody is left where it is 0
-        for shares in (_survival(~event, time, at, after=event) for at in (setting.times, time))
-    )
-    clipped = EvaluationRecords(records.survival, seen)
-    last = records.survival[:, -1]
-    group = np.searchsorted(reading.ends[1:-1], last, side="right")
+    found, ends = records.histories.clipped(setting.horizon), reading.edges.band_ends[1:]
+    late = found.entry is not None
+    who = records.at_risk(setting.horizon)
+    seen, at_entry = found.take(who), None if records.at_entry is None else records.at_entry[who]
+    clipped = EvaluationRecords(records.survival[who], seen, at_entry)
+    time, event, n = seen.exit, seen.event, max(seen.size, 1)
+    entry = np.zeros(time.size) if seen.entry is None else seen.entry
+    n_terms = (entry[:, None] < setting.times).sum() / setting.times.size if late else n
+    censoring = KaplanMeier.of(~event, time, entry, after=event)
+    weights = censoring.since(entry[:, None], setting.times), censoring.since(entry, time)
+    uncensored, at_exit = (np.where(share > 0.0, share, 1.0) for share in weights)
+    if not late:
+        uncensored = uncensored[0] if time.size else np.ones(setting.times.size)
+    last, risk = clipped.since_entry[:, -1], 1.0 - clipped.survival[:, -1]
+    group = np.searchsorted(reading.ends[1:-1], clipped.survival[:, -1], side="right")
     groups = [group == g for g in range(reading.merged.shape[0])]
-    ends = reading.edges.band_ends[1:]
+    curves = [KaplanMeier.of(event[own], time[own], entry[own]) for own in groups]
+    everybody, horizon = KaplanMeier.of(event, time, entry), ends[-1:]
+    observed = [
+        curve.since(entry[own], horizon).mean() if own.any() else np.nan
+        for curve, own in zip(curves, groups, strict=True)
+    ]
+    survived = everybody.since(np.zeros(1), horizon)[0]
+    if late:
+        survived = np.nansum([x * own.sum() for x, own in zip(observed, groups, strict=True)]) / n
+    brier = risk_table.brier_terms(clipped, setting.times, uncensored, at_exit, clip=False)
     return Measures(
-        np.asarray(concordance_index(survival_target(event, time), 1.0 - last)),
-        risk_table.brier_terms(clipped, setting.times, uncensored, at_exit, clip=False).mean(),
-        (1.0 - last).mean() / max(1.0 - _survival(event, time, ends)[-1], 1.0 / time.size),
-        np.array([last[who].mean() if who.any() else np.nan for who in groups]),
-        np.stack([_survival(event[who], time[who], ends) for who in groups]),
+        np.asarray(concordance_index(survival_target(event, time), risk, entry=seen.entry)),
+        np.asarray(brier.sum() / max(n_terms, 1.0 / n)),
+        np.asarray((1.0 - last).sum() / n / max(1.0 - survived, 1.0 / n)),
+        np.array([last[own].mean() if own.any() else np.nan for own in groups]),
+        np.array(observed),
+        np.stack([curve.since(np.zeros(1), ends) for curve in curves]),
     )
 
 
-def _survival(
-    leaving: BoolArray, time: FloatArray, at: FloatArray, after: BoolArray | None = None
-) -> FloatArray:
-    """Return the Kaplan-Meier estimate at some times; NaN without records."""
-    if not time.size:
-        return np.full(at.size, np.nan)
-    times, index, number = np.unique(time, return_inverse=True, return_counts=True)
-    at_risk = time.size - np.cumsum(number) + number
-    if after is not None:
-        at_risk = at_risk - np.bincount(index, after)
-    gone = np.bincount(index, leaving) / np.maximum(at_risk, 1)
-    return np.append(1.0, np.cumprod(1.0 - gone))[np.searchsorted(times, at, side="right")]
+@dataclass(frozen=True)
+class KaplanMeier:
+    """Shares of those at risk who leave at each time: not private."""
+
+    times: FloatArray
+    stayed: FloatArray
+
+    @classmethod
+    def of(
+        cls, leaving: BoolArray, time: FloatArray, entry: FloatArray, after: BoolArray | None = None
+    ) -> KaplanMeier:
+        """Return the estimate; who enters at a time is not at risk at it, but for those at 0."""
+        times, index, number = np.unique(time, return_inverse=True, return_counts=True)
+        entered = np.sort(np.where(entry > 0.0, entry, -1.0))
+        at_risk = np.searchsorted(entered, times, side="left") - (np.cumsum(number) - number)
+        if after is not None:
+            at_risk = at_risk - np.bincount(index, after, minlength=times.size)
+        gone = np.bincount(index, leaving, minlength=times.size) / np.maximum(at_risk, 1)
+        return cls(times, 1.0 - gone)
+
+    def since(self, entry: FloatArray, at: FloatArray) -> FloatArray:
+        """Return the share, of those there at the entry, that stays until later times."""
+        first, last = (np.searchsorted(self.times, t, side="right") for t in (entry, at))
+        first = np.where(entry > 0.0, first, 0)
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.stayed)
+        lost = np.append(0, np.cumsum(self.stayed <= 0.0))
+        logs = np.append(0.0, np.cumsum(np.where(self.stayed > 0.0, logs, 0.0)))
+        return np.where(lost[last] > lost[first], 0.0, np.exp(logs[last] - logs[first]))

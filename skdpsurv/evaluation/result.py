@@ -40,7 +40,10 @@ class RiskGroup(NamedTuple):
     predicted : Estimate
         Mean predicted probability to survive the horizon.
     curve : tuple of Estimate
-        Observed (actuarial) probabilities to survive the evaluation's ``times``.
+        Observed (actuarial) probabilities to survive the evaluation's ``times``, from 0.
+    since_entry : Estimate or None, default=None
+        With late entries, ``predicted`` and this are means, over records at risk, of the
+        probability to survive the horizon given that of the entry.
     """
 
     low: float
@@ -48,17 +51,27 @@ class RiskGroup(NamedTuple):
     share: float
     predicted: Estimate
     curve: tuple[Estimate, ...]
+    since_entry: Estimate | None = None
 
     @classmethod
-    def of(cls, low: float, high: float, share: float, predicted: Any, curve: Any) -> Self:
+    def of(
+        cls,
+        low: float,
+        high: float,
+        share: float,
+        predicted: Any,
+        curve: Any,
+        since_entry: Any = None,
+    ) -> Self:
         """Make a group of plain numbers."""
         ends = float(low), float(high), float(share)
-        return cls(*ends, Estimate(*predicted), tuple(starmap(Estimate, curve)))
+        observed = None if since_entry is None else Estimate(*since_entry)
+        return cls(*ends, Estimate(*predicted), tuple(starmap(Estimate, curve)), observed)
 
     @property
     def observed(self) -> Estimate:
-        """Observed (actuarial) probability to survive the horizon."""
-        return self.curve[-1]
+        """Observed (actuarial) probability to survive the horizon, since the entry if late."""
+        return self.curve[-1] if self.since_entry is None else self.since_entry
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,6 +6,11 @@ without an event, or the one of records that survived the horizon.
 
 Tables have the shape (..., n_groups, 2 n_bands + 1), for simulated ones at once. Counts may be
 negative: products are of two different counts, with independent noise, and so are unbiased.
+
+**Late entry.** The column then says the band of the entry, too, 0 for who is seen from the start;
+the last one is for records that are never at risk before the horizon. All else follows from the
+exits and the entries by group: at risk at a time are those who entered before it, less those who
+left before it.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ import numpy as np
 from scipy import special
 
 from skdpsurv.data.histories import Histories
-from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.mechanisms.sums import CellSums
 
 #: Offsets of records from the middle of their cells, in widths of the cell.
@@ -32,10 +37,30 @@ STEPS = 16
 
 
 class EvaluationRecords(NamedTuple):
-    """Private records; ``survival`` is predicted at the Brier times and at the horizon."""
+    """Private records; ``survival`` is predicted at the Brier times and at the horizon.
+
+    ``at_entry`` is predicted at the entry, 1 without a prediction; None without late entries.
+    """
 
     survival: FloatArray
     histories: Histories
+    at_entry: FloatArray | None = None
+
+    @property
+    def since_entry(self) -> FloatArray:
+        """Predicted survival given that of the entry; 1/2 where even that had probability 0."""
+        if self.at_entry is None:
+            return self.survival
+        given = self.at_entry[:, None]
+        ratio = self.survival / np.where(given > 0.0, given, 1.0)
+        return np.where(given > 0.0, np.minimum(ratio, 1.0), 0.5)
+
+    def at_risk(self, horizon: float) -> BoolArray:
+        """Return who is at risk at some time before the horizon: from 0, or from an entry."""
+        seen, entry = self.histories, self.histories.entry
+        if entry is None:
+            return np.ones(seen.size, dtype=bool)
+        return (entry == 0.0) | (entry < np.minimum(seen.exit, horizon))
 
 
 def risk_candidates() -> FloatArray:
@@ -55,6 +80,7 @@ class EvaluationTable:
     risk_edges: FloatArray
     time_edges: FloatArray
     horizon: float
+    late_entry: bool = False
 
     @property
     def n_groups(self) -> int:
@@ -68,8 +94,28 @@ class EvaluationTable:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns; columns are bands of events, of censoring, and survivors."""
-        return self.n_groups, 2 * self.n_bands + 1
+        """Numbers of rows and columns; columns are bands of events, of censoring, and survivors.
+
+        With late entries there are such columns for each band of entry, and one for the others.
+        """
+        return self.n_groups, self.possible.size
+
+    @property
+    def possible(self) -> BoolArray:
+        """Columns in which records can be: nobody leaves in a band before that of the entry."""
+        n_bands = self.n_bands
+        if not self.late_entry:
+            return np.ones(2 * n_bands + 1, dtype=bool)
+        band = np.append(np.tile(np.arange(1, n_bands + 1), 2), n_bands)
+        return np.append((band >= np.arange(n_bands + 1)[:, None]).ravel(), True)
+
+    @property
+    def counted(self) -> BoolArray:
+        """Columns of records that are at risk at some time."""
+        counted = self.possible
+        if self.late_entry:
+            counted[-1] = False
+        return counted
 
     @property
     def group_ends(self) -> FloatArray:
@@ -80,6 +126,11 @@ class EvaluationTable:
     def band_ends(self) -> FloatArray:
         """Ends of all bands."""
         return np.concatenate([[0.0], self.time_edges, [self.horizon]])
+
+    @property
+    def group_tops(self) -> FloatArray:
+        """Upper ends of the predictions in each group; since an entry, they may be up to 1."""
+        return np.ones(self.n_groups) if self.late_entry else self.group_ends[1:]
 
     def groups(self, records: EvaluationRecords) -> IntArray:
         """Return the group of each record."""
@@ -93,22 +144,65 @@ class EvaluationTable:
         return np.bincount(cell, minlength=rows * columns).astype(np.int64).reshape(self.shape)
 
     def risk_offsets(self, records: EvaluationRecords) -> IntArray:
-        """Return sums of offsets of predictions by group."""
-        group = self.groups(records)
-        offsets = _offsets(records.survival[:, -1], self.group_ends, group)
+        """Return sums of offsets of predictions by group, since the entry if that is late."""
+        seen = records.at_risk(self.horizon)
+        group, lows = self.groups(records)[seen], self.group_ends[:-1]
+        offsets = _offsets(records.since_entry[seen, -1], lows, self.group_tops - lows, group)
         return OFFSETS.totals(group, offsets, self.n_groups)
 
     def time_offsets(self, records: EvaluationRecords) -> IntArray:
         """Return sums of offsets of times by band, with events and without; no survivors."""
-        column, n_bands = self._columns(records), self.n_bands
-        left = column < 2 * n_bands
+        column, n_bands = self._outcomes(records), self.n_bands
+        left = (column < 2 * n_bands) & records.at_risk(self.horizon)
         column, time = column[left], np.minimum(records.histories.exit[left], self.horizon)
-        return OFFSETS.totals(column, _offsets(time, self.band_ends, column % n_bands), 2 * n_bands)
+        offsets = self._within_bands(time, column % n_bands)
+        return OFFSETS.totals(column, offsets, 2 * n_bands)
+
+    def entry_offsets(self, records: EvaluationRecords) -> IntArray:
+        """Return sums of offsets of late entries by band."""
+        entry = records.histories.entry
+        assert entry is not None
+        entry = entry[records.at_risk(self.horizon) & (entry > 0.0)]
+        band = self._bands(entry)
+        return OFFSETS.totals(band, self._within_bands(entry, band), self.n_bands)
+
+    def read(self, tables: FloatArray, times: FloatArray, entries: FloatArray) -> Outcomes:
+        """Return exits and entries by group, of tables and sums of offsets of both times."""
+        if not self.late_entry:
+            return Outcomes(tables, None, slopes_of(tables, times))
+        joint = np.where(self.possible, tables, 0.0)[..., :-1]
+        joint = joint.reshape(*joint.shape[:-1], self.n_bands + 1, 2 * self.n_bands + 1)
+        exits, entrants = joint.sum(axis=-2), joint.sum(axis=-1)
+        own = _slope(entries, entrants[..., 1:].sum(axis=-2))
+        return Outcomes(exits, entrants, (*slopes_of(exits, times), own))
+
+    def entered_by(self, outcomes: Outcomes, times: FloatArray) -> FloatArray:
+        """Return how many entered before public times, within the horizon."""
+        assert outcomes.entrants is not None
+        entrants = outcomes.entrants.sum(axis=-2)
+        band, ends = self._bands(times), self.band_ends
+        u = (times - ends[band]) / np.diff(ends)[band]
+        before = np.cumsum(entrants, axis=-1)[..., band]
+        return np.asarray(before + entrants[..., 1 + band] * _by(u, outcomes.slopes[2][..., band]))
 
     def _columns(self, records: EvaluationRecords) -> IntArray:
+        column, entry = self._outcomes(records), records.histories.entry
+        if entry is None:
+            return column
+        band = np.where(entry > 0.0, 1 + self._bands(entry), 0)
+        last = (self.n_bands + 1) * (2 * self.n_bands + 1)
+        column = band * (2 * self.n_bands + 1) + column
+        return np.where(records.at_risk(self.horizon), column, last)
+
+    def _outcomes(self, records: EvaluationRecords) -> IntArray:
         seen = records.histories.clipped(self.horizon)
-        band = np.searchsorted(self.time_edges, seen.exit, side="left")
-        return seen.cells(band, self.n_bands, self.horizon)
+        return seen.cells(self._bands(seen.exit), self.n_bands, self.horizon)
+
+    def _bands(self, times: FloatArray) -> IntArray:
+        return np.searchsorted(self.time_edges, times, side="left").astype(np.int64)
+
+    def _within_bands(self, times: FloatArray, band: IntArray) -> FloatArray:
+        return _offsets(times, self.band_ends[:-1], np.diff(self.band_ends), band)
 
 
 def brier_terms(
@@ -124,18 +218,33 @@ def brier_terms(
     .. math::
         \frac1J\sum_j \frac{\hat S(t_j)^2\,1(T \le t_j, \delta)}{G(T)}
         + \frac{(1 - \hat S(t_j))^2\,1(T > t_j)}{G(t_j)}
+
+    With a late entry e, only times after it have a term, of survival and weights since then:
+    :math:`\hat S(t)/\hat S(e)`, and :math:`G(t)/G(e)` as ``uncensored`` and ``at_exit``.
     """
-    survival, time = records.survival[:, :-1], records.histories.exit[:, None]
+    survival, time = records.since_entry[:, :-1], records.histories.exit[:, None]
     gone = (time <= times) & records.histories.event[:, None]
     squares = np.where(gone, survival**2 / at_exit[:, None], 0.0)
     squares += np.where(time > times, (1.0 - survival) ** 2 / uncensored, 0.0)
+    if (entry := records.histories.entry) is not None:
+        seen = records.at_risk(np.inf)
+        squares = np.where(seen[:, None] & (entry[:, None] < times), squares, 0.0)
     terms = squares.mean(axis=1)
     return np.clip(terms, 0.0, 1.0) if clip else terms
 
 
-def _offsets(values: FloatArray, ends: FloatArray, cell: IntArray) -> FloatArray:
+def weights_since_entry(
+    curve: Callable[[FloatArray], FloatArray], exits: FloatArray, entry: FloatArray
+) -> FloatArray:
+    """Return the uncensored share at exits, or at all times in a row, of that at the entry."""
+    return np.maximum(curve(exits) / curve(entry), LEAST_UNCENSORED)
+
+
+def _offsets(
+    values: FloatArray, lows: FloatArray, widths: FloatArray, cell: IntArray
+) -> FloatArray:
     """Return offsets from the middle of cells, in [-1/2, 1/2]; 0 in a cell without width."""
-    offsets = (values - ends[cell]) / np.diff(ends)[cell] - 0.5
+    offsets = (values - lows[cell]) / widths[cell] - 0.5
     return np.nan_to_num(np.clip(offsets, -0.5, 0.5), nan=0.0)
 
 
@@ -147,30 +256,86 @@ class TableParts(NamedTuple):
     later: FloatArray
 
 
-def parts_of(tables: FloatArray) -> TableParts:
-    """Return events, censored records, and records that outlast each band, from tables."""
+class Outcomes(NamedTuple):
+    """Exits by group, and entrants: from the start, and in each band; None if none is late.
+
+    ``slopes`` are those of the densities of events, of censoring and, if late, of entries.
+    """
+
+    exits: FloatArray
+    entrants: FloatArray | None
+    slopes: tuple[FloatArray, ...]
+
+    @property
+    def late(self) -> FloatArray | None:
+        """Late entrants by group and band."""
+        return None if self.entrants is None else self.entrants[..., 1:]
+
+    def merged(self, groups: FloatArray) -> Outcomes:
+        """Return sums over groups, of which ``groups`` has a 1 for each."""
+        entrants = None if self.entrants is None else groups @ self.entrants
+        return Outcomes(groups @ self.exits, entrants, self.slopes)
+
+    def paths(self, *, censoring: bool = False) -> FloatArray:
+        """Return cumulative hazards within each band, of events or of censoring, by group."""
+        events, censored, later = parts_of(self.exits, self.late)
+        slopes = tuple(slope[..., None, :] for slope in self.slopes)
+        if censoring:
+            events, censored, slopes = censored, events, (slopes[1], slopes[0], *slopes[2:])
+        return hazard_path(events, censored, later, slopes, self.late)
+
+    def since_entry(self, inside: FloatArray) -> FloatArray:
+        """Return the mean share that outlasts the last band, given that of the entry, by group."""
+        past = np.cumsum(inside[..., -1], axis=-1)
+        total = past[..., -1]
+        if self.entrants is None:
+            return np.asarray(np.exp(-total))
+        before = past - inside[..., -1]
+        ends = np.concatenate([before[..., None], before[..., None] + inside], axis=-1)
+        middle = (ends[..., 1:] + ends[..., :-1]) / 2.0
+        slope = self.slopes[2][..., None, :, None]
+        share = np.diff(_by(np.arange(STEPS + 1) / STEPS, slope), axis=-1)
+        late = (share * np.exp(middle - total[..., None, None])).sum(axis=-1)
+        shares = np.concatenate([np.exp(-total)[..., None], late], axis=-1)
+        entrants = np.maximum(self.entrants, 0.0)
+        entrants[..., 0] += 1e-9  # nobody entered: as if from the start
+        return np.asarray((entrants * shares).sum(axis=-1) / entrants.sum(axis=-1))
+
+
+def parts_of(tables: FloatArray, late: FloatArray | None = None) -> TableParts:
+    """Return events, censored records, and records that outlast each band, from tables.
+
+    Who enters in a later band does not count among the last.
+    """
     n_bands = (tables.shape[-1] - 1) // 2
     events, censored = tables[..., :n_bands], tables[..., n_bands:-1]
     both = events + censored
     after = np.cumsum(both[..., ::-1], axis=-1)[..., ::-1] - both
+    if late is not None:
+        after = after - (np.cumsum(late[..., ::-1], axis=-1)[..., ::-1] - late)
     return TableParts(events, censored, after + tables[..., -1:])
 
 
-def concordance(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> FloatArray:
+def concordance(
+    tables: FloatArray, slopes: tuple[FloatArray, ...], late: FloatArray | None = None
+) -> FloatArray:
     r"""Return Harrell's C of groups, where pairs within a group count one half.
 
     The order of two events in one band is unknown. With hazards :math:`\lambda_g, \lambda_h` in a
     band of length 1, the event of group g is first with probability
     :math:`\frac12 + (\lambda_g - \lambda_h)/12`, to first order. An event is before a censored
     record of its band with probability :math:`\frac12 + (a_C - a_E)/12`, where densities have
-    slopes :math:`a_C, a_E`.
+    slopes :math:`a_C, a_E`. Those who enter in the band are likewise in it before an event, or not.
     """
-    events, censored, later = parts_of(tables)
+    events, censored, later = parts_of(tables, late)
     n_groups = tables.shape[-2]
     # 1 where the group of the row is at higher risk, 1/2 where it is the same.
     wins = np.triu(np.ones((n_groups, n_groups)), 1) + 0.5 * np.eye(n_groups)
     event_first = np.clip(0.5 + (slopes[1] - slopes[0]) / 12.0, 0.0, 1.0)
     against = later + event_first[..., None, :] * censored
+    if late is not None:
+        entry_after = np.clip(0.5 + (slopes[2] - slopes[0]) / 12.0, 0.0, 1.0)
+        against = against - entry_after[..., None, :] * late
     cross = np.einsum("...gk,gh,...hk->...", events, wins, against)
     comparable = (events.sum(axis=-2) * against.sum(axis=-2)).sum(axis=-1)
     total = events.sum(axis=-2)
@@ -202,13 +367,19 @@ def between_ties(found: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def hazard_path(
-    leaving: FloatArray, others: FloatArray, later: FloatArray, slopes: tuple[FloatArray, ...]
+    leaving: FloatArray,
+    others: FloatArray,
+    later: FloatArray,
+    slopes: tuple[FloatArray, ...],
+    late: FloatArray | None = None,
 ) -> FloatArray:
     """Return cumulative hazards within each band, at the ends of its ``STEPS`` equal parts."""
     leaving, others, later = (np.maximum(part, 0.0)[..., None] for part in (leaving, others, later))
-    own, other = (slope[..., None] for slope in slopes)
+    own, other, *entering = (slope[..., None] for slope in slopes)
     u = (np.arange(STEPS) + 0.5) / STEPS
     left = leaving * _by(u, own) + others * _by(u, other)
+    if late is not None:  # those who enter in the band are not there from its start
+        left = left + np.maximum(late, 0.0)[..., None] * (1.0 - _by(u, entering[0]))
     at_risk = np.maximum(later + leaving + others - left, LEAST_AT_RISK)
     return np.cumsum(leaving * (1.0 + own * (u - 0.5)) / at_risk / STEPS, axis=-1)
 
@@ -224,27 +395,19 @@ def slopes_of(tables: FloatArray, time_offsets: FloatArray) -> tuple[FloatArray,
     A density :math:`1 + a (u - \frac12)` on [0, 1] has the mean :math:`\frac12 + a / 12`.
     """
     parts = parts_of(tables.sum(axis=-2))
-    events, censored = (
-        12.0 * np.clip(time_offsets[..., i, :] / np.maximum(counts, 1.0), -1.0 / 6.0, 1.0 / 6.0)
-        for i, counts in enumerate(parts[:2])
-    )
+    events, censored = (_slope(time_offsets[..., i, :], n) for i, n in enumerate(parts[:2]))
     return events, censored
 
 
-def observed_curves(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Return the share of each group that survives each band, of shape (..., n_groups, n_bands)."""
-    both = tuple(slope[..., None, :] for slope in slopes)
-    hazards = hazard_path(*parts_of(tables), both)[..., -1]
-    return np.asarray(np.exp(-np.cumsum(hazards, axis=-1)))
+def _slope(offsets: FloatArray, counts: FloatArray) -> FloatArray:
+    return 12.0 * np.clip(offsets / np.maximum(counts, 1.0), -1.0 / 6.0, 1.0 / 6.0)
 
 
 def uncensored_curve(
-    table: FloatArray, time_offsets: FloatArray, band_ends: FloatArray
+    outcomes: Outcomes, band_ends: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """Return the uncensored share as a function of time."""
-    slopes = slopes_of(table, time_offsets)
-    events, censored, later = parts_of(table.sum(axis=0))
-    inside = hazard_path(censored, events, later, slopes[::-1])
+    inside = outcomes.merged(np.ones((1, outcomes.exits.shape[-2]))).paths(censoring=True)[0]
     before = np.append(0.0, np.cumsum(inside[:, -1]))
     hazards = np.append(0.0, (before[:-1, None] + inside).ravel())
     parts = np.arange(1, STEPS + 1) / STEPS

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from skdpsurv.base.tabular import ask_alone
 from skdpsurv.classification.private_classifier import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
-from skdpsurv.data.histories import Histories, read_target
+from skdpsurv.data.histories import Histories, read_target, with_entry
 from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import length, take
 from skdpsurv.data.single_rows import SingleRows, single_target
@@ -41,7 +42,7 @@ from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
-Loss = Callable[[Any, Any, Any], ArrayLike]
+Loss = Callable[..., ArrayLike]
 
 #: Number of rows whose survival curves are in memory at once.
 BLOCK_ROWS = 4096
@@ -94,6 +95,9 @@ class SurvivalLoss:
       at risk, with :math:`p_j = 1 - e^{-(H_j - H_{j-1})}`, and :math:`\delta_j = 1` if its event
       was in j. An interval in which it was censored does not count.
 
+    With a late entry, "likelihood" is less the H of the entry, and "brier" is over the intervals
+    after that of the entry. Who is never at risk has the loss 0, whatever the model.
+
     Both are proper, up to the clipping: under independent censoring the true model has the smallest
     expected loss on the grid.
 
@@ -113,10 +117,11 @@ class SurvivalLoss:
     n_intervals: int = 20
     log_range: tuple[float, float] = (-2.0, 6.0)
 
-    def __call__(self, model: Any, X: Any, y: Any) -> FloatArray:
+    def __call__(self, model: Any, X: Any, y: Any, entry: Any = None) -> FloatArray:
         """Return the losses of records."""
         # A curve's X holds its times.
         found = read_target(y) if is_two_dimensional(X) else fit_target(X, y)
+        found = with_entry(found, entry)
         losses = np.empty(found.size)
         for start in range(0, found.size, BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)
@@ -137,11 +142,21 @@ class SurvivalLoss:
             slope = np.log(np.maximum(steps[rows, last] * n_intervals, 1e-300))
             loss = before + share * steps[rows, last] - np.where(event, slope, 0.0)
             low, high = self.log_range
-            return np.clip((loss - low) / (high - low), 0.0, 1.0)
+            if (entry := histories.entry) is None:
+                return np.clip((loss - low) / (high - low), 0.0, 1.0)
+            start = np.minimum(entry / self.horizon, t) * n_intervals
+            within = np.clip(start - np.arange(n_intervals)[:, None], 0.0, 1.0)
+            loss = np.clip((loss - (within.T * steps).sum(axis=1) - low) / (high - low), 0.0, 1.0)
+            return np.where((entry == 0.0) | (entry < histories.exit), loss, 0.0)
         p = -np.expm1(-steps)
+        if histories.entry is not None:
+            first = np.ceil(np.minimum(histories.entry / self.horizon, 2.0) * n_intervals)
+            p = np.where(np.arange(n_intervals) >= first[:, None], p, 0.0)
         squares = np.where(np.arange(n_intervals) < last[:, None], p**2, 0.0).sum(axis=1)
         stayed = t >= 1.0  # was seen to survive the last interval
         final = np.where(event, (1.0 - p[rows, last]) ** 2, np.where(stayed, p[rows, last] ** 2, 0))
+        if histories.entry is not None:
+            final = np.where(last >= first, final, 0.0)
         return np.asarray((squares + final) / n_intervals)
 
     def _curves(self, model: Any, X: Any) -> FloatArray:
@@ -196,7 +211,7 @@ def chosen_loss(scoring: str | Loss | None, estimator: Any, horizon: object) -> 
     return brier_loss if kind == "brier" else error_loss
 
 
-def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
+def summed_losses(loss: Loss, model: Any, X: Any, y: Any, entry: Any = None) -> int:
     """Return the sum of the records' losses, in units of 2^-30.
 
     Losses are clipped to [0, 1]; NaN and failures count 1. Nothing is raised or warned. Each record
@@ -209,14 +224,16 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
     # In one thread, as private predictions are.
     with suppressed_warnings(), suppressed_float_errors(), parallel_config("sequential"):
         if _goes_row_by_row(loss, model):
-            losses = _at_once(loss, model, X, y)
+            losses = _at_once(loss if entry is None else partial(loss, entry=entry), model, X, y)
         else:
             raw = _raw_steps(model) is not None
 
             def loss_of_row(copied: Any, i: int) -> Any:
                 # Read here, as an unreadable row must fail alone.
                 row = SingleRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
-                return loss(copied, row, single_target(take(y, slice(i, i + 1)), 0))
+                target = single_target(take(y, slice(i, i + 1)), 0)
+                late = {} if entry is None else {"entry": take(entry, slice(i, i + 1))}
+                return loss(copied, row, target, **late)
 
             losses = ask_alone(model, loss_of_row, n_records, (1,))[:, 0]
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))

@@ -256,10 +256,12 @@ class PrivateSearchCV(BestModel, released=False):
             As the estimator takes it. Private.
         **fit_params : array-like or object
             Passed to ``fit`` of the estimator. Those with an entry for each record are split like
-            the records. ``public``, for a :class:`~skdpsurv.hybrid.HybridMEstimator`, marks the
-            records that need no protection: all candidates are trained on them, and none is scored
-            on them. ``person`` holds a person identifier for each record: the first record of each
-            person is used, and the guarantee protects people.
+            the records. With ``entry``, the losses of survival count from late entries, too, and
+            ``scoring`` must be None or a name. ``public``, for a
+            :class:`~skdpsurv.hybrid.HybridMEstimator`, marks the records that need no protection:
+            all candidates are trained on them, and none is scored on them. ``person`` holds a
+            person identifier for each record: the first record of each person is used, and the
+            guarantee protects people.
 
         Returns
         -------
@@ -271,9 +273,9 @@ class PrivateSearchCV(BestModel, released=False):
         if any(name.endswith("__person") for name in options):
             raise ValueError("person must be given to the search itself, by this name.")
         entries = [values for name, values in options.items() if name.split("__")[-1] == "entry"]
-        if any(values is not None for values in entries):
+        if callable(self.scoring) and any(values is not None for values in entries):
             raise ValueError(
-                "entry must be None in a search: its losses score people as if seen from 0."
+                "entry must be None with a scoring of your own, which takes none: name a loss."
             )
 
     @property

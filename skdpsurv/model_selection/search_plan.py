@@ -85,11 +85,18 @@ class SearchRecords:
         parameters = take_parameters(self.parameters, rows, self.each)
         return take(self.X, rows), take(self.y, rows), parameters
 
-    def held_out(self, part: IndexArray) -> tuple[Any, Any]:
-        """Return X and y of some of the private records."""
+    def held_out(self, part: IndexArray) -> tuple[Any, ...]:
+        """Return X and y of some of the private records, and their entries if these are late."""
         rows = np.sort(self.private[part])
         # A list stays a list: in an array, one label would decide the type of all.
-        return take(self.X, rows), take(self.y, rows)
+        found = take(self.X, rows), take(self.y, rows)
+        return found if self.entry is None else (*found, take(self.entry, rows))
+
+    @property
+    def entry(self) -> Any:
+        """Late entries, which losses of survival curves are since; None if there are none."""
+        named = (name for name in self.each if name.split("__")[-1] == "entry")
+        return next((self.parameters[name] for name in named if name in self.parameters), None)
 
 
 @dataclass(frozen=True)

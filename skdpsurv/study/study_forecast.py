@@ -97,6 +97,9 @@ class Scenario(Guess):
     event_rate, censoring, baseline, concordance, n_repeats
         As for :func:`~skdpsurv.forecast_accuracy`. Of a classifier, half of the labels are
         positive.
+    entry : "uniform" or list of float, default=None
+        When people enter, if the protocol has late entries, as for
+        :func:`~skdpsurv.forecast_accuracy`. None: evenly until the horizon.
     random_state : int or None, default=0
         Seed of the simulation, which uses no record.
     shares : mapping of str to list of float
@@ -152,9 +155,10 @@ class Scenario(Guess):
 
     def _expected(self, part: PlannedAnalysis, protocol: Protocol) -> list[Expected]:
         estimator, takes = part.estimator, part.estimator._card.takes
-        if part.shape.has_entry or takes == ("rows", "causes"):
-            return []  # the simulated people are all seen from 0, and have one kind of event
-        guess = self._of_event(part, protocol)
+        if takes == ("rows", "causes"):
+            return []  # the simulated people have one kind of event
+        late = (self.entry or "uniform") if part.shape.has_entry else None
+        guess = replace(self._of_event(part, protocol), entry=late)
         n_groups = 1
         if takes == ("rows",):
             guess, n_groups = replace(guess, n_repeats=1), len(estimator._groups())

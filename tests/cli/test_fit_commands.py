@@ -1,5 +1,7 @@
 """skdpsurv fit: the same releases as in Python, and what is charged for them."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,6 +18,7 @@ from skdpsurv import (
     Release,
     pool_releases,
 )
+from skdpsurv.evaluation import SurvivalEvaluation
 from tests.cli.study import HORIZON, SCHEMA, TARGET
 
 SEED = ("--seed", "3")
@@ -215,10 +218,17 @@ def test_people_who_came_late(study, more):
     own.fit(seen["days"], seen["died"], entry=seen["seen"])
     entries = study.release("km").values["entries"]
     np.testing.assert_array_equal(own.release_.values["entries"], entries)
+    if not more:
+        ask = ("--entry", "seen", "--ledger", "@e.sqlite", "--budget", "3")
+        study.evaluate(*ask, "--epsilon", "2", data="@late.csv", code=0, says="C-index")
+        content = json.loads((study.folder / "e.json").read_text())
+        found = SurvivalEvaluation.from_dict(content)
+        assert found.guarantee.public_inputs["late_entry"] is True
+        assert all(group.since_entry is not None for group in found.groups)
     study.survival(*late, "--intervals", "0.3", data="@late.csv", out="@errors.json", code=0)
     study.survival(*late, data="@study.csv", out="@x.json", code=3, says="seen")
     given = ("--max-time", "3650", "--epsilon", "1", "--time", "days", "--event", "died")
-    said = "--entry is for fit survival"
+    said = "--entry is for evaluate, and for fit survival"
     study.run("fit", "weibull", "@late.csv", *given, *late, "--out", "@x.json", code=2, says=said)
     study.run(
         "schema", "@late.csv", "--time", "days", "--entry", "seen", "--out", "@late.toml", code=0

@@ -75,7 +75,7 @@ FITTERS = [DPDiscreteTimeSurvival, DPKaplanMeierFitter, DPWeibullFitter]
 
 class TestRefusals:
     def test_estimators_state_the_columns_that_they_take(self):
-        taken = {DPDiscreteTimeSurvival: ("entry",), DPWeibullFitter: (), Evaluation: ()}
+        taken = {DPDiscreteTimeSurvival: ("entry",), DPWeibullFitter: (), Evaluation: ("entry",)}
         curves = [DPKaplanMeierFitter, DPAalenJohansenFitter]
         taken |= dict.fromkeys(curves, ("entry", "stratum"))
         for kind, more in taken.items():

@@ -25,7 +25,7 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.evaluation import SurvivalEvaluation, concordance_index, released_values
 from skdpsurv.evaluation import private_survival_metrics as evaluate
-from skdpsurv.evaluation.risk_table import between_ties, concordance, observed_curves
+from skdpsurv.evaluation.risk_table import Outcomes, between_ties, concordance
 
 END = 0.8
 
@@ -228,7 +228,8 @@ class TestTables:
         # One band: 4 events of 10 at high risk, 1 of 10 at low risk, nobody censored.
         table = np.array([[4.0, 0.0, 6.0], [1.0, 0.0, 9.0]])
         slopes = np.zeros(1), np.zeros(1)
-        np.testing.assert_allclose(observed_curves(table, slopes)[:, -1], [0.6, 0.9], atol=2e-3)
+        survived = Outcomes(table, None, slopes)
+        np.testing.assert_allclose(survived.since_entry(survived.paths()), [0.6, 0.9], atol=2e-3)
         pairs, wins = 5 * 15 + 10, 4 * 9 + 0.5 * (4 * 6 + 1 * 9) + 0.5 * 10 + 4 * np.log(1.5) / 12
         assert concordance(table, slopes) == pytest.approx(wins / pairs, abs=2e-4)
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdpsurv import DateColumns, PrivacyAccountant
-from skdpsurv.study import Analysis, Protocol, Study
+from skdpsurv.study import Analysis, Protocol, Scenario, Study
 from skdpsurv.study.people import People, raw_columns
 from tests.cli.study import Study as Folder
 from tests.study.studies import protocol, records
@@ -118,33 +118,39 @@ def own_page(own):
     return Study(own).plan(120).page()
 
 
-def test_late_entries_are_not_forecast():
-    """The people that a forecast simulates are all seen from 0."""
-    found = Study(late(entry="seen")).plan(120).forecast()
-    assert not {"curves", "regression"} & {*found.reset_index()["analysis"]}
+def test_late_entries_are_forecast():
+    """By people who enter evenly, unless the scenario says otherwise."""
+    plan = Study(late(entry="seen")).plan(120)
+    found = plan.forecast(Scenario(n_repeats=2))
+    assert {"curves", "regression"} <= {*found.reset_index()["analysis"]}
+    early = plan.forecast(Scenario(n_repeats=2, entry=[50.0, 1.0, 1.0, 1.0]))
+    assert not early.equals(found)
 
 
-@pytest.mark.parametrize(
-    ("analysis", "says"),
-    [
-        (Analysis("weibull", "weibull"), "'weibull': entry must not be .* DPWeibullFitter knows"),
-        (Analysis("evaluation", "evaluation", options={"of": "regression"}), "Evaluation knows"),
-    ],
-)
-def test_what_knows_of_no_entries_is_refused_by_name(analysis, says):
-    share = 0.3 if analysis.of else 0.0
-    with pytest.raises(ValueError, match=says):
-        late(entry="seen", analyses=(*LATE, analysis), evaluation_share=share)
+def test_what_knows_of_no_entries_is_refused_by_name():
+    analyses = (*LATE, Analysis("weibull", "weibull"))
+    with pytest.raises(ValueError, match=r"'weibull': entry must not be .* DPWeibullFitter knows"):
+        late(entry="seen", analyses=analyses)
     # Dates without an origin make no late entry.
     since_entry = DateColumns(entry="came", exit="left")
-    protocol(time=None, dates=since_entry, analyses=(*LATE, analysis), evaluation_share=share)
+    protocol(time=None, dates=since_entry, analyses=analyses, evaluation_share=0.0)
 
 
-def test_the_regression_says_what_it_has_not():
-    """Its own refusal comes before anything is charged, at the plan."""
+def test_an_evaluation_has_the_entries_of_those_held_out(tmp_path):
+    PrivacyAccountant(6.0, path=tmp_path / "l.sqlite")
+    evaluation = Analysis("evaluation", "evaluation", options={"of": "regression"})
+    own = of_dates(ledger=tmp_path / "l.sqlite", analyses=(*LATE, evaluation), evaluation_share=0.3)
+    found = Study(own).run(dated(), tmp_path / "out").found["evaluation"]
+    assert found.guarantee.public_inputs["late_entry"] is True
+    assert np.shape(found.released["entry_offsets"]) == (3,)
+    assert all(group.since_entry is not None for group in found.groups)
+
+
+def test_intervals_of_people_who_enter_late_are_planned_and_forecast():
     analyses = (Analysis("regression", "regression", 1.0, {"intervals": 0.3}),)
-    with pytest.raises(ValueError, match="'regression': intervals must be"):
-        Study(late(entry="seen", analyses=analyses)).plan(120)
+    plan = Study(late(entry="seen", analyses=analyses)).plan(120)
+    found = plan.forecast(Scenario(n_repeats=1))
+    assert "regression" in {*found.reset_index()["analysis"]}
 
 
 @pytest.mark.parametrize(

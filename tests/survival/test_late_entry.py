@@ -17,7 +17,6 @@ from skdpsurv import (
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.histories import Histories
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.hazards import life_table
 from skdpsurv.survival.hazards.model import HazardRecords, orthogonal_basis, published_basis
@@ -233,9 +232,6 @@ class TestArguments:
 
     def test_others_refuse_entries(self):
         X, y, entry = people(60)
-        search = PrivateSearchCV(DPDiscreteTimeSurvival(max_time=END), {"alpha": [0.0, 0.1]})
-        with pytest.raises(ValueError, match="entry must be None in a search"):
-            search.prepare(X, y, entry=entry)
         with pytest.raises(TypeError, match="Of histories it takes no columns but exit, cause"):
             DPWeibullFitter(max_time=END).prepare(X, y, entry=entry)
 
