@@ -96,7 +96,7 @@ def prepare_in(
         elif steps:
             shown = np.zeros(length(X), dtype=bool) if public is None else public
             X = transformed(steps, placeholder(X, shown, _valid_row(steps[0], X)), y)
-        step = step._copied()
+        step = step.as_fitted()
         step._check_parameters()
         return step._prepared(X, y, own.pop("person", None), own, inner=True)
 
@@ -162,7 +162,7 @@ def charges_of(
         last = [max(each, key=lambda charge: charge.epsilon)] * bool(estimator.refit)
         return [charge for charge in each for _ in range(n_folds)] + last
     prefix, step = private_step(estimator)  # or TypeError
-    step, whose = step._copied(), f"{prefix}person"
+    step, whose = step.as_fitted(), f"{prefix}person"
     step._check_parameters()
     as_rows = options.get(whose) is not None and ledger is not None and ledger.charge_refusals
     person = options[whose] = None if as_rows else options.get(whose)

@@ -148,7 +148,7 @@ class PrivateEstimator(Released, released=False):
         BudgetExceededError
             If the ledger has no room where records must be looked at.
         """
-        own = self._copied()
+        own = self.as_fitted()
         own._check_parameters()
         own._check_options(options)
         names = target_names(target_of(X, y))
@@ -171,8 +171,15 @@ class PrivateEstimator(Released, released=False):
         self.__dict__ = {**own, **fitted}
         return self
 
-    def _copied(self) -> Self:
-        """Return a copy: threads may change parameters, and earlier fits stay whole meanwhile."""
+    def as_fitted(self) -> Self:
+        """Return a copy as a fit works on it, whose ``columns`` make the features of its release.
+
+        Threads may change parameters meanwhile, and earlier fits stay whole.
+
+        Returns
+        -------
+        estimator
+        """
         own = copy.copy(self)
         for name, value in [*vars(own).items()]:
             if isinstance(value, Parameters | list | dict | np.ndarray):

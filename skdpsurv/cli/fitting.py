@@ -38,7 +38,8 @@ Kind = StrEnum(
 )
 _LISTS = ("groups", "causes", "classes")
 #: Parameters of an estimator, and the options that set them.
-OPTIONS = {name: name for name in ("epsilon", "max_time", "link", "prior", "delta", *_LISTS)}
+OPTIONS = {name: name for name in ("epsilon", "max_time", "link", "strata", "prior", "delta")}
+OPTIONS |= dict(zip(_LISTS, _LISTS, strict=True))
 OPTIONS |= {"random_state": "seed", "columns": "schema", "inference_share": "intervals"}
 #: Options, and the parameter that an estimator must have to take them.
 REQUIRES = dict.fromkeys(("time", "event", "all_events", "event_is", "censored_is"), "max_time")
@@ -63,6 +64,9 @@ class Model:
         Column of the file to leave out. May be given several times.
     link : str or None
         logit (the default), cloglog (hazard ratios, as Cox has them) or probit.
+    strata : str or None
+        Category of the schema whose labels have a baseline each, such as a site; it is no covariate
+        then. For fit survival.
     intervals : float, default=0.0
         Share of epsilon for standard errors and intervals of coefficients, such as 0.3.
     prior : Path or None
@@ -90,6 +94,7 @@ class Model:
     max_time: float | None = None
     drop: list[str] = NONE
     link: str | None = None
+    strata: str | None = None
     intervals: float = 0.0
     prior: Path | None = None
     delta: float = 0.0
@@ -364,7 +369,7 @@ def _summary(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any
     lines = [f"{name}: {printing.guarantee_line(guarantee)}", f"Ledger: {ledger_line(ledger)}"]
     if getattr(estimator, "columns", None) is not None and hasattr(estimator, "data_norm"):
         n_records: Any = guarantee.public_inputs["n_records"]
-        n_features = len(estimator.columns.get_feature_names_out())
+        n_features = len(estimator.as_fitted().columns.get_feature_names_out())
         lines.append(gain_of_delta(estimator, n_records, n_features, [estimator.epsilon]))
     stated = guarantee.to_dict()
     content = {"estimator": name, "guarantee": stated, "ledger": ledger_state(ledger)}

@@ -178,7 +178,7 @@ def forecast_accuracy(
         described = _described(model, columns, n_columns)
         model.set_params(columns=described)
         n_columns = len(described._names())
-        n_features = len(model._copied().columns.get_feature_names_out())
+        n_features = len(model.as_fitted().columns.get_feature_names_out())
     model._check_parameters()
     options: Any = {"level": level, "n_jobs": n_jobs, "verbose": verbose}
     options |= {"guess": guess, "shares": shares or {}, "n_columns": n_columns or 0}
@@ -301,9 +301,9 @@ def planned_shape(estimator: Any, n_records: int, n_features: int) -> Any:
 
 def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> tuple[float, float]:
     """Return the noise of coefficients and of moments in a plan; infinite if there is none."""
-    model = copy.copy(estimator)
+    model = estimator.as_fitted()
     model.epsilon, model.delta = epsilon, delta
-    model.prior = model.scales = model.columns = model.strata = model.accountant = None
+    model.prior = model.scales = model.accountant = None
     try:
         model._check_parameters()
         plan, _ = model._plan_and_guarantee(shape)

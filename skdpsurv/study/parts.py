@@ -94,7 +94,7 @@ class PlannedAnalysis:
             else:
                 spend = cost.Spend(price)
             earlier = {} if scales is None else {"scales": scales}
-            estimator = analysis.estimator(protocol, spend, **earlier)._copied()
+            estimator = analysis.estimator(protocol, spend, **earlier).as_fitted()
             columns = getattr(estimator, "columns", None)
             n_features = 0 if columns is None else len(columns.get_feature_names_out())
             shape = planned_shape(estimator, n_people, n_features)

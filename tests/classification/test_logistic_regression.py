@@ -5,11 +5,13 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
+from statsmodels.formula.api import logit
 
-from skdpsurv import DPLogisticRegression, PrivacyAccountant, PrivacyLeakWarning
+from skdpsurv import DPLogisticRegression, PrivacyAccountant, PrivacyLeakWarning, PublicColumns
 from skdpsurv.likelihoods.linear import probability
 from skdpsurv.published import PublishedLogisticRegression
 from tests.support.estimators import logistic as perturbed
@@ -229,3 +231,20 @@ def test_refitting_forgets_the_first_fit(data, three):
     one = model(classes=range(3)).fit(*three).set_params(classes=[0, 1]).fit(X, y)
     assert one.n_features_in_ == 2
     assert one.release_ == model().fit(X, y).release_
+
+
+def test_strata_are_a_category_of_the_columns():
+    """Each site has an intercept of its own: but for the smallest ridge, C(site) of statsmodels."""
+    rng, sites = np.random.default_rng(0), ["A", "B", "C"]
+    site = rng.integers(0, 3, 2000)
+    X = pd.DataFrame({"site": np.array(sites)[site], "x": rng.normal(0.5 * site).clip(-3, 5)})
+    odds = np.exp(0.8 * X.x - np.array([1.0, 0.0, 2.0])[site])
+    died = rng.random(2000) < odds / (1.0 + odds)
+    columns = PublicColumns({"site": sites, "x": (-3, 5)})
+    one = DPLogisticRegression(math.inf, columns=columns, classes=[False, True], alpha=0.0)
+    one.fit(X, died)
+    theirs = logit("died ~ C(site) + x", X.assign(died=died.astype(float))).fit(disp=0, tol=1e-14)
+    expected = theirs.params[["C(site)[T.B]", "C(site)[T.C]", "x"]].to_numpy() * [1.0, 1.0, 4.0]
+    np.testing.assert_allclose(np.ravel(one.coef_), expected, rtol=0.0, atol=1e-5)
+    every = X.drop_duplicates("site")
+    np.testing.assert_allclose(one.predict_proba(every)[:, 1], theirs.predict(every), atol=1e-5)

@@ -261,6 +261,26 @@ def test_a_label_is_never_taken_for_a_missing_cell(study):
     study.survival(out="@other.json", code=3, says="column 'stage'")
 
 
+@pytest.mark.parametrize("more", [(), ("--dask",)])
+def test_strata_are_a_category_of_the_schema(study, more):
+    study.survival(*SEED, "--strata", "stage", *more, code=0)
+    release = study.release()
+    assert release.parameters["strata"] == "stage"
+    assert not any(name.startswith("stage") for name in release.feature_names)
+    if not more:
+        assert release == hazard(study, strata="stage")
+    dry = ("--strata", "stage", "--dry-run", *more)
+    study.survival(*dry, out="@dry.json", code=0, says="Nothing was spent")
+    study.survival("--strata", "age", out="@x.json", code=2, says="strata must name a category")
+    study.survival("--set", "strata=stage", out="@x.json", code=2, says="use --strata")
+    given = ("--max-time", "3650", "--epsilon", "1", "--time", "days", "--event", "died")
+    study.run(
+        *("fit", "km", "@study.csv", *given, "--strata", "stage", "--out", "@x.json"),
+        code=2,
+        says="--strata is not for km",
+    )
+
+
 def test_settings_are_parameters_of_the_estimator(study):
     for text, says in (
         ("n_knots", "NAME=VALUE"),

@@ -26,7 +26,7 @@ from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.guarantee import delta_warnings
 from skdpsurv.evaluation import forecast_studies
-from skdpsurv.evaluation.forecast import gain_in_figures, gain_of_delta
+from skdpsurv.evaluation.forecast import Minimisers, _noise, gain_in_figures, gain_of_delta
 from skdpsurv.evaluation.forecast_records import (
     BASELINES,
     HazardTruth,
@@ -364,6 +364,17 @@ class TestGainOfDelta:
         assert plans[1][1].delta == float(text)
         noise = [plan.leaves[model is HAZARD and 2].noise for plan, _ in plans]
         assert float(share) == pytest.approx(noise[1] / noise[0], abs=0.006)
+
+    def test_the_noise_is_that_of_the_strata(self):
+        columns = PublicColumns({"site": ["A", "B", "C", "D"], "age": (0, 100)})
+        model = clone(HAZARD).set_params(columns=columns, strata="site")
+        own = model.as_fitted()
+        assert own.columns.get_feature_names_out().tolist() == ["age"]
+        plan, _ = own._plan_and_guarantee(Shape(5000, 1))
+        noise = _noise(model, Shape(5000, 1), 1.0, 0.0)[0]
+        assert noise == min(leaf.noise for leaf in plan.leaves if isinstance(leaf, Minimisers))
+        assert noise > _noise(clone(HAZARD), Shape(5000, 1), 1.0, 0.0)[0]
+        assert model.strata == "site"
 
     def test_nothing_is_said_where_nothing_is_gained(self):
         asked = [clone(HAZARD).set_params(**{n: v}) for n, v in [("delta", 1e-9), *METHODS]]

@@ -172,7 +172,7 @@ class TestRun:
 
 
 def test_a_regression_with_strata_promises_what_was_planned(tmp_path):
-    by_stage = {"strata": "stage", "recalibration_share": 0.0}
+    by_stage = {"strata": "stage"}
     place = Place(
         tmp_path,
         analyses=(TABLE, replace(REGRESSION, options=by_stage), EVALUATION),

@@ -13,13 +13,8 @@ from skdpsurv.data.histories import Histories
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards import recalibration
 from skdpsurv.survival.hazards.model import HazardRecords
-from skdpsurv.survival.hazards.recalibration import (
-    HISTOGRAM,
-    POSITIONS,
-    RiskLayout,
-    RiskPositions,
-    fit_table,
-)
+from skdpsurv.survival.hazards.recalibration import HISTOGRAM, RiskPositions, fit_table
+from skdpsurv.survival.hazards.risk_layout import POSITIONS, RiskLayout
 
 COEF, Q = np.array([1.0, -0.5]), 40
 
@@ -84,7 +79,8 @@ def test_slopes_of_probabilities_of_those_who_enter_late(which_class):
     layout = cells()
     X, seen = records(np.random.default_rng(2), 500)
     counts = layout.counts(X, seen).astype(float)
-    table = recalibration._Table(layout, counts, np.zeros((2, layout.n_groups)), 1.0, 500, 1.0)
+    how = np.zeros((2, layout.n_groups)), layout.baseline, 1.0, 500.0, 1.0
+    table = recalibration._Table(layout, counts, *how)
     entered = table.entered[which_class]
     at, h = np.array([0.3, 0.2, -0.1, 0.1, 0.6]), 1e-5
     for which in (0, 1):
@@ -134,7 +130,7 @@ def test_a_table_without_noise_finds_level_and_slope():
     coef = 0.5 * np.array([0.6, -0.5])
     layout = RiskLayout(coef, level, LINKS["cloglog"], np.zeros(2), 1.0, has_entry=True)
     counts = layout.counts(X, seen).astype(float)
-    places = POSITIONS.values(layout.positions(X[seen.at_risk]))
+    places = POSITIONS.values(layout.positions(X[seen.at_risk], seen.take(seen.at_risk)))
     found = fit_table(layout, counts, places, len(X), (1e4, 1e4), 1e4)
     assert found.slope == pytest.approx(2.0, rel=0.06)
     np.testing.assert_allclose(found.at(middle / 10.0)[25:], np.log(2.0), atol=0.09)

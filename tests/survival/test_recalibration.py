@@ -15,11 +15,12 @@ from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Sequential
 from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.survival.hazards import recalibration
+from skdpsurv.survival.hazards import recalibration, risk_layout
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_response import outcome_probabilities
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
-from skdpsurv.survival.hazards.recalibration import N_GROUPS, POSITIONS, RiskLayout, fit_table
+from skdpsurv.survival.hazards.recalibration import fit_table
+from skdpsurv.survival.hazards.risk_layout import N_GROUPS, POSITIONS, RiskLayout
 from tests.support.combinations import thinned
 from tests.support.spies import queries_without_noise
 from tests.support.weibull import target
@@ -28,7 +29,8 @@ COEF, SLOPE = np.array([1.0, -0.5]), recalibration.SLOPE
 
 
 def exact_table(layout, X, interval, event):
-    return layout.counts(X, Histories(interval, event)), POSITIONS.values(layout.positions(X))
+    seen = Histories(interval, event)
+    return layout.counts(X, seen), POSITIONS.values(layout.positions(X, seen))
 
 
 def cells(q=40, level=-3.0, coef=COEF, link="logit", course=1.0):
@@ -94,8 +96,9 @@ class TestCells:
             assert (lower < upper).all()
             assert math.isfinite(layout.center)
             assert (np.diff(layout.bands) >= 0).all()
-            assert layout.counts(X, Histories(interval, event)).sum() == 10
-            assert (np.abs(POSITIONS.values(layout.positions(X))) <= 0.5 * 10).all()
+            seen = Histories(interval, event)
+            assert layout.counts(X, seen).sum() == 10
+            assert (np.abs(POSITIONS.values(layout.positions(X, seen))) <= 0.5 * 10).all()
 
 
 class TestPositions:
@@ -116,8 +119,9 @@ class TestPositions:
         step = np.linspace(-4, 4, 401)[:, None] * layout.scale
         rows = np.concatenate([rows, layout.mean + step * [1.0, 0.0], [[1e308, 1e308]]])
         rows = np.concatenate([rows, [[1e308, -1e308], [-1e308, 1e308]]])
-        own = [layout.positions(rows[i : i + 1]) for i in range(len(rows))]
-        np.testing.assert_array_equal(layout.positions(rows), np.sum(own, axis=0))
+        seen = Histories(np.ones(len(rows), int), np.ones(len(rows), bool))
+        own = [layout.positions(rows[i : i + 1], seen) for i in range(len(rows))]
+        np.testing.assert_array_equal(layout.positions(rows, seen), np.sum(own, axis=0))
         flat = np.array(own).reshape(len(rows), -1)
         moved = [np.abs(flat - one).sum(axis=1).max() for one in flat]
         assert max(moved) <= POSITIONS.sensitivity == 1.5 * 2**20
@@ -130,7 +134,7 @@ class TestPositions:
         scores = (lower + upper)[2] / 2 + at * (upper - lower)[2]
         rows = layout.mean + np.outer(scores, [1.0, 0.0])
         rows[0, 0] += 1e-9  # an end belongs to the group below
-        first, second = POSITIONS.values(layout.positions(rows))
+        first, second = POSITIONS.values(layout.positions(rows, Histories(np.ones(5), np.ones(5))))
         assert first[2] == pytest.approx(at.sum(), abs=1e-5)
         assert second[2] == pytest.approx((2 * at**2 - 0.25).sum(), abs=1e-5)
         assert not first[[0, 1, 3, 4, 5]].any()
@@ -158,7 +162,8 @@ class TestFit:
         X, interval, event = people(500)
         layout = cells(link=link, level=-2.5 if link == "probit" else -3.0)
         counts, places = exact_table(layout, X, interval, event)
-        table = recalibration._Table(layout, counts.astype(float), places, 1.0, 500, 1.0)
+        how = layout.baseline, 1.0, 500.0, 1.0
+        table = recalibration._Table(layout, counts.astype(float), places, *how)
         at = np.array([0.1, -0.2, 0.15, 0.05, 0.6])
         for which in (0, 1):
             slopes = table.outcome_probabilities(at)[which + 2]
@@ -173,14 +178,14 @@ class TestFit:
         """And outer groups wider."""
         sizes = (100, 1_000, 10_000, 20_000, 10**5, 10**7)
         for made, ends in (
-            (recalibration.groups_of, (recalibration.LEAST_GROUPS, N_GROUPS)),
-            (recalibration.outer_width_of, recalibration.OUTER_WIDTHS),
+            (risk_layout.groups_of, (risk_layout.LEAST_GROUPS, N_GROUPS)),
+            (risk_layout.outer_width_of, risk_layout.OUTER_WIDTHS),
         ):
             found = [made(n, 0.1) for n in sizes]
             assert found == sorted(found)
             assert (found[0], found[-1]) == ends
             assert made(2000, 1.0) == made(20_000, 0.1)
-        groups_of = recalibration.groups_of
+        groups_of = risk_layout.groups_of
         assert groups_of(1000, Concentrated(1.0)) >= groups_of(1000, 1.0)
 
     def test_the_prior_slope_is_nearer_to_one_the_more_information_there_is(self):
@@ -224,7 +229,7 @@ class TestFit:
         assert table[2] + places[2] == pytest.approx(epsilon, rel=1e-12)
         assert Fraction(table[2]) + Fraction(places[2]) <= Fraction(epsilon)
         np.testing.assert_array_equal(table[1], layout.counts(X, Histories(interval, event)))
-        np.testing.assert_array_equal(places[1], layout.positions(X))
+        np.testing.assert_array_equal(places[1], layout.positions(X, Histories(interval, event)))
 
 
 class TestConsistency:

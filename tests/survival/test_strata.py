@@ -267,7 +267,6 @@ class TestRefusals:
                 {"columns": PublicColumns(COLUMNS.columns, missing="category")},
                 "that has missing='error'",
             ),
-            ({"recalibration_share": 0.1}, "recalibration_share must be 0 with strata"),
             ({"method": "psgld"}, "strata must be None with method='psgld'"),
         ],
     )

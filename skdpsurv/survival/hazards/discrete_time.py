@@ -90,7 +90,7 @@ class DPDiscreteTimeSurvival(
         groups apart, such as sites, whose hazards need not be proportional: each of its labels has
         a baseline of its own, and all share the coefficients. It is no covariate then; interactions
         with it are. Coefficients have up to 4 % more noise, and each baseline is learnt from its
-        own people. Needs ``recalibration_share=0``. None: one baseline.
+        own people. None: one baseline.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.
@@ -130,8 +130,8 @@ class DPDiscreteTimeSurvival(
         time. It corrects predicted survival: level and course of the hazard, and the spread of
         the scores, which noise in coefficients overstates. With 0, ranking is a little better, and
         absolute risks are mostly much worse if noise is strong or events are many. Skipped
-        if ``n * epsilon`` is below 200; not used with ``method="psgld"`` without a delta. 0 with
-        ``entry``.
+        if ``n * epsilon`` is below 200, or with ``strata`` below 400 for each; not used with
+        ``method="psgld"`` without a delta.
     inference_share : float, default=0.0
         Share of epsilon spent on second moments of the covariates and an event-count table, which
         ``summary`` needs for standard errors: 0.3 is a good choice. 0: no standard errors. Skipped
@@ -162,8 +162,8 @@ class DPDiscreteTimeSurvival(
         label, in order. Private release.
     recalibration_ : Recalibration
         Correction of predicted hazards: a ``slope`` of the risk score, and a ``shift`` of the
-        baseline at ``knots``, shares of the horizon. Slope 1 and no shift without a
-        recalibration. Private release.
+        baseline at ``knots``, shares of the horizon; with ``strata`` a row of shifts for each
+        label. Slope 1 and no shift without a recalibration. Private release.
     inference_ : Inference or None
         Unshrunk estimates and their covariance, as in ``summary``; None without
         ``inference_share``. Private release.
@@ -292,8 +292,8 @@ class DPDiscreteTimeSurvival(
         """Whether privacy rests on the convergence of a chain, not on the noise of its steps."""
         return self._sampling is not None and not self.delta
 
-    def _copied(self) -> Self:
-        own = super()._copied()
+    def as_fitted(self) -> Self:
+        own = super().as_fitted()
         if isinstance(own.strata, str):  # else the checks of parameters, which come next, refuse
             own.columns = stratified(own.columns, own.strata)
         return own

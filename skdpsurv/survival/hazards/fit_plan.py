@@ -14,6 +14,7 @@ from skdpsurv.survival.hazards.fit import (
     OUTCOME_PART,
     PILOT_RECORDS,
     PILOT_SHARE,
+    STRATUM_RECORDS,
     TABLE_PART,
     HazardFit,
 )
@@ -44,6 +45,8 @@ def fit_of(
     share, *others = shares
     if model.n_records * epsilon < PILOT_RECORDS:
         share, others = 0.0, [0.0] * len(others)
+    elif model.n_strata > 1 and model.n_records * epsilon < STRATUM_RECORDS * model.n_strata:
+        others[0] = 0.0
     if isinstance(share, str):
         if known is not None and known.is_complete:
             share = PILOT_SHARE * TABLE_PART

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,26 +20,27 @@ def hazard_formula(model: Any, script: Script) -> str:
     end, q = script.number(stated["max_time"]), script.number(stated["n_intervals"])
     n_knots = int(stated["n_knots"])
     terms, coefs = basis_terms(n_knots, script), np.atleast_2d(model.baseline_coef_)
-    splines = [script.weighted(own, terms) for own in coefs]
+    shifts = np.broadcast_to(recalibration.shift, (len(coefs), recalibration.knots.size))
+    lines = [_broken_line(replace(recalibration, shift=own), script) for own in shifts]
+    splines = [script.weighted(own, terms) + line for own, line in zip(coefs, lines, strict=True)]
     if model.baseline_coef_.ndim == 2:
         labels = labels_in(model.release_)
         told = [script.indicator(stated["strata"], label) for label in labels]
         splines = [f"{which} * ({own})" for which, own in zip(told, splines, strict=True)]
     spline = "\n    + ".join(splines)
-    line = _broken_line(recalibration, script)
     slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
     predictor = f"baseline(s / {q}) + {slope}score"
-    lines = [
+    text = [
         f"score = {script.linear(model.coef_)}",
         f"\n# Survival up to a time in [0, {end}], on {q} intervals:",
         "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if n_knots > 2 else "",
-        "bend(t, k) = max(t - k, 0)" if line else "",
-        f"baseline(t) = {spline}{line}",
+        "bend(t, k) = max(t - k, 0)" if any(lines) else "",
+        f"baseline(t) = {spline}",
         f"hazard(s) = {model._link.formula.format(predictor)}",
         f"end(s) = {end} * (s / {q})",
         f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
     ]
-    return "\n".join(filter(None, lines))
+    return "\n".join(filter(None, text))
 
 
 def basis_terms(n_knots: int, script: Script) -> list[str]:

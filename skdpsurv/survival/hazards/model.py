@@ -190,7 +190,8 @@ class Recalibration:
     knots : ndarray of shape (n_knots,)
         Increasing shares of the horizon, from 0 to 1.
     shift : ndarray of shape (n_knots,)
-        Shift of the baseline at the knots, on the scale of the link; linear between them.
+        Shift of the baseline at the knots, on the scale of the link; linear between them. With
+        strata of shape (n_strata, n_knots).
     """
 
     slope: float = 1.0
@@ -204,7 +205,8 @@ class Recalibration:
 
     def at(self, shares: FloatArray) -> FloatArray:
         """Return the shift of the predictor at shares of the horizon."""
-        return np.asarray(np.interp(shares, self.knots, self.shift))
+        rows = [np.interp(shares, self.knots, own) for own in np.atleast_2d(self.shift)]
+        return np.asarray(rows[0] if self.shift.ndim == 1 else rows)
 
     def values(self) -> dict[str, FloatArray]:
         """Return the numbers that a release keeps, by name."""
@@ -212,13 +214,15 @@ class Recalibration:
         return dict(zip(RECALIBRATION, values, strict=True))
 
     @classmethod
-    def of(cls, release: Release) -> Recalibration:
+    def of(cls, release: Release, n_strata: int = 0) -> Recalibration:
         """Return the recalibration of a release, or one that changes nothing."""
         if not any(name in release.values for name in RECALIBRATION):
             return cls()
         n_knots = np.size(release.values.get(RECALIBRATION[1], ()))
         slope = released_array(release, RECALIBRATION[0], ())
-        knots, shift = (released_array(release, name, (n_knots,)) for name in RECALIBRATION[1:])
+        knots = released_array(release, RECALIBRATION[1], (n_knots,))
+        shape = (n_strata, n_knots) if n_strata else (n_knots,)
+        shift = released_array(release, RECALIBRATION[2], shape)
         found = cls(float(slope), knots, shift)
         with np.errstate(all="ignore"):
             rises = n_knots > 1 and knots[0] == 0 and knots[-1] == 1 and (np.diff(knots) > 0).all()

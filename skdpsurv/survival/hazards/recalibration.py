@@ -31,44 +31,47 @@ with F the share of the class that has entered, which rises evenly over its band
 at the truth is then 0 but for entries that are uneven within a band, and scores that depend on the
 entry within a group. It is one joint table, as that has less noise with so few bands than two of
 exits and entries. People who are never at risk have a cell in each group, and no position.
+
+With strata the table is by stratum, too. Of stratum g the predictor is
+
+.. math:: \gamma_g(s) + c(s) + c_g(s) + m_g(1 - b) + b\,x^\top\beta,
+
+with one slope, lines c in common and c_g of its own, and m_g the mean score of its rows, from the
+table: strata stay apart whatever the slope. A prior draws c_g to 0, and m_g to m.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.polynomial import legendre
 from scipy import special
 
-from skdpsurv.data.histories import Histories
-from skdpsurv.data.shape import row_products
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.likelihoods.links import LINKS, Link
-from skdpsurv.mechanisms.sums import HISTOGRAM, CellSums
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
 from skdpsurv.survival.hazards.model import HazardRecords, Recalibration, Records
-
-#: Query of positions: p and 2 p^2 - 1/4 move by at most 1 in L2 (docs/proofs/discrete_time).
-POSITIONS = CellSums(0.75, distance=1.0)
+from skdpsurv.survival.hazards.risk_layout import (
+    ETA_RANGE,
+    POSITIONS,
+    RiskLayout,
+    groups_of,
+    outer_width_of,
+)
 
 # Tuned constants (docs/benchmarks/absolute_risk).
 #: Share of ``recalibration_share`` for positions of scores within groups.
 POSITIONS_PART = 0.15
-#: Most groups of scores and bands of time, and the ends of groups in guessed standard deviations.
-N_GROUPS, END = 6, 2.4
-#: Fewest groups and bands; records per noise of a count from which there are more; their growth.
-LEAST_GROUPS, RECORDS_TO_NOISE, GROWTH = 3, 45.0, 0.4
-#: Width of outer groups in inner ones: its range, and records per noise from which it grows.
-OUTER_WIDTHS, RECORDS_TO_WIDEN = (2.0, 5.0), 300.0
-#: Bands hold equal shares of released events, with this weight, and of time.
-EVENTS_PART = 0.75
 #: Prior scales of the line's Legendre coefficients, and their degrees of freedom (Student's t).
 LINE_SCALES, FREEDOM = (0.15, 0.2, 0.2, 0.2), 3.0
+#: Prior scales of the lines of strata less their common one; and of the means of their scores.
+STRATUM_SCALES, PIVOT_SCALE = (0.15, 0.075, 0.05, 0.05), 0.5
 #: Slope: prior mean without information, information per root of the number of columns at which
 #: it is halfway to 1, prior scale, and least value.
 SLOPE, HALF_SIGNAL, SLOPE_SCALE, LEAST_SLOPE = 0.05, 0.25, 0.2, 0.05
@@ -78,116 +81,6 @@ POSITION_DEVIATION, SQUARE_DEVIATION = 0.29, 0.06
 BLOCKS_IN_BAND, N_POINTS = 10, 3
 #: Steps of the fit: most of them, the longest, how many are not shortened, and the tolerance.
 N_STEPS, LONGEST_STEP, WHOLE_STEPS, SHORT_STEP = 60, 0.7, 30, 0.005
-#: Largest linear predictor; range of the scores' guessed standard deviation.
-ETA_RANGE, SMALLEST_SCALE, LARGEST_SCALE = 30.0, 1e-6, 1e100
-
-
-@dataclass(eq=False)
-class RiskLayout:
-    """Public layout of a risk table: released coefficients and baseline, and guesses about rows.
-
-    ``spread`` guesses the root mean square distance of rows from the mean, or holds the deviation
-    of each column. ``n_groups`` is also the
-    number of bands; outer groups are ``outer_width`` inner ones wide, for positions in them.
-    """
-
-    coef: FloatArray
-    baseline: FloatArray
-    link: Link
-    mean: FloatArray
-    spread: FloatArray | float
-    n_groups: int = N_GROUPS
-    outer_width: float = 2.0
-    has_entry: bool = False
-
-    def __post_init__(self) -> None:
-        q = self.n_intervals = self.baseline.size
-        self.n_bands = min(self.n_groups, q)
-        #: Classes of entry: from the start, and with late entries by band.
-        self.n_classes = 1 + self.has_entry * self.n_bands
-        #: Outcomes: events by band, censored by band, the horizon.
-        self.n_outcomes = 2 * self.n_bands + 1
-        #: Groups; and outcomes by class of entry, with late entries never at risk at last.
-        self.shape = self.n_groups, self.n_classes * self.n_outcomes + self.has_entry
-        with np.errstate(all="ignore"):
-            center = np.nan_to_num(self.mean @ self.coef)
-            if isinstance(self.spread, float):
-                scale = self.spread * (float(np.linalg.norm(self.coef)) / np.sqrt(self.coef.size))
-            else:
-                scale = np.linalg.norm(self.coef * self.spread)
-        #: Score of the mean, and guessed standard deviation of scores, equal in all directions.
-        self.center = float(np.clip(center, -LARGEST_SCALE, LARGEST_SCALE))
-        self.scale = float(np.clip(np.nan_to_num(scale), SMALLEST_SCALE, LARGEST_SCALE))
-        #: Edges between groups, in ``scale`` from ``center``; outer groups are unbounded.
-        self.inner_edges = edges = np.linspace(-END, END, self.n_groups + 1)[1:-1]
-        width = self.outer_width * (2.0 * END / self.n_groups)
-        ends = np.concatenate([[edges[0] - width], edges, [edges[-1] + width]]) * self.scale
-        #: Lower and upper ends of groups, less ``center``, for positions within them.
-        self.group_ends = ends[:-1], ends[1:]
-        # Ends of intervals on the scale of bands: shares of released events, and of time.
-        time = np.arange(1, q + 1) / q
-        eta = np.clip(np.nan_to_num(self.baseline + self.center), -ETA_RANGE, ETA_RANGE)
-        events = -np.expm1(-np.cumsum(self.link.survival(eta).value))
-        share = events / events[-1] if events[-1] > 0 else time
-        progress = EVENTS_PART * share + (1.0 - EVENTS_PART) * time
-        #: Band of each interval; the end of a band belongs to it.
-        band = np.ceil(progress * self.n_bands).astype(np.int64) - 1
-        self.bands = np.clip(band, 0, self.n_bands - 1)
-        #: Edges of bands as shares of the horizon, shape (n_bands + 1,).
-        edge = np.arange(self.n_bands + 1) / self.n_bands
-        self.knots = np.interp(edge, np.append(0.0, progress), np.arange(q + 1) / q)
-        self.knots[-1] = 1.0
-
-    def scores(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return scores of private rows less the centre, and their groups."""
-        # Products of extreme numbers may be infinite or NaN, which is sorted behind all groups.
-        with np.errstate(all="ignore"):
-            scores = row_products(rows, self.coef) - self.center
-        # The number of edges below; for a few edges faster than a binary search.
-        group = np.zeros(scores.size, dtype=np.int64)
-        for edge in self.inner_edges * self.scale:
-            group += ~(scores <= edge)
-        return scores, group
-
-    def counts(self, rows: FloatArray, histories: Histories) -> IntArray:
-        """Count private records in the cells, of shape ``shape``."""
-        _, group = self.scores(rows)
-        band = self.bands[histories.exit - 1]
-        outcome = histories.cells(band, self.n_bands, self.n_intervals)
-        if self.has_entry:
-            entry: Any = histories.entry
-            entered = np.where(entry > 0, 1 + self.bands[entry - 1], 0)
-            outcome = outcome + entered * self.n_outcomes
-            outcome = np.where(histories.at_risk, outcome, self.shape[1] - 1)
-        cell = group * self.shape[1] + outcome
-        return np.bincount(cell, minlength=math.prod(self.shape)).reshape(self.shape)
-
-    def positions(self, rows: FloatArray) -> IntArray:
-        """Add up positions p of private rows, and 2 p^2 - 1/4, in units of ``POSITIONS``.
-
-        The sums have shape (2, n_groups).
-        """
-        scores, group = self.scores(rows)
-        lower, upper = (ends[group] for ends in self.group_ends)
-        with np.errstate(all="ignore"):
-            share = np.clip((scores - lower) / (upper - lower), 0.0, 1.0)
-        position = np.where(np.isnan(share), 1.0, share) - 0.5
-        terms = (position, 2.0 * position**2 - 0.25)
-        return np.stack([POSITIONS.totals(group, term, self.n_groups) for term in terms])
-
-
-def groups_of(n_records: int, price: Price) -> int:
-    """Return the number of groups, and of bands, of a table at a price."""
-    noise = HISTOGRAM.deviation(price)
-    groups = LEAST_GROUPS * (n_records / (RECORDS_TO_NOISE * noise)) ** GROWTH
-    return round(min(max(groups, LEAST_GROUPS), N_GROUPS))
-
-
-def outer_width_of(n_records: int, price: Price) -> float:
-    """Return the width of outer groups, in inner ones, of a table at a price."""
-    least, most = OUTER_WIDTHS
-    root = math.sqrt(n_records / (RECORDS_TO_WIDEN * HISTOGRAM.deviation(price)))
-    return min(max(least * root, least), most)
 
 
 def fit_table(
@@ -201,7 +94,7 @@ def fit_table(
     """Fit a recalibration to a noisy table."""
     noise = math.ldexp(POSITIONS.deviation(prices[1]), POSITIONS.exponent)
     weight = information / (HALF_SIGNAL * math.sqrt(layout.coef.size) + information)
-    prior = np.append(np.zeros(len(LINE_SCALES)), SLOPE + (1.0 - SLOPE) * weight)
+    prior = SLOPE + (1.0 - SLOPE) * weight
     variance = HISTOGRAM.deviation(prices[0]) ** 2
     # A fit must not fail by the table's contents: where equations have no solution the prior holds.
     with np.errstate(all="ignore"):
@@ -209,11 +102,21 @@ def fit_table(
         possible = np.broadcast_to(_can_be(layout), counts.shape)
         counts = counts * possible
         counts = counts + possible * ((n_records - counts.sum()) / possible.sum())
-        table = _Table(layout, counts, positions, noise, n_records, variance)
-        estimate = _solve(table, prior, np.append(LINE_SCALES, SLOPE_SCALE))
-    slope = max(float(estimate[-1]), LEAST_SLOPE)
-    shift = table.line @ estimate[:-1] + layout.center * (1.0 - slope)
-    return Recalibration(slope, layout.knots, shift)
+        shared = layout.n_strata > 1
+        tables = [
+            _Table(layout, own, places, baseline, noise, float(n_records), variance, shared)
+            for own, places, baseline in zip(
+                np.split(counts, layout.n_strata),
+                np.split(positions, layout.n_strata, axis=1),
+                layout.baselines,
+                strict=True,
+            )
+        ]
+        lines, slope = _solve(tables, prior)
+    slope = max(slope, LEAST_SLOPE)
+    centers = np.array([table.center for table in tables])
+    shift = np.array([tables[0].line @ own for own in lines]) + centers[:, None] * (1.0 - slope)
+    return Recalibration(slope, layout.knots, shift if shared else shift[0])
 
 
 def _can_be(layout: RiskLayout) -> FloatArray:
@@ -223,12 +126,39 @@ def _can_be(layout: RiskLayout) -> FloatArray:
     return np.append((leaves >= entered).astype(np.float64), np.ones(int(layout.has_entry)))
 
 
-def _solve(table: _Table, prior: FloatArray, scales: FloatArray) -> FloatArray:
-    """Return the solution of the equations, or else the prior."""
+def _solve(tables: list[_Table], slope: float) -> tuple[FloatArray, float]:
+    """Return lines by stratum and a slope that solve the equations, or else the prior's.
+
+    With strata, lines are a common one and their deviations from it.
+    """
+    n_line, n_strata = len(LINE_SCALES), len(tables)
+    ways = np.eye(n_line)[None]
+    scales = np.append(LINE_SCALES, SLOPE_SCALE)
+    if n_strata > 1:
+        own = np.eye(n_strata * n_line).reshape(n_strata, n_line, -1)
+        ways = np.concatenate([np.tile(ways, (n_strata, 1, 1)), own], axis=2)
+        scales = np.concatenate([LINE_SCALES, np.tile(STRATUM_SCALES, n_strata), [SLOPE_SCALE]])
+    # From all parameters to those of each table.
+    ways = np.pad(ways, ((0, 0), (0, 1), (0, 1)))
+    ways[:, -1, -1] = 1.0
+    prior = np.append(np.zeros(scales.size - 1), slope)
+    estimate = _steps(tables, ways, prior, scales)
+    return (ways @ estimate)[:, :-1], float(estimate[-1])
+
+
+def _steps(
+    tables: list[_Table], ways: FloatArray, prior: FloatArray, scales: FloatArray
+) -> FloatArray:
+    """Return the solution of the equations of all tables, or else the prior."""
     estimate = prior
     for i in range(N_STEPS):
         try:
-            gradient, hessian = table.equations(estimate)
+            found = [
+                (way.T @ gradient, way.T @ hessian @ way)
+                for table, way in zip(tables, ways, strict=True)
+                for gradient, hessian in [table.equations(way @ estimate)]
+            ]
+            gradient, hessian = (np.sum(each, axis=0) for each in zip(*found, strict=True))
             away = estimate - prior
             precision = (FREEDOM + 1.0) / (FREEDOM * scales**2 + away**2)
             step = np.linalg.solve(hessian + np.diag(precision), gradient - precision * away)
@@ -247,14 +177,19 @@ def _solve(table: _Table, prior: FloatArray, scales: FloatArray) -> FloatArray:
 
 @dataclass
 class _Table:
-    """The noisy table of risk groups by band, and the equations for line and slope."""
+    """The noisy table of risk groups by band of one stratum, and equations for line and slope.
+
+    With ``shared`` records the number of this stratum's is not known.
+    """
 
     layout: RiskLayout
     counts: FloatArray
     positions: FloatArray
+    baseline: FloatArray
     noise: float
-    n_records: int
+    n_records: float
     variance: float
+    shared: bool = False
 
     def __post_init__(self) -> None:
         layout, q, n_bands = self.layout, self.layout.n_intervals, self.layout.n_bands
@@ -263,7 +198,7 @@ class _Table:
         starts = bands[:-1, None] + np.diff(bands)[:, None] * inside
         ends = np.unique(np.append(starts.astype(np.int64), q))
         middle, self.length = (ends[:-1] + ends[1:]) // 2, np.diff(ends).astype(np.float64)
-        self.eta = (layout.baseline + layout.center)[middle]
+        self.eta = (self.baseline + layout.center)[middle]
         self.band_of = layout.bands[middle]
         # Indices of bands' edges among those of blocks; shares of blocks in bands.
         self.edges = np.searchsorted(ends, bands)
@@ -289,18 +224,33 @@ class _Table:
         since = ends[:-1] + 0.5 * (self.length - 1.0) - bands[:-1, None]
         ramp = np.clip(since / np.maximum(np.diff(bands), 1)[:, None], 0.0, 1.0)
         self.entered = np.append(np.ones((1, since.shape[1])), ramp, axis=0)[: layout.n_classes]
-        n = float(self.n_records)
+        n = self.n_records
         if layout.has_entry:
             self.counts = self.counts[:, :-1]
+        if layout.has_entry or self.shared:
             n = max(float(self.counts.sum()), 1.0)
         totals = self.counts.sum(axis=1)
         sizes = np.maximum(totals, 1.0)
         points = _normal_points(layout, totals, n)
         self.scores = _shifted(layout, points, self.positions / sizes, self.noise / sizes)
+        pivot = self.pivot(totals) if self.shared else 0.0
+        #: Score that stays where it is: of the rows' mean, or nearer to that of this stratum's.
+        self.center = layout.center + pivot
+        self.eta, self.scores = self.eta + pivot, self.scores - pivot
         # For weights alone, by margins, which have less noise: outcomes independent of groups.
         margins = (np.maximum(self.counts.sum(axis=i), 0.0) for i in (1, 0))
         group, outcome = (margin / np.maximum(margin.sum(), 1.0) for margin in margins)
         self.likely = n * np.outer(group, outcome)
+
+    def pivot(self, totals: FloatArray) -> float:
+        """Return the mean score of a stratum, shrunk to that of all, less the centre."""
+        means, scale = self.scores.mean(axis=1), self.layout.scale
+        sizes = np.maximum(totals, 0.0)
+        n = max(float(sizes.sum()), 1.0)
+        mean = float(sizes @ means) / n
+        error = self.variance * self.counts.shape[1] * float(np.sum(((means - mean) / n) ** 2))
+        prior = (PIVOT_SCALE * scale) ** 2
+        return mean * prior / (prior + error)
 
     def outcome_probabilities(
         self, parameters: FloatArray, entered: FloatArray | float = 1.0
@@ -398,7 +348,8 @@ def layout_of(fit: HazardFit, context: Context, price: Price) -> RiskLayout:
     """Return the layout of a table at a price, by released coefficients and a released mean."""
     model, (baseline, coef) = fit.model, context["_fitted"]
     link, pilot = LINKS[model.link], fit.pilot(context)
-    groups, width = groups_of(model.n_records, price), outer_width_of(model.n_records, price)
+    in_each = model.n_records / model.n_strata
+    groups, width = groups_of(in_each, price), outer_width_of(in_each, price)
     # Not the pilot's row scale, which is that of clipped rows less the noise of their mean.
     spread = model.data_norm if pilot.scales is None else pilot.scales
     return RiskLayout(coef, baseline, link, pilot.mean, spread, groups, width, model.has_entry)
@@ -431,8 +382,10 @@ class RiskPositions(HazardSum):
         layout = layout_of(self.fit, context, self.table_price)
 
         def positions(block: HazardRecords) -> IntArray:
-            late = block.histories.entry is not None
-            return layout.positions(block.X[block.histories.at_risk] if late else block.X)
+            rows, seen = block
+            if seen.entry is not None:
+                rows, seen = rows[seen.at_risk], seen.take(seen.at_risk)
+            return layout.positions(rows, seen)
 
         return records.map_reduce(positions)
 
@@ -440,5 +393,6 @@ class RiskPositions(HazardSum):
         model, prices = self.fit.model, (self.table_price, self.price)
         layout = layout_of(self.fit, context, self.table_price)
         table, positions = context["_risk_table"], POSITIONS.values(noisy)
-        information = model.information(self.fit.epsilon)
+        # Of coefficients and one baseline: slopes are of scores, which others say little of.
+        information = replace(model, n_strata=1).information(self.fit.epsilon)
         return fit_table(layout, table, positions, model.n_records, prices, information).values()

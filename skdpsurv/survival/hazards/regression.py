@@ -366,7 +366,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         shape = (len(labels), n_knots) if labels else (n_knots,)
         self.baseline_coef_ = released_array(release, "baseline_coef", shape)
         self.unique_times_ = interval_ends(stated["max_time"], stated["n_intervals"])
-        self.recalibration_ = Recalibration.of(release)
+        self.recalibration_ = Recalibration.of(release, len(labels))
         self.inference_ = None
         if not release.values.keys().isdisjoint(NAMES):
             self.inference_ = Inference.of(release, self.baseline_coef_.size + self.coef_.size)
@@ -443,7 +443,9 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         ends = interval_ends(1.0, self.release_.parameters["n_intervals"])
         own = self.baseline_coef_ if stratum is None else self.baseline_coef_[stratum]
         baseline = own @ self._basis.T if stratum is not None else self._basis @ own
-        eta = baseline + self.recalibration_.at(ends) + self.recalibration_.slope * risk[:, None]
+        shift = self.recalibration_.at(ends)
+        own = shift if shift.ndim == 1 else shift[stratum]
+        eta = baseline + own + self.recalibration_.slope * risk[:, None]
         return np.cumsum(self._link.survival(eta).value, axis=1)
 
     def _formula(self, script: Script) -> str:

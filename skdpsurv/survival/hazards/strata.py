@@ -48,11 +48,6 @@ def reading(release: Release) -> list[str]:
 
 
 def refuse_with_strata(model: Any) -> None:
-    """Refuse settings that are not provided for with strata."""
-    if share := model.recalibration_share:
-        raise ValueError(
-            "recalibration_share must be 0 with strata, since its table supposes that people have "
-            f"one baseline; got {share}."
-        )
+    """Refuse methods that are not provided for with strata."""
     if model._sampling is not None:
         raise ValueError("strata must be None with method='psgld'.")
