@@ -130,7 +130,7 @@ class DPDiscreteTimeSurvival(
         time. It corrects predicted survival: level and course of the hazard, and the spread of
         the scores, which noise in coefficients overstates. With 0, ranking is a little better, and
         absolute risks are mostly much worse if noise is strong or events are many. Skipped
-        if ``n * epsilon`` is below 200, or with ``strata`` below 400 for each; not used with
+        if ``n * epsilon`` is below 200, or with ``strata`` below 2,500 for each; not used with
         ``method="psgld"`` without a delta.
     inference_share : float, default=0.0
         Share of epsilon spent on second moments of the covariates and an event-count table, which

@@ -49,7 +49,7 @@ LARGEST_PREDICTOR = 25.0
 #: Below this n * epsilon the pilot, risk table and standard errors are skipped: all is noise.
 PILOT_RECORDS = 200.0
 #: Below this n * epsilon in the mean stratum the risk table is skipped.
-STRATUM_RECORDS = 400.0
+STRATUM_RECORDS = 2500.0
 #: max_cumulative_hazard="auto" rises to this many times the level of the released life table, up to
 #: the second number; in full from the information of the third number.
 CAP_LEVEL, HIGHEST_RISE, RISE_INFORMATION = 0.8, 3.0, 1.0
