@@ -170,7 +170,7 @@ def test_private_risks_are_nearer_to_the_truth_in_each_stratum():
 def test_the_default_recalibrates_and_a_release_stands_alone():
     X, y, _ = people(2000, 3)
     for late in ({}, {"entry": np.where(X.site == "A", 0.1, 0.0)}):
-        model = fitted(X, y, 3.0, n_intervals=20, **late)
+        model = fitted(X, y, 5.0, n_intervals=20, **late)
         assert model.recalibration_.shift.shape == (3, model.recalibration_.knots.size)
         assert model.recalibration_.slope != 1.0
         again = DPDiscreteTimeSurvival.from_release(Release.from_json(model.release_.to_json()))
