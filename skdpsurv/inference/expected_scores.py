@@ -7,7 +7,7 @@ or have a common part of their own: expectations are sums over these.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -40,22 +40,19 @@ class Response(Protocol):
 
 
 class Part(NamedTuple):
-    """Records of a class, or a share of them, whose outcomes have one law.
+    """Records of a class, whose outcomes have one law.
 
     Parameters
     ----------
     response : Response
     place : int
         Number of the class.
-    share : float
-        How many of the class they are.
     own : ndarray of int or None
         Places of their parameters, the common part first; None: of all.
     """
 
     response: Response
     place: int = 0
-    share: float = 1.0
     own: IntArray | None = None
 
     def of(self, theta: FloatArray) -> FloatArray:
@@ -140,13 +137,17 @@ class ExpectedScores:
             k = own.size - d
             yield part, own[:k], rows[part.place] @ own[k:]
 
+    def having(self, places: Sequence[int]) -> ExpectedScores:
+        """Return the sums over the records of some parts."""
+        return replace(self, parts=[self.parts[place] for place in places])
+
     def _mean(self, of: Callable[..., FloatArray], rows: Rows, *given: Sequence[Any]) -> FloatArray:
         """Return the mean over records of what a part's values and its rows give."""
         total: Any = 0.0
         for part, *values in zip(self.parts, *given, strict=True):
             own = self.distribution.classes[part.place]
             found = part.among(self.size, of(*values, rows[part.place]))
-            total = total + (own.mass * part.share / self.distribution.mass) * found
+            total = total + (own.mass / self.distribution.mass) * found
         return np.asarray(total)
 
 

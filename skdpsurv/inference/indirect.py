@@ -249,14 +249,43 @@ class Indirect:
         return _Ends(end, end, at, distance, line, math.exp(unsure))
 
     def _curvature_error(self, rows: Rows, equation: Callable[[FloatArray], _At], at: _At) -> float:
-        """Return the error of the curvature's logarithm by that of the common part."""
+        """Return the error of the curvature's logarithm by that of the common parts.
+
+        Parts that share no common part are moved one after another.
+        """
         start, k, inverse = self.released, self.n_common, np.linalg.inv(at.jacobian)
         noise = at.variance + self._noise(rows, start, at.jacobian)
-        values, vectors = np.linalg.eigh((inverse @ noise @ inverse.T)[:k, :k])
-        moves = np.zeros((k, start.size))
-        moves[:, :k] = vectors.T * np.sqrt(np.maximum(values, 0.0))[:, None]
-        traces = [np.trace(equation(start + move).jacobian) for move in moves]
-        return float(np.linalg.norm(np.log(np.abs(traces / np.trace(at.jacobian)))))
+        variance, whole = (inverse @ noise @ inverse.T)[:k, :k], np.trace(at.jacobian)
+        blocks: dict[tuple[int, ...], list[int]] = {}
+        for place, part in enumerate(self.parts):
+            own = np.arange(start.size) if part.own is None else part.own
+            blocks.setdefault(tuple(own[own < k].tolist()), []).append(place)
+        if len(blocks) == 1:
+            moves, traces = _moves(variance, start.size), []
+            traces = [np.trace(equation(start + move).jacobian) for move in moves]
+            return float(np.linalg.norm(np.log(np.abs(traces / whole))))
+        logs: list[float] = []
+        roots = np.zeros((0, k))
+        for own, places in blocks.items():
+            at_own = np.ix_(own, own)
+            moves = np.zeros((len(own), start.size))
+            moves[:, list(own)] = _moves(variance[at_own], len(own))
+            traces = [self._trace(rows, places, start + move) for move in (0.0 * moves[0], *moves)]
+            logs += np.log(np.abs((whole + traces[1:] - traces[0]) / whole)).tolist()
+            roots = np.concatenate([roots, moves[:, :k]])
+        # Moves of blocks are correlated: the root of t' R t, with R the correlation.
+        unit = roots / np.maximum(np.square(roots).sum(axis=1, keepdims=True), 1e-300)
+        correlation = unit @ variance @ unit.T
+        return float(np.sqrt(max(np.array(logs) @ correlation @ np.array(logs), 0.0)))
+
+    def _trace(self, rows: Rows, places: Sequence[int], at: FloatArray) -> float:
+        """Return the trace of the equation's derivative, of some parts, with the model there."""
+        sums, start = self._sums.having(places), self.released
+        if self.limit:
+            found = sums.curvature(rows, sums.probabilities(start, rows), at)
+        else:
+            found = sums.by_truth(rows, sums.scores(start, rows), sums.outcomes(at, rows)[1])
+        return float(np.trace(found))
 
     def _at_release(self, rows: Rows) -> tuple[Callable[[FloatArray], _At], _At]:
         """Return the equation with the model at the release, and its value there."""
@@ -378,3 +407,11 @@ class Indirect:
     def _of_coefficients(self, root: FloatArray) -> FloatArray:
         """Return the covariance of parameters of which coefficients alone vary, given its root."""
         return np.pad(root @ root.T, (self.n_common, 0))
+
+
+def _moves(variance: FloatArray, size: int) -> FloatArray:
+    """Return uncorrelated errors of the first parameters, of one deviation each, in rows."""
+    values, vectors = np.linalg.eigh(variance)
+    moves = np.zeros((len(variance), size))
+    moves[:, : len(variance)] = vectors.T * np.sqrt(np.maximum(values, 0.0))[:, None]
+    return moves

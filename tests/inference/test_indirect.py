@@ -109,8 +109,7 @@ def test_classes_have_rows_and_common_parts_of_their_own():
         ([[0, 2, 3], [1, 2, 3]], 2, truth),
         ([[0, 1, 2], [0, 1, 2]], 1, TRUTH),
     ):
-        parts = [Part(Logit(), place, 1.0, np.array(at)) for place, at in enumerate(own)]
-        parts = [parts[0], parts[1]._replace(share=0.25), parts[1]._replace(share=0.75)]
+        parts = [Part(Logit(), place, np.array(at)) for place, at in enumerate(own)]
         found = equation(released, rows=rows, parts=parts, center=np.zeros(released.size)).solve()
         assert found.estimate == pytest.approx(released, abs=1e-6)
         information = np.zeros((released.size,) * 2)

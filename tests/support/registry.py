@@ -532,7 +532,7 @@ def _settings():
     wards = {"columns": PublicColumns(RAW_WARDS), "strata": "ward", **late_entry, **look}
     yield one("raw columns with strata", in_wards, quick=True, **wards)
     yield one("raw columns with strata, output, late entries", late_in_wards, **{**wards, **out})
-    own = {**wards, "recalibration_share": 0.1, "epsilon": 500.0}
+    own = {**wards, "recalibration_share": 0.1, "epsilon": 165.0}
     yield one("raw columns with strata, recalibrated", in_wards, **own)
     own["max_cumulative_hazard"] = 2.0  # "auto" follows the life table
     yield one("raw columns with strata, late entries, recalibrated", late_in_wards, **own)
@@ -550,8 +550,10 @@ def _settings():
     yield one("standard errors", survival, quick=True, epsilon=200.0, **own)
     by_class = {**own, "epsilon": 100.0, "recalibration_share": 0.0}
     yield one("late entries with standard errors", late, quick=True, **by_class)
-    in_classes = {**wards, **by_class}
+    seen = (*estimated, "row_center", "row_scale", "evidence_")
+    in_classes = {**wards, **by_class, "also": (*seen, *hidden, "inference_known")}
     yield one("raw columns with strata, standard errors", in_wards, **in_classes)
+    in_classes["also"] = seen
     yield one("raw columns with strata, late entries, standard errors", late_in_wards, **in_classes)
     out = {"epsilon": 200.0, "method": "out_pert"}
     of_columns = {**errors, "also": (*estimated, *hidden, "inference_known", "row_center")}

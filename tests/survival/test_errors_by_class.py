@@ -1,7 +1,5 @@
 """Standard errors with strata and with late entry: what is measured by class of record."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -21,6 +19,7 @@ from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCoun
 from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.model import HazardRecords
 from skdpsurv.survival.hazards.record_classes import RecordClasses, seen_from
+from tests.support.checks import quietly
 from tests.support.coverage import miss_rarely
 
 Q = 12
@@ -70,9 +69,7 @@ def fitted(X, y, entry, epsilon=3.0, seed=0, **options):
         random_state=seed,
         **{**OPTIONS, "max_time": 1.0, **options},
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return model.fit(X, y, entry=entry)
+    return quietly(model.fit, X, y, entry=entry)
 
 
 def planned(n, has_entry=False, n_strata=1, epsilon=3.0):
@@ -134,28 +131,38 @@ class TestOutcomes:
 
 
 class TestClasses:
-    def test_those_with_fewest_people_are_merged(self):
-        for counts, of_cell in (
-            ([90, 5, 4, 20, 30], [0, 1, 1, 2, 3]),
-            ([0, 50, 40, 20, 30], [0, 0, 1, 2, 3]),
-            ([70, 9, 8, 2, -3], [0, 1, 2, 3, 3]),
-            ([1, 1, 1], [0, 1, 2]),
+    def test_they_hold_equal_numbers_and_the_start_is_one_unless_few_are_there(self):
+        for counts, cuts, entries in (
+            ([40, 10, 10, 10, 10], [0, 13, 27], [0, 1 / 6, 1 / 2, 5 / 6]),
+            ([0, 40, 0, 0, 0], [2, 5, 8], [1 / 32, 3 / 32, 5 / 32, 7 / 32]),
+            ([-5, 10, 10, 10, 10], [10, 20, 30], [1 / 8, 3 / 8, 5 / 8, 7 / 8]),
+            ([0, -3, 0, -9, 0], None, None),
         ):
             found = RecordClasses.of_table(2, 40, np.array(counts, dtype=float))
-            assert found.of_cell.tolist() == of_cell
-            assert found.number == 2 * (max(of_cell) + 1)
-            for place in range(found.number):
-                shares, times = zip(*found.entries(place), strict=True)
-                assert sum(shares) == pytest.approx(1.0)
-                assert all(0.0 <= time < 1.0 for time in times)
-            assert found.n_of_stratum == RecordClasses.n_entries(len(counts) - 1, 40)
+            assert found.n_of_stratum == RecordClasses.n_entries(4, 40) == 4
+            assert found.number == 8
+            assert (np.diff([0, *found.cuts, 40]) >= 0).all()
+            assert all(0.0 <= found.entry(place) < 1.0 for place in range(8))
+            if cuts is not None:
+                assert found.cuts.tolist() == cuts
+                assert found.entries == pytest.approx(entries, abs=1e-6)
+
+    @pytest.mark.parametrize("q", [1, 2, 3, 7, 200])
+    def test_any_noisy_table_gives_as_many_as_are_known_before(self, q):
+        rng, n_cells = np.random.default_rng(0), 1 + min(4, q)
+        for scale in (0.0, 1.0, 1e9):
+            found = RecordClasses.of_table(1, q, scale * rng.normal(size=n_cells))
+            assert found.number == RecordClasses.n_entries(4, q)
+            places = found.places(np.arange(q + 1), None)
+            assert ((places >= 0) & (places < found.number)).all()
+            assert (np.diff(places) >= 0).all()
 
     def test_records_have_one_and_those_never_at_risk_the_last(self):
-        found = RecordClasses.of_table(2, 40, np.array([9.0, 9.0, 9.0, 1.0, 1.0]))
+        found = RecordClasses.of_table(2, 40, np.array([40.0, 10.0, 10.0, 10.0, 10.0]))
         histories = Histories(
             np.array([40, 40, 40, 40, 12]),
             np.zeros(5, bool),
-            entry=np.array([0, 1, 11, 39, 12]),
+            entry=np.array([0, 1, 14, 39, 12]),
             stratum=np.array([0, 0, 0, 1, 1]),
         )
         assert found.of(histories).tolist() == [0, 1, 2, 7, 8]
@@ -263,7 +270,28 @@ class TestFitted:
         loaded = DPDiscreteTimeSurvival.from_release(again)
         pd.testing.assert_frame_equal(loaded.summary, model.summary)
         assert model.inference_.estimate.size == 3 * 3 + 3
-        assert model.test(["x", "z"]).df == 2
+        assert model.test(["x", "z"]).degrees_of_freedom == 2
+
+    def test_many_strata_have_them_as_fast_as_few(self, monkeypatch):
+        """Derivatives are of the parts that a step moves: a count, not a time."""
+        counted = []
+        real = hazard_response.OutcomeProbabilities.record_scores
+        monkeypatch.setattr(
+            hazard_response.OutcomeProbabilities,
+            "record_scores",
+            lambda self, a, b: counted.append(1) or real(self, a, b),
+        )
+        X, y, _ = of_sites(3000, 5)
+        numbers = []
+        for n_sites in (2, 6):
+            site = np.random.default_rng(0).integers(0, n_sites, 3000).astype(str)
+            columns = {"x": (-5, 5), "site": [*map(str, range(n_sites))]}
+            options = {"columns": PublicColumns(columns), "max_time": 2.0, "strata": "site"}
+            model = DPDiscreteTimeSurvival(6.0, random_state=0, **{**OPTIONS, **options})
+            counted.clear()
+            quietly(model.fit, X.assign(site=site), y)
+            numbers.append(len(counted) / n_sites)
+        assert numbers[1] < 2.0 * numbers[0]
 
     def test_bands_are_those_of_the_stratum(self):
         X, y, _ = of_sites(6000, 3)

@@ -233,12 +233,7 @@ class OutcomeCounts(HazardSum):
         classes = self.fit.classes(context)
         bands = np.arange(min(N_BANDS, q) + 1) * q // min(N_BANDS, q)
         tables = np.reshape(noisy, (-1, 2 * (bands.size - 1) + 1))
-        seen = np.array(
-            [
-                sum(share * seen_from(entry, bands) for share, entry in classes.entries(place))
-                for place in range(classes.number)
-            ]
-        )
+        seen = np.array([seen_from(classes.entry(place), bands) for place in range(classes.number)])
         never = np.clip(tables[classes.number :].sum(), 0.0, 0.5 * n)
         deviation = HISTOGRAM.deviation(self.price)
         losses = loss_rates(tables[: classes.number], q, seen, deviation)
@@ -286,9 +281,9 @@ class HazardMoments(RowMoments):
         for place in range(classes.number):
             first = k * (place // classes.n_of_stratum)
             own = np.append(np.arange(first, first + k), fit.model.n_baseline + np.arange(d))
-            for share, entry in classes.entries(place):
-                response = OutcomeProbabilities(one, context["_losses"][place], entry)
-                parts.append(Part(response, place, share, None if likelihood is one else own))
+            entered = classes.entry(place)
+            response = OutcomeProbabilities(one, context["_losses"][place], entered)
+            parts.append(Part(response, place, None if likelihood is one else own))
         point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         if (known := fit.known) is not None:
             low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))

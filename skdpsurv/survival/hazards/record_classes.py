@@ -1,15 +1,14 @@
 """Public classes of records whose covariates, outcomes or baselines differ: strata, and entries.
 
-People who enter late have a class by the time of their entry: from the start, or in a band of the
-horizon. That with fewest people in the released life table is merged with the smaller one beside
-it, until there are :data:`MOST_CLASSES`. Within a class, covariates are taken not to depend on the
-entry.
+People who enter late have a class by the time of their entry. Those from the start are one, unless
+they are few, and the others are cut into classes of equal numbers, by the entries in the released
+life table, taken to rise evenly within its bands. Within a class, covariates are taken not to
+depend on the entry, which is that of the median.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -28,44 +27,47 @@ class RecordClasses:
     Parameters
     ----------
     n_strata : int
-    n_intervals : int
-    of_cell : ndarray of int of shape (n_cells,) or None
-        The class of entries from the start, or in a band; None: nobody enters late.
-    weight : ndarray of shape (n_cells,) or None
-        Share of each in its class.
+    cuts : ndarray of int of shape (n_of_stratum - 1,)
+        The last intervals of entry of all classes but the last one, ascending; none if nobody
+        enters late.
+    entries : ndarray of shape (n_of_stratum,)
+        When those of a class enter, as shares of the horizon.
     """
 
     n_strata: int
-    n_intervals: int
-    of_cell: IntArray | None = None
-    weight: FloatArray | None = None
+    cuts: IntArray
+    entries: FloatArray
 
     @classmethod
-    def of_table(cls, n_strata: int, n_intervals: int, entered: FloatArray | None) -> Self:
+    def of_table(cls, n_strata: int, q: int, entered: FloatArray | None) -> Self:
         """Return the classes that follow from released counts of entries, from the start first."""
         if entered is None:
-            return cls(n_strata, n_intervals)
-        counts = np.maximum(entered, 0.0)
-        groups = [[cell] for cell in range(counts.size)]
-        while len(groups) > MOST_CLASSES:
-            sizes = [sorted(counts[own].sum() for own in both) for both in pairwise(groups)]
-            at = sizes.index(min(sizes))
-            groups[at : at + 2] = [groups[at] + groups[at + 1]]
-        of_cell, weight = np.zeros(counts.size, dtype=np.int64), np.zeros(counts.size)
-        for place, group in enumerate(groups):
-            of_cell[group] = place
-            weight[group] = (counts[group] + 1.0) / (counts[group] + 1.0).sum()
-        return cls(n_strata, n_intervals, of_cell, weight)
+            return cls(n_strata, np.zeros(0, dtype=np.int64), np.zeros(1))
+        counts = np.maximum(entered, 0.0) + 1e-9 * (1.0 + np.abs(entered).sum())
+        n_bands, number = counts.size - 1, cls.n_entries(counts.size - 1, q)
+        edges = np.ceil(np.arange(n_bands + 1) * q / n_bands)
+        has_own = counts[0] >= counts.sum() / (2 * number)
+        cut = counts.copy()
+        if has_own:
+            cut[0] = 0.0
+        so_far, n_cut = np.cumsum(cut) / cut.sum(), number - has_own
+        # Ends and medians of classes.
+        shares = np.arange(1, 2 * n_cut) / (2.0 * n_cut)
+        found = np.interp(shares, so_far, edges)
+        cuts, entries = np.rint(found[1::2]), found[::2] / q
+        if has_own:
+            cuts, entries = np.append(0.0, cuts), np.append(0.0, entries)
+        return cls(n_strata, cuts.astype(np.int64), np.minimum(entries, 1.0 - 0.5 / q))
 
     @staticmethod
-    def n_entries(n_bands: int, n_intervals: int) -> int:
+    def n_entries(n_bands: int, q: int) -> int:
         """Return the number of classes of entry, known before there is a table."""
-        return min(MOST_CLASSES, 1 + min(n_bands, n_intervals))
+        return min(MOST_CLASSES, 1 + min(n_bands, q))
 
     @property
     def n_of_stratum(self) -> int:
         """Number of classes of each stratum."""
-        return 1 if self.of_cell is None else int(self.of_cell.max()) + 1
+        return self.entries.size
 
     @property
     def number(self) -> int:
@@ -75,25 +77,17 @@ class RecordClasses:
     def places(self, entered: IntArray | None, stratum: IntArray | None) -> IntArray:
         """Return the class of each record, by the interval of its entry, 0 for the start."""
         found: Any = 0 if stratum is None else stratum * self.n_of_stratum
-        if self.of_cell is not None:
-            n_bands, q = self.of_cell.size - 1, self.n_intervals
-            late: Any = entered
-            found = found + self.of_cell[np.where(late > 0, 1 + (late - 1) * n_bands // q, 0)]
-        return np.asarray(found)
+        late: Any = 0 if entered is None else np.searchsorted(self.cuts, entered)
+        return np.asarray(found + late)
 
     def of(self, histories: Histories) -> IntArray:
         """Return the class of each history; after all others that of those never at risk."""
         found = self.places(histories.entry, histories.stratum)
         return np.where(histories.at_risk, found, self.number)
 
-    def entries(self, place: int) -> list[tuple[float, float]]:
-        """Return shares of a class, and when these enter, as shares of the horizon."""
-        if self.of_cell is None:
-            return [(1.0, 0.0)]
-        cells = np.flatnonzero(self.of_cell == place % self.n_of_stratum)
-        middle = np.maximum(cells - 0.5, 0.0) / (self.of_cell.size - 1)
-        weight: Any = self.weight
-        return list(zip(weight[cells].tolist(), middle.tolist(), strict=True))
+    def entry(self, place: int) -> float:
+        """Return when those of a class enter, as a share of the horizon."""
+        return float(self.entries[place % self.n_of_stratum])
 
 
 def seen_from(entry: float, edges: IntArray) -> FloatArray:
