@@ -29,12 +29,15 @@ TRIED = (
     ("age as time", 5_000, 3.0, 0.0),
     ("age as time", 5_000, 1.0, 1e-7),
     ("half enter late", 5_000, 3.0, 0.0),
+    ("short follow-up", 5_000, 3.0, 0.0),
 )
 KEYS = ["people", "n", "epsilon", "delta"]
 SITES = ["A", "B", "C"]
 #: Means of x and hazards of the sites; share of people who enter late.
 MEANS, RATES = np.array([-1.1, 0.0, 1.1]), np.array([0.15, 0.5, 0.3])
-LATE = {"age as time": 1.0, "half enter late": 0.5}
+LATE = {"age as time": 1.0, "half enter late": 0.5, "short follow-up": 1.0}
+#: Of the last, all enter in a quarter of the horizon, and are followed for an eighth of it.
+UNTIL, FOLLOWED = 0.25, 0.12
 #: Coefficients of x, of z, which is correlated with x, and of b; the correlation with the entry.
 COEF, CORRELATION = np.array([0.5, -0.4, 0.6]), 0.7
 
@@ -77,11 +80,14 @@ def sample(people: str, n: int, rng: np.random.Generator) -> Sample:
         return Sample(X.assign(site=np.array(SITES)[site]), y, None, {**told, "max_time": 2.0})
     whole = 8 * n
     both = rng.multivariate_normal([0.0, 0.0], [[1.0, CORRELATION], [CORRELATION, 1.0]], whole)
-    entry = 0.8 * special.ndtr(both[:, 0]) * (rng.random(whole) < LATE[people])
+    short = people == "short follow-up"
+    entry = (UNTIL if short else 0.8) * special.ndtr(both[:, 0])
+    entry = entry * (rng.random(whole) < LATE[people])
     X = _columns(both[:, 1], rng)
     time = np.sqrt(rng.exponential(1.0 / (0.8 * np.exp(X.to_numpy(float) @ COEF))))
     kept = np.flatnonzero(time > entry)[:n]
-    last = np.minimum(entry + rng.uniform(0.1, 0.7, whole), 1.0)
+    followed = rng.exponential(FOLLOWED, whole) if short else rng.uniform(0.1, 0.7, whole)
+    last = np.minimum(entry + followed, 1.0)
     told = {"columns": PublicColumns(described), "max_time": 1.0}
     own = X.iloc[kept].reset_index(drop=True)
     return Sample(own, _outcomes(time[kept], last[kept]), entry[kept], told)

@@ -61,6 +61,8 @@ N_BANDS, N_BLOCKS = 5, 20
 EXPOSED = 100
 #: Rates of classes are shrunk to those of all with the weight of so many deviations of a cell.
 POOLED = 4.0
+#: Most by which rates of censoring are changed so that exposures are as released.
+MOST_RESCALED = 8.0
 #: Largest predictor among which cap thresholds are searched.
 WIDEST = 60.0
 
@@ -192,6 +194,35 @@ class OutcomeProbabilities:
         return self._thresholds[a]
 
 
+def as_exposed(
+    response: OutcomeProbabilities, law: CovariateDistribution, coef: FloatArray, left: FloatArray
+) -> OutcomeProbabilities:
+    """Return a response with rates of censoring at which rows are as exposed as was released.
+
+    Bands of a table are wide beside a short follow-up: what counts is how many events it holds.
+    ``left`` are chances of an event after 0, ..., q intervals.
+    """
+    q, k = left.size - 1, response.basis.shape[1]
+    edges = block_edges(q)
+    start, middles = round(response.entry * q), (edges[1:] + edges[:-1]) // 2
+    middles = np.maximum(middles[edges[1:] > response.entry * q], start)
+    e = np.clip(1.0 - left[middles] / max(float(left[start]), 1e-300), 0.0, 1.0)
+    e = np.concatenate([np.ones(e.size), e, [1.0]])
+    b = law.rows("normal") @ coef[k:]
+
+    def exposed(factor: float) -> float:
+        own = replace(response, losses=response.losses * factor)
+        chance, _ = own.outcome_probabilities(coef[:k], b, slopes=False)
+        return float((chance @ e).mean())
+
+    low, high = np.log(1.0 / MOST_RESCALED), np.log(MOST_RESCALED)
+    for _ in range(20):
+        middle = 0.5 * (low + high)
+        more = exposed(float(np.exp(middle))) > law.mean_exposure
+        low, high = (middle, high) if more else (low, middle)
+    return replace(response, losses=response.losses * float(np.exp(low)))
+
+
 def to_released(
     mean: FloatArray, unit: FloatArray | float, basis: FloatArray, n_strata: int = 1
 ) -> FloatArray:
@@ -277,18 +308,19 @@ class HazardMoments(RowMoments):
         likelihood, calibration = fit.after(pilot)
         one = likelihood if isinstance(likelihood, DiscreteHazard) else likelihood.one
         classes, k, d = fit.classes(context), fit.model.n_knots, fit.model.n_features
-        parts = []
-        for place in range(classes.number):
-            first = k * (place // classes.n_of_stratum)
-            own = np.append(np.arange(first, first + k), fit.model.n_baseline + np.arange(d))
-            entered = classes.entry(place)
-            response = OutcomeProbabilities(one, context["_losses"][place], entered)
-            parts.append(Part(response, place, None if likelihood is one else own))
         point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         if (known := fit.known) is not None:
             low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))
             derivation = Derivation(known, pilot.mean, pilot.unit) if known.derived else None
             moments = replace(moments, groups=known.groups, ends=(low, high), derivation=derivation)
+        parts, left, laws = [], fit.events_left(pilot), moments.distribution.classes
+        for place in range(classes.number):
+            stratum = place // classes.n_of_stratum
+            own = np.append(k * stratum + np.arange(k), fit.model.n_baseline + np.arange(d))
+            response = OutcomeProbabilities(one, context["_losses"][place], classes.entry(place))
+            if self.has_exposure and fit.model.has_entry:
+                response = as_exposed(response, laws[place], minimiser.coef[own], left[stratum])
+            parts.append(Part(response, place, None if likelihood is one else own))
         equation = Indirect.after(parts, *point, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.unit, fit.basis, fit.model.n_strata)
         level = _mean_level(fit, moments.distribution, classes.n_of_stratum)
