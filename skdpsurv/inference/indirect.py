@@ -266,10 +266,10 @@ class Indirect:
             return float(np.linalg.norm(np.log(np.abs(traces / whole))))
         logs: list[float] = []
         roots = np.zeros((0, k))
-        for own, places in blocks.items():
-            at_own = np.ix_(own, own)
-            moves = np.zeros((len(own), start.size))
-            moves[:, list(own)] = _moves(variance[at_own], len(own))
+        for common, places in blocks.items():
+            at_own = np.ix_(common, common)
+            moves = np.zeros((len(common), start.size))
+            moves[:, list(common)] = _moves(variance[at_own], len(common))
             traces = [self._trace(rows, places, start + move) for move in (0.0 * moves[0], *moves)]
             logs += np.log(np.abs((whole + traces[1:] - traces[0]) / whole)).tolist()
             roots = np.concatenate([roots, moves[:, :k]])
