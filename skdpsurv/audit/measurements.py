@@ -210,7 +210,8 @@ def _evaluation(function: functools.partial[Any], data: Any, neighbour: Any) -> 
     signature = inspect.signature(private_survival_metrics)
     stated = signature.bind_partial(*function.args, **function.keywords).arguments
     stated = {"epsilon": 1.0, **stated, "random_state": 0, "accountant": None}
-    arguments = [dict(zip(("X", "y"), each, strict=True)) for each in (data, neighbour)]
+    both = [(X, y, *more) for X, y, *more in (data, neighbour)]
+    arguments = [{"X": X, "y": y} | dict(*more) for X, y, *more in both]
     check_neighbours(*arguments)
     model = stated.pop("model")
     return [functools.partial(prepared, Evaluation(model, **stated), **each) for each in arguments]

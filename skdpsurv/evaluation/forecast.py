@@ -202,7 +202,8 @@ def forecast_accuracy(
         gain = figures and f"{gain} {figures}"
     ranges = {}
     if getattr(model, "inference_share", 0.0) and isinstance(model.columns, PublicColumns):
-        ranges = {term: words for term, (words, _) in term_changes(model.columns).items()}
+        own = model.as_fitted().columns
+        ranges = {term: words for term, (words, _) in term_changes(own).items()}
     return AccuracyForecast(table, headline, about, gain, by_study(runs), ranges)
 
 

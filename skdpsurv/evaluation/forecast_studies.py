@@ -207,7 +207,7 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
     exact, effect, exact_model = None, np.zeros(0), estimator
     changes: dict[str, FloatArray] = {}
     if getattr(estimator, "inference_share", 0.0):
-        columns = estimator.columns
+        columns = estimator.as_fitted().columns
         features = np.asarray(fresh if columns is None else columns.fit_transform(fresh), float)
         exact = _without_privacy(setting.n_records * truth.information(features, z))
         if isinstance(columns, PublicColumns):

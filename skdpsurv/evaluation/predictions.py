@@ -103,7 +103,8 @@ def predicted_survival(
     """
 
     def at(i: int) -> FloatArray:
-        return times if entry is None else np.append(times, entry[i])
+        # An array of its own: a curve may compute in it, and move the times of all later records.
+        return times.copy() if entry is None else np.append(times, entry[i])
 
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         found = ask_alone(

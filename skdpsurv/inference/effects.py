@@ -103,7 +103,8 @@ def term_changes(columns: PublicColumns) -> dict[str, tuple[str, FloatArray]]:
             first = changes.take([0], axis)
             changes = changes.take(range(1, changes.shape[axis]), axis) - first
         words = " × ".join(f"{_in_words(cells[0])} to {_in_words(cells[-1])}" for cells in each)
-        found[name] = words, changes.reshape(-1, values.shape[1])
+        if changes.any():  # a stratum has no feature
+            found[name] = words, changes.reshape(-1, values.shape[1])
     return found
 
 

@@ -145,9 +145,11 @@ class SurvivalLoss:
             if (entry := histories.entry) is None:
                 return np.clip((loss - low) / (high - low), 0.0, 1.0)
             start = np.minimum(entry / self.horizon, t) * n_intervals
-            within = np.clip(start - np.arange(n_intervals)[:, None], 0.0, 1.0)
-            loss = np.clip((loss - (within.T * steps).sum(axis=1) - low) / (high - low), 0.0, 1.0)
-            return np.where((entry == 0.0) | (entry < histories.exit), loss, 0.0)
+            within = np.clip(start[:, None] - np.arange(n_intervals), 0.0, 1.0)
+            lived = np.where(within > 0.0, within * steps, 0.0)  # hazards after it may be infinite
+            loss = np.clip((loss - lived.sum(axis=1) - low) / (high - low), 0.0, 1.0)
+            exit_ = np.minimum(histories.exit, self.horizon)
+            return np.where((entry == 0.0) | (entry < exit_), loss, 0.0)
         p = -np.expm1(-steps)
         if histories.entry is not None:
             first = np.ceil(np.minimum(histories.entry / self.horizon, 2.0) * n_intervals)

@@ -189,7 +189,8 @@ def _check_columns(options: Mapping[str, Any], names: list[str]) -> None:
     listed = options.get("columns", ("",))
     require(isinstance(listed, tuple) and listed, "columns must be a list of described columns")
     for name in options.get("columns", ()):
-        require(name in names, f"columns must be described, {name!r} is not")
+        more = "; products go along with their columns" if ":" in str(name) else ""
+        require(name in names, f"columns must be described, {name!r} is not{more}")
         require(name != options.get("target"), f"columns must not hold target, {name!r}")
 
 

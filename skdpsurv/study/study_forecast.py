@@ -158,6 +158,8 @@ class Scenario(Guess):
         if takes == ("rows", "causes"):
             return []  # the simulated people have one kind of event
         late = (self.entry or "uniform") if part.shape.has_entry else None
+        if late and not {"rows", "model"} & set(part.estimator._card.takes):
+            return []  # a curve from 0, when hardly anybody has entered, says nothing of others
         guess = replace(self._of_event(part, protocol), entry=late)
         n_groups = 1
         if takes == ("rows",):

@@ -9,6 +9,7 @@ import pytest
 from sksurv.util import Surv
 
 from skdpsurv import DPDiscreteTimeSurvival, forecast_accuracy
+from skdpsurv.audit import measurement_audit
 from skdpsurv.audit.walk import visits
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.histories import Histories
@@ -357,3 +358,30 @@ def test_no_neighbour_exceeds_epsilon(monkeypatch):
         assert result.passed, result
         largest = max(largest, result.total)
     assert largest > 0.5
+
+
+class InPlace:
+    """Accelerated failure times, by a curve that computes in the array it is given."""
+
+    unique_times_ = np.array([END])
+
+    def predict_survival_function(self, X):
+        def survival(times):
+            times /= np.exp(np.asarray(X)[0, 0])
+            return np.exp(-times)
+
+        return [survival]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_curve_that_writes_into_its_times_moves_no_other_record(late):
+    """Records shared one array of times, so that one of them could decide all others."""
+    x, found = people(60, 3)
+    X = np.reshape(x, (60, -1)).astype(float)
+    y = Surv.from_arrays(found.event, found.exit)
+    more = [{"entry": found.entry}] if late else []
+    other = X.copy()
+    other[0] = 5.0
+    asked = partial(evaluate, InPlace(), max_time=END, risk_edges=[0.3, 0.5], time_edges=[0.3, 0.6])
+    result = measurement_audit(asked, (X, y, *more), (other, y, *more))
+    assert result.passed, result

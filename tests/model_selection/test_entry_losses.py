@@ -38,7 +38,7 @@ def test_the_likelihood_is_from_the_entry_to_the_exit():
     inside = np.clip(np.ceil(end * 20), 1, 20).astype(int) - 1
     expected = hazard(end) - hazard(np.minimum(found.entry, end))
     expected -= np.where(seen.event, np.log(STEPS[inside] * 20), 0.0)
-    expected = np.clip((expected + 2.0) / 8.0, 0.0, 1.0)
+    expected = np.clip((expected + 2.0) / 8.0, 0.0, 1.0) * (found.entry < end)
     np.testing.assert_allclose(losses("likelihood", found), expected, atol=1e-12)
 
 
@@ -110,3 +110,13 @@ def test_a_loss_of_ones_own_is_not_told_of_entries():
     search = PrivateSearchCV(model, {"n_intervals": [10]}, scoring=lambda model, X, y: 0.5)
     with pytest.raises(ValueError, match="entry must be None with a scoring of your own"):
         search.fit(x, in_y(found), entry=found.entry)
+
+
+@pytest.mark.parametrize("kind", ["likelihood", "brier"])
+def test_who_enters_beyond_the_horizon_has_no_loss_and_later_hazards_do_not_matter(kind):
+    beyond = Histories(np.array([1.5]), np.array([True]), np.array([1.2]))
+    assert losses(kind, beyond).tolist() == [0.0]
+    early = Histories(np.array([0.3]), np.array([False]), np.array([0.1]))
+    with np.errstate(all="ignore"):
+        found = losses(kind, early, np.where(np.arange(20) < 10, STEPS, np.inf))
+    assert found == pytest.approx(losses(kind, early))

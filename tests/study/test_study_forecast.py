@@ -209,6 +209,20 @@ class TestAdvice:
         assert (terms["twice epsilon"] > terms["without privacy"]).all()
         assert "factor of the interval of x (0.25 to 0.75)" in plan.page(ONCE)
 
+    def test_strata_are_no_term(self):
+        columns = {"site": ["A", "B"], "x": (0, 1), "z": bool}
+        options = {"intervals": 0.3, "strata": "site"}
+        study = protocol(
+            columns=PublicColumns(columns),
+            analyses=(
+                Analysis("regression", "risk", options={"intervals": 0.3, "strata": "site"}),
+            ),
+            evaluation_share=0.0,
+        )
+        found = StudyPlan.of(study, 20_000).forecast(ONCE)
+        terms = [what for _, what in found.index if what.startswith("factor of the interval")]
+        assert [what.split()[5] for what in terms] == ["x", "z"]
+
     def test_a_midpoint_that_is_not_typical(self):
         stated = {"bounds": [80, 600], "missing": "midpoint"}
         columns = {"LDH": {**stated, "typical": 200}, "y": {**stated, "typical": 320}, "z": stated}
