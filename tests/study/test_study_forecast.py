@@ -214,9 +214,7 @@ class TestAdvice:
         options = {"intervals": 0.3, "strata": "site"}
         study = protocol(
             columns=PublicColumns(columns),
-            analyses=(
-                Analysis("regression", "risk", options={"intervals": 0.3, "strata": "site"}),
-            ),
+            analyses=(Analysis("regression", "risk", options=options),),
             evaluation_share=0.0,
         )
         found = StudyPlan.of(study, 20_000).forecast(ONCE)
