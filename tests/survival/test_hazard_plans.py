@@ -19,6 +19,7 @@ from skdpsurv.survival.hazards.fit import HIGHEST_RISE, TABLE_PART
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.model import CAP_RANGE, HazardModel, HazardRecords
+from skdpsurv.survival.hazards.pilot_estimate import PilotEstimate
 from skdpsurv.survival.hazards.spreads import SMALLEST_SPREAD, RowMean
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
@@ -62,7 +63,7 @@ class TestFollowingCap:
         center = one.public_pilot.center
         hazard = -np.expm1(-level / MODEL.n_intervals)
         center[0] = np.log(hazard / (1 - hazard)) / one.basis[0, 0]
-        return one.after(hazard_fit.PilotEstimate(center, np.zeros(2), 1.0, 1.0))
+        return one.after(PilotEstimate(center, np.zeros(2), 1.0, 1.0))
 
     def cap_after(self, one, level):
         return self.looked(one, level).likelihood.max_cumulative_hazard

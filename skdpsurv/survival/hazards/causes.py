@@ -37,7 +37,6 @@ from skdpsurv.survival.hazards.fit import (
     HazardFit,
     HazardMinimiser,
     HazardSum,
-    PilotEstimate,
     stated_range,
 )
 from skdpsurv.survival.hazards.life_table import (
@@ -51,6 +50,7 @@ from skdpsurv.survival.hazards.life_table import (
     spread_exits,
 )
 from skdpsurv.survival.hazards.maximum import HazardMaximum, starting_baseline
+from skdpsurv.survival.hazards.pilot_estimate import PilotEstimate
 
 PROOF = reference("docs/proofs/competing_risks", "chaudhuri")
 #: Part f of the cap that causes have in equal shares.

@@ -19,7 +19,7 @@ from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.plan import GAUSSIAN, Context, Mechanism, NoisySum
 from skdpsurv.dp.privacy_cost import Concentrated, Price, stated_price
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.inference import DOWNWEIGHTING_BOUND, ROW_VALUES
+from skdpsurv.inference import DOWNWEIGHTING_BOUND
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.likelihoods.stratified import StratifiedHazard
@@ -28,6 +28,7 @@ from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior, Promises
 from skdpsurv.survival.hazards import model as models
+from skdpsurv.survival.hazards.pilot_estimate import PilotEstimate
 from skdpsurv.survival.hazards.record_classes import RecordClasses
 
 # Tuned constants, each with the page of docs/benchmarks that found it, if there is one.
@@ -36,8 +37,6 @@ from skdpsurv.survival.hazards.record_classes import RecordClasses
 #: the sensitivity near that of the covariates alone (docs/benchmarks/discrete_time).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
 NO_PROMISES = Promises(())
-#: Shares of people where there is one stratum.
-WHOLE = np.ones(1)
 #: Share of epsilon for the pilot where its rows are not scaled.
 PILOT_SHARE = 0.1
 #: Share of ``pilot_share`` for the life table; the mean of the rows has the rest.
@@ -68,34 +67,6 @@ INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 2.0
 #: Information of rows about one coefficient, relative to rows of equal length in all directions
 #: (docs/benchmarks/sites).
 INFORMATION_PART = 0.25
-
-
-class PilotEstimate(NamedTuple):
-    """Estimates known before the perturbed fit: centre, mean of rows, clipping norm, row scale.
-
-    Centred rows are divided by ``scales``, if there are any, and clipped to ``radius``; ``spread``
-    bounds their root mean square length.
-    """
-
-    center: FloatArray
-    mean: FloatArray
-    radius: float
-    spread: float
-    scales: FloatArray | None = None
-    #: Number of events as released, where people enter late; None: by the centre's hazard.
-    events: float | None = None
-    #: Shares of people by stratum, as released, or equal.
-    shares: FloatArray = WHOLE
-
-    @property
-    def unit(self) -> FloatArray | float:
-        """One unit of the rows of the fit, on the scale of X."""
-        return self.radius if self.scales is None else self.radius * self.scales
-
-    def values(self) -> dict[str, Any]:
-        """Return how rows are read, as a release keeps it."""
-        scales = np.ones_like(self.mean) if self.scales is None else self.scales
-        return dict(zip(ROW_VALUES, (self.mean, scales, self.radius), strict=True))
 
 
 class CappedFit(NamedTuple):

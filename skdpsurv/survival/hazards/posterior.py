@@ -30,8 +30,9 @@ from skdpsurv.mechanisms.descent import LANGEVIN_STEPS_RANGE, Chain, LangevinCal
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.perturbation import distances
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION, Sanitizer, Target, calibrate
-from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, PilotEstimate, stated_range
+from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, stated_range
 from skdpsurv.survival.hazards.model import HazardModel, Records, orthogonal_basis, released
+from skdpsurv.survival.hazards.pilot_estimate import PilotEstimate
 
 SAMPLERS = ("mala", "psgld")
 #: "auto": passes over the data of pSGLD, as in the paper; and of MALA, so that records times passes
