@@ -231,7 +231,7 @@ def test_features_of_raw_rows(table, matrix):
     scope = run_text(survival_model(), table)
     for place, wanted in enumerate(matrix.T):
         values = np.broadcast_to(scope[f"z{place + 1}"], len(table))
-        np.testing.assert_allclose(values, wanted, rtol=1e-15, atol=1e-15 * np.abs(wanted).max())
+        np.testing.assert_allclose(values, wanted, rtol=1e-14, atol=1e-14 * np.abs(wanted).max())
 
 
 @pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])

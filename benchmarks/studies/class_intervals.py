@@ -173,4 +173,4 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
     )
 
 
-EXPERIMENT = Experiment(cases, measure, report, repetitions=20)
+EXPERIMENT = Experiment(cases, measure, report, repetitions=15)
