@@ -77,7 +77,7 @@ def everybody(setting: Setting, name: str, model: str, share: float) -> Everybod
         else DPDiscreteTimeSurvival(max_time=data.max_time, random_state=0)
     ).fit(data.X[train], data.y[train])
     horizon = share * data.max_time
-    predicted = predicted_survival(fitted, data.X[test], times_to(horizon))
+    predicted, _ = predicted_survival(fitted, data.X[test], times_to(horizon))
     return Everybody(
         EvaluationRecords(predicted, Histories(data.time[test], data.event[test])), horizon
     )
@@ -119,7 +119,8 @@ def measure(setting: Setting, case: Case, repetition: int) -> Row:
     reading, sums = Reading.of(public, released), ReleasedSums.of(released)
     found = reading.measures(sums)
     noiseless = exact_measures(sample, reading)
-    off = [np.abs(a - b) for a, b in zip(found, noiseless, strict=True)]
+    both = zip(_looked_at(found), _looked_at(noiseless), strict=True)
+    off = [np.abs(a - b) for a, b in both]
     off[2] = off[2] / noiseless.ratio
     distances = (off[0], off[1], off[2], off[3].mean(), off[4].mean(), off[4].max())
     covers = _covered(
@@ -130,8 +131,13 @@ def measure(setting: Setting, case: Case, repetition: int) -> Row:
     )
 
 
+def _looked_at(one: Measures) -> tuple[np.ndarray, ...]:
+    """Return the measures of the table; what was observed is so at the ends of all bands."""
+    return one.c_index, one.brier, one.ratio, one.predicted, one.curves
+
+
 def _covered(truth: Measures, lower: Measures, upper: Measures) -> list[float]:
-    triples = zip(truth, lower, upper, strict=True)
+    triples = zip(*map(_looked_at, (truth, lower, upper)), strict=True)
     return [float(np.mean((low <= true) & (true <= high))) for true, low, high in triples]
 
 
