@@ -17,6 +17,7 @@ from scipy import special
 
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages
+from benchmarks.studies.curved_terms import counts_of
 from skdpsurv import DPDiscreteTimeSurvival, PublicColumns
 
 SHARE = 0.3
@@ -123,20 +124,8 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
     rows = []
     for name in found[0].index:
         each = np.array([one.loc[name, ["coef", "truth", "se(coef)"]] for one in found])
-        error, se = each[:, 0] - each[:, 1], each[:, 2]
-        known = np.isfinite(se)
-        error, se = error[known], se[known]
-        rows.append(
-            {
-                "column": name,
-                "fits": known.size,
-                "finite": int(known.sum()),
-                "held": int((np.abs(error) <= 1.959964 * se).sum()),
-                "error": float(error.sum()),
-                "squares": float(np.square(error).sum()),
-                "se": float(np.median(se)) if se.size else np.nan,
-            }
-        )
+        error = each[:, 0] - each[:, 1]
+        rows.append({"column": name, **counts_of(np.column_stack([error, each[:, 2]]))})
     return rows
 
 

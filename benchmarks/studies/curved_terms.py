@@ -132,7 +132,7 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
         found.append([*_effects(model, truth), *_products(model, truth)])
     names = [f"{AGE} {place:g}" for place in PLACES] + ["products"]
     return [
-        {"term": name, **_counts(np.array([one[j] for one in found]))}
+        {"term": name, **counts_of(np.array([one[j] for one in found]))}
         for j, name in enumerate(names)
     ]
 
@@ -168,7 +168,8 @@ def _of(
     return float(change @ (inference.estimate[-d:] - truth)), float(np.sqrt(variance))
 
 
-def _counts(found: np.ndarray) -> Row:
+def counts_of(found: np.ndarray) -> Row:
+    """Return what intervals hold, and errors, of rows of errors and standard errors."""
     error, se = found.T
     finite = np.isfinite(se)
     error, se = error[finite], se[finite]
