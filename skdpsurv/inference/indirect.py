@@ -270,22 +270,23 @@ class Indirect:
             at_own = np.ix_(common, common)
             moves = np.zeros((len(common), start.size))
             moves[:, list(common)] = _moves(variance[at_own], len(common))
-            traces = [self._trace(rows, places, start + move) for move in (0.0 * moves[0], *moves)]
-            logs += np.log(np.abs((whole + traces[1:] - traces[0]) / whole)).tolist()
+            trace = self._trace(rows, places)
+            changes = np.array([trace(start + move) for move in moves]) - trace(start)
+            logs += np.log(np.abs((whole + changes) / whole)).tolist()
             roots = np.concatenate([roots, moves[:, :k]])
         # Moves of blocks are correlated: the root of t' R t, with R the correlation.
         unit = roots / np.maximum(np.square(roots).sum(axis=1, keepdims=True), 1e-300)
         correlation = unit @ variance @ unit.T
         return float(np.sqrt(max(np.array(logs) @ correlation @ np.array(logs), 0.0)))
 
-    def _trace(self, rows: Rows, places: Sequence[int], at: FloatArray) -> float:
-        """Return the trace of the equation's derivative, of some parts, with the model there."""
+    def _trace(self, rows: Rows, places: Sequence[int]) -> Callable[[FloatArray], float]:
+        """Return the trace of the derivative of some parts of the equation, by its point."""
         sums, start = self._sums.having(places), self.released
         if self.limit:
-            found = sums.curvature(rows, sums.probabilities(start, rows), at)
-        else:
-            found = sums.by_truth(rows, sums.scores(start, rows), sums.outcomes(at, rows)[1])
-        return float(np.trace(found))
+            likely = sums.probabilities(start, rows)
+            return lambda at: float(np.trace(sums.curvature(rows, likely, at)))
+        scores = sums.scores(start, rows)
+        return lambda at: float(np.trace(sums.by_truth(rows, scores, sums.outcomes(at, rows)[1])))
 
     def _at_release(self, rows: Rows) -> tuple[Callable[[FloatArray], _At], _At]:
         """Return the equation with the model at the release, and its value there."""

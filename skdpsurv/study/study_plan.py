@@ -181,17 +181,16 @@ class StudyPlan:
             errors.
             Empty for an analysis that cannot be simulated.
         """
+        outlook = self.outlook(scenario).items()
+        shown = [(name, one) for name, each in outlook for one in each if not one.is_hidden]
         rows = [
             (name, one.what, one.without, one.half, one.private, one.low, one.high, one.twice)
-            for name, expected in self.outlook(scenario).items()
-            for one in expected
-            if not one.is_hidden
+            for name, one in shown
         ]
         columns = ["analysis", "what", "without privacy", "half epsilon", "in this study"]
         found = pd.DataFrame(rows, columns=[*columns, "from", "to", "twice epsilon"])
-        each = [one for expected in self.outlook(scenario).values() for one in expected]
-        errors = [one.is_error for one in each if not one.is_hidden]
-        found["times"] = (found["in this study"] / found["without privacy"]).where(errors)
+        times = found["in this study"] / found["without privacy"]
+        found["times"] = times.where([one.is_error for _, one in shown])
         return found.set_index(["analysis", "what"])
 
     def advice(self, scenario: Scenario | None = None) -> list[str]:
