@@ -135,10 +135,10 @@ def table(
     """Return a table of coefficients with the columns of lifelines."""
     steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
     names = pd.Index([feature.name for feature in features], name="covariate")
-    return _intervals(estimate * steps, error * np.abs(steps), names, level)
+    return interval_table(estimate * steps, error * np.abs(steps), names, level)
 
 
-def _intervals(
+def interval_table(
     estimate: FloatArray, error: FloatArray, names: pd.Index, level: float
 ) -> pd.DataFrame:
     known = ~np.isinf(error)
@@ -270,7 +270,7 @@ class Summarised(JointTests):
         """
         level = fraction("level", level)
         values, coef, error = effect_of(self, column, reference, at)
-        return _intervals(coef, error, values, level).drop(columns=["z", "p", "-log2(p)"])
+        return interval_table(coef, error, values, level).drop(columns=["z", "p", "-log2(p)"])
 
     def print_summary(self, decimals: int = 2) -> None:
         """Print the coefficients, their intervals, tests of terms, and the privacy guarantee.

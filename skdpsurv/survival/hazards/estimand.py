@@ -32,8 +32,8 @@ from skdpsurv.inference.uncertainty import table
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.maximum import maximum_likelihood
 from skdpsurv.survival.hazards.model import Block, HazardRecords
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 from skdpsurv.survival.hazards.strata import n_strata
+from skdpsurv.survival.hazards.time_varying import TimeVaryingModel
 
 #: Name of the series that is returned, so that it goes along.
 PRIVATE = "private: not to be published"
@@ -64,7 +64,7 @@ def moments_of(model: Any) -> Iterator[tuple[Feature, Moments]]:
         yield feature, (mean, scale**2, 0.0)
 
 
-class EstimandModel(DiscreteTimeModel):
+class EstimandModel(TimeVaryingModel):
     """Base of hazard models whose releases state how rows were read."""
 
     def estimand(
