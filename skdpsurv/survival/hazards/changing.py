@@ -88,6 +88,12 @@ class Changing:
         """Number of products."""
         return self.scaled.n_terms
 
+    @property
+    def by_function(self) -> tuple[IntArray, ...]:
+        """The covariates of the products with each function."""
+        own = self.scaled.functions
+        return tuple(self.columns[own == k] for k in range(self.functions.shape[1]))
+
     def published(self, n_features: int) -> tuple[FloatArray, FloatArray]:
         """Return the matrices from coefficients of a fit's products to theirs, and to effects.
 

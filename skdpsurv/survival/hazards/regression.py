@@ -418,7 +418,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         for i, row in enumerate(rows):
             own = np.eye(n_baselines)[0 if stratum is None else stratum[i]]
             combination = np.column_stack(
-                [np.kron(own, basis), np.broadcast_to(row, (q, row.size))]
+                [np.kron(own, basis), self._products(row), np.broadcast_to(row, (q, row.size))]
             )
             if (combination[:, ~inference.known] != 0.0).any():
                 continue
@@ -461,6 +461,10 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         own = shift if shift.ndim == 1 else shift[stratum]
         eta = baseline + own + self.recalibration_.slope * self._predictor(risk)
         return np.cumsum(self._link.survival(eta).value, axis=1)
+
+    def _products(self, row: FloatArray) -> FloatArray:
+        """Return what multiplies coefficients of products with time, of shape (n_intervals, k)."""
+        return np.zeros((self.unique_times_.size, 0))
 
     def _predictor(self, risk: FloatArray) -> FloatArray:
         """Return the covariates' part of the predictor in each interval, or in all of them."""

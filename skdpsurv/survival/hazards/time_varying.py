@@ -16,6 +16,7 @@ from skdpsurv.dp import checks
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference.effects import errors_of
 from skdpsurv.inference.uncertainty import interval_table
+from skdpsurv.inference.wald import terms_of, tests_table, wald_test
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.changing import Changing
 from skdpsurv.survival.hazards.model import OVER_TIME
@@ -80,6 +81,76 @@ class TimeVaryingModel(DiscreteTimeModel):
             return super()._predictor(risk)
         return np.asarray(risk[:, :1] + risk[:, 1:] @ self._changing_.functions.T)
 
+    def _products(self, row: FloatArray) -> FloatArray:
+        if self._changing_ is None:
+            return super()._products(row)
+        own, changing = row - self._center, self._changing_
+        return changing.functions[:, changing.scaled.functions] * own[changing.columns]
+
+    def _summary(self, level: float) -> pd.DataFrame:
+        found, changing = super()._summary(level), self._changing_
+        if changing is None:
+            return found
+        estimate, error = self.over_time_coef_, np.full(changing.number, np.nan)
+        if (inference := self.inference_) is not None:
+            own = slice(-self.coef_.size - changing.number, -self.coef_.size)
+            estimate, error = inference.estimate[own], inference.standard_errors()[own]
+        features = self.release_.features
+        steps = np.array([_step(features[j]) for j in changing.columns])
+        index = pd.Index(changing.names, name=found.index.name)
+        more = interval_table(estimate * steps, error * np.abs(steps), index, level)
+        return pd.concat([found, more])
+
+    def proportional_hazards_test(self) -> pd.DataFrame:
+        """Test that effects do not change over time, as ``cox.zph`` of R prints it.
+
+        It is a Wald test of each column's products with its functions of time, and of all of them.
+        Post-processing of this release: no budget is spent.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by ``term``: the columns that state ``over_time``, and "GLOBAL". ``df`` is the
+            number of coefficients that are tested, ``chi2`` the statistic, ``p`` its p-value, and
+            ``hidden`` names coefficients that noise hides. p is NaN where it hides all.
+
+        Raises
+        ------
+        ValueError
+            If no column states ``over_time``, or there are no standard errors.
+
+        Notes
+        -----
+        That effects do not change is meant on the scale of the link: of log hazards for "cloglog",
+        of log odds in an interval for "logit". The level is approximate, as of all Wald tests of
+        private estimates (docs/benchmarks/changing_effects).
+        """
+        check_is_fitted(self, "release_")
+        if (changing := self._changing_) is None:
+            raise ValueError(
+                "columns must state over_time to test that their effects do not change: fit with "
+                "columns such as {'age': {'bounds': [20, 80], 'over_time': 'log'}}."
+            )
+        inference, features = self._require_inference(), self.release_.features
+        places = {
+            term: np.flatnonzero(np.isin(changing.columns, own))
+            for term, own in terms_of(features).items()
+        }
+        places = {term: own for term, own in places.items() if own.size}
+        first = inference.known.size - len(features) - changing.number
+        scale = self._row_scale()
+        found = []
+        for own in (*places.values(), np.arange(changing.number)):
+            columns, functions = changing.columns[own], changing.scaled.functions[own]
+            hidden, at = inference.hidden, first + own
+            if hidden is not None:
+                same = functions[:, None] == functions
+                hidden = np.where(same, hidden[np.ix_(columns, columns)], 0.0)
+            estimated = inference.estimate[at], inference.covariance[np.ix_(at, at)]
+            names = [changing.names[e] for e in own]
+            found.append(wald_test(*estimated, inference.known[at], names, hidden, scale[columns]))
+        return tests_table(found, pd.Index([*places, "GLOBAL"], name="term"))
+
     @supports_lazy_input(lambda self: None)
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return risk scores: the covariates' part of the linear predictor, higher is riskier.
@@ -138,6 +209,10 @@ class TimeVaryingModel(DiscreteTimeModel):
         return over_time_table(self, column, times, level)
 
 
+def _step(feature: Feature) -> float:
+    return 1.0 if feature.per_unit is None else feature.per_unit
+
+
 def over_time_table(model: Any, column: str, times: Any, level: float) -> pd.DataFrame:
     """Return the coefficient of a column at times; see ``effect_over_time``."""
     features, end = model.release_.features, float(model.release_.parameters["max_time"])
@@ -160,7 +235,7 @@ def over_time_table(model: Any, column: str, times: Any, level: float) -> pd.Dat
     if changing is not None:
         terms = np.flatnonzero(changing.columns == j)
         change[:, terms] = changing.at(at, end)[:, changing.scaled.functions[terms]]
-    step = 1.0 if features[j].per_unit is None else features[j].per_unit
+    step = _step(features[j])
     coef = change @ np.concatenate([model.over_time_coef_, model.coef_]) * step
     error = np.full(at.size, np.nan)
     if (inference := model.inference_) is not None:
