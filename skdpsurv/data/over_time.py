@@ -6,7 +6,7 @@ logarithm of time, at stated times, or along a natural cubic spline up to the ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
@@ -74,21 +74,44 @@ class OverTime:
             return [f"after {time:.6g}" for time in self.numbers]
         return [f"time spline {j}" for j in range(1, int(self.numbers[0]) + 1)]
 
+    @property
+    def _curves(self) -> tuple[tuple[float, ...], ...]:
+        """Curves of a spline, over [-1, 1]."""
+        inner = np.linspace(-1.0, 1.0, int(self.numbers[0]) + 1)[1:-1].tolist()
+        return natural_basis(tuple(inner))
+
+    def _raw(self, n_intervals: int, max_time: float) -> FloatArray:
+        share = np.arange(1, n_intervals + 1) / n_intervals
+        if self.kind == "log":
+            return np.asarray(np.log(share)[:, None])
+        if self.kind == "steps":
+            return (share[:, None] * max_time > np.array(self.numbers)).astype(np.float64)
+        return np.column_stack([curve(one, 2.0 * share - 1.0) for one in self._curves])
+
     def values(self, n_intervals: int, max_time: float) -> FloatArray:
         """Return the functions in each interval, shape (n_intervals, n_functions); means are 0.
 
         An interval is after a time if its right end is.
         """
-        share = np.arange(1, n_intervals + 1) / n_intervals
-        if self.kind == "log":
-            found = np.log(share)[:, None]
-        elif self.kind == "steps":
-            found = (share[:, None] * max_time > np.array(self.numbers)).astype(np.float64)
-        else:
-            inner = np.linspace(-1.0, 1.0, int(self.numbers[0]) + 1)[1:-1].tolist()
-            basis = natural_basis(tuple(inner))
-            found = np.column_stack([curve(one, 2.0 * share - 1.0) for one in basis])
+        found = self._raw(n_intervals, max_time)
         return np.asarray(found - found.mean(axis=0))
+
+    def written(self, n_intervals: int, max_time: float, number: Callable[[Any], str]) -> list[str]:
+        """Return the functions as formulas of t, a share of the horizon."""
+        if self.kind == "log":
+            found = ["log(t)"]
+        elif self.kind == "steps":
+            found = [f"indicator(t * {number(max_time)} > {number(one)})" for one in self.numbers]
+        else:
+            found = []
+            for a, b, *rest in self._curves:
+                cubes = [
+                    f"{number(size)} * cube(2 * t - 1 - {number(knot)})"
+                    for knot, size in zip(rest[::2], rest[1::2], strict=True)
+                ]
+                found.append(" + ".join([number(a), f"{number(b)} * (2 * t - 1)", *cubes]))
+        means = self._raw(n_intervals, max_time).mean(axis=0)
+        return [f"{one} - {number(mean)}" for one, mean in zip(found, means, strict=True)]
 
     def check(self, column: str, n_intervals: int, max_time: float) -> None:
         """Refuse functions that the grid cannot tell apart."""

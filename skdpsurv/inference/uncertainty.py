@@ -163,6 +163,12 @@ def interval_table(
     return pd.DataFrame(columns, index=names)
 
 
+def print_tests(tests: pd.DataFrame, decimals: int) -> None:
+    """Print Wald tests in rows."""
+    formats = {"df": str, "chi2": f"{{:.{decimals}f}}".format, "p": "{:.2g}".format}
+    print(tests.to_string(formatters=formats, na_rep=""))
+
+
 def _weight_words(release: Release) -> list[str]:
     """Say that extreme rows count less, how much, and if it is a lot."""
     words = WORDS["intervals"]
@@ -287,14 +293,17 @@ class Summarised(JointTests):
         elif np.isinf(summary["se(coef)"]).any():
             print(WORDS["intervals"]["nothing_known"])
         if self.inference_ is not None and len(terms := self.test_terms()) < len(summary):
-            formats = {"df": str, "chi2": f"{{:.{decimals}f}}".format, "p": "{:.2g}".format}
-            print(terms.to_string(formatters=formats, na_rep=""))
+            print_tests(terms, decimals)
             print(WORDS["tests"]["terms"])
+        self._print_more(decimals)
         cap = getattr(self, "max_cumulative_hazard_", None)
         if self.inference_ is not None and cap is not None:
             print(WORDS["intervals"]["at_cap"].format(cap=cap))
         for line in self._reading():
             print(line)
+
+    def _print_more(self, decimals: int) -> None:
+        """Print what a model has beside its coefficients."""
 
     def _reading(self) -> list[str]:
         """Say which estimand this is, and what a released table says of the horizon."""

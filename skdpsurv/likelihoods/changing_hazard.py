@@ -114,7 +114,7 @@ class ChangingHazard(DiscreteHazard):
     @property
     def largest_rank(self) -> int:
         """Bound on the number of independent rows that one record has over time."""
-        return self.basis.shape[1] + self.effects.values.shape[1]
+        return int(self.basis.shape[1] + self.effects.values.shape[1])
 
     @property
     def predictor_terms(self) -> int:
@@ -208,19 +208,20 @@ class ChangingHazard(DiscreteHazard):
         def moment_of(i: int, j: int) -> FloatArray:
             return moments[:, place[min(i, j), max(i, j)]]
 
-        # Coefficients in groups that share a direction: (direction, columns of X or None).
-        groups: list[tuple[int, FloatArray | None]] = [(i, None) for i in range(n_basis)]
-        groups.append((n_basis, X))
+        # Coefficients in groups that share a direction: (direction, what multiplies it).
+        groups = [(i, np.ones((len(X), 1))) for i in range(n_basis)] + [(n_basis, X)]
         groups += [
             (n_basis + 1 + int(k), column)
             for k, column in zip(self.effects.functions, varying, strict=True)
         ]
         hessian, starts = np.empty((gradient.size, gradient.size)), [0]
         for _, columns in groups:
-            starts.append(starts[-1] + (1 if columns is None else columns.shape[1]))
+            starts.append(starts[-1] + columns.shape[1])
         for at, (i, left) in enumerate(groups):
             for other, (j, right) in enumerate(groups[at:], at):
-                found = _cross(moment_of(i, j), left, right)
+                moment = moment_of(i, j)
+                is_one = at == other
+                found = gram(left, moment) if is_one else (left * moment[:, None]).T @ right
                 mine, theirs = (slice(starts[g], starts[g + 1]) for g in (at, other))
                 hessian[mine, theirs] = found
                 hessian[theirs, mine] = found.T
@@ -290,7 +291,7 @@ class ChangingHazard(DiscreteHazard):
                 new = c + np.log(sums / cap) * sums / curved
             outside = ~((new >= low) & (new <= high)) | (step >= kernel.NEWTON_STEPS)
             c = np.where(outside, low + 0.5 * (high - low), new)
-        return c
+        return np.asarray(c)
 
 
 def _some(chunk: kernel.Chunk, rows: IntArray) -> kernel.Chunk:
@@ -312,14 +313,3 @@ def _center(
             means[pair[0] + pair[1] - level] = own[:, at].copy()
     for (i, j), at in place.items():
         moments[rows, at] = own[:, at] - means[i] * means[j] / total
-
-
-def _cross(moment: FloatArray, left: FloatArray | None, right: FloatArray | None) -> FloatArray:
-    """Return the sum over records of a moment times the products of two groups of columns."""
-    if left is None and right is None:
-        return np.array([[moment.sum()]])
-    if left is None:
-        return np.asarray(moment @ right)[None, :]
-    if left is right:
-        return gram(left, moment)
-    return np.asarray((left * moment[:, None]).T @ right)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skdpsurv.data.feature import Feature
+from skdpsurv.data.over_time import OverTime
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.changing_hazard import TimeEffects
 
@@ -41,6 +42,8 @@ class Changing:
         The constants that are taken off.
     names : tuple of str
         Names of the products, such as "age:log(time)".
+    kinds : tuple of OverTime
+        What states the functions.
     """
 
     functions: FloatArray
@@ -48,6 +51,7 @@ class Changing:
     to_published: FloatArray
     level: FloatArray
     names: tuple[str, ...]
+    kinds: tuple[OverTime, ...]
 
     @classmethod
     def of(cls, features: Sequence[Feature], n_intervals: int, max_time: float) -> Changing | None:
@@ -76,7 +80,8 @@ class Changing:
                 names += [f"{features[j].name}:{word}" for j in having]
             number += len(own)
         effects = TimeEffects(np.hstack(scaled), np.array(columns), np.array(functions))
-        return cls(np.hstack(each), effects, to_published, np.concatenate(levels), tuple(names))
+        own = to_published, np.concatenate(levels), tuple(names), tuple(kinds)
+        return cls(np.hstack(each), effects, *own)
 
     @property
     def columns(self) -> IntArray:

@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import Feature
 from skdpsurv.dp import checks
+from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference.effects import errors_of
-from skdpsurv.inference.uncertainty import interval_table
+from skdpsurv.inference.uncertainty import interval_table, print_tests, table
 from skdpsurv.inference.wald import terms_of, tests_table, wald_test
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.changing import Changing
@@ -88,18 +89,39 @@ class TimeVaryingModel(DiscreteTimeModel):
         return changing.functions[:, changing.scaled.functions] * own[changing.columns]
 
     def _summary(self, level: float) -> pd.DataFrame:
-        found, changing = super()._summary(level), self._changing_
-        if changing is None:
+        check_is_fitted(self, "release_")
+        d, n_terms, inference = self.coef_.size, self.over_time_coef_.size, self.inference_
+        if inference is None:
+            given = self.coef_, self.over_time_coef_
+            return self._table(*given, self.release_.features, level=level)
+        found = inference.estimate[-d - n_terms :], inference.standard_errors()[-d - n_terms :]
+        (more, coef), (more_error, error) = (np.split(one, [n_terms]) for one in found)
+        return self._table(coef, more, self.release_.features, error, more_error, level)
+
+    def _table(
+        self,
+        coef: FloatArray,
+        over_time: FloatArray,
+        features: Sequence[Feature],
+        error: FloatArray | None = None,
+        over_time_error: FloatArray | None = None,
+        level: float = 0.95,
+    ) -> pd.DataFrame:
+        """Return a table of coefficients, and of those of products with time after them."""
+        own = np.full(coef.size, np.nan) if error is None else error
+        found = table(coef, own, features, level)
+        if (changing := self._changing_) is None:
             return found
-        estimate, error = self.over_time_coef_, np.full(changing.number, np.nan)
-        if (inference := self.inference_) is not None:
-            own = slice(-self.coef_.size - changing.number, -self.coef_.size)
-            estimate, error = inference.estimate[own], inference.standard_errors()[own]
-        features = self.release_.features
         steps = np.array([_step(features[j]) for j in changing.columns])
         index = pd.Index(changing.names, name=found.index.name)
-        more = interval_table(estimate * steps, error * np.abs(steps), index, level)
-        return pd.concat([found, more])
+        more = np.full(over_time.size, np.nan) if over_time_error is None else over_time_error
+        products = interval_table(over_time * steps, more * np.abs(steps), index, level)
+        return pd.concat([found, products])
+
+    def _print_more(self, decimals: int) -> None:
+        if self._changing_ is not None and self.inference_ is not None:
+            print_tests(self.proportional_hazards_test(), decimals)
+            print(WORDS["tests"]["hazards"])
 
     def proportional_hazards_test(self) -> pd.DataFrame:
         """Test that effects do not change over time, as ``cox.zph`` of R prints it.
