@@ -199,9 +199,12 @@ def plot_effect_over_time(
 def _dress(ax: Axes, bounds: tuple[float, float], ratios: bool) -> None:
     """Mark no effect; ratios have a logarithmic axis."""
     if ratios:
+        from matplotlib.ticker import LogLocator, NullLocator
+
         ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_minor_locator(NullLocator())
         ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("")
     ax.axhline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
     ax.set_ylim(*bounds)
     frame(ax)

@@ -32,9 +32,6 @@ class TimeVaryingModel(DiscreteTimeModel):
 
     #: Functions of time of the columns, or None; public.
     _changing_: Changing | None = None
-    #: Centre of the columns in products with time.
-    _center: FloatArray
-
     _sampling: Any
     prior: Any
     recalibration_share: Any
@@ -61,18 +58,25 @@ class TimeVaryingModel(DiscreteTimeModel):
         if changing is not None:
             d = release.n_features
             self.over_time_coef_ = released_array(release, OVER_TIME, (changing.number,))
-            self._center = np.zeros(d)
-            if "row_center" in release.values:
-                self._center = released_array(release, "row_center", (d,))
+
+    @property
+    def _center(self) -> FloatArray:
+        """Centre of the columns in products with time: that of the rows of the fit, or 0."""
+        d = self.release_.n_features
+        if "row_center" not in self.release_.values:
+            return np.zeros(d)
+        return released_array(self.release_, "row_center", (d,))
 
     def _scores(self, X: ArrayLike) -> FloatArray:
         """Return scores (n,), or where effects change those and factors of functions (n, 1 + k)."""
         changing = self._changing_
         if changing is None:
             return super()._scores(X)
+        check_is_fitted(self, "release_")
+        center = self._center
 
         def scores(rows: FloatArray) -> FloatArray:
-            more = changing.slopes(rows - self._center, self.over_time_coef_)
+            more = changing.slopes(rows - center, self.over_time_coef_)
             return np.column_stack([rows @ self.coef_, more])
 
         return self._of_rows(X, scores)
