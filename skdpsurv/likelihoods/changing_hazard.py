@@ -257,7 +257,8 @@ class ChangingHazard(DiscreteHazard):
                 chunk.clear(slope)
                 capped = np.flatnonzero(slope.sum(axis=1) > self.cap)
             if capped.size:
-                shift[capped] = self._shifts(eta[capped], _some(chunk, capped))
+                own = _some(chunk, capped)
+                shift[capped] = self._shifts(eta[capped, : own.width], own)
                 beyond = self.link.survival(eta[capped] - shift[capped, None])
                 for whole, own in zip(curve, beyond, strict=True):
                     whole[capped] = own
@@ -295,8 +296,10 @@ class ChangingHazard(DiscreteHazard):
 
 
 def _some(chunk: kernel.Chunk, rows: IntArray) -> kernel.Chunk:
+    """Return some records of a chunk: what is beyond the last exit of these is left out."""
     entered = None if chunk.entered is None else chunk.entered[rows]
-    return chunk._replace(survived=chunk.survived[rows], entered=entered)
+    survived = chunk.survived[rows]
+    return chunk._replace(width=int(survived[-1]), survived=survived, entered=entered)
 
 
 def _center(

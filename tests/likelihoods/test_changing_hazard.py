@@ -84,6 +84,28 @@ class TestDerivatives:
         losses = likelihood.losses(whole, block), plain.losses(coef, block)
         np.testing.assert_allclose(*losses, rtol=1e-12, atol=1e-12)
 
+    @pytest.mark.parametrize("late", [False, True])
+    @pytest.mark.parametrize(("name", "cap"), CAPS)
+    def test_no_record_changes_the_part_of_another(self, name, cap, late):
+        """A block's sums are those of its records: some beyond the cap, others seen for longer."""
+        likelihood, rng = changing(name, cap, "step", n_features=2), np.random.default_rng(11)
+        for scale in (1.0, 4.0, 12.0):
+            X, histories = some_records(40, 2, seed=int(scale))
+            if late:
+                histories = replace(histories, entry=rng.integers(0, Q, 40))
+            coef = scale * rng.normal(size=likelihood.n_params)
+            coef[[0, 2]], coef[-1] = [-5.0, 12.0], 12.0  # hazards rise with x, and rise late
+            X[:20], histories.exit[:20] = [R, 0.0], Q // 2
+            block = hazard_block(X, histories)
+            each = [hazard_block(X[[i]], histories.take(np.array([i]))) for i in range(40)]
+            found = likelihood.derivatives(coef, block)
+            alone = [likelihood.derivatives(coef, one) for one in each]
+            for whole, parts in zip(found, zip(*alone, strict=True), strict=True):
+                expected = np.sum(parts, axis=0)
+                np.testing.assert_allclose(whole, expected, atol=1e-11 * (1 + np.abs(parts).max()))
+            losses = sorted(float(likelihood.losses(coef, one)[0]) for one in each)
+            np.testing.assert_allclose(sorted(likelihood.losses(coef, block)), losses, rtol=1e-11)
+
     def test_weights_strata_and_empty_blocks(self):
         likelihood, (X, histories) = changing(n_features=3), some_records()
         stratum = np.arange(60) % 2

@@ -56,7 +56,6 @@ class TimeVaryingModel(DiscreteTimeModel):
         self._changing_ = changing = Changing.of(release.features, *grid)
         self.over_time_coef_ = np.zeros(0)
         if changing is not None:
-            d = release.n_features
             self.over_time_coef_ = released_array(release, OVER_TIME, (changing.number,))
 
     @property
