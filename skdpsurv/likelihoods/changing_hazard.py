@@ -257,8 +257,8 @@ class ChangingHazard(DiscreteHazard):
                 chunk.clear(slope)
                 capped = np.flatnonzero(slope.sum(axis=1) > self.cap)
             if capped.size:
-                own = _some(chunk, capped)
-                shift[capped] = self._shifts(eta[capped, : own.width], own)
+                some = _some(chunk, capped)
+                shift[capped] = self._shifts(eta[capped, : some.width], some)
                 beyond = self.link.survival(eta[capped] - shift[capped, None])
                 for whole, own in zip(curve, beyond, strict=True):
                     whole[capped] = own

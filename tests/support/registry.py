@@ -548,7 +548,7 @@ def _settings():
     yield one("raw columns with strata, no privacy", in_wards, **{**wards, "epsilon": np.inf})
     changing = {"columns": PublicColumns(RAW | OVER_TIME), "epsilon": 10.0}
     in_time = {"columns": PublicColumns(RAW_WARDS | OVER_TIME), "strata": "ward", "epsilon": 10.0}
-    also = {"also": ("over_time_coef", *look["also"])}
+    also = {"also": ("over_time_coef", *rows)}
     yield one("raw columns, effects over time", raw_survival, quick=True, **changing, **also)
     in_time |= {"link": "probit", "method": "out_pert", **also}
     yield one("raw columns with strata, late entries, effects over time", late_in_wards, **in_time)
@@ -570,9 +570,10 @@ def _settings():
     yield one("raw columns with strata, standard errors", in_wards, **in_classes)
     in_classes["also"] = seen
     yield one("raw columns with strata, late entries, standard errors", late_in_wards, **in_classes)
-    changing |= {**by_class, "also": ("over_time_coef", *seen)}
+    seen = (*estimated, "over_time_coef", "row_center", "row_scale")
+    changing |= {**by_class, "also": seen}
     yield one("raw columns, effects over time, standard errors", raw_survival, **changing)
-    in_time |= {**by_class, "method": "auto", "also": ("over_time_coef", *seen, *hidden)}
+    in_time |= {**by_class, "method": "auto", "also": (*seen, *hidden)}
     yield one("raw columns with strata, changing, standard errors", late_in_wards, **in_time)
     out = {"epsilon": 200.0, "method": "out_pert"}
     of_columns = {**errors, "also": (*estimated, *hidden, "inference_known", "row_center")}

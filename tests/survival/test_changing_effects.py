@@ -1,5 +1,6 @@
 """Effects that change over time: beside statsmodels, private, in releases, studies and formulas."""
 
+import json
 import warnings
 
 import numpy as np
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer
 
 from skdpsurv import (
     DPCompetingRisks,
@@ -234,6 +236,21 @@ class TestRefusals:
             fitted(X, y, columns=columns(**PLAIN), prior=changing)
         with pytest.raises(ValueError, match="releases must be of effects that do not change"):
             pool_releases([changing, fitted(X, y, seed=1).release_])
+        with pytest.raises(ValueError, match="releases must be of effects that do not change"):
+            pool_releases([release, changing])
+
+    def test_columns_that_a_later_step_mixes_and_strata(self):
+        mixed = make_pipeline(columns(), Normalizer())
+        self.fit("must not state over_time of 'x', whose values later steps mix", columns=mixed)
+        sites = columns(arm={"categories": ["a", "b"], "over_time": "log"})
+        self.fit("must not state over_time of 'arm'", columns=sites, strata="arm")
+
+    def test_releases_without_a_centre(self):
+        X, y = people(300)
+        content = json.loads(fitted(X, y).release_.to_json())
+        content["values"].pop("row_center")
+        with pytest.raises(ValueError, match="row_center"):
+            DPDiscreteTimeSurvival.from_release(Release.from_json(json.dumps(content)))
 
     def test_functions_that_the_grid_cannot_tell_apart(self):
         late = columns(x={"bounds": [-2, 2], "over_time": {"steps": [9.0]}})

@@ -164,6 +164,10 @@ class DPDiscreteTimeSurvival(
     baseline_coef_ : ndarray of shape (n_knots,), or (n_strata, n_knots)
         Coefficients of the baseline in the spline basis of the paper; with ``strata`` those of each
         label, in order. Private release.
+    over_time_coef_ : ndarray of shape (n_terms,)
+        Coefficients of products of columns with functions of time, where ``columns`` state
+        ``over_time``, in the order of ``summary``; ``coef_`` is then the mean of an effect over the
+        time up to ``max_time``. Private release.
     recalibration_ : Recalibration
         Correction of predicted hazards: a ``slope`` of the risk score, and a ``shift`` of the
         baseline at ``knots``, shares of the horizon; with ``strata`` a row of shifts for each

@@ -303,8 +303,7 @@ class HazardFit:
         second_moment = (pilot.spread / pilot.radius) ** 2 / model.n_features
         information = INFORMATION_PART * max(events, 1.0) * second_moment
         how = perturbation.ridge_and_variances(self.after(pilot).calibration)
-        coef = minimiser[model.n_baseline :][: model.n_features]
-        evidence = Evidence.of_minimiser(coef, information, *how)
+        evidence = Evidence.of_minimiser(minimiser[model.n_baseline :], information, *how)
         return evidence.scaled(1.0 / pilot.unit)
 
     def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
@@ -431,6 +430,8 @@ class HazardMinimiser(HazardPoint, perturbation.Minimisers):
     def postprocess(self, context: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:
         """Return baseline and coefficients, and evidence about the latter."""
         fit, (minimiser,), pilot = self.fit, found, self.fit.pilot(context)
+        if fit.model.changing is not None:  # no prior, and no evidence for one
+            return {"_minimiser": minimiser, **fit.fitted(minimiser.coef, pilot)}
         own = fit.evidence(minimiser.coef, pilot)
         posterior_mean = fit.posterior_mean(minimiser.coef, own, pilot)
         return {"_minimiser": minimiser, **fit.fitted(posterior_mean, pilot), **own.values()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import Feature
+from skdpsurv.data.public_steps import column_names, raw_kinds
 from skdpsurv.dp import checks
 from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import FloatArray
@@ -37,6 +39,14 @@ class TimeVaryingModel(DiscreteTimeModel):
     recalibration_share: Any
 
     def _changing(self, features: Sequence[Feature]) -> Changing | None:
+        names = column_names(self.columns, self.n_features_in_, self._raw_names())
+        kept = {str(one.column) for one in features if one.over_time is not None}
+        for kind in raw_kinds(self.columns, names):
+            if kind is not None and kind.over_time is not None and kind.column not in kept:
+                raise ValueError(
+                    f"columns must not state over_time of {kind.column!r}, whose values later "
+                    "steps mix with others, or which is the strata."
+                )
         grid: Any = int(self.n_intervals), checks.required_horizon(self.max_time)
         return Changing.of(features, *grid)
 
@@ -57,12 +67,13 @@ class TimeVaryingModel(DiscreteTimeModel):
         self.over_time_coef_ = np.zeros(0)
         if changing is not None:
             self.over_time_coef_ = released_array(release, OVER_TIME, (changing.number,))
+            _ = self._center  # refuses a release without one
 
     @property
     def _center(self) -> FloatArray:
         """Centre of the columns in products with time: that of the rows of the fit, or 0."""
         d = self.release_.n_features
-        if "row_center" not in self.release_.values:
+        if "row_center" not in self.release_.values and math.isinf(self.release_.made_by.epsilon):
             return np.zeros(d)
         return released_array(self.release_, "row_center", (d,))
 
