@@ -242,7 +242,7 @@ def test_its_description_makes_the_same_through_json_and_a_file(key, tmp_path):
 def unpublished():
     """Return what kinds state that the published schema of releases has not, and the reverse."""
     schema = json.loads(SCHEMA.read_text())["$defs"]["column"]
-    common = {"name", "typical", "per", "missing", "spread", "prevalence"}
+    common = {"name", "typical", "per", "missing", "spread", "prevalence", "over_time"}
     keys = {*KINDS, Interaction.key}
     stated = keys | {word for kind in KINDS.values() for word in kind.options}
     known = {word for one in schema["oneOf"] for word in one["required"]}

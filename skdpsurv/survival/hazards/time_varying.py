@@ -11,6 +11,8 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.data.column_kind import ColumnKind
+from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import Feature
 from skdpsurv.data.public_steps import column_names, raw_kinds
@@ -39,9 +41,13 @@ class TimeVaryingModel(DiscreteTimeModel):
     recalibration_share: Any
 
     def _changing(self, features: Sequence[Feature]) -> Changing | None:
-        names = column_names(self.columns, self.n_features_in_, self._raw_names())
+        if isinstance(self.columns, PublicColumns):
+            kinds: Sequence[ColumnKind | None] = self.columns._kinds()
+        else:
+            names = column_names(self.columns, self.n_features_in_, self._raw_names())
+            kinds = raw_kinds(self.columns, names)
         kept = {str(one.column) for one in features if one.over_time is not None}
-        for kind in raw_kinds(self.columns, names):
+        for kind in kinds:
             if kind is not None and kind.over_time is not None and kind.column not in kept:
                 raise ValueError(
                     f"columns must not state over_time of {kind.column!r}, whose values later "
