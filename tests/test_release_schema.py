@@ -79,6 +79,25 @@ KEYS = {
         "type": "number",
         "exclusiveMinimum": 0,
     },
+    "over_time": {
+        "description": "How its effect changes in a hazard regression: with the logarithm of time, "
+        "at times, or along a natural cubic spline up to the horizon.",
+        "anyOf": [
+            {"const": "log"},
+            {
+                "type": "object",
+                "properties": {"steps": {"type": "array", "items": {"type": "number"}}},
+                "required": ["steps"],
+                "additionalProperties": False,
+            },
+            {
+                "type": "object",
+                "properties": {"spline": {"type": "integer"}},
+                "required": ["spline"],
+                "additionalProperties": False,
+            },
+        ],
+    },
     "prevalence": {
         "description": "Of a boolean the share of true, of categories that of each label, in "
         "order. Known without the records.",

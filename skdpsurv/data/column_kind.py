@@ -16,6 +16,7 @@ import pandas as pd
 
 from skdpsurv.data.cells import quietly
 from skdpsurv.data.feature import Expression, Feature
+from skdpsurv.data.over_time import OverTime
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.types import FloatArray
 
@@ -37,6 +38,8 @@ class ColumnKind:
     per: float | None = field(default=None, kw_only=True)
     spread: float | None = field(default=None, kw_only=True)
     prevalence: tuple[float, ...] | None = field(default=None, kw_only=True)
+    #: How its effect changes over time, in hazard regressions; None: it does not.
+    over_time: OverTime | None = field(default=None, kw_only=True)
     #: Public labels, and the one that others are compared with.
     labels: tuple[Any, ...] = field(default=(), kw_only=True)
     reference: Any = field(default=None, kw_only=True)
@@ -98,6 +101,7 @@ class ColumnKind:
             for j, one in enumerate(found):
                 p = shares[one.level] / sum(self.prevalence)
                 found[j] = replace(one, center=p, spread=math.sqrt(p * (1.0 - p)))
+        found = [replace(one, over_time=self.over_time) for one in found]
         if self.missing == "category":
             found.append(self._indicator(Expression("missing", (raw,)), "missing"))
         return found
@@ -120,6 +124,7 @@ class ColumnKind:
         stated |= {"spread": self.spread, "prevalence": self.prevalence and [*self.prevalence]}
         if self.prevalence and self.condition:
             stated["prevalence"] = self.prevalence[-1]
+        stated["over_time"] = self.over_time and self.over_time.described()
         return self._specification() | {k: v for k, v in stated.items() if v is not None}
 
     @property
@@ -209,16 +214,3 @@ class Bounded(ColumnKind):
 
     def _formula(self, clipped: Expression) -> Expression:
         return clipped
-
-
-def require(holds: bool, column: str, rule: str, error: type[Exception] = ValueError) -> None:
-    """Raise an error that names a column and the rule that its specification breaks."""
-    if not holds:
-        raise error(f"columns[{column!r}] must {rule}.")
-
-
-def items(column: str, key: str, values: Any) -> list[Any]:
-    """Return a list that a specification holds under a key."""
-    flat = isinstance(values, list | tuple) or (type(values) is np.ndarray and values.ndim == 1)
-    require(flat, column, f"have {key} as a list, got {type(values).__name__}", TypeError)
-    return list(values)

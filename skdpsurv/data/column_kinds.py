@@ -11,9 +11,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from skdpsurv.data.cells import days, numbers, positions, quietly
-from skdpsurv.data.column_kind import Bounded, ColumnKind, items, require
+from skdpsurv.data.column_kind import Bounded, ColumnKind
 from skdpsurv.data.feature import Expression, Feature
 from skdpsurv.data.number_kinds import Log, Number, Power, Spline
+from skdpsurv.data.specification_rules import items, require
 from skdpsurv.dp.checks import is_integer
 from skdpsurv.dp.types import FloatArray
 

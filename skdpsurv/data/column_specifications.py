@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.data.cells import quietly
-from skdpsurv.data.column_kind import ColumnKind, items, require
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.column_kinds import KINDS
 from skdpsurv.data.interaction import Interaction
+from skdpsurv.data.over_time import OverTime
+from skdpsurv.data.specification_rules import items, require
 from skdpsurv.dp.checks import choice, is_real, one_of, optional
 
 MISSING = ("error", "midpoint", "category")
@@ -90,7 +92,7 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     require(len(keys) == 1, column, rule)
     kind: type[ColumnKind] = KINDS[keys[0]]
     of_kind = ("per", "spread") if kind.bounded else ("prevalence",)
-    allowed = [kind.key, *kind.options, *of_kind, "missing", "typical"]
+    allowed = [kind.key, *kind.options, *of_kind, "missing", "typical", "over_time"]
     for key in stated:
         got = repr(key) if isinstance(key, str) else type(key).__name__
         rule = f"hold no other key than {_listed(allowed)}, got {got}"
@@ -108,6 +110,8 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
             rule = f"have as {key} a positive number, at most the width of its bounds"
             require(fits, column, rule)
             found = replace(found, **{key: float(value)})
+    if "over_time" in stated:
+        found = replace(found, over_time=OverTime.specified(column, stated["over_time"]))
     if "prevalence" in stated:
         found = _with_prevalence(found, stated["prevalence"])
     return _with_typical(found, stated["typical"]) if "typical" in stated else found

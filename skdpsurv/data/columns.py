@@ -80,6 +80,11 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         coefficient per unit is that of the product of raw columns, and the coefficient of a column
         beside it holds in the middle of the other's bounds.
 
+        The effect of a column may change over time in
+        :class:`~skdpsurv.DPDiscreteTimeSurvival`: with ``"over_time"`` as ``"log"`` along the
+        logarithm of time, as ``{"steps": [2, 5]}`` at stated times, as ``{"spline": 3}`` along a
+        natural cubic spline with 2 to 4 degrees of freedom. Models without time leave that out.
+
         A number or date may state a ``"spread"``, its standard deviation (of a date in days, of a
         log or power that of the logarithm or power). Categories may state ``"prevalence"``, the
         share of each label in order, which add up to 1; a boolean that of True. Take them from a

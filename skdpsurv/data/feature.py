@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from skdpsurv.data.over_time import OverTime
 from skdpsurv.data.shape import PublicInputWarning
 from skdpsurv.dp.references import phrase
 
@@ -84,6 +85,8 @@ class Feature:
     center, spread : float or None
         Stated typical value and standard deviation, both of the feature itself; None where
         nothing was stated.
+    over_time : OverTime or None
+        How its effect changes over time, in a hazard regression; None: it does not.
     """
 
     name: str
@@ -97,6 +100,7 @@ class Feature:
     per: float = 1.0
     center: float | None = None
     spread: float | None = None
+    over_time: OverTime | None = None
 
     @property
     def change(self) -> str:

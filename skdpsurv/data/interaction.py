@@ -19,8 +19,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
-from skdpsurv.data.column_kind import ColumnKind, items, require
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.feature import Feature, product_of
+from skdpsurv.data.specification_rules import items, require
 from skdpsurv.dp.types import FloatArray
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from scipy import special
 
 from skdpsurv.data.cells import numbers, quietly
-from skdpsurv.data.column_kind import Bounded, ColumnKind, items, require
+from skdpsurv.data.column_kind import Bounded, ColumnKind
 from skdpsurv.data.feature import Expression, Feature, shifted
 from skdpsurv.data.natural_spline import curve, natural_basis
+from skdpsurv.data.specification_rules import items, require
 from skdpsurv.dp.checks import is_integer, is_real
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray

@@ -24,7 +24,9 @@ Rows = list[FloatArray]
 class Response(Protocol):
     """The distribution of a record's outcome, in C cells, given a linear predictor of n rows.
 
-    The predictor has a common part, k coefficients ``a``, and the rows' part b.
+    The predictor has a common part, k coefficients ``a``, and the rows' part b, of shape (n,).
+    Where effects change over time, b has shape (n, m), with a column for each function of time, and
+    derivatives by b are m.
     """
 
     def outcome_probabilities(
@@ -49,15 +51,31 @@ class Part(NamedTuple):
         Number of the class.
     own : ndarray of int or None
         Places of their parameters, the common part first; None: of all.
+    changing : tuple of ndarray of int
+        Covariates whose products with each function of time have a coefficient, after all others.
     """
 
     response: Response
     place: int = 0
     own: IntArray | None = None
+    changing: tuple[IntArray, ...] = ()
 
     def of(self, theta: FloatArray) -> FloatArray:
         """Return the part's parameters."""
         return theta if self.own is None else theta[self.own]
+
+    def designs(self, rows: FloatArray) -> list[FloatArray]:
+        """Return what multiplies the coefficients: rows, and of each function some columns."""
+        return [rows, *(rows[:, columns] for columns in self.changing)]
+
+    def predictor(self, theta: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the common part of the part's parameters, and the rows' part of the predictor."""
+        designs = self.designs(rows)
+        sizes = [one.shape[1] for one in designs]
+        k = theta.size - sum(sizes)
+        each = np.split(theta[k:], np.cumsum(sizes)[:-1])
+        found = [one @ coef for one, coef in zip(designs, each, strict=True)]
+        return theta[:k], np.column_stack(found) if self.changing else found[0]
 
     def among(self, size: int, values: FloatArray) -> FloatArray:
         """Return a vector, or a matrix, of the part's parameters among all."""
@@ -131,11 +149,8 @@ class ExpectedScores:
         self, theta: FloatArray, rows: Rows
     ) -> Iterator[tuple[Part, FloatArray, FloatArray]]:
         """Yield each part with its common parameters and its rows' part of the predictor."""
-        d = self.distribution.mean.size
         for part in self.parts:
-            own = part.of(theta)
-            k = own.size - d
-            yield part, own[:k], rows[part.place] @ own[k:]
+            yield part, *part.predictor(part.of(theta), rows[part.place])
 
     def having(self, places: Sequence[int]) -> ExpectedScores:
         """Return the sums over the records of some parts."""
@@ -146,7 +161,7 @@ class ExpectedScores:
         total: Any = 0.0
         for part, *values in zip(self.parts, *given, strict=True):
             own = self.distribution.classes[part.place]
-            found = part.among(self.size, of(*values, rows[part.place]))
+            found = part.among(self.size, of(*values, part.designs(rows[part.place])))
             total = total + (own.mass / self.distribution.mass) * found
         return np.asarray(total)
 
@@ -158,36 +173,45 @@ def _by_predictor(
 
     # Scores depend on the predictor alone, so that rows need not be moved column by column.
     def moved(step: FloatArray) -> FloatArray:
-        scores = response.record_scores(a + step[:-1], b + step[-1])
+        scores = response.record_scores(a + step[: a.size], b + step[a.size :])
         return np.asarray(np.einsum("knc,nc->nk", scores, likely))
 
-    steps = DIFFERENCE * np.eye(a.size + 1)
+    steps = DIFFERENCE * np.eye(a.size + (1 if b.ndim == 1 else b.shape[1]))
     each = [moved(step) - moved(-step) for step in steps]
     return np.stack(each, axis=2) / (2.0 * DIFFERENCE)
 
 
-def _products(scores: FloatArray, slopes: FloatArray, rows: FloatArray) -> FloatArray:
+def _products(scores: FloatArray, slopes: FloatArray, designs: list[FloatArray]) -> FloatArray:
     """Return the derivative of the expected score by the truth."""
-    return _over_rows(scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0), rows)
+    return _over_rows(scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0), designs)
 
 
-def _squares(scores: FloatArray, probabilities: FloatArray, rows: FloatArray) -> FloatArray:
+def _squares(
+    scores: FloatArray, probabilities: FloatArray, designs: list[FloatArray]
+) -> FloatArray:
     """Return the expected square of the score."""
     by_row = scores.transpose(1, 0, 2)
-    return _over_rows((by_row * probabilities[:, None, :]) @ by_row.transpose(0, 2, 1), rows)
+    return _over_rows((by_row * probabilities[:, None, :]) @ by_row.transpose(0, 2, 1), designs)
 
 
-def _expected(scores: FloatArray, probabilities: FloatArray, rows: FloatArray) -> FloatArray:
+def _expected(
+    scores: FloatArray, probabilities: FloatArray, designs: list[FloatArray]
+) -> FloatArray:
     """Return the mean over rows of a record's expected score."""
     expected = np.einsum("knc,nc->kn", scores, probabilities)
-    return np.concatenate([expected[:-1].mean(axis=1), expected[-1] @ rows / len(rows)])
+    k = len(expected) - len(designs)
+    effects = [own @ one / len(one) for own, one in zip(expected[k:], designs, strict=True)]
+    return np.concatenate([expected[:k].mean(axis=1), *effects])
 
 
-def _over_rows(by_row: FloatArray, rows: FloatArray) -> FloatArray:
+def _over_rows(by_row: FloatArray, designs: list[FloatArray]) -> FloatArray:
     """Return the mean over rows x of T' J T, where T maps parameters to common ones and x b."""
-    k, n = by_row.shape[1] - 1, len(rows)
+    k, n = by_row.shape[1] - len(designs), len(by_row)
+    places = list(enumerate(designs, k))
     common = by_row[:, :k, :k].mean(axis=0)
-    right = by_row[:, :k, k].T @ rows / n
-    below = rows.T @ by_row[:, k, :k] / n
-    coef = (rows * by_row[:, k, k, None]).T @ rows / n
-    return np.block([[common, right], [below, coef]])
+    blocks = [[common, *(by_row[:, :k, j].T @ one / n for j, one in places)]]
+    for i, left in places:
+        below = left.T @ by_row[:, i, :k] / n
+        own = [(left * by_row[:, i, j, None]).T @ right / n for j, right in places]
+        blocks.append([below, *own])
+    return np.block(blocks)

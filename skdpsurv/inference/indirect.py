@@ -47,8 +47,9 @@ from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy import linalg
 
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.inference.covariates import SHAPES, CovariateDistribution
 from skdpsurv.inference.expected_scores import ExpectedScores, Part, Rows
 from skdpsurv.inference.row_moments import ReleasedMoments
@@ -146,7 +147,12 @@ class Indirect:
     @property
     def n_common(self) -> int:
         """Number of parameters that belong to no column."""
-        return self.released.size - self.distribution.mean.size
+        return self.released.size - self.distribution.mean.size - self._changing.size
+
+    @property
+    def _changing(self) -> IntArray:
+        """Covariates of the products with functions of time, whose coefficients come last."""
+        return np.concatenate([np.arange(0), *self.parts[0].changing])
 
     def solve(self, level: FloatArray | None = None) -> Inference:
         """Return the truth, or the limit, with covariance; unknown where nothing can be said.
@@ -197,8 +203,9 @@ class Indirect:
         covariance = np.mean(covariances, axis=0) + scatter + unidentified + misspecified
         parts = np.abs(self._unknown_parts()).max(axis=1, initial=0.0)
         spreads = np.sqrt(np.square(self.distribution.vectors) @ self.distribution.values)
-        errors = spreads * np.sqrt(np.diag(covariance))[self.n_common :]
-        seen = (parts <= LARGEST_PART) & (errors <= LARGEST)
+        own = np.concatenate([np.arange(spreads.size), self._changing])
+        errors = spreads[own] * np.sqrt(np.diag(covariance))[self.n_common :]
+        seen = (parts[own] <= LARGEST_PART) & (errors <= LARGEST)
         known = np.concatenate([np.ones(self.n_common, dtype=bool), seen])
         hidden = self._unknown_parts() @ self._unknown_parts().T
         symmetric = (0.5 * (one + one.T) for one in (covariance, hidden))
@@ -345,9 +352,18 @@ class Indirect:
         return None
 
     def _spread(self, coef: FloatArray) -> float:
-        """Return the standard deviation of a linear predictor."""
-        roots = np.sqrt(self.distribution.values)
-        return float(np.linalg.norm(roots * (self.distribution.vectors.T @ coef)))
+        """Return the standard deviation of a linear predictor.
+
+        With products, that for functions of time which are 1.
+        """
+        roots, d = np.sqrt(self.distribution.values), self.distribution.mean.size
+        each, start = [coef[:d]], d
+        for columns in self.parts[0].changing:
+            each.append(np.zeros(d))
+            each[-1][columns] = coef[start : start + columns.size]
+            start += columns.size
+        spreads = [np.linalg.norm(roots * (self.distribution.vectors.T @ own)) for own in each]
+        return float(np.linalg.norm(spreads))
 
     # ---- Noise.
 
@@ -406,8 +422,13 @@ class Indirect:
         )
 
     def _of_coefficients(self, root: FloatArray) -> FloatArray:
-        """Return the covariance of parameters of which coefficients alone vary, given its root."""
-        return np.pad(root @ root.T, (self.n_common, 0))
+        """Return the covariance of parameters of which coefficients alone vary, given its root.
+
+        Those of products with time vary alike, independently.
+        """
+        square = root @ root.T
+        blocks = [square, *(square[np.ix_(own, own)] for own in self.parts[0].changing)]
+        return linalg.block_diag(np.zeros((self.n_common, self.n_common)), *blocks)
 
 
 def _moves(variance: FloatArray, size: int) -> FloatArray:

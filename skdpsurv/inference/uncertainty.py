@@ -135,10 +135,10 @@ def table(
     """Return a table of coefficients with the columns of lifelines."""
     steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
     names = pd.Index([feature.name for feature in features], name="covariate")
-    return _intervals(estimate * steps, error * np.abs(steps), names, level)
+    return interval_table(estimate * steps, error * np.abs(steps), names, level)
 
 
-def _intervals(
+def interval_table(
     estimate: FloatArray, error: FloatArray, names: pd.Index, level: float
 ) -> pd.DataFrame:
     known = ~np.isinf(error)
@@ -161,6 +161,12 @@ def _intervals(
             "-log2(p)": -np.log2(p),
         }
     return pd.DataFrame(columns, index=names)
+
+
+def print_tests(tests: pd.DataFrame, decimals: int) -> None:
+    """Print Wald tests in rows."""
+    formats = {"df": str, "chi2": f"{{:.{decimals}f}}".format, "p": "{:.2g}".format}
+    print(tests.to_string(formatters=formats, na_rep=""))
 
 
 def _weight_words(release: Release) -> list[str]:
@@ -270,7 +276,7 @@ class Summarised(JointTests):
         """
         level = fraction("level", level)
         values, coef, error = effect_of(self, column, reference, at)
-        return _intervals(coef, error, values, level).drop(columns=["z", "p", "-log2(p)"])
+        return interval_table(coef, error, values, level).drop(columns=["z", "p", "-log2(p)"])
 
     def print_summary(self, decimals: int = 2) -> None:
         """Print the coefficients, their intervals, tests of terms, and the privacy guarantee.
@@ -287,14 +293,17 @@ class Summarised(JointTests):
         elif np.isinf(summary["se(coef)"]).any():
             print(WORDS["intervals"]["nothing_known"])
         if self.inference_ is not None and len(terms := self.test_terms()) < len(summary):
-            formats = {"df": str, "chi2": f"{{:.{decimals}f}}".format, "p": "{:.2g}".format}
-            print(terms.to_string(formatters=formats, na_rep=""))
+            print_tests(terms, decimals)
             print(WORDS["tests"]["terms"])
+        self._print_more(decimals)
         cap = getattr(self, "max_cumulative_hazard_", None)
         if self.inference_ is not None and cap is not None:
             print(WORDS["intervals"]["at_cap"].format(cap=cap))
         for line in self._reading():
             print(line)
+
+    def _print_more(self, decimals: int) -> None:
+        """Print what a model has beside its coefficients."""
 
     def _reading(self) -> list[str]:
         """Say which estimand this is, and what a released table says of the horizon."""

@@ -294,12 +294,7 @@ class JointTests:
         self._require_inference()
         terms = terms_of(self.release_.features)
         tests = map(self._tested, terms.values())
-        rows = [
-            (one.degrees_of_freedom, one.test_statistic, one.p_value, ", ".join(one.hidden))
-            for one in tests
-        ]
-        names = pd.Index(terms, name="term")
-        return pd.DataFrame(rows, index=names, columns=["df", "chi2", "p", "hidden"])
+        return tests_table(tests, pd.Index(terms, name="term"))
 
     def _tested(self, places: Sequence[int]) -> WaldTest:
         """Return the test that the coefficients at these places are 0."""
@@ -307,13 +302,25 @@ class JointTests:
         at = np.array(places) + inference.known.size - len(names)
         covariance = inference.covariance[np.ix_(at, at)]
         known = inference.estimate[at], covariance, inference.known[at]
-        hidden = inference.hidden
-        scale = np.ones(len(names))
+        hidden, scale = inference.hidden, self._row_scale()[places]
+        block = None if hidden is None else hidden[np.ix_(places, places)]
+        return wald_test(*known, [names[j] for j in places], block, scale)
+
+    def _row_scale(self) -> FloatArray:
+        """Return the scales of the columns of the fit's rows; 1 where the release has none."""
+        scale = np.ones(len(self.release_.features))
         if "row_scale" in self.release_.values:
             scale = released_array(self.release_, "row_scale", scale.shape)
             least = scale.max(initial=0.0) / LARGEST_RATIO
             if not ((scale > 0.0) & (scale >= least)).all():
                 raise ValueError("values of the release must hold positive row_scale.")
-        scale = scale[places]
-        block = None if hidden is None else hidden[np.ix_(places, places)]
-        return wald_test(*known, [names[j] for j in places], block, scale)
+        return scale
+
+
+def tests_table(tests: Iterable[WaldTest], names: pd.Index) -> pd.DataFrame:
+    """Return Wald tests in rows."""
+    rows = [
+        (one.degrees_of_freedom, one.test_statistic, one.p_value, ", ".join(one.hidden))
+        for one in tests
+    ]
+    return pd.DataFrame(rows, index=names, columns=["df", "chi2", "p", "hidden"])

@@ -28,6 +28,7 @@ gradients: docs/proofs/rounding, theorem 1. Source of the uncapped loss: Nguyen 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -159,22 +160,45 @@ class DiscreteHazard(BlockLikelihood):
             )
         return cap
 
+    @property
+    def row_norm(self) -> float:
+        """Bound on the norm of a record's covariates in one interval."""
+        return self.data_norm
+
+    @property
+    def largest_rank(self) -> int:
+        """Bound on the number of independent rows that one record has over time."""
+        return int(self.basis.shape[1])
+
+    @property
+    def predictor_terms(self) -> int:
+        """Number of roundings of a predictor's products and sums."""
+        return self.n_params
+
+    def sensitivity(self, diameter: float) -> float:
+        """Return S for baseline rows that are at most ``diameter`` apart."""
+        return gradient_sensitivity(
+            extent(self.basis)[0],
+            diameter,
+            self.data_norm,
+            self.largest_slope,
+            self.link.event_slope,
+            self.weighted,
+        )
+
     @cached_property
     def constants(self) -> PrivacyConstants:
         """S, tau and r of one record (docs/proofs/discrete_hazard, theorems 1 to 3)."""
-        q, n_basis = self.basis.shape
-        link, cap = self.link, self.largest_slope
+        q, link, cap = self.basis.shape[0], self.link, self.largest_slope
         survival_curvature = q * link.curvature_of_slope(cap / q)
         radius, diameter = extent(self.basis)
         return PrivacyConstants(
-            gradient_sensitivity=gradient_sensitivity(
-                radius, diameter, self.data_norm, cap, link.event_slope, self.weighted
-            ),
+            gradient_sensitivity=self.sensitivity(diameter),
             hessian_trace=(survival_curvature + link.event_curvature)
-            * (radius**2 + self.data_norm**2),
-            hessian_rank=min(q, n_basis),
+            * (radius**2 + self.row_norm**2),
+            hessian_rank=min(q, self.largest_rank),
             rounding=gradient_rounding(q),
-            predictor_rounding=self.n_params + predictor_rounding(link),
+            predictor_rounding=self.predictor_terms + predictor_rounding(link),
             loss_at_zero=loss_at_zero(link, q, self.cap),
         )
 
@@ -381,6 +405,7 @@ def gradient_sensitivity(
     cap: float,
     event_slope: float,
     weighted: bool = False,
+    over_time: tuple[float, float] = (0.0, 0.0),
 ) -> float:
     """Return S = max over u, u' in {0, VH}, v, v' in {0, V} of the bound on a gradient difference.
 
@@ -388,12 +413,20 @@ def gradient_sensitivity(
     norm at most min(P, N) * diameter + |P - N| * radius. The covariate part has norm at most
     R (|u - v| + |u' - v'|). Weights at most 1 multiply the masses of the two records; the baseline
     part is convex in them, so that weights of 0 and 1 are the worst.
+
+    ``over_time`` holds the largest norm g and distance d of functions that multiply covariates.
+    Their products add (min(u, v) d + |u - v| g) R to each record, at right angles to R |u - v|.
     """
+    reach, width = over_time
+
+    def length(u: float, v: float) -> float:
+        return math.hypot(u - v, min(u, v) * width + abs(u - v) * reach)
+
     worst = 0.0
     survived, event = (0.0, cap), (0.0, event_slope)
     weights = (0.0, 1.0) if weighted else (1.0,)
     for u, u2, v, v2 in product(survived, survived, event, event):
-        covariates = data_norm * (abs(u - v) + abs(u2 - v2))
+        covariates = data_norm * (length(u, v) + length(u2, v2))
         for w, w2 in product(weights, weights):
             plus, minus = w * u + w2 * v2, w2 * u2 + w * v
             baseline = min(plus, minus) * diameter + abs(plus - minus) * radius

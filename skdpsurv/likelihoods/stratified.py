@@ -24,13 +24,7 @@ import numpy as np
 
 from skdpsurv.data.histories import Histories
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.likelihoods.hazard import (
-    DiscreteHazard,
-    HazardBlock,
-    extent,
-    gradient_sensitivity,
-    hazard_block,
-)
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, extent, hazard_block
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.likelihoods.loss import BlockLikelihood, Derivatives, PrivacyConstants
 
@@ -102,7 +96,7 @@ class StratifiedHazard(BlockLikelihood):
     @property
     def n_params(self) -> int:
         """Number of coefficients: those of each baseline first, then the covariates'."""
-        return self.n_strata * int(self.one.basis.shape[1]) + self.one.n_features
+        return self.one.n_params + (self.n_strata - 1) * int(self.one.basis.shape[1])
 
     @cached_property
     def constants(self) -> PrivacyConstants:
@@ -113,14 +107,7 @@ class StratifiedHazard(BlockLikelihood):
         radius, diameter = extent(one.basis)
         return replace(
             one.constants,
-            gradient_sensitivity=gradient_sensitivity(
-                radius,
-                max(diameter, math.sqrt(2.0) * radius),
-                one.data_norm,
-                one.largest_slope,
-                one.link.event_slope,
-                one.weighted,
-            ),
+            gradient_sensitivity=one.sensitivity(max(diameter, math.sqrt(2.0) * radius)),
             rounding=one.constants.rounding + self.n_strata,  # sums of strata are added up
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
-from skdpsurv.plotting.effect_plot import plot_effect
+from skdpsurv.plotting.effect_plot import plot_effect, plot_effect_over_time
 from skdpsurv.plotting.incidence_plot import plot_stacked_incidences
 from skdpsurv.plotting.survival_curves import (
     plot_calibration,
@@ -17,6 +17,7 @@ __all__ = [
     "plot_calibration",
     "plot_coefficients",
     "plot_effect",
+    "plot_effect_over_time",
     "plot_risk_groups",
     "plot_stacked_incidences",
     "plot_survival_curves",

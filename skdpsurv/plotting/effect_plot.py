@@ -10,6 +10,9 @@ import numpy as np
 from skdpsurv.plotting.coefficient_plot import effect_scale
 from skdpsurv.plotting.style import LINE_WIDTH, by_name, colour, frame, legend_beside, new_axes
 
+#: Most times at which an effect is drawn.
+N_PLACES = 201
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -106,13 +109,7 @@ def plot_effect(
             x = x.astype("datetime64[D]") if kind.reads_text else x.astype(float)
             ax.fill_between(x, low, high, color=colour(k), alpha=0.15, linewidth=0.0)
             handles += ax.plot(x, point, color=colour(k), linewidth=LINE_WIDTH)
-    if ratios:
-        ax.set_yscale("log")
-        ax.yaxis.set_major_formatter("{x:g}")
-        ax.yaxis.set_minor_formatter("")
-    ax.axhline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
-    ax.set_ylim(*bounds)
-    frame(ax)
+    _dress(ax, bounds, ratios)
     reference = kind.example if reference is None else reference
     shown = f"{reference:g}" if isinstance(reference, float) else str(reference)
     ax.set_ylabel(f"{'exp(coef)' if ratios else 'coef'}, against {column} = {shown}")
@@ -122,9 +119,100 @@ def plot_effect(
     return ax
 
 
-def _estimator(name: str, model: Any) -> Any:
+def plot_effect_over_time(
+    models: Any, column: str, *, ratios: bool = True, ax: Axes | None = None, legend: bool = True
+) -> Axes:
+    """Draw how the effect of a column changes over time, with a pointwise 95 % band.
+
+    Parameters
+    ----------
+    models : estimator, Release, or mapping of str to these
+        Hazard regressions, or their releases. Without standard errors there is no band.
+    column : str
+        A feature, such as ``"age"`` or ``"stage_II"``; or a column that has one alone.
+    ratios : bool, default=True
+        Draw exp(coef), hazard ratios for one unit, on a logarithmic axis.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on. If omitted, those of a new figure.
+    legend : bool, default=True
+        Name the models, if they have names.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If a model has no effects over time.
+    ValueError
+        If a model has no such feature.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> import pandas as pd
+    >>> from skdpsurv import DPDiscreteTimeSurvival, PublicColumns
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> from skdpsurv.plotting import plot_effect_over_time
+    >>> data = make_discrete_time_survival(5000, 1, random_state=0)
+    >>> X = pd.DataFrame({"age": 50 + 20 * data.X[:, 0]})
+    >>> columns = PublicColumns({"age": {"bounds": (20, 80), "over_time": "log"}})
+    >>> model = DPDiscreteTimeSurvival(
+    ...     3.0, max_time=data.max_time, columns=columns, inference_share=0.3
+    ... )
+    >>> ax = plot_effect_over_time(model.fit(X, data.y), "age", ax=Figure().subplots())
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('time', 'exp(coef) of age')
+    """
+    named = by_name(models, "model")
+    drawn = {name: _estimator(name, one, "effect_over_time") for name, one in named.items()}
+    tables = {}
+    for name, model in drawn.items():
+        times = model.unique_times_
+        shown = times[np.unique(np.linspace(0, times.size - 1, N_PLACES).round().astype(int))]
+        tables[name] = model.effect_over_time(column, shown)
+    if ax is None:
+        ax = new_axes("plot_effect_over_time")
+    names = ["coef", "coef lower 95%", "coef upper 95%"]
+    each = [table[names].to_numpy(dtype=float) for table in tables.values()]
+    change, bounds = effect_scale(np.concatenate([one.ravel() for one in each]), ratios, None)
+    handles = []
+    for k, (table, values) in enumerate(zip(tables.values(), each, strict=True)):
+        point, lower, upper = change(values).T
+        seen = np.where(np.isnan(lower), point, lower), np.where(np.isnan(upper), point, upper)
+        low, high = (np.clip(one, *bounds) for one in seen)
+        x = table.index.to_numpy()
+        ax.fill_between(x, low, high, color=colour(k), alpha=0.15, linewidth=0.0, step="pre")
+        how: Any = {"color": colour(k), "linewidth": LINE_WIDTH, "drawstyle": "steps-pre"}
+        handles += ax.plot(x, point, **how)
+    _dress(ax, bounds, ratios)
+    ax.set_ylabel(f"{'exp(coef)' if ratios else 'coef'} of {column}")
+    ax.set_xlabel("time")
+    if legend and list(tables) != [""]:
+        legend_beside(ax, handles, list(tables))
+    return ax
+
+
+def _dress(ax: Axes, bounds: tuple[float, float], ratios: bool) -> None:
+    """Mark no effect; ratios have a logarithmic axis."""
+    if ratios:
+        from matplotlib.ticker import LogLocator, NullLocator
+
+        ax.set_yscale("log")
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.yaxis.set_minor_locator(NullLocator())
+        ax.yaxis.set_major_formatter("{x:g}")
+    ax.axhline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
+    ax.set_ylim(*bounds)
+    frame(ax)
+
+
+def _estimator(name: str, model: Any, method: str = "effect") -> Any:
     found = model.to_estimator() if hasattr(model, "to_estimator") else model
-    if not hasattr(found, "effect"):
+    if not hasattr(found, method):
         which = f"models[{name!r}]" if name else "models"
         raise TypeError(f"{which} must be a regression with effects, or its release.")
     return found

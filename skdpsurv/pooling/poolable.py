@@ -72,6 +72,8 @@ class Regression:
                     "releases must have the same columns, with the same bounds, categories, names "
                     "and order: fit with columns=release.transformer() of one of them."
                 )
+        if any(one.over_time is not None for study in studies for one in study.features):
+            raise ValueError("releases must be of effects that do not change over time.")
         require_same_units("releases", *(study.features for study in studies))
         if "classes" in self.same:
             classes = stated_classes(first.parameters["classes"])

@@ -195,6 +195,8 @@ class Prior:
                 f"prior must be a model of {wanted}, or published coefficients of one, got a "
                 f"release of a {release.estimator:.60}."
             )
+        if any(one.over_time is not None for one in release.features):
+            raise ValueError("prior must be of effects that do not change over time.")
         evidence, theirs = kind._evidence(release, model, outputs)
         if evidence is None:
             raise ValueError(

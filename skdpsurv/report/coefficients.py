@@ -10,7 +10,7 @@ import pandas as pd
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.feature import Feature
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
-from skdpsurv.plotting.effect_plot import plot_effect
+from skdpsurv.plotting.effect_plot import plot_effect, plot_effect_over_time
 from skdpsurv.plotting.style import cut
 from skdpsurv.report.explain import column_of, level_of, outputs_of, ratios_of
 from skdpsurv.report.figures import Figure, figures
@@ -59,7 +59,7 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
     tables, numbers, frames = [], [], {}
     for label, shown, row in zip(labels, distinct(labels), rows, strict=True):
         if intervals:
-            frame = model.summary[["coef", *ENDS]].reset_index(drop=True)
+            frame = model.summary[["coef", *ENDS]].iloc[: len(features)].reset_index(drop=True)
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
             frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
@@ -68,8 +68,9 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         found = _table(frame, features, ratio["name"], intervals, of_output)
         tables.append(found.table)
         numbers += found.numbers
-    if intervals:
-        found = _tests(model)
+    changes = getattr(model, "_changing_", None) is not None
+    for test in [_tests] * intervals + [_hazards_test] * (intervals and changes):
+        found = test(model)
         tables.append(found.table)
         numbers += found.numbers
     drawn = len(rows) * len(features) <= MOST_DRAWN
@@ -107,14 +108,23 @@ def _table(
 
 def _tests(model: Any) -> Shown:
     """Return the joint test of each term, as of R's anova."""
-    terms = model.test_terms()
+    return _wald_table(model.test_terms(), "Wald test", WORDS["tests"]["caption"])
+
+
+def _hazards_test(model: Any) -> Shown:
+    """Return the test of proportional hazards of each column, as of R's cox.zph."""
+    found = model.proportional_hazards_test()
+    return _wald_table(found, "test of proportional hazards", WORDS["tests"]["hazards"])
+
+
+def _wald_table(terms: pd.DataFrame, what: str, caption: str) -> Shown:
     rows, numbers = [], []
     for name, row in zip(distinct(terms.index), terms.itertuples(index=False), strict=True):
         cells = [short(row.chi2), short(row.p)] if row.df else ["", WORDS["tests"]["none"]]
         rows.append([name, str(row.df), *cells, escape_hidden(row.hidden)])
         pairs = {"chi-squared": row.chi2, "p": row.p} if row.df else {}
-        numbers += [ShownNumber(f"{key} of Wald test", name, x) for key, x in pairs.items()]
-    table = Table(WORDS["tests"]["caption"], WORDS["tests"]["head"], rows[:MOST_ROWS])
+        numbers += [ShownNumber(f"{key} of {what}", name, x) for key, x in pairs.items()]
+    table = Table(caption, WORDS["tests"]["head"], rows[:MOST_ROWS])
     return Shown(table, numbers)
 
 
@@ -155,6 +165,15 @@ def _curves(release: Any, model: Any, ratio: str) -> list[Figure]:
 
         caption = WORDS["captions"]["effect"].format(ratio or "Coefficient", column)
         found += figures(draw, f"effect-{number + 1}", 3.0, caption)
+    changing = [f.name for f in release.features if f.over_time is not None]
+    for number, name in enumerate(changing):
+
+        def draw_over_time(ax: Any, name: str = name) -> None:
+            plot_effect_over_time(model, name, ratios=bool(ratio), ax=ax)
+            ax.set_ylabel(ratio or "Coefficient")
+
+        caption = WORDS["captions"]["over_time"].format(ratio or "Coefficient", name)
+        found += figures(draw_over_time, f"over-time-{number + 1}", 3.0, caption)
     return found
 
 

@@ -250,5 +250,7 @@ def described_kinds(
         if kind.prevalence is not None:
             shares = zip(kind.labels, kind.prevalence, strict=True)
             told += f"shares, as stated: {', '.join(f'{name} {p:.12g}' for name, p in shares)}; "
+        if kind.over_time is not None:
+            told += f"its effect changes over time ({', '.join(kind.over_time.names)}); "
         found.append((kind.column, f"{kind.words()}; {told}{missing[kind.missing]}"))
     return found

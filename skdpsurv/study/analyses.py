@@ -16,6 +16,8 @@ from skdpsurv.dp.guarantee import as_json, immutable
 from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.study.analysis_kinds import KINDS, StudySetting, column_labels, events_of, require
 
+#: Options that are true or false.
+FLAGS = {"scales", "over_time", "ph_test"}
 #: Names that are names of files on all systems: Windows has devices of some.
 _NAME = re.compile(r"(?!(?:con|prn|aux|nul|com[0-9]|lpt[0-9])$)[a-z][a-z0-9_-]{0,39}")
 
@@ -163,8 +165,11 @@ class Analysis:
             if "causes" in KINDS[self.kind].estimator._card.takes:
                 labels = protocol.event_is and len(protocol.censored_is) == 1
                 require(labels, "event_is must hold all causes, and censored_is one label")
-            if "scales" in self.options:
-                boolean("scales", self.options["scales"])
+            for key in FLAGS & self.options.keys():
+                boolean(key, self.options[key])
+            if self.options.get("ph_test"):
+                intervals = self.options.get("intervals")
+                require(intervals, "intervals must be positive, such as 0.3, for ph_test")
             if "cause" in KINDS[self.kind].words:
                 _check_cause(self.options, protocol)
             kind = KINDS[self.kind].estimator

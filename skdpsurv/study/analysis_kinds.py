@@ -77,7 +77,8 @@ def labels_of(protocol: StudySetting, name: str, frame: pd.DataFrame) -> NDArray
 def described(options: Options, protocol: StudySetting) -> PublicColumns:
     """Return the columns of an analysis: those it names, or all but the classes of classifiers.
 
-    Interactions are among them if both of their columns are.
+    Interactions are among them if both of their columns are. With ``over_time = false`` effects do
+    not change; with ``ph_test`` those that would not change do, with the logarithm of time.
     """
     every = [kind.column for kind in protocol.kinds if kind.column not in protocol.targets]
     names, stated = options.get("columns", every), protocol.columns._described()
@@ -86,6 +87,10 @@ def described(options: Options, protocol: StudySetting) -> PublicColumns:
         for table in stated["columns"]
         if {*table.get("interaction", [table["name"]])} <= {*names}
     ]
+    if not options.get("over_time", True):
+        kept = [{key: table[key] for key in table if key != "over_time"} for table in kept]
+    if options.get("ph_test"):
+        kept = [t if "interaction" in t else {"over_time": "log"} | t for t in kept]
     return PublicColumns(**{**stated, "columns": kept})
 
 
@@ -169,6 +174,8 @@ class Kind:
             "target": "classes" in takes,
             "scales": "scales" in has,
             "of": "model" in takes,
+            "over_time": {"columns", "max_time"} <= has,
+            "ph_test": hasattr(self.estimator, "proportional_hazards_test"),
         }
         return {word: "inference_share" * (word == "intervals") for word in own if own[word]}
 

@@ -17,11 +17,12 @@ from skdpsurv import DPDiscreteTimeSurvival, DPTableOne, PublicColumns, Release,
 from skdpsurv.audit import measurement_audit
 from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.data.cells import numbers
-from skdpsurv.data.column_kind import Bounded, items, require
+from skdpsurv.data.column_kind import Bounded
 from skdpsurv.data.column_kinds import KINDS
 from skdpsurv.data.feature import Expression, Feature, same_features
 from skdpsurv.data.interaction import Interaction
 from skdpsurv.data.number_kinds import Power
+from skdpsurv.data.specification_rules import items, require
 from skdpsurv.dp.checks import is_real
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.evaluation.forecast_records import SimulatedTable, columns_within
@@ -241,7 +242,7 @@ def test_its_description_makes_the_same_through_json_and_a_file(key, tmp_path):
 def unpublished():
     """Return what kinds state that the published schema of releases has not, and the reverse."""
     schema = json.loads(SCHEMA.read_text())["$defs"]["column"]
-    common = {"name", "typical", "per", "missing", "spread", "prevalence"}
+    common = {"name", "typical", "per", "missing", "spread", "prevalence", "over_time"}
     keys = {*KINDS, Interaction.key}
     stated = keys | {word for kind in KINDS.values() for word in kind.options}
     known = {word for one in schema["oneOf"] for word in one["required"]}

@@ -166,6 +166,12 @@ RAW_CURVES = RAW | {
 }
 #: Strata, which have no missing values, and a product of theirs.
 RAW_WARDS = RAW | {"ward": list(WARDS), "ward:ill": {"interaction": ["ward", "ill"]}}
+#: Effects that change over time: with its logarithm, at a step, along a spline.
+OVER_TIME = {
+    "age": RAW["age"] | {"over_time": "log"},
+    "ill": {"boolean": True, "missing": "category", "over_time": {"steps": [MAX_TIME / 2]}},
+    "seen": RAW["seen"] | {"over_time": {"spline": 2}},
+}
 RAW_ROWS = (
     (LARGEST, "east", True, "9999-12-31"),
     (-LARGEST, "north", False, "0001-01-01"),
@@ -501,7 +507,10 @@ def _settings():
     one = several(
         DPDiscreteTimeSurvival,
         ("coef", "baseline_coef", "recalibration_", "evidence_coef", "follow_up"),
-        ("coef_", "baseline_coef_", "recalibration_", "inference_", "max_cumulative_hazard_"),
+        (
+            *("coef_", "baseline_coef_", "recalibration_", "inference_"),
+            *("max_cumulative_hazard_", "over_time_coef_"),
+        ),
         max_time=MAX_TIME,
         n_intervals=8,
     )
@@ -537,6 +546,14 @@ def _settings():
     descent = {**wards, **gaussian, "recalibration_share": 0.0, **look}
     yield one("raw columns with strata, noisy descent", in_wards, **descent)
     yield one("raw columns with strata, no privacy", in_wards, **{**wards, "epsilon": np.inf})
+    changing = {"columns": PublicColumns(RAW | OVER_TIME), "epsilon": 10.0}
+    in_time = {"columns": PublicColumns(RAW_WARDS | OVER_TIME), "strata": "ward", "epsilon": 10.0}
+    also = {"also": ("over_time_coef", *rows)}
+    yield one("raw columns, effects over time", raw_survival, quick=True, **changing, **also)
+    in_time |= {"link": "probit", "method": "out_pert", **also}
+    yield one("raw columns with strata, late entries, effects over time", late_in_wards, **in_time)
+    exact = {**changing, "epsilon": np.inf, "also": ("over_time_coef",)}
+    yield one("raw columns, effects over time, no privacy", raw_survival, **exact)
     mala = PosteriorSampling(n_epochs=100, verbose=1)
     yield one("mala", survival, method=mala, epsilon=5.0, **stands)
     short = PosteriorSampling("psgld", n_epochs=25, batch_size=8, verbose=1)
@@ -553,6 +570,11 @@ def _settings():
     yield one("raw columns with strata, standard errors", in_wards, **in_classes)
     in_classes["also"] = seen
     yield one("raw columns with strata, late entries, standard errors", late_in_wards, **in_classes)
+    seen = (*estimated, "over_time_coef", "row_center", "row_scale")
+    changing |= {**by_class, "also": seen}
+    yield one("raw columns, effects over time, standard errors", raw_survival, **changing)
+    in_time |= {**by_class, "method": "auto", "also": (*seen, *hidden)}
+    yield one("raw columns with strata, changing, standard errors", late_in_wards, **in_time)
     out = {"epsilon": 200.0, "method": "out_pert"}
     of_columns = {**errors, "also": (*estimated, *hidden, "inference_known", "row_center")}
     of_columns["also"] += ("row_scale", "evidence_")

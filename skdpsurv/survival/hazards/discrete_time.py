@@ -35,6 +35,9 @@ from skdpsurv.survival.hazards.posterior import LangevinFit, PosteriorDraw, Post
 from skdpsurv.survival.hazards.spreads import SPREADS_SHARE
 from skdpsurv.survival.hazards.strata import n_strata, refuse_with_strata
 
+#: Share of epsilon for the recalibration.
+RECALIBRATION_SHARE = 0.1
+
 
 class DPDiscreteTimeSurvival(
     LateEntryModel,
@@ -125,13 +128,14 @@ class DPDiscreteTimeSurvival(
         covariates, which the fit is shrunk to instead of the guess. 0 trusts the guess.
         Skipped if ``n * epsilon`` is below 200. "auto" is 0.1; 0.15 where spreads of the columns
         are asked for, too (see ``data_norm``); and 0.033 where ``columns`` or ``scales`` know them.
-    recalibration_share : float, default=0.1
+    recalibration_share : float or "auto", default="auto"
         Share of epsilon spent, after the coefficients, on a private table of their scores over
         time. It corrects predicted survival: level and course of the hazard, and the spread of
         the scores, which noise in coefficients overstates. With 0, ranking is a little better, and
         absolute risks are mostly much worse if noise is strong or events are many. Skipped
         if ``n * epsilon`` is below 200, or with ``strata`` below 2,500 for each; not used with
-        ``method="psgld"`` without a delta.
+        ``method="psgld"`` without a delta. "auto" is 0.1, and 0 where effects change over time,
+        for which there is no such table.
     inference_share : float, default=0.0
         Share of epsilon spent on second moments of the covariates and an event-count table, which
         ``summary`` needs for standard errors: 0.3 is a good choice. 0: no standard errors. Skipped
@@ -160,6 +164,10 @@ class DPDiscreteTimeSurvival(
     baseline_coef_ : ndarray of shape (n_knots,), or (n_strata, n_knots)
         Coefficients of the baseline in the spline basis of the paper; with ``strata`` those of each
         label, in order. Private release.
+    over_time_coef_ : ndarray of shape (n_terms,)
+        Coefficients of products of columns with functions of time, where ``columns`` state
+        ``over_time``, in the order of ``summary``; ``coef_`` is then the mean of an effect over the
+        time up to ``max_time``. Private release.
     recalibration_ : Recalibration
         Correction of predicted hazards: a ``slope`` of the risk score, and a ``shift`` of the
         baseline at ``knots``, shares of the horizon; with ``strata`` a row of shifts for each
@@ -235,7 +243,7 @@ class DPDiscreteTimeSurvival(
         "max_cumulative_hazard": optional(auto_or(positive())),
         "prior_event_rate": number_in(1e-9, 1.0 - 1e-9),
         "pilot_share": auto_or(number_in(0.0, 1.0, closed="left")),
-        "recalibration_share": number_in(0.0, 1.0, closed="left"),
+        "recalibration_share": auto_or(number_in(0.0, 1.0, closed="left")),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "strata": optional(instance(str, "text")),
         "prior": is_prior,
@@ -259,7 +267,7 @@ class DPDiscreteTimeSurvival(
         max_cumulative_hazard: float | str | None = "auto",
         prior_event_rate: float = 0.5,
         pilot_share: float | str = "auto",
-        recalibration_share: float = 0.1,
+        recalibration_share: float | str = "auto",
         inference_share: float = 0.0,
         scales: Release | None = None,
         prior: Release | None = None,
@@ -307,7 +315,9 @@ class DPDiscreteTimeSurvival(
         if sampling is not None and self.delta:
             sampling.check_noisy()
         pilot: Any = SPREADS_SHARE if isinstance(self.pilot_share, str) else self.pilot_share
-        shares = pilot, self.recalibration_share, self.inference_share
+        stated: Any = self.recalibration_share
+        recalibration = RECALIBRATION_SHARE if isinstance(stated, str) else stated
+        shares = pilot, recalibration, self.inference_share
         splits = not self._is_asymptotic and not math.isinf(self.epsilon)
         if splits and not sum(shares) < 1.0:
             raise ValueError(
@@ -366,10 +376,13 @@ class DPDiscreteTimeSurvival(
             has_entry=shape.has_entry,
             n_strata=n_strata(self),
         )
+        changing = model.changing is not None
         # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
         epsilon, alpha = float(self.epsilon), float(self.alpha)
         if math.isinf(epsilon):
             return hazard_plan(model, epsilon, alpha, HazardMaximum(model))
+        if changing:
+            self._refuse_over_time()
         if shape.has_entry:
             self._refuse_with_entry()
         if self.strata is not None:
@@ -377,7 +390,10 @@ class DPDiscreteTimeSurvival(
         if sampling is not None and self._is_asymptotic:
             draw = PosteriorDraw(model, epsilon, alpha, sampling)
             return hazard_plan(model, epsilon, alpha, draw, assumed=(REAL_ARITHMETIC,))
-        requested = self.recalibration_share, self.inference_share
+        recalibration: Any = self.recalibration_share
+        if isinstance(recalibration, str):
+            recalibration = 0.0 if changing else RECALIBRATION_SHARE
+        requested = recalibration, self.inference_share
         share: Any = (
             self.pilot_share if isinstance(self.pilot_share, str) else float(self.pilot_share)
         )

@@ -28,12 +28,11 @@ from skdpsurv.data.shape import in_memory
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.inference import DOWNWEIGHTING_BOUND, ROW_VALUES
-from skdpsurv.inference.uncertainty import table
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.maximum import maximum_likelihood
-from skdpsurv.survival.hazards.model import Block, HazardRecords
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
+from skdpsurv.survival.hazards.model import OVER_TIME, Block, HazardRecords, in_published
 from skdpsurv.survival.hazards.strata import n_strata
+from skdpsurv.survival.hazards.time_varying import TimeVaryingModel
 
 #: Name of the series that is returned, so that it goes along.
 PRIVATE = "private: not to be published"
@@ -64,7 +63,7 @@ def moments_of(model: Any) -> Iterator[tuple[Feature, Moments]]:
         yield feature, (mean, scale**2, 0.0)
 
 
-class EstimandModel(DiscreteTimeModel):
+class EstimandModel(TimeVaryingModel):
     """Base of hazard models whose releases state how rows were read."""
 
     def estimand(
@@ -145,4 +144,6 @@ class EstimandModel(DiscreteTimeModel):
                 return rows.changed(lambda one: one._replace(X=one.X * (radius * scales)))
 
             _, coef = maximum_likelihood(model, records, records.map(as_in_the_fit).persist())
-        return table(coef, np.full(coef.size, np.nan), release.features)["coef"].rename(PRIVATE)
+        effects, over_time = in_published(model, coef)
+        found = own._table(effects, over_time.get(OVER_TIME, coef[:0]), release.features)
+        return found["coef"].rename(PRIVATE)

@@ -117,10 +117,8 @@ class HazardFit:
         return self._bounded[cap]
 
     def _made(self, cap: float | None) -> CappedFit:
-        n_features, link = self.model.n_features, self.model.bounded_link()
-        one = DiscreteHazard(self.basis, n_features, 1.0, link, cap, self.has_inference)
-        n_strata = self.model.n_strata
-        likelihood = one if n_strata == 1 else StratifiedHazard(one, n_strata)
+        how = self.basis, self.model.bounded_link(), cap, self.has_inference
+        likelihood = models.likelihood_of(self.model, *how)
         return CappedFit(likelihood, self.calibrated(likelihood))
 
     def calibrated(self, likelihood: DiscreteHazard | StratifiedHazard) -> perturbation.Calibrated:
@@ -319,11 +317,11 @@ class HazardFit:
     def fitted(self, coef: FloatArray, pilot: PilotEstimate) -> dict[str, Any]:
         """Return a point as values of a release, and as baseline on the grid and coefficients."""
         cap = self.after(pilot).likelihood.max_cumulative_hazard
-        beta = coef[self.model.n_baseline :] / pilot.unit
+        beta, more = models.in_published(self.model, coef[self.model.n_baseline :], pilot.unit)
         baselines = [self.basis @ own - pilot.mean @ beta for own in self.baselines(coef)]
         baseline = baselines[0] if len(baselines) == 1 else np.array(baselines)
         # Rows and cap follow from what the pilot has released: post-processing.
-        how = pilot.values() | ({} if cap is None else {models.CAPS[0]: [cap]})
+        how = pilot.values() | more | ({} if cap is None else {models.CAPS[0]: [cap]})
         return {"_fitted": (baseline, beta), **models.released(self.model, baseline, beta), **how}
 
 
@@ -432,6 +430,8 @@ class HazardMinimiser(HazardPoint, perturbation.Minimisers):
     def postprocess(self, context: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:
         """Return baseline and coefficients, and evidence about the latter."""
         fit, (minimiser,), pilot = self.fit, found, self.fit.pilot(context)
+        if fit.model.changing is not None:  # no prior, and no evidence for one
+            return {"_minimiser": minimiser, **fit.fitted(minimiser.coef, pilot)}
         own = fit.evidence(minimiser.coef, pilot)
         posterior_mean = fit.posterior_mean(minimiser.coef, own, pilot)
         return {"_minimiser": minimiser, **fit.fitted(posterior_mean, pilot), **own.values()}

@@ -35,7 +35,7 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price
-from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.inference import (
     CovariateDistribution,
     Derivation,
@@ -45,8 +45,10 @@ from skdpsurv.inference import (
     ReleasedMoments,
     RowMoments,
 )
+from skdpsurv.likelihoods.changing_hazard import ChangingHazard
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.survival.hazards.changing import Changing
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
 from skdpsurv.survival.hazards.life_table import outcome_counts
 from skdpsurv.survival.hazards.model import Block, HazardRecords, Records, to_published
@@ -63,6 +65,8 @@ EXPOSED = 100
 POOLED = 4.0
 #: Most by which rates of censoring are changed so that exposures are as released.
 MOST_RESCALED = 8.0
+#: Steps of Newton's method towards the shift of a record beyond the cap.
+SHIFT_STEPS = 12
 #: Largest predictor among which cap thresholds are searched.
 WIDEST = 60.0
 
@@ -150,6 +154,12 @@ class OutcomeProbabilities:
         sizes = self._sizes = (sizes * seen)[kept]
         #: Derivatives of the predictor by a and b in each block, shape (n_basis + 1, n_blocks).
         self._columns = np.concatenate([self.basis.T, np.ones((1, sizes.size))])
+        self._functions = np.zeros((sizes.size, 0))
+        if isinstance(self.likelihood, ChangingHazard):
+            every = self.likelihood.effects.values
+            functions = np.add.reduceat(every, edges[:-1], axis=0) / np.diff(edges)[:, None]
+            self._functions = functions[kept]
+            self._columns = np.concatenate([self._columns, self._functions.T])
         #: Intervals of each block that are survived before each outcome, (C, n_blocks).
         before = np.tril(np.broadcast_to(sizes, (sizes.size,) * 2), -1)
         event, lost = (before + np.diag(0.5 * (sizes + end)) for end in (-1.0, 1.0))
@@ -160,7 +170,7 @@ class OutcomeProbabilities:
         self, a: FloatArray, b: FloatArray, slopes: bool = True
     ) -> tuple[FloatArray, FloatArray]:
         """Return probabilities of the outcomes and, with ``slopes``, derivatives by a and b."""
-        curve = self.likelihood.link.survival(self.basis @ a + b[:, None])
+        curve = self.likelihood.link.survival(self._predictor(a, b))
         rate, lost = curve.value * self._sizes, np.broadcast_to(self._rates, curve.value.shape)
         columns = self._columns if slopes else self._columns[:0]
         by_event = columns[:, None, :] * (curve.slope * self._sizes)
@@ -169,14 +179,44 @@ class OutcomeProbabilities:
     def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives of the capped loss by a and b, for each outcome."""
         link, cap = self.likelihood.link, self.likelihood.cap
-        eta = self.basis @ a + b[:, None]
+        eta = self._predictor(a, b)
         by_block = self._columns[:, None, :] * self._survived
         scores = link.survival(eta).slope @ by_block.transpose(0, 2, 1)
         if cap is not None:
-            capped = self._capped_scores(tuple(a), cap)[:, None, :]
-            scores = np.where(scores[-1] > cap, capped, scores)
+            level = self.basis.shape[1]
+            beyond = scores[level] > cap
+            if self._functions.shape[1]:
+                scores = self._shifted(scores, eta, beyond, cap)
+            else:
+                capped = self._capped_scores(tuple(a), cap)[:, None, :]
+                scores = np.where(beyond, capped, scores)
         scores[..., : self._sizes.size] += self._columns[:, None, :] * link.event(eta).slope
         return np.asarray(scores)
+
+    def _predictor(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Return the predictor of each row in each block."""
+        if b.ndim == 1:
+            return np.asarray(self.basis @ a + b[:, None])
+        return np.asarray(self.basis @ a + b[:, :1] + b[:, 1:] @ self._functions.T)
+
+    def _shifted(
+        self, scores: FloatArray, eta: FloatArray, beyond: BoolArray, cap: float
+    ) -> FloatArray:
+        """Return scores with those beyond the cap at the shift that each has."""
+        rows, outcomes = np.nonzero(beyond)
+        own, survived = eta[rows], self._survived[outcomes]
+        low, high = np.zeros(rows.size), WIDEST + np.maximum(own.max(axis=1, initial=0.0), 0.0)
+        shift = np.zeros(rows.size)
+        for _ in range(SHIFT_STEPS):
+            curve = self.likelihood.link.survival(own - shift[:, None])
+            total = (curve.slope * survived).sum(axis=1)
+            low, high = np.where(total > cap, shift, low), np.where(total > cap, high, shift)
+            curved = np.maximum((curve.curvature * survived).sum(axis=1), 1e-300)
+            new = shift + np.log(total / cap) * total / curved
+            shift = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
+        slope = survived * self.likelihood.link.survival(own - shift[:, None]).slope
+        scores[:, rows, outcomes] = self._columns @ slope.T
+        return scores
 
     def _capped_scores(self, a: tuple[float, ...], cap: float) -> FloatArray:
         """Return the score of a record beyond the cap, for each outcome, (k + 1, C)."""
@@ -194,21 +234,20 @@ class OutcomeProbabilities:
         return self._thresholds[a]
 
 
-def as_exposed(
-    response: OutcomeProbabilities, law: CovariateDistribution, coef: FloatArray, left: FloatArray
-) -> OutcomeProbabilities:
-    """Return a response with rates of censoring at which rows are as exposed as was released.
+def as_exposed(part: Part, law: CovariateDistribution, coef: FloatArray, left: FloatArray) -> Part:
+    """Return a part with rates of censoring at which rows are as exposed as was released.
 
     Bands of a table are wide beside a short follow-up: what counts is how many events it holds.
     ``left`` are chances of an event after 0, ..., q intervals.
     """
+    response: Any = part.response
     q, k = left.size - 1, response.basis.shape[1]
     edges = block_edges(q)
     start, middles = round(response.entry * q), (edges[1:] + edges[:-1]) // 2
     middles = np.maximum(middles[edges[1:] > response.entry * q], start)
     e = np.clip(1.0 - left[middles] / max(float(left[start]), 1e-300), 0.0, 1.0)
     e = np.concatenate([np.ones(e.size), e, [1.0]])
-    b = law.rows("normal") @ coef[k:]
+    _, b = part.predictor(coef, law.rows("normal"))
 
     def exposed(factor: float) -> float:
         own = replace(response, losses=response.losses * factor)
@@ -220,7 +259,8 @@ def as_exposed(
         middle = 0.5 * (low + high)
         more = exposed(float(np.exp(middle))) > law.mean_exposure
         low, high = (middle, high) if more else (low, middle)
-    return replace(response, losses=response.losses * float(np.exp(low)))
+    exposed_alike = replace(response, losses=response.losses * float(np.exp(low)))
+    return part._replace(response=exposed_alike)
 
 
 def to_released(
@@ -236,6 +276,22 @@ def to_released(
     baselines, change = np.kron(np.eye(n_strata), published), np.eye(mean.size) / unit
     nothing = np.zeros((mean.size, n_strata * n_knots))
     return np.block([[baselines, -np.outer(level, mean) / unit], [nothing, change]])
+
+
+def with_products(
+    change: FloatArray, mean: FloatArray, unit: FloatArray | float, changing: Changing
+) -> FloatArray:
+    """Return the matrix with products with time: released before the coefficients of X."""
+    d, n_common = mean.size, len(change) - mean.size
+    of_terms, level = changing.published(d)
+    theta = of_terms / np.broadcast_to(unit, d)[changing.columns, None]
+    effects = change[n_common:, n_common:] @ level
+    # Baselines are less the effects of the mean row, as for those that do not change.
+    common = change[:n_common, n_common:] @ level
+    nothing = np.zeros((theta.shape[0], change.shape[1]))
+    top = np.hstack([change[:n_common], common])
+    below = np.hstack([change[n_common:], effects])
+    return np.vstack([top, np.hstack([nothing, theta]), below])
 
 
 class OutcomeCounts(HazardSum):
@@ -307,7 +363,8 @@ class HazardMoments(RowMoments):
         fit, pilot, minimiser = self.fit, self.fit.pilot(context), context["_minimiser"]
         likelihood, calibration = fit.after(pilot)
         one = likelihood if isinstance(likelihood, DiscreteHazard) else likelihood.one
-        classes, k, d = fit.classes(context), fit.model.n_knots, fit.model.n_features
+        classes, k, d = fit.classes(context), fit.model.n_knots, fit.model.n_effects
+        changing = () if fit.model.changing is None else fit.model.changing.by_function
         point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
         if (known := fit.known) is not None:
             low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))
@@ -318,11 +375,14 @@ class HazardMoments(RowMoments):
             stratum = place // classes.n_of_stratum
             own = np.append(k * stratum + np.arange(k), fit.model.n_baseline + np.arange(d))
             response = OutcomeProbabilities(one, context["_losses"][place], classes.entry(place))
+            part = Part(response, place, None if likelihood is one else own, changing)
             if self.has_exposure and fit.model.has_entry:
-                response = as_exposed(response, laws[place], minimiser.coef[own], left[stratum])
-            parts.append(Part(response, place, None if likelihood is one else own))
+                part = as_exposed(part, laws[place], minimiser.coef[own], left[stratum])
+            parts.append(part)
         equation = Indirect.after(parts, *point, calibration, moments, limit=True)
         scale = to_released(pilot.mean, pilot.unit, fit.basis, fit.model.n_strata)
+        if fit.model.changing is not None:
+            scale = with_products(scale, pilot.mean, pilot.unit, fit.model.changing)
         level = _mean_level(fit, moments.distribution, classes.n_of_stratum)
         found = equation.solve(level).in_coordinates(scale).values()
         return found | moments.values(context["_at_risk"])
@@ -332,7 +392,7 @@ def _mean_level(fit: HazardFit, rows: CovariateDistribution, n_of_stratum: int) 
     """Return the weights of parameters in the log hazard of the mean row, in the mean of strata."""
     masses = np.array([one.mass for one in rows.classes]).reshape(-1, n_of_stratum).sum(axis=1)
     level = np.outer(masses / masses.sum(), fit.basis.mean(axis=0)).ravel()
-    return np.append(level, rows.mean)
+    return np.concatenate([level, rows.mean, np.zeros(fit.model.n_effects - rows.mean.size)])
 
 
 def exposures(left: FloatArray, one: HazardBlock, stratum: IntArray | None) -> FloatArray:

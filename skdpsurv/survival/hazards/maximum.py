@@ -12,12 +12,17 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Context, Mechanism
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS, Link
-from skdpsurv.likelihoods.stratified import StratifiedHazard
 from skdpsurv.mechanisms import newton
 from skdpsurv.survival.hazards.life_table import exits_and_entries, fit_to_exits, outcome_counts
-from skdpsurv.survival.hazards.model import HazardModel, Records, orthogonal_basis, released
+from skdpsurv.survival.hazards.model import (
+    HazardModel,
+    Records,
+    in_published,
+    likelihood_of,
+    orthogonal_basis,
+    released,
+)
 
 #: Newton steps of the baseline that maximum likelihood starts from.
 STARTING_STEPS = 4
@@ -37,7 +42,9 @@ class HazardMaximum(Mechanism):
     def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, Any]:
         """Return baseline and coefficients."""
         rows = records.map(lambda block: block.clipped(0.0, math.inf))
-        return released(self.model, *maximum_likelihood(self.model, records, rows))
+        baseline, effects = maximum_likelihood(self.model, records, rows)
+        coef, over_time = in_published(self.model, effects)
+        return released(self.model, baseline, coef) | over_time
 
 
 def starting_baseline(
@@ -54,15 +61,14 @@ def starting_baseline(
 def maximum_likelihood(
     model: HazardModel, records: Records, rows: Blocks[Any]
 ) -> tuple[FloatArray, FloatArray]:
-    """Return baselines on the grid and coefficients without noise and ridge, for records as rows.
+    """Return baselines on the grid and effects without noise and ridge, for records as rows.
 
     The baseline is of shape (n_intervals,), or with strata (n_strata, n_intervals).
     """
     cap = None if isinstance(model.max_cumulative_hazard, str) else model.max_cumulative_hazard
     basis = orthogonal_basis(model.n_intervals, model.n_knots)
     link = LINKS[model.link] if cap is None else model.bounded_link()
-    one = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
-    likelihood = one if model.n_strata == 1 else StratifiedHazard(one, model.n_strata)
+    likelihood = likelihood_of(model, basis, link, cap)
     levels, q = range(0, model.n_baseline, model.n_knots), model.n_intervals
     center = np.zeros(likelihood.n_params)
     center[list(levels)] = link.predictor(model.prior_hazard)

@@ -27,10 +27,12 @@ from skdpsurv.dp.clipping import clip_rows, row_weights
 from skdpsurv.dp.plan import Node, Plan
 from skdpsurv.dp.references import DOUBLES, reference
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.hazard import HazardBlock, hazard_block
+from skdpsurv.likelihoods.changing_hazard import ChangingHazard
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
-from skdpsurv.likelihoods.stratified import StratifiedBlock, stratified_block
+from skdpsurv.likelihoods.stratified import StratifiedBlock, StratifiedHazard, stratified_block
 from skdpsurv.release import Release, released_array
+from skdpsurv.survival.hazards.changing import Changing
 
 
 def published_basis(n_intervals: int, n_knots: int) -> FloatArray:
@@ -93,11 +95,17 @@ class HazardModel:
     has_entry: bool = False
     n_strata: int = 1
     cap_scale: float = CAP_SCALE
+    changing: Changing | None = None
 
     @property
     def n_baseline(self) -> int:
         """Number of coefficients of the baselines, of one stratum after another."""
         return self.n_strata * self.n_knots
+
+    @property
+    def n_effects(self) -> int:
+        """Number of coefficients of covariates, those of products with time included."""
+        return self.n_features + (0 if self.changing is None else self.changing.number)
 
     @property
     def prior_hazard(self) -> float:
@@ -106,7 +114,7 @@ class HazardModel:
 
     def information(self, epsilon: float) -> float:
         """Return n * epsilon per parameter, in hundreds."""
-        return self.n_records * epsilon / (100.0 * (self.n_baseline + self.n_features))
+        return self.n_records * epsilon / (100.0 * (self.n_baseline + self.n_effects))
 
     def cap(self, epsilon: float) -> float | None:
         """Return the cap: as given, or for "auto" growing with the information per parameter."""
@@ -175,6 +183,8 @@ def released_caps(release: Release, number: int = 1) -> FloatArray | None:
     return caps
 
 
+#: Name of the coefficients of products with time in a release.
+OVER_TIME = "over_time_coef"
 #: Names of slope, knots and shift in a release.
 RECALIBRATION = ("recalibration_slope", "recalibration_knots", "recalibration_shift")
 
@@ -246,7 +256,35 @@ def hazard_plan(
     inputs = {**{name: getattr(model, name) for name in STATED}, "alpha": alpha, **stated}
     inputs |= {"late_entry": True} if model.has_entry else {}
     inputs |= {"n_strata": model.n_strata} if model.n_strata > 1 else {}
+    inputs |= {} if model.changing is None else {"over_time": list(model.changing.names)}
     return Plan(tree, epsilon, delta, inputs=inputs, assumed=(*ASSUMED, *assumed))
+
+
+def likelihood_of(
+    model: HazardModel, basis: FloatArray, link: Link, cap: float | None, weighted: bool = False
+) -> DiscreteHazard | StratifiedHazard:
+    """Return the likelihood of rows of norm 1."""
+    how: Any = basis, model.n_features, 1.0, link, cap, weighted
+    if model.changing is None:
+        one = DiscreteHazard(*how)
+    else:
+        one = ChangingHazard(*how, effects=model.changing.scaled)
+    return one if model.n_strata == 1 else StratifiedHazard(one, model.n_strata)
+
+
+def in_published(
+    model: HazardModel, coef: FloatArray, unit: FloatArray | float = 1.0
+) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """Return coefficients on the scale of X, and by name those of products with time.
+
+    ``unit`` is that of the rows of the fit.
+    """
+    if model.changing is None:
+        return coef / unit, {}
+    change, level = model.changing.published(d := model.n_features)
+    own = np.broadcast_to(unit, d)
+    theta = change @ coef[d:] / own[model.changing.columns]
+    return (coef[:d] + level @ coef[d:]) / unit, {OVER_TIME: theta}
 
 
 def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict[str, FloatArray]:

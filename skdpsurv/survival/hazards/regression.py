@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.base.tabular import TabularEstimator
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.dask import supports_lazy_input
-from skdpsurv.data.feature import short_horizon
+from skdpsurv.data.feature import Feature, short_horizon
 from skdpsurv.data.histories import Histories, read_target, with_entry
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import no_events, paired
@@ -33,9 +33,11 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.curves.event_counts import Causes
+from skdpsurv.survival.hazards.changing import Changing
 from skdpsurv.survival.hazards.hazard_formula import hazard_formula
 from skdpsurv.survival.hazards.model import (
     N_BANDS,
+    OVER_TIME,
     HazardModel,
     HazardRecords,
     Recalibration,
@@ -134,6 +136,8 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         data_norm = self.data_norm
         if isinstance(data_norm, str):
             data_norm = math.sqrt(shape.n_features) / (1.0 if exact_rows else 2.0)
+        if self.columns is not None:
+            others["changing"] = self._changing(self._features(self.columns))
         return HazardModel(
             n_records=shape.n_records,
             n_features=shape.n_features,
@@ -142,6 +146,15 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
             **self._grid(),
             **others,
         )
+
+    def _changing(self, features: Sequence[Feature]) -> Changing | None:
+        """Return how effects of features change over time; refuse what is not provided for."""
+        if any(one.over_time is not None for one in features):
+            raise ValueError(
+                f"columns must not state over_time with {type(self).__name__}: use "
+                "DPDiscreteTimeSurvival."
+            )
+        return None
 
     def _grid(self) -> dict[str, Any]:
         """Return the public description of time and of baselines."""
@@ -369,7 +382,8 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         self.recalibration_ = Recalibration.of(release, len(labels))
         self.inference_ = None
         if not release.values.keys().isdisjoint(NAMES):
-            self.inference_ = Inference.of(release, self.baseline_coef_.size + self.coef_.size)
+            n_common = self.baseline_coef_.size + np.size(release.values.get(OVER_TIME, ()))
+            self.inference_ = Inference.of(release, n_common + self.coef_.size)
         caps = released_caps(release)
         self.max_cumulative_hazard_ = None if caps is None else float(caps[0])
 
@@ -404,7 +418,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         for i, row in enumerate(rows):
             own = np.eye(n_baselines)[0 if stratum is None else stratum[i]]
             combination = np.column_stack(
-                [np.kron(own, basis), np.broadcast_to(row, (q, row.size))]
+                [np.kron(own, basis), self._products(row), np.broadcast_to(row, (q, row.size))]
             )
             if (combination[:, ~inference.known] != 0.0).any():
                 continue
@@ -445,8 +459,16 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         baseline = own @ self._basis.T if stratum is not None else self._basis @ own
         shift = self.recalibration_.at(ends)
         own = shift if shift.ndim == 1 else shift[stratum]
-        eta = baseline + own + self.recalibration_.slope * risk[:, None]
+        eta = baseline + own + self.recalibration_.slope * self._predictor(risk)
         return np.cumsum(self._link.survival(eta).value, axis=1)
+
+    def _products(self, row: FloatArray) -> FloatArray:
+        """Return what multiplies coefficients of products with time, of shape (n_intervals, k)."""
+        return np.zeros((self.unique_times_.size, 0))
+
+    def _predictor(self, risk: FloatArray) -> FloatArray:
+        """Return the covariates' part of the predictor in each interval, or in all of them."""
+        return risk[:, None]
 
     def _formula(self, script: Script) -> str:
         return hazard_formula(self, script)
