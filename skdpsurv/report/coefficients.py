@@ -43,9 +43,16 @@ def _kind(model: Any) -> str:
 def _ratio(model: Any) -> dict[str, str]:
     """Return the words about exp(coefficient)."""
     found: dict[str, dict[str, str]] = WORDS["ratios"]
+    if getattr(model, "_changing_", None) is not None:
+        found = {
+            name: {**own, "note": WORDS["coefficients"]["changing"]} for name, own in found.items()
+        }
     name = model._card.ratio.format(**model.release_.parameters)
     is_capped = getattr(model, "max_residual_", 1.0) != 1.0 and not _has_errors(model)
-    return found["capped" if name == "odds" and is_capped else name]
+    ratio = found["capped" if name == "odds" and is_capped else name]
+    if getattr(model, "_changing_", None) is not None:
+        return {**ratio, "note": WORDS["coefficients"]["changing"]}
+    return ratio
 
 
 def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
