@@ -354,7 +354,8 @@ class DiscreteHazard(BlockLikelihood):
                 sums.interval_curvature[:width] += mass[part] @ curvature
                 moment = curvature @ A[:width]
                 total = np.maximum(curvature.sum(axis=1), np.finfo(float).tiny)
-                hessian -= moment.T @ (moment * (mass[part] / total)[:, None])
+                mean = moment / total[:, None]  # first: a weight over a tiny total overflows
+                hessian -= moment.T @ (mass[part, None] * mean)
         return hessian
 
     def _add_events(self, sums: kernel.KernelSums, event: BoolArray) -> None:

@@ -175,6 +175,14 @@ class TestCap:
             )
             assert (between <= chord + 1e-8 * (1 + np.abs(chord))).all()
 
+    def test_the_hessian_is_finite_where_all_hazards_are_0_or_1(self):
+        likelihood = DiscreteHazard(np.eye(7), 1, 1.0, max_cumulative_hazard=2.0)
+        block = hazard_block(np.ones((97, 1)), np.full(97, 7), np.zeros(97, bool))
+        baseline = 1332.1773462522654 + 1952.9567231021590 * np.arange(-5, 2)
+        found = likelihood.derivatives(np.append(baseline, 0.0), block)
+        np.testing.assert_allclose(found.gradient[-3:], [97.0, 97.0, 194.0])
+        assert np.isfinite(found.hessian).all()
+
     @pytest.mark.parametrize(("name", "cap"), CASES[1:])
     def test_the_gradient_is_lipschitz_wherever_the_cap_sets_in(self, name, cap):
         """With the constant of the proof, also between points on either side of a threshold."""

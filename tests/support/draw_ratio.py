@@ -79,7 +79,7 @@ def best_answer(one, other, n_cells, n_before):
     if one.law is None or other.law is None:
         return int(np.argmax(_gaps(one, other, n_cells))) * _step(one, n_cells)
     laws = _with_scale(one), _with_scale(other)
-    points = near_points(*laws)
+    points = within_reach(near_points(*laws), one.part.what)
     gaps = [laws[0].log_density(point) - laws[1].log_density(point) for point in points]
     if not np.any(gaps):
         # Where the records are the same: models that say much, and contradict each other, have the
@@ -108,6 +108,18 @@ def near_points(one, other):
     steps = [distance * reach * ways for distance in DISTANCES]
     steps += [distance * ways for distance in NEAR]
     return np.vstack([minima[0] + np.vstack([np.zeros((1, d)), *steps]), *minima])
+
+
+def within_reach(points, problem):
+    """Draw points towards the centre until a fit may release them.
+
+    Those farther out take noise longer than any that is drawn, and a solver that looks for one
+    ends with as many steps as it may take.
+    """
+    shifts = points - problem.center
+    reach = 0.99 * problem.calibration.certificate.max_distance
+    parts = np.linalg.norm(shifts, axis=1, keepdims=True) / reach
+    return problem.center + shifts / np.maximum(parts, 1.0)
 
 
 def _with_scale(one):

@@ -541,7 +541,9 @@ def _settings():
     wards = {"columns": PublicColumns(RAW_WARDS), "strata": "ward", **late_entry, **look}
     yield one("raw columns with strata", in_wards, quick=True, **wards)
     yield one("raw columns with strata, output, late entries", late_in_wards, **{**wards, **out})
-    own = {**wards, "recalibration_share": 0.1, "epsilon": 165.0, "max_cumulative_hazard": 2.0}
+    own = {**wards, "recalibration_share": 0.1, "epsilon": 165.0}
+    yield one("raw columns with strata, recalibrated", in_wards, **own)
+    own["max_cumulative_hazard"] = 2.0  # "auto" follows the life table
     yield one("raw columns with strata, late entries, recalibrated", late_in_wards, **own)
     descent = {**wards, **gaussian, "recalibration_share": 0.0, **look}
     yield one("raw columns with strata, noisy descent", in_wards, **descent)
