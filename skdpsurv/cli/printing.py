@@ -133,7 +133,7 @@ def result_lines(release: Release) -> Iterator[Any]:
         yield rich_table(found, "Per unit, within the public bounds")
         if getattr(model, "inference_", None) is not None:
             yield rich_table(model.test_terms(), "Wald tests that a term has no effect")
-            if getattr(model, "_changing_", None) is not None:
+            if getattr(model, "_changes", None) is not None:
                 hazards = model.proportional_hazards_test()
                 yield rich_table(hazards, "Wald tests that effects do not change over time")
         yield from cautions(model)

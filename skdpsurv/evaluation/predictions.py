@@ -22,7 +22,7 @@ from skdpsurv.data import PublicBoundsScaler, PublicColumns
 from skdpsurv.data.shape import require_names
 from skdpsurv.data.single_rows import SingleRows
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
+from skdpsurv.survival.hazards.discrete_model import DiscreteTimeModel
 
 #: Survival that is assumed for a record without a prediction.
 UNKNOWN = 0.5

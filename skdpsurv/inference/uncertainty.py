@@ -295,15 +295,15 @@ class Summarised(JointTests):
         if self.inference_ is not None and len(terms := self.test_terms()) < len(summary):
             print_tests(terms, decimals)
             print(WORDS["tests"]["terms"])
-        self._print_more(decimals)
+        model: Any = self
+        if self.inference_ is not None and getattr(model, "_changes", None) is not None:
+            print_tests(model.proportional_hazards_test(), decimals)
+            print(WORDS["tests"]["hazards"])
         cap = getattr(self, "max_cumulative_hazard_", None)
         if self.inference_ is not None and cap is not None:
             print(WORDS["intervals"]["at_cap"].format(cap=cap))
         for line in self._reading():
             print(line)
-
-    def _print_more(self, decimals: int) -> None:
-        """Print what a model has beside its coefficients."""
 
     def _reading(self) -> list[str]:
         """Say which estimand this is, and what a released table says of the horizon."""

@@ -39,7 +39,7 @@ from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, row_wise
 from skdpsurv.mechanisms.sums import LOSS
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
+from skdpsurv.survival.hazards.discrete_model import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 Loss = Callable[..., ArrayLike]

@@ -35,6 +35,7 @@ from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective, output_perturbation
 from skdpsurv.mechanisms.langevin import MALA, PSGLD
 from skdpsurv.mechanisms.perturbation import PURE, Minimisers, Perturbed, Problem, SharedPrice
+from skdpsurv.survival.hazards.discrete_model import DiscreteTimeModel
 from skdpsurv.survival.hazards.maximum import HazardMaximum
 from skdpsurv.survival.hazards.model import (
     HazardModel,
@@ -44,7 +45,6 @@ from skdpsurv.survival.hazards.model import (
     released,
 )
 from skdpsurv.survival.hazards.posterior import PosteriorDraw, PosteriorSampling
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
 #: Lambda of Algorithm 1 when ``alpha`` is 0, which would mean infinite noise.
 LEAST_ALPHA = 1e-4

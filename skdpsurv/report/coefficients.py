@@ -43,14 +43,14 @@ def _kind(model: Any) -> str:
 def _ratio(model: Any) -> dict[str, str]:
     """Return the words about exp(coefficient)."""
     found: dict[str, dict[str, str]] = WORDS["ratios"]
-    if getattr(model, "_changing_", None) is not None:
+    if getattr(model, "_changes", None) is not None:
         found = {
             name: {**own, "note": WORDS["coefficients"]["changing"]} for name, own in found.items()
         }
     name = model._card.ratio.format(**model.release_.parameters)
     is_capped = getattr(model, "max_residual_", 1.0) != 1.0 and not _has_errors(model)
     ratio = found["capped" if name == "odds" and is_capped else name]
-    if getattr(model, "_changing_", None) is not None:
+    if getattr(model, "_changes", None) is not None:
         return {**ratio, "note": WORDS["coefficients"]["changing"]}
     return ratio
 
@@ -75,7 +75,7 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         found = _table(frame, features, ratio["name"], intervals, of_output)
         tables.append(found.table)
         numbers += found.numbers
-    changes = getattr(model, "_changing_", None) is not None
+    changes = getattr(model, "_changes", None) is not None
     for test in [_tests] * intervals + [_hazards_test] * (intervals and changes):
         found = test(model)
         tables.append(found.table)

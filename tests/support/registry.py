@@ -509,7 +509,7 @@ def _settings():
         ("coef", "baseline_coef", "recalibration_", "evidence_coef", "follow_up"),
         (
             *("coef_", "baseline_coef_", "recalibration_", "inference_"),
-            *("max_cumulative_hazard_", "over_time_coef_"),
+            *("max_cumulative_hazard_", "over_time_coef_", "_changes"),
         ),
         max_time=MAX_TIME,
         n_intervals=8,

@@ -121,7 +121,7 @@ class TestPrivate:
         if kind == "spline":
             assert np.isfinite(model.summary["se(coef)"]).all()
             return
-        event, rows = design(X, y, kind, model._center)
+        event, rows = design(X, y, kind, model._changes.center)
         theirs = sm.GLM(event, rows, sm.families.Binomial(sm.families.links.CLogLog())).fit()
         inference = model.inference_
         np.testing.assert_allclose(inference.estimate[3:], theirs.params[3:], atol=0.02)
@@ -297,7 +297,7 @@ class TestFunctions:
 
     def test_scaled_functions_are_orthogonal_and_within_a_ball(self):
         X, y = people(300)
-        changing = fitted(X, y, kind="spline")._changing_
+        changing = fitted(X, y, kind="spline")._changes.public
         inside = changing.scaled.values
         assert np.linalg.norm(inside, axis=1).max() == pytest.approx(0.5)
         centred = inside - inside.mean(axis=0)

@@ -111,15 +111,34 @@ class Changing:
         level[self.columns, np.arange(self.number)] = self.level[own]
         return change, level
 
-    def slopes(self, rows: FloatArray, theta: FloatArray) -> FloatArray:
-        """Return what multiplies each function, for centred rows, of shape (n, n_functions)."""
-        return self.scaled.rows(rows, theta)
-
     def at(self, time: FloatArray, max_time: float) -> FloatArray:
         """Return the functions at times in (0, max_time], by their interval."""
         q = len(self.functions)
         interval = np.clip(np.ceil(q * time / max_time).astype(np.int64), 1, q)
         return self.functions[interval - 1]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedChanges:
+    """Released coefficients of products of centred features with functions of time."""
+
+    public: Changing
+    coef: FloatArray
+    center: FloatArray
+
+    def with_factors(self, rows: FloatArray, scores: FloatArray) -> FloatArray:
+        """Return scores with what multiplies each function, of shape (n, 1 + n_functions)."""
+        factors = self.public.scaled.rows(rows - self.center, self.coef)
+        return np.column_stack([scores, factors])
+
+    def predictor(self, scores: FloatArray) -> FloatArray:
+        """Return the covariates' part of the predictor of such scores, (n, n_intervals)."""
+        return np.asarray(scores[:, :1] + scores[:, 1:] @ self.public.functions.T)
+
+    def products(self, row: FloatArray) -> FloatArray:
+        """Return what multiplies the coefficients in each interval, (n_intervals, n_terms)."""
+        own = (row - self.center)[self.public.columns]
+        return np.asarray(self.public.functions[:, self.public.scaled.functions] * own)
 
 
 def _scaled(functions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

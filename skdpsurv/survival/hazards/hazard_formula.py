@@ -30,12 +30,12 @@ def hazard_formula(model: Any, script: Script) -> str:
     spline = "\n    + ".join(splines)
     slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
     predictor = f"baseline(s / {q}) + {slope}score"
-    changing = getattr(model, "_changing_", None)
-    if changing is not None:
+    changes = getattr(model, "_changes", None)
+    if changes is not None:
         predictor = f"baseline(s / {q}) + score + change(s / {q})"
     text = [
         f"score = {script.linear(model.coef_)}",
-        "" if changing is None else f"change(t) = {_change(model, script)}",
+        "" if changes is None else f"change(t) = {_change(model, script)}",
         f"\n# Survival up to a time in [0, {end}], on {q} intervals:",
         "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if n_knots > 2 else "",
         "bend(t, k) = max(t - k, 0)" if any(lines) else "",
@@ -49,12 +49,13 @@ def hazard_formula(model: Any, script: Script) -> str:
 
 def _change(model: Any, script: Script) -> str:
     """Return products of centred features with functions of t, a share of the horizon, as a sum."""
-    stated, changing = model.release_.parameters, model._changing_
+    stated, changes = model.release_.parameters, model._changes
+    changing = changes.public
     grid, kinds = (int(stated["n_intervals"]), float(stated["max_time"])), changing.kinds
     written = [line for kind in kinds for line in kind.written(*grid, script.number)]
     terms = []
     for j, k in zip(changing.columns, changing.scaled.functions, strict=True):
-        center = model._center[j]
+        center = changes.center[j]
         own = f"z{j + 1}" if center == 0 else f"(z{j + 1}{script.signed(-center)})"
         terms.append(f"{own} * ({written[k]})")
     return script.weighted(model.over_time_coef_, terms)

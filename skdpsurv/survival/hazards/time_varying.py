@@ -17,15 +17,14 @@ from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import Feature
 from skdpsurv.data.public_steps import column_names, raw_kinds
 from skdpsurv.dp import checks
-from skdpsurv.dp.references import WORDS
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference.effects import errors_of
-from skdpsurv.inference.uncertainty import interval_table, print_tests, table
+from skdpsurv.inference.uncertainty import interval_table, table
 from skdpsurv.inference.wald import terms_of, tests_table, wald_test
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.hazards.changing import Changing
+from skdpsurv.survival.hazards.changing import Changing, FittedChanges
+from skdpsurv.survival.hazards.discrete_model import DiscreteTimeModel
 from skdpsurv.survival.hazards.model import OVER_TIME
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
 #: Number of times at which effects are shown.
 N_TIMES = 20
@@ -34,8 +33,6 @@ N_TIMES = 20
 class TimeVaryingModel(DiscreteTimeModel):
     """Base of hazard models whose columns may state how their effects change over time."""
 
-    #: Functions of time of the columns, or None; public.
-    _changing_: Changing | None = None
     _sampling: Any
     prior: Any
     recalibration_share: Any
@@ -67,46 +64,15 @@ class TimeVaryingModel(DiscreteTimeModel):
 
     def _set_fitted(self, release: Release) -> None:
         super()._set_fitted(release)
-        stated = release.parameters
+        stated, d = release.parameters, release.n_features
         grid = int(stated["n_intervals"]), float(stated["max_time"])
-        self._changing_ = changing = Changing.of(release.features, *grid)
         self.over_time_coef_ = np.zeros(0)
-        if changing is not None:
-            self.over_time_coef_ = released_array(release, OVER_TIME, (changing.number,))
-            _ = self._center  # refuses a release without one
-
-    @property
-    def _center(self) -> FloatArray:
-        """Centre of the columns in products with time: that of the rows of the fit, or 0."""
-        d = self.release_.n_features
-        if "row_center" not in self.release_.values and math.isinf(self.release_.made_by.epsilon):
-            return np.zeros(d)
-        return released_array(self.release_, "row_center", (d,))
-
-    def _scores(self, X: ArrayLike) -> FloatArray:
-        """Return scores (n,), or where effects change those and factors of functions (n, 1 + k)."""
-        changing = self._changing_
-        if changing is None:
-            return super()._scores(X)
-        check_is_fitted(self, "release_")
-        center = self._center
-
-        def scores(rows: FloatArray) -> FloatArray:
-            more = changing.slopes(rows - center, self.over_time_coef_)
-            return np.column_stack([rows @ self.coef_, more])
-
-        return self._of_rows(X, scores)
-
-    def _predictor(self, risk: FloatArray) -> FloatArray:
-        if self._changing_ is None:
-            return super()._predictor(risk)
-        return np.asarray(risk[:, :1] + risk[:, 1:] @ self._changing_.functions.T)
-
-    def _products(self, row: FloatArray) -> FloatArray:
-        if self._changing_ is None:
-            return super()._products(row)
-        own, changing = row - self._center, self._changing_
-        return changing.functions[:, changing.scaled.functions] * own[changing.columns]
+        if (public := Changing.of(release.features, *grid)) is not None:
+            self.over_time_coef_ = released_array(release, OVER_TIME, (public.number,))
+            center = np.zeros(d)  # of the fit's rows; without privacy they have none
+            if "row_center" in release.values or not math.isinf(release.made_by.epsilon):
+                center = released_array(release, "row_center", (d,))
+            self._changes = FittedChanges(public, self.over_time_coef_, center)
 
     def _summary(self, level: float) -> pd.DataFrame:
         check_is_fitted(self, "release_")
@@ -130,18 +96,14 @@ class TimeVaryingModel(DiscreteTimeModel):
         """Return a table of coefficients, and of those of products with time after them."""
         own = np.full(coef.size, np.nan) if error is None else error
         found = table(coef, own, features, level)
-        if (changing := self._changing_) is None:
+        if self._changes is None:
             return found
+        changing = self._changes.public
         steps = np.array([_step(features[j]) for j in changing.columns])
         index = pd.Index(changing.names, name=found.index.name)
         more = np.full(over_time.size, np.nan) if over_time_error is None else over_time_error
         products = interval_table(over_time * steps, more * np.abs(steps), index, level)
         return pd.concat([found, products])
-
-    def _print_more(self, decimals: int) -> None:
-        if self._changing_ is not None and self.inference_ is not None:
-            print_tests(self.proportional_hazards_test(), decimals)
-            print(WORDS["tests"]["hazards"])
 
     def proportional_hazards_test(self) -> pd.DataFrame:
         """Test that effects do not change over time, as ``cox.zph`` of R prints it.
@@ -168,12 +130,13 @@ class TimeVaryingModel(DiscreteTimeModel):
         private estimates (docs/benchmarks/changing_effects).
         """
         check_is_fitted(self, "release_")
-        if (changing := self._changing_) is None:
+        if self._changes is None:
             raise ValueError(
                 "columns must state over_time to test that their effects do not change: fit with "
                 "columns such as {'age': {'bounds': [20, 80], 'over_time': 'log'}}."
             )
         inference, features = self._require_inference(), self.release_.features
+        changing = self._changes.public
         places = {
             term: np.flatnonzero(np.isin(changing.columns, own))
             for term, own in terms_of(features).items()
@@ -208,9 +171,9 @@ class TimeVaryingModel(DiscreteTimeModel):
         -------
         risk : ndarray of shape (n_samples,)
         """
-        if self._changing_ is None:
+        if self._changes is None:
             return self._scores(X)
-        zero = np.zeros((1, 1 + self._changing_.functions.shape[1]))
+        zero = np.zeros((1, 1 + self._changes.public.functions.shape[1]))
         n_strata = np.atleast_2d(self.baseline_coef_).shape[0]
         strata = [None] if self.strata is None else [np.array([g]) for g in range(n_strata)]
         base = float(np.mean([self._cumulative_hazard(zero, own)[0, -1] for own in strata]))
@@ -269,12 +232,13 @@ def over_time_table(model: Any, column: str, times: Any, level: float) -> pd.Dat
         at = np.atleast_1d(np.asarray(times, dtype=np.float64))
         if at.ndim != 1 or not ((at > 0.0) & (at <= end)).all():
             raise ValueError(f"times must be above 0 and at most max_time, {end:g}.")
-    (j,), changing = own, model._changing_
+    (j,) = own
     d, n_terms = len(features), model.over_time_coef_.size
     # Of products with time first, as estimates have them.
     change = np.zeros((at.size, n_terms + d))
     change[:, n_terms + j] = 1.0
-    if changing is not None:
+    if model._changes is not None:
+        changing = model._changes.public
         terms = np.flatnonzero(changing.columns == j)
         change[:, terms] = changing.at(at, end)[:, changing.scaled.functions[terms]]
     step = _step(features[j])
