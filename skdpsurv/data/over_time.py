@@ -42,7 +42,7 @@ class OverTime:
 
     @classmethod
     def specified(cls, column: str, stated: Any) -> Self:
-        """Return what a specification states, or refuse it."""
+        """Return the functions that a specification states, or refuse it."""
         if isinstance(stated, str):
             require(stated == "log", column, RULE)
             return cls("log")

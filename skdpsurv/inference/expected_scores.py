@@ -65,7 +65,7 @@ class Part(NamedTuple):
         return theta if self.own is None else theta[self.own]
 
     def designs(self, rows: FloatArray) -> list[FloatArray]:
-        """Return what multiplies the coefficients: rows, and of each function some columns."""
+        """Return the factors of coefficients: rows, and of each function some columns."""
         return [rows, *(rows[:, columns] for columns in self.changing)]
 
     def predictor(self, theta: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -136,7 +136,7 @@ class FittedChanges:
         return np.asarray(scores[:, :1] + scores[:, 1:] @ self.public.functions.T)
 
     def products(self, row: FloatArray) -> FloatArray:
-        """Return what multiplies the coefficients in each interval, (n_intervals, n_terms)."""
+        """Return the products of a row with functions of time, (n_intervals, n_terms)."""
         own = (row - self.center)[self.public.columns]
         return np.asarray(self.public.functions[:, self.public.scaled.functions] * own)
 
