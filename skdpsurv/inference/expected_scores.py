@@ -49,11 +49,14 @@ class Part(NamedTuple):
         Number of the class.
     own : ndarray of int or None
         Places of their parameters, the common part first; None: of all.
+    by_row : callable or None
+        The response of given rows, where their outcomes have laws of their own.
     """
 
     response: Response
     place: int = 0
     own: IntArray | None = None
+    by_row: Callable[[FloatArray], Response] | None = None
 
     def of(self, theta: FloatArray) -> FloatArray:
         """Return the part's parameters."""
@@ -133,9 +136,11 @@ class ExpectedScores:
         """Yield each part with its common parameters and its rows' part of the predictor."""
         d = self.distribution.mean.size
         for part in self.parts:
-            own = part.of(theta)
+            own, given = part.of(theta), rows[part.place]
             k = own.size - d
-            yield part, own[:k], rows[part.place] @ own[k:]
+            if part.by_row is not None:
+                part = part._replace(response=part.by_row(given))
+            yield part, own[:k], given @ own[k:]
 
     def having(self, places: Sequence[int]) -> ExpectedScores:
         """Return the sums over the records of some parts."""
