@@ -56,10 +56,11 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
     features, rows, ratio = release.features, np.atleast_2d(coef), _ratio(model)
     intervals = _has_errors(model)
     what, labels = outputs_of(model) if len(rows) > 1 else ("", [None])
-    tables, numbers, frames = [], [], {}
+    tables, numbers, frames, tests = [], [], {}, []
     for label, shown, row in zip(labels, distinct(labels), rows, strict=True):
         if intervals:
-            frame = model.summary[["coef", *ENDS]].reset_index(drop=True)
+            one = model.of_cause(label) if hasattr(model, "of_cause") else model
+            frame = one.summary[["coef", *ENDS]].reset_index(drop=True)
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
             frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
@@ -68,20 +69,26 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
         found = _table(frame, features, ratio["name"], intervals, of_output)
         tables.append(found.table)
         numbers += found.numbers
-    if intervals:
-        found = _tests(model)
+        tests += [_tests(one, of_output)] * intervals
+    for found in tests:
         tables.append(found.table)
         numbers += found.numbers
     drawn = len(rows) * len(features) <= MOST_DRAWN
     forest = _forest(frames, features, ratio["name"], intervals) if drawn else []
     return {
         "notes": [_kind(model), ratio["note"], *getattr(model, "_reading", list)()],
-        "cap": getattr(model, "max_cumulative_hazard_", None) if intervals else None,
+        "caps": _caps(model) if intervals else [],
         "tables": tables,
         "numbers": numbers,
         "left": max(len(features) - MOST_ROWS, 0),
         "figures": forest + (_curves(release, model, ratio["name"]) if drawn and not what else []),
     }
+
+
+def _caps(model: Any) -> list[float]:
+    """Return the caps of a fit, one for each cause; none without."""
+    caps = getattr(model, "max_cumulative_hazard_", None)
+    return [] if caps is None else np.ravel(caps).tolist()
 
 
 def _table(
@@ -105,7 +112,7 @@ def _table(
     return Shown(Table(f"Coefficients{of_output}{of}", head, rows[:MOST_ROWS]), numbers)
 
 
-def _tests(model: Any) -> Shown:
+def _tests(model: Any, of_output: str = "") -> Shown:
     """Return the joint test of each term, as of R's anova."""
     terms = model.test_terms()
     rows, numbers = [], []
@@ -113,8 +120,10 @@ def _tests(model: Any) -> Shown:
         cells = [short(row.chi2), short(row.p)] if row.df else ["", WORDS["tests"]["none"]]
         rows.append([name, str(row.df), *cells, escape_hidden(row.hidden)])
         pairs = {"chi-squared": row.chi2, "p": row.p} if row.df else {}
-        numbers += [ShownNumber(f"{key} of Wald test", name, x) for key, x in pairs.items()]
-    table = Table(WORDS["tests"]["caption"], WORDS["tests"]["head"], rows[:MOST_ROWS])
+        what = f"of Wald test{of_output}"
+        numbers += [ShownNumber(f"{key} {what}", name, x) for key, x in pairs.items()]
+    words = WORDS["tests"]
+    table = Table(words["caption"].format(of_output), words["head"], rows[:MOST_ROWS])
     return Shown(table, numbers)
 
 

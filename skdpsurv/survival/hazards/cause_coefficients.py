@@ -147,5 +147,19 @@ class CauseModel(WithEntries):
         from skdpsurv.plotting import plot_coefficients  # needs the extra "plot"
 
         refuse_unknown(type(self), "plot", plot_coefficients, options)
-        named = {str(cause): self.of_cause(cause) for cause in self.causes_}
-        return plot_coefficients(named, ax=ax, **options)
+        return plot_coefficients(self, ax=ax, **options)
+
+    def print_summary(self, decimals: int = 2) -> None:
+        """Print coefficients, intervals and tests of each cause, and the privacy guarantee.
+
+        Parameters
+        ----------
+        decimals : int, default=2
+        """
+        check_is_fitted(self, "release_")
+        for cause in self.causes_:
+            print(f"Cause: {cause}")
+            self.of_cause(cause).print_summary(decimals)
+
+    def _reading(self) -> list[str]:
+        return self.of_cause()._reading()
