@@ -144,11 +144,7 @@ def of_cause(block: HazardBlock, cause: int) -> HazardBlock:
 
 
 def stacked_sensitivity(
-    radius: float,
-    diameter: float,
-    data_norm: float,
-    caps: Sequence[float],
-    weighted: bool = False,
+    radius: float, diameter: float, data_norm: float, caps: Sequence[float], weighted: bool = False
 ) -> float:
     r"""Return S, the bound on the distance of two records' gradients in all causes together.
 

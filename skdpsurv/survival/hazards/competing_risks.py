@@ -113,6 +113,9 @@ class DPCompetingRisks(
         Share of epsilon spent on a pilot estimate: a private life table by cause, and a private
         mean of the covariates. Skipped if ``n * epsilon`` is below 200. "auto" is 0.1; and 0.033
         where ``columns`` knows the centres and spreads.
+    inference_share : float, default=0.0
+        Share of epsilon for standard errors of all causes, as for :class:`DPDiscreteTimeSurvival`:
+        0.3 is a good choice. 0: none. Skipped if ``n * epsilon`` is below 200.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -128,6 +131,9 @@ class DPCompetingRisks(
         Coefficients of the baselines in the published spline basis. Private release.
     causes_ : list
         Labels of the causes, in the order of ``coef_``.
+    inference_ : dict of label to Inference, or None
+        Unshrunk estimates and their covariance, by cause; None without ``inference_share``.
+        Private release.
     max_cumulative_hazard_ : ndarray of shape (n_causes,) or None
         Caps of the causes; None without privacy. Private release.
     unique_times_ : ndarray of shape (n_intervals,)
@@ -154,7 +160,7 @@ class DPCompetingRisks(
     docs/proofs/competing_risks. Mechanism: objective perturbation of one objective, whose
     sensitivity is that of the gradients of all causes as one vector.
 
-    Recalibration and standard errors are not provided for yet.
+    Recalibration is not provided for yet. Covariances between causes are not estimated.
 
     References
     ----------

@@ -103,8 +103,9 @@ def loss_rates(
 ) -> FloatArray:
     """Return censoring rates before the horizon, by class and block, from noisy tables.
 
-    Tables are of shape (n_classes, (1 + n_causes) n_bands + 1). ``seen`` is the share of each band that is seen
-    of those in a class, and a class's rates are shrunk to those of all by the noise of a cell.
+    Tables are of shape (n_classes, (1 + n_causes) n_bands + 1). ``seen`` is the share of each band
+    that is seen of those in a class, and a class's rates are shrunk to those of all by the noise of
+    a cell.
     """
     n_bands = min(N_BANDS, n_intervals)
     noisy = np.maximum(noisy, 0)
@@ -297,8 +298,8 @@ class OutcomeCounts(HazardSum):
             return block._replace(histories=replace(seen, stratum=classes.of(seen)))
 
         n_tables, n_causes = classes.number + self.fit.model.has_entry, self.fit.n_causes
-        how = {"n_causes": n_causes, "horizon": True}
-        return outcome_counts(records.map(in_classes), q, N_BANDS, n_tables, **how)
+        of_classes, how = records.map(in_classes), (q, N_BANDS, n_tables)
+        return outcome_counts(of_classes, *how, n_causes=n_causes, horizon=True)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return rates of censoring by class and block of time, and how many are at risk."""
