@@ -58,18 +58,18 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
     what, labels = outputs_of(model) if len(rows) > 1 else ("", [None])
     tables, numbers, frames, tests = [], [], {}, []
     for label, shown, row in zip(labels, distinct(labels), rows, strict=True):
+        of_output = f" of the {what} {label}" if what else ""
         if intervals:
             one = model.of_cause(label) if hasattr(model, "of_cause") else model
             frame = one.summary[["coef", *ENDS]].reset_index(drop=True)
+            tests.append(_tests(one, of_output))
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
             frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
-        of_output = f" of the {what} {label}" if what else ""
         frames[shown if what else ""] = frame
         found = _table(frame, features, ratio["name"], intervals, of_output)
         tables.append(found.table)
         numbers += found.numbers
-        tests += [_tests(one, of_output)] * intervals
     for found in tests:
         tables.append(found.table)
         numbers += found.numbers
