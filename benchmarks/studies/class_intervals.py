@@ -121,15 +121,26 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
             model.fit(X, y, entry=entry)
         truth = model.estimand(whole.X, whole.y, entry=whole.entry)
         found.append(model.summary[["coef", "se(coef)"]].assign(truth=truth))
+    return counts_by_column(found)
+
+
+def counts_by_column(found: list[pd.DataFrame]) -> list[Row]:
+    """Return counts for each column, of fits with estimates, truths and standard errors."""
     rows = []
     for name in found[0].index:
         each = np.array([one.loc[name, ["coef", "truth", "se(coef)"]] for one in found])
-        error = each[:, 0] - each[:, 1]
-        rows.append({"column": name, **counts_of(np.column_stack([error, each[:, 2]]))})
+        error = (each[:, 0] - each[:, 1]).astype(float)
+        named = name if isinstance(name, str) else ": ".join(map(str, name))
+        rows.append({"column": named, **counts_of(np.column_stack([error, each[:, 2]]))})
     return rows
 
 
 def report(rows: pd.DataFrame, pages: Pages) -> None:
+    write(rows, pages, "class_intervals", "With strata and late entry")
+
+
+def write(rows: pd.DataFrame, pages: Pages, name: str, whose: str) -> None:
+    """Write a table of how many intervals of columns hold the truth."""
     groups = rows.groupby([*KEYS, "column"], sort=False)
     found = groups[["fits", "finite", "held", "error", "squares"]].sum()
     found = found.join(groups["se"].median()).reset_index()
@@ -148,16 +159,16 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
             )
         )
     least, most = (f"{100.0 * one:.1f}" for one in (found.hold.min(), found.hold.max()))
-    pages.fact("class_intervals_least", least)
-    pages.fact("class_intervals_most", most)
+    pages.fact(f"{name}_least", least)
+    pages.fact(f"{name}_most", most)
     pages.table(
-        "class_intervals",
+        name,
         ("people", "ε", "δ", "column", "fits", "finite", "hold", "bias", "spread", "error"),
         table,
-        f"With strata and late entry, intervals hold the truth in {least} to {most} % of fits.",
+        f"{whose}, intervals hold the truth in {least} to {most} % of fits.",
         f"Fits with inference_share={SHARE:g}, each to 5,000 new people: per cent of intervals "
         "that are finite, and of finite 95 % intervals that hold the truth, with the standard "
-        "error; mean and standard deviation of the error of the log hazard ratio, and median "
+        "error; mean and standard deviation of the error of the coefficient, and median "
         "standard error.",
     )
 

@@ -127,12 +127,16 @@ def result_lines(release: Release) -> Iterator[Any]:
             return
         if getattr(model, "inference_", None) is not None:
             names = ["coef", "exp(coef)", "exp(coef) lower 95%", "exp(coef) upper 95%"]
-            found = model.summary[names].rename_axis("column")
+            found = model.summary[names].rename_axis(index={"covariate": "column"})
         else:
             found = units(release)
         yield rich_table(found, "Per unit, within the public bounds")
         if getattr(model, "inference_", None) is not None:
-            yield rich_table(model.test_terms(), "Wald tests that a term has no effect")
+            title = "Wald tests that a term has no effect"
+            for cause in getattr(model, "causes_", []):
+                yield rich_table(model.of_cause(cause).test_terms(), f"{title} on {cause}")
+            if hasattr(model, "test_terms"):
+                yield rich_table(model.test_terms(), title)
             if getattr(model, "_changes", None) is not None:
                 hazards = model.proportional_hazards_test()
                 yield rich_table(hazards, "Wald tests that effects do not change over time")

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.cells import quietly
@@ -30,7 +29,6 @@ def effect_of(
     model: Any, column: str, reference: Any, at: Mapping[str, Any] | None
 ) -> tuple[pd.Index, FloatArray, FloatArray]:
     """Return values of a column, their effects and standard errors; see ``Summarised.effect``."""
-    check_is_fitted(model, "release_")
     columns = model.release_.transformer()
     if not isinstance(columns, PublicColumns):
         raise ValueError(

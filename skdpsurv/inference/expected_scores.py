@@ -53,12 +53,15 @@ class Part(NamedTuple):
         Places of their parameters, the common part first; None: of all.
     changing : tuple of ndarray of int
         Covariates whose products with each function of time have a coefficient, after all others.
+    by_row : callable or None
+        The response of given rows, where their outcomes have laws of their own.
     """
 
     response: Response
     place: int = 0
     own: IntArray | None = None
     changing: tuple[IntArray, ...] = ()
+    by_row: Callable[[FloatArray], Response] | None = None
 
     def of(self, theta: FloatArray) -> FloatArray:
         """Return the part's parameters."""
@@ -150,7 +153,11 @@ class ExpectedScores:
     ) -> Iterator[tuple[Part, FloatArray, FloatArray]]:
         """Yield each part with its common parameters and its rows' part of the predictor."""
         for part in self.parts:
-            yield part, *part.predictor(part.of(theta), rows[part.place])
+            given = rows[part.place]
+            a, b = part.predictor(part.of(theta), given)
+            if part.by_row is not None:
+                part = part._replace(response=part.by_row(given))
+            yield part, a, b
 
     def having(self, places: Sequence[int]) -> ExpectedScores:
         """Return the sums over the records of some parts."""

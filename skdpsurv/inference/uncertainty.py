@@ -80,13 +80,31 @@ class Inference:
         """Return the inference in a release, None without one; ValueError if it is broken."""
         if release.values.keys().isdisjoint(NAMES):
             return None
-        shapes: list[tuple[int, ...]] = [(n_params,), (n_params, n_params), (n_params,)]
-        estimate, covariance, known = (
-            released_array(release, name, shape) for name, shape in zip(NAMES, shapes, strict=True)
-        )
-        hidden = None
+        (found,) = cls.each_of(release, n_params)
+        return found
+
+    @classmethod
+    def each_of(cls, release: Release, n_params: int, *number: int) -> list[Self]:
+        """Return the inferences in a release: of one output, or of a ``number`` of them."""
+        d, shapes = release.n_features, [(n_params,), (n_params, n_params), (n_params,)]
+        asked = dict(zip(NAMES, shapes, strict=True))
         if HIDDEN in release.values:
-            hidden = released_array(release, HIDDEN, (release.n_features, release.n_features))
+            asked[HIDDEN] = (d, d)
+        stacked = [
+            released_array(release, name, (*number, *shape)).reshape(-1, *shape)
+            for name, shape in asked.items()
+        ]
+        return [cls._checked(*values) for values in zip(*stacked, strict=True)]
+
+    @classmethod
+    def _checked(
+        cls,
+        estimate: FloatArray,
+        covariance: FloatArray,
+        known: FloatArray,
+        hidden: FloatArray | None = None,
+    ) -> Self:
+        """Return the inference of these numbers of a release; ValueError if it is none."""
         matrices = [covariance] if hidden is None else [covariance, hidden]
         if not all(map(_is_covariance, matrices)) or not np.isin(known, (0.0, 1.0)).all():
             raise ValueError(
@@ -275,6 +293,7 @@ class Summarised(JointTests):
             If columns are not described by ``PublicColumns``, or a value is none of theirs.
         """
         level = fraction("level", level)
+        self._check_fitted()
         values, coef, error = effect_of(self, column, reference, at)
         return interval_table(coef, error, values, level).drop(columns=["z", "p", "-log2(p)"])
 
@@ -318,8 +337,11 @@ class Summarised(JointTests):
         words = _weight_words(self.release_) if clips and not math.isinf(fit.epsilon) else []
         return words + getattr(self, "_horizon_words", list)()
 
-    def _summary(self, level: float) -> pd.DataFrame:
+    def _check_fitted(self) -> None:
         check_is_fitted(self, "release_")
+
+    def _summary(self, level: float) -> pd.DataFrame:
+        self._check_fitted()
         if np.ndim(self.coef_) == 2 and len(self.coef_) > 1:
             raise AttributeError("summary is of a model of two classes.")
         estimate, error = np.ravel(self.coef_), np.full(self.coef_.size, np.nan)
@@ -328,7 +350,7 @@ class Summarised(JointTests):
         return table(estimate, error, self.release_.features, level)
 
     def _require_inference(self) -> Inference:
-        check_is_fitted(self, "release_")
+        self._check_fitted()
         if self.inference_ is None:
             raise ValueError(
                 "inference_share must be positive for a fit to have standard errors; this one has "

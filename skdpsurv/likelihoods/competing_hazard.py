@@ -49,18 +49,21 @@ class CompetingHazard(BlockLikelihood):
         H_j of each cause. None leaves the hazards of a cause uncapped.
     data_norm : float
         R, the public bound on the Euclidean norm of a record's covariates.
+    weighted : bool
+        True if rows longer than R are weighted; otherwise there are none.
     """
 
     basis: FloatArray
     n_features: int
     caps: tuple[float | None, ...]
     data_norm: float = 1.0
+    weighted: bool = False
 
     @cached_property
     def causes(self) -> tuple[DiscreteHazard, ...]:
         """The likelihood of each cause against surviving."""
         public = self.basis, self.n_features, self.data_norm, LOGIT
-        return tuple(DiscreteHazard(*public, cap) for cap in self.caps)
+        return tuple(DiscreteHazard(*public, cap, self.weighted) for cap in self.caps)
 
     @property
     def link(self) -> Link:
@@ -86,8 +89,9 @@ class CompetingHazard(BlockLikelihood):
         caps = [cause.largest_slope for cause in self.causes]
         curved = math.fsum(q * LOGIT.curvature_of_slope(cap / q) for cap in caps)
         radius, diameter = extent(self.basis)
+        how = radius, diameter, self.data_norm, caps, self.weighted
         return PrivacyConstants(
-            gradient_sensitivity=stacked_sensitivity(radius, diameter, self.data_norm, caps),
+            gradient_sensitivity=stacked_sensitivity(*how),
             hessian_trace=(curved + LOGIT.event_curvature) * (radius**2 + self.data_norm**2),
             hessian_rank=sum(part.hessian_rank for part in parts),
             rounding=math.sqrt(n_causes) * max(part.rounding for part in parts),
@@ -140,7 +144,7 @@ def of_cause(block: HazardBlock, cause: int) -> HazardBlock:
 
 
 def stacked_sensitivity(
-    radius: float, diameter: float, data_norm: float, caps: Sequence[float]
+    radius: float, diameter: float, data_norm: float, caps: Sequence[float], weighted: bool = False
 ) -> float:
     r"""Return S, the bound on the distance of two records' gradients in all causes together.
 
@@ -150,22 +154,24 @@ def stacked_sensitivity(
     .. math:: S^2 = \max \sum_j \big(\min(P_j, N_j) D + |P_j - N_j| \rho\big)^2
               + R^2 \max_{\sigma = \pm1} \sum_j (a_j + \sigma a_j')^2 .
 
-    Given both events and the sign, each cause has its own largest term.
+    Given both events and the sign, each cause has its own largest term. Weights at most 1 multiply
+    u and v, and u' and v', of all causes in P and N: those of 0 and 1 are the worst.
     """
     either = 0.0, 1.0
 
-    def largest(cap: float, sign: float, v: float, v2: float) -> float:
+    def largest(cap: float, sign: float, v: float, v2: float, w: float, w2: float) -> float:
         found = []
         for u, u2 in product((0.0, cap), repeat=2):
-            plus, minus = u + v2, u2 + v
+            plus, minus = w * u + w2 * v2, w2 * u2 + w * v
             baseline = min(plus, minus) * diameter + abs(plus - minus) * radius
             found.append(baseline**2 + (data_norm * (u - v + sign * (u2 - v2))) ** 2)
         return max(found)
 
     worst, n_causes = 0.0, len(caps)
-    for sign in (1.0, -1.0):
+    weights = either if weighted else (1.0,)
+    for sign, w, w2 in product((1.0, -1.0), weights, weights):
         terms = np.array(
-            [[[largest(cap, sign, v, v2) for v2 in either] for v in either] for cap in caps]
+            [[[largest(cap, sign, v, v2, w, w2) for v2 in either] for v in either] for cap in caps]
         )
         where = np.arange(n_causes)
         for cause, other in product(range(n_causes + 1), repeat=2):  # the last one is none

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,7 +38,8 @@ def plot_coefficients(
     ----------
     models : estimator, data frame, or mapping of str to these
         Estimators with a ``summary``, such as those of this package with standard errors and those
-        of lifelines, or such summaries in the same units. The first is drawn uppermost.
+        of lifelines, or such summaries in the same units. The first is drawn uppermost. A model of
+        several causes is drawn as one of each cause.
     ratios : bool, default=True
         Draw exp(coef), hazard or odds ratios, on a logarithmic axis.
     scale : pandas.Series or None, default=None
@@ -82,7 +83,7 @@ def plot_coefficients(
     >>> ax.get_xlabel(), len(ax.get_yticklabels())
     ('exp(coef), 95 % interval', 3)
     """
-    named = by_name(models, "model")
+    named = _each_cause(by_name(models, "model"))
     known = _features(named.values()) if scale is None else {}
     if scale is None:
         scale = pd.Series({name: one.per for name, one in known.items()}, dtype=np.float64)
@@ -155,6 +156,16 @@ def dress_effects(
     ax.set_yticks(range(len(names)), names)
     frame(ax, "x", ("top", "right", "left"))
     ax.tick_params(axis="y", length=0)
+
+
+def _each_cause(named: Mapping[str, Any]) -> dict[str, Any]:
+    """Return models by name, with those of several causes as one of each cause."""
+    found: dict[str, Any] = {}
+    for name, model in named.items():
+        causes = getattr(model, "causes_", []) if hasattr(model, "of_cause") else []
+        own = {f"{name}: {cause}" if name else str(cause): cause for cause in causes}
+        found |= {label: model.of_cause(cause) for label, cause in own.items()} or {name: model}
+    return found
 
 
 def _features(models: Iterable[Any]) -> dict[str, Any]:

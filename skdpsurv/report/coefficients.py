@@ -63,33 +63,41 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
     features, rows, ratio = release.features, np.atleast_2d(coef), _ratio(model)
     intervals = _has_errors(model)
     what, labels = outputs_of(model) if len(rows) > 1 else ("", [None])
-    tables, numbers, frames = [], [], {}
+    tables, numbers, frames, tests = [], [], {}, []
     for label, shown, row in zip(labels, distinct(labels), rows, strict=True):
+        of_output = f" of the {what} {label}" if what else ""
         if intervals:
-            frame = model.summary[["coef", *ENDS]].iloc[: len(features)].reset_index(drop=True)
+            one = model.of_cause(label) if hasattr(model, "of_cause") else model
+            frame = one.summary[["coef", *ENDS]].iloc[: len(features)].reset_index(drop=True)
+            tests.append(_tests(one, of_output))
+            if getattr(one, "_changes", None) is not None:
+                tests.append(_hazards_test(one))
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
             frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
-        of_output = f" of the {what} {label}" if what else ""
         frames[shown if what else ""] = frame
         found = _table(frame, features, ratio["name"], intervals, of_output)
         tables.append(found.table)
         numbers += found.numbers
-    changes = getattr(model, "_changes", None) is not None
-    for test in [_tests] * intervals + [_hazards_test] * (intervals and changes):
-        found = test(model)
+    for found in tests:
         tables.append(found.table)
         numbers += found.numbers
     drawn = len(rows) * len(features) <= MOST_DRAWN
     forest = _forest(frames, features, ratio["name"], intervals) if drawn else []
     return {
         "notes": [_kind(model), ratio["note"], *getattr(model, "_reading", list)()],
-        "cap": getattr(model, "max_cumulative_hazard_", None) if intervals else None,
+        "caps": _caps(model) if intervals else [],
         "tables": tables,
         "numbers": numbers,
         "left": max(len(features) - MOST_ROWS, 0),
         "figures": forest + (_curves(release, model, ratio["name"]) if drawn and not what else []),
     }
+
+
+def _caps(model: Any) -> list[float]:
+    """Return the caps of a fit, one for each cause; none without."""
+    caps = getattr(model, "max_cumulative_hazard_", None)
+    return [] if caps is None else np.ravel(caps).tolist()
 
 
 def _table(
@@ -113,9 +121,10 @@ def _table(
     return Shown(Table(f"Coefficients{of_output}{of}", head, rows[:MOST_ROWS]), numbers)
 
 
-def _tests(model: Any) -> Shown:
+def _tests(model: Any, of_output: str = "") -> Shown:
     """Return the joint test of each term, as of R's anova."""
-    return _wald_table(model.test_terms(), "Wald test", WORDS["tests"]["caption"])
+    caption = WORDS["tests"]["caption"].format(of_output)
+    return _wald_table(model.test_terms(), f"Wald test{of_output}", caption)
 
 
 def _hazards_test(model: Any) -> Shown:

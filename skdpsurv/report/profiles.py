@@ -103,7 +103,7 @@ def _predicted(
         times = steps if steps.size <= MOST_TIMES else round_times(float(steps[-1]))
         indices = np.maximum(np.searchsorted(steps, times, side="right") - 1, 0)
         found = model.predict_survival_function(table, return_array=True)[:, indices]
-        if getattr(model, "inference_", None) is not None:
+        if getattr(model, "inference_", None) is not None and hasattr(model, "survival_band"):
             bands = [ends[:, indices] for ends in model.survival_band(table)]
         heads = [f"at {short(t)}" for t in times.tolist()]
         caption, quantity = "Predicted probability to survive", "predicted survival "

@@ -119,9 +119,12 @@ def test_a_regression_of_competing_events_is_that_of_python(study):
     command += (*HORIZON, *SEED, "--epsilon", "1", "--drop", "id", "--out", "@causes.json")
     causes = ("--causes", "relapse,death", "--censored-is", "none yet")
     study.run(*command, code=2, says="--causes must be given")
-    study.run(*command, *causes, "--intervals", "0.3", code=2, says="--intervals is not for")
     result = study.run(*command, *causes, "--set", "n_knots=2", code=0)
     assert "DPCompetingRisks" in result.stdout
+    errors = ("--intervals", "0.3", "--epsilon", "200", "--out", "@errors.json")
+    result = study.run(*command, *causes, *errors, code=0)
+    assert "Wald tests that a term has no effect on death" in " ".join(result.stdout.split())
+    assert study.release("errors").values["inference_estimate"].shape[0] == 2
     columns = PublicColumns.from_toml(study.path("columns.toml"))
     labels = {"causes": ["relapse", "death"], "censored": "none yet", "n_knots": 2}
     model = DPCompetingRisks(1.0, columns=columns, max_time=3650.0, **labels)

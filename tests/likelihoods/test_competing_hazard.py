@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.data.histories import Histories
+from skdpsurv.dp.clipping import row_weights
 from skdpsurv.likelihoods.competing_hazard import CompetingHazard, of_cause, stacked_sensitivity
 from skdpsurv.likelihoods.hazard import extent, gradient_sensitivity, hazard_block
 from skdpsurv.survival.hazards.model import orthogonal_basis
@@ -15,14 +16,16 @@ CAPS = [(0.8, 0.8), (1.28, 0.32), (0.5, 0.5, 0.5), (1.6, 0.3, 0.3), (4.0, 0.2), 
 SIZES = [0.4, 0.15, 0.15]
 
 
-def likelihood_of(caps, q=Q, n_basis=2, n_features=D):
-    return CompetingHazard(orthogonal_basis(q, n_basis) * SIZES[:n_basis], n_features, caps)
+def likelihood_of(caps, q=Q, n_basis=2, n_features=D, weighted=False):
+    basis = orthogonal_basis(q, n_basis) * SIZES[:n_basis]
+    return CompetingHazard(basis, n_features, caps, weighted=weighted)
 
 
-def block_of(X, exits, causes, entries=None):
+def block_of(X, exits, causes, entries=None, *, weighted=False):
     late = None if entries is None else np.atleast_1d(entries)
     seen = Histories(np.atleast_1d(exits), np.atleast_1d(causes), late)
-    return hazard_block(np.atleast_2d(X), seen)
+    block = hazard_block(np.atleast_2d(X), seen)
+    return block._replace(weight=row_weights(block.X, 1.0)) if weighted else block
 
 
 def records(n=200, n_causes=2, q=Q, seed=0):
@@ -86,12 +89,13 @@ def test_one_cause_has_the_constants_of_a_hazard():
     assert mine.loss_at_zero == theirs.loss_at_zero
 
 
-def brute_force(radius, diameter, norm, caps):
-    """The definition: both records' vertices in all causes at once."""
+def brute_force(radius, diameter, norm, caps, weights=(1.0,)):
+    """The definition: both records' vertices in all causes at once, and their weights."""
     worst, units = 0.0, [*np.eye(len(caps)), np.zeros(len(caps))]
     vertices = [np.array(u) for u in product(*((0.0, cap) for cap in caps))]
-    for (u, v), (u2, v2) in product(product(vertices, units), repeat=2):
-        plus, minus = u + v2, u2 + v
+    both = product(product(vertices, units), repeat=2)
+    for ((u, v), (u2, v2)), w, w2 in product(both, weights, weights):
+        plus, minus = w * u + w2 * v2, w2 * u2 + w * v
         baseline = np.minimum(plus, minus) * diameter + np.abs(plus - minus) * radius
         for sign in (1.0, -1.0):
             rows = norm * np.linalg.norm(u - v + sign * (u2 - v2))
@@ -105,8 +109,10 @@ def test_the_sensitivity_is_the_largest_over_all_vertices(caps):
     for _ in range(5):
         radius, norm = rng.uniform(0.1, 2.0, 2)
         diameter = rng.uniform(0.0, 2.0 * radius)
-        expected = brute_force(radius, diameter, norm, caps)
-        assert stacked_sensitivity(radius, diameter, norm, caps) == pytest.approx(expected)
+        given = radius, diameter, norm, caps
+        assert stacked_sensitivity(*given) == pytest.approx(brute_force(*given))
+        expected = brute_force(*given, (0.0, 0.5, 1.0))
+        assert stacked_sensitivity(*given, True) == pytest.approx(expected)
 
 
 def test_sensitivity_bound_is_no_less_than_inside():
@@ -156,17 +162,19 @@ def test_the_sensitivity_is_convex_in_the_caps():
 class Climb:
     """Hill climbing over pairs of records and coefficients, for the largest share of S."""
 
+    weighted, norms = False, (0.0, 1.0, 1.0, 1.0)
+
     def __init__(self, caps, q=Q, n_basis=2, seed=0, n_features=D):
         self.rng, self.q, self.n_causes = np.random.default_rng(seed), q, len(caps)
         self.n_features = n_features
-        self.likelihood = likelihood_of(caps, q, n_basis, n_features)
+        self.likelihood = likelihood_of(caps, q, n_basis, n_features, self.weighted)
         self.constants = self.likelihood.constants
 
     def record(self):
         """Rows at the bound and of zeros, any exit and cause."""
         rng = self.rng
         x = rng.normal(size=self.n_features)
-        x *= rng.choice([0.0, 1.0, 1.0, 1.0]) / np.linalg.norm(x)
+        x *= rng.choice(self.norms) / np.linalg.norm(x)
         return x, int(rng.integers(1, self.q + 1)), int(rng.integers(0, self.n_causes + 1))
 
     def start(self):
@@ -203,7 +211,9 @@ class Climb:
     def share(self, state):
         coef, *people = state
         one, other = (
-            self.likelihood.derivatives(coef, block_of(*person), order=1).gradient
+            self.likelihood.derivatives(
+                coef, block_of(*person, weighted=self.weighted), order=1
+            ).gradient
             for person in people
         )
         return float(np.linalg.norm(one - other)) / self.constants.gradient_sensitivity
@@ -240,7 +250,13 @@ class LateClimb(Climb):
         return coef, *((*person, entry) for person, entry in zip(people, entries, strict=True))
 
 
-@pytest.mark.parametrize("climb", [Climb, LateClimb])
+class WeightedClimb(LateClimb):
+    """The same over rows that are longer than the bound, and count less."""
+
+    weighted, norms = True, (0.0, 1.0, 1.0, 1.02, 1.5, 4.0)
+
+
+@pytest.mark.parametrize("climb", [Climb, LateClimb, WeightedClimb])
 @pytest.mark.parametrize("caps", CAPS)
 def test_no_pair_passes_the_sensitivity(caps, climb):
     assert climb(caps).run(300) <= 1.0 + 1e-9
@@ -266,6 +282,13 @@ def test_losses_of_late_entries_are_those_of_each_cause_after_the_entry():
     assert likelihood.losses(coef, everybody).sum() == pytest.approx(expected, rel=1e-12)
     found = likelihood.derivatives(coef, everybody).gradient
     np.testing.assert_allclose(found, np.concatenate(gradients), rtol=1e-9, atol=1e-10)
+
+
+def test_weights_can_pass_the_sensitivity_of_rows_that_are_not_weighed():
+    """Of wide baselines, whose pulls cancel unless one of the records counts for nothing."""
+    caps, radius, norm = (4.0, 1.0), 1.0, 1.0
+    usual, weighed = (stacked_sensitivity(radius, 0.0, norm, caps, one) for one in (False, True))
+    assert weighed > 1.05 * usual
 
 
 @pytest.mark.parametrize("caps", [(0.8, 0.8), (1.28, 0.32), (0.5, 0.5, 0.5)])

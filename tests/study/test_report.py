@@ -89,6 +89,21 @@ def test_a_regression_of_competing_events_has_each_cause_side_by_side(tmp_path):
         protocol(analyses=(*one, Analysis("evaluation", "e", options={"of": "causes"})), **labels)
 
 
+def test_a_regression_of_competing_events_may_have_intervals(tmp_path):
+    options = {"columns": ["age"], "intervals": 0.3}
+    one = (Analysis("competing_regression", "causes", options=options),)
+    labels = {"event_is": ("relapse", "death"), "censored_is": ("none",)}
+    frame = records(1500)
+    which = np.resize(["relapse", "death"], len(frame))
+    frame["died"] = np.where(frame["died"] == 0, "none", which)
+    found = made(protocol(analyses=one, evaluation_share=0.0, **labels), frame, tmp_path / "out")
+    text = Page(found.html).text
+    for cause in labels["event_is"]:
+        assert f"Coefficients of the cause {cause}, interval of the odds ratio" in text
+        assert f"Wald tests of the cause {cause} that all coefficients" in text
+    assert "(max_cumulative_hazard, of each cause)" in text
+
+
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
     """Simulate few records."""

@@ -599,7 +599,7 @@ def _settings():
     one = several(
         DPCompetingRisks,
         ("coef", "baseline_coef"),
-        ("coef_", "baseline_coef_", "max_cumulative_hazard_"),
+        ("coef_", "baseline_coef_", "max_cumulative_hazard_", "inference_"),
         max_time=MAX_TIME,
         n_intervals=8,
         causes=["relapse", "death"],
@@ -612,6 +612,12 @@ def _settings():
     yield one("one cause", survival, causes=[1], censored=0, checked=True)
     yield one("no privacy", competing_moderate, epsilon=np.inf)
     yield one("raw columns", raw_competing, columns=raw)
+    own = {"epsilon": 200.0, "inference_share": 0.3, "also": (*estimated, *rows)}
+    own["also"] += ("max_cumulative_hazard",)
+    yield one("late entries with standard errors", late_competing, **own)
+    seen = (*own["also"][:-2], *hidden, "row_scale", "max_cumulative_hazard")
+    asked = {**own, "columns": raw, "epsilon": 50.0, "also": (*seen, "inference_known")}
+    yield one("raw columns with standard errors", raw_competing, quick=True, **asked)
 
     values = ("coef", "baseline_coef")
     common = {"max_time": MAX_TIME, "n_intervals": 8}

@@ -16,12 +16,13 @@ competing_risks).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.noise import RandomSource
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.references import reference
@@ -93,9 +94,11 @@ class CauseTable(HazardSum):
         """Return the baselines to shrink to, of shape (n_causes, n_knots)."""
         fit, entries = self.fit, None
         q, n_outcomes = fit.model.n_intervals, fit.n_causes + 1
+        entered: dict[str, Any] = {}
         if fit.model.has_entry:
             exits, entries = spread_entries(table := seen_cells(noisy, n_outcomes), q)
             n_cells = n_seen_cells(table.shape[1], n_outcomes)
+            entered["_entered"] = table.sum(axis=(1, 2))
         else:
             table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, n_outcomes)
             exits, n_cells = spread_exits(table, q), table.size
@@ -106,19 +109,19 @@ class CauseTable(HazardSum):
             shrunk_baseline(against_survivors(exits, cause), entries, *how)
             for cause in range(1, fit.n_causes + 1)
         ]
-        return {"_baseline": np.array([fit.clip_baseline(each) for each in found])}
+        return {"_baseline": np.array([fit.clip_baseline(each) for each in found]), **entered}
 
 
 @dataclass(frozen=True)
 class CausesFit(HazardFit):
     """Public numbers of a perturbed fit of ``n_causes`` competing hazards."""
 
-    n_causes: int = 1
     life_table: ClassVar[Any] = CauseTable
 
     def _made(self, cap: Any) -> CappedFit:
         caps = cap if isinstance(cap, tuple) else self.shared(cap, np.ones(self.n_causes))
-        likelihood: Any = CompetingHazard(self.basis, self.model.n_features, caps)
+        how = self.basis, self.model.n_features, caps
+        likelihood: Any = CompetingHazard(*how, weighted=self.has_inference)
         return CappedFit(likelihood, self.calibrated(likelihood))
 
     def center_of(self, likelihood: Any) -> Center:
@@ -151,11 +154,13 @@ class CausesFit(HazardFit):
         """Return likelihood and calibration, with the caps that follow from a life table."""
         if not self.has_pilot:
             return self.bounded(self.highest_cap)
-        predictors = self.baselines(pilot.center) @ self.basis.T
-        levels = LOGIT.survival(predictors).value.sum(axis=1)
+        levels = super().hazards(pilot).sum(axis=1)
         cap = self.cap_at(float(levels.sum())) if self._follows else self.highest_cap
         caps: Any = self.shared(cap, levels)
         return self.bounded(caps)
+
+    def hazards(self, pilot: PilotEstimate) -> FloatArray:
+        return super().hazards(pilot).sum(axis=0, keepdims=True)
 
     @property
     def prior_predictor(self) -> float:
@@ -203,7 +208,8 @@ class CausesMinimiser(HazardMinimiser):
     def postprocess(self, context: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:
         """Return baselines and coefficients."""
         (minimiser,) = found
-        return self.fit.fitted(minimiser.coef, self.fit.pilot(context))
+        fitted = self.fit.fitted(minimiser.coef, self.fit.pilot(context))
+        return {"_minimiser": minimiser, **fitted}
 
 
 #: Numbers that are no largest or least at the first or last end.
@@ -225,23 +231,34 @@ class CausesMaximum(HazardMaximum):
         self, context: Context, records: models.Records, source: RandomSource
     ) -> dict[str, Any]:
         """Return baselines and coefficients."""
-        model, n_causes, q = self.model, self.n_causes, self.model.n_intervals
+        model, n_causes = self.model, self.n_causes
         rows = records.map(lambda block: block.clipped(0.0, math.inf))
         total: Any = model.max_cumulative_hazard
         cap = None if isinstance(total, str) else total / n_causes
-        basis = models.orthogonal_basis(q, model.n_knots)
-        likelihood = CompetingHazard(basis, model.n_features, (cap,) * n_causes)
-        center = np.zeros(likelihood.n_params)
-        parts = center.reshape(n_causes, -1)
-        parts[:, 0] = prior_center(model, n_causes)
-        start = np.zeros_like(center)
-        exits, entries = outcome_counts(records, q, q, n_causes=n_causes).astype(np.float64), None
-        if model.has_entry:
-            exits, (entries,) = exits_and_entries(records, q, n_causes=n_causes)
-        exits = exits.reshape(q, -1)
-        for cause, own in enumerate(start.reshape(n_causes, -1), 1):
-            seen = against_survivors(exits, cause)
-            own[: model.n_knots] = starting_baseline(seen, basis, LOGIT, entries)
-        found = newton.maximum_likelihood(likelihood, rows, center, start)
-        a, beta = np.split(found.reshape(n_causes, -1), [model.n_knots], axis=1)
-        return models.released(model, a @ basis.T, beta)
+        return models.released(model, *maximum_by_cause(model, (cap,) * n_causes, records, rows))
+
+
+def maximum_by_cause(
+    model: models.HazardModel,
+    caps: Sequence[float | None],
+    records: models.Records,
+    rows: Blocks[Any],
+) -> tuple[FloatArray, FloatArray]:
+    """Return baselines on the grid and coefficients of causes, without noise and ridge."""
+    n_causes, q = len(caps), model.n_intervals
+    basis = models.orthogonal_basis(q, model.n_knots)
+    likelihood = CompetingHazard(basis, model.n_features, tuple(caps))
+    center = np.zeros(likelihood.n_params)
+    parts = center.reshape(n_causes, -1)
+    parts[:, 0] = prior_center(model, n_causes)
+    start = np.zeros_like(center)
+    exits, entries = outcome_counts(records, q, q, n_causes=n_causes).astype(np.float64), None
+    if model.has_entry:
+        exits, (entries,) = exits_and_entries(records, q, n_causes=n_causes)
+    exits = exits.reshape(q, -1)
+    for cause, own in enumerate(start.reshape(n_causes, -1), 1):
+        seen = against_survivors(exits, cause)
+        own[: model.n_knots] = starting_baseline(seen, basis, LOGIT, entries)
+    found = newton.maximum_likelihood(likelihood, rows, center, start)
+    a, beta = np.split(found.reshape(n_causes, -1), [model.n_knots], axis=1)
+    return a @ basis.T, beta

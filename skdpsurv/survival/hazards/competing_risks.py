@@ -12,28 +12,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.histories import read_target
 from skdpsurv.data.known_columns import KnownColumns
-from skdpsurv.data.shape import Shape, require_in_memory
+from skdpsurv.data.shape import Shape, few_intervals, require_in_memory
 from skdpsurv.data.target import paired, survival_target
 from skdpsurv.dp import checks
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.inference.uncertainty import table
+from skdpsurv.inference import Inference
+from skdpsurv.inference.uncertainty import NAMES
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.curves.aalen_johansen import check_causes, is_label
 from skdpsurv.survival.curves.event_counts import Causes, is_one_of
+from skdpsurv.survival.hazards.cause_coefficients import CauseModel
 from skdpsurv.survival.hazards.causes import CAP_TIMES, CausesFit, CausesMaximum
+from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.hazard_formula import basis_terms
-from skdpsurv.survival.hazards.late_entry import WithEntries
 from skdpsurv.survival.hazards.model import (
     CAP_SCALE,
     hazard_plan,
@@ -41,6 +41,7 @@ from skdpsurv.survival.hazards.model import (
     published_basis,
     released_caps,
 )
+from skdpsurv.survival.hazards.spreads import SPREADS_SHARE
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -55,7 +56,7 @@ def _curve_type(model: Any, cause: Any = None, return_array: bool = False) -> An
 
 
 class DPCompetingRisks(
-    WithEntries,
+    CauseModel,
     word="competing-regression",
     analysis="competing_regression",
     takes=("rows", "causes"),
@@ -112,6 +113,9 @@ class DPCompetingRisks(
         Share of epsilon spent on a pilot estimate: a private life table by cause, and a private
         mean of the covariates. Skipped if ``n * epsilon`` is below 200. "auto" is 0.1; and 0.033
         where ``columns`` knows the centres and spreads.
+    inference_share : float, default=0.0
+        Share of epsilon for standard errors of all causes, as for :class:`DPDiscreteTimeSurvival`:
+        0.3 is a good choice. 0: none. Skipped if ``n * epsilon`` is below 200.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -127,6 +131,9 @@ class DPCompetingRisks(
         Coefficients of the baselines in the published spline basis. Private release.
     causes_ : list
         Labels of the causes, in the order of ``coef_``.
+    inference_ : dict of label to Inference, or None
+        Unshrunk estimates and their covariance, by cause; None without ``inference_share``.
+        Private release.
     max_cumulative_hazard_ : ndarray of shape (n_causes,) or None
         Caps of the causes; None without privacy. Private release.
     unique_times_ : ndarray of shape (n_intervals,)
@@ -153,7 +160,7 @@ class DPCompetingRisks(
     docs/proofs/competing_risks. Mechanism: objective perturbation of one objective, whose
     sensitivity is that of the gradients of all causes as one vector.
 
-    Recalibration and standard errors are not provided for yet.
+    Recalibration is not provided for yet. Covariances between causes are not estimated.
 
     References
     ----------
@@ -186,7 +193,6 @@ class DPCompetingRisks(
     """
 
     baseline_coef_: FloatArray
-    causes_: list[Any]
 
     _rules: ClassVar[dict[str, checks.Check]] = {
         "causes": checks.required("the public labels of all events.", check_causes),
@@ -194,6 +200,7 @@ class DPCompetingRisks(
         "max_cumulative_hazard": checks.auto_or(checks.positive()),
         "prior_event_rate": checks.number_in(1e-9, 1.0 - 1e-9),
         "pilot_share": checks.auto_or(checks.number_in(0.0, 1.0, closed="left")),
+        "inference_share": checks.number_in(0.0, 1.0, closed="left"),
     }
 
     def __init__(
@@ -211,6 +218,7 @@ class DPCompetingRisks(
         max_cumulative_hazard: float | str = "auto",
         prior_event_rate: float = 0.5,
         pilot_share: float | str = "auto",
+        inference_share: float = 0.0,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
     ) -> None:
@@ -226,6 +234,7 @@ class DPCompetingRisks(
         self.max_cumulative_hazard = max_cumulative_hazard
         self.prior_event_rate = prior_event_rate
         self.pilot_share = pilot_share
+        self.inference_share = inference_share
         self.random_state = random_state
         self.accountant = accountant
 
@@ -233,6 +242,16 @@ class DPCompetingRisks(
         super()._check_together()
         if is_one_of(self.censored, self._stated_causes().labels or []):
             raise ValueError("censored must not be one of causes.")
+        pilot: Any = SPREADS_SHARE if isinstance(self.pilot_share, str) else self.pilot_share
+        if not (math.isinf(self.epsilon) or pilot + self.inference_share < 1.0):
+            raise ValueError("pilot_share and inference_share must sum to less than 1.")
+
+    def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        found = super()._input_warnings(shape, X, y, **options)
+        if self.inference_share and not math.isinf(self.epsilon):
+            how = float(self.epsilon), float(self.inference_share), PILOT_RECORDS
+            found += few_intervals(shape.n_records, shape.n_features, *how)
+        return found
 
     def _plan(self, shape: Shape) -> Plan:
         cap, known = self.max_cumulative_hazard, None
@@ -252,7 +271,8 @@ class DPCompetingRisks(
             plan = hazard_plan(model, epsilon, alpha, maximum)
         else:
             share: Any = self.pilot_share
-            shares = (share if isinstance(share, str) else float(share), 0.0, 0.0)
+            inference = float(self.inference_share)
+            shares = (share if isinstance(share, str) else float(share), 0.0, inference)
             options: Any = {"known": known, "n_causes": causes.number}
             options |= {"kind": CausesFit, "distribution": self._noise_law}
             plan = perturbed_plan(*fit_of(model, epsilon, "obj_pert", alpha, shares, **options))
@@ -271,11 +291,11 @@ class DPCompetingRisks(
         self.baseline_coef_ = released_array(release, "baseline_coef", shape)
         self.unique_times_ = interval_ends(stated["max_time"], stated["n_intervals"])
         self.max_cumulative_hazard_ = released_caps(release, causes.number)
-
-    def _cause(self, cause: Any) -> int:
-        """Return the index of a cause; None: the first one."""
-        check_is_fitted(self, "release_")
-        return Causes.of(self.release_.parameters).index(cause)
+        self.inference_ = None
+        if not release.values.keys().isdisjoint(NAMES):
+            size = self.baseline_coef_.shape[1] + release.n_features
+            each = Inference.each_of(release, size, causes.number)
+            self.inference_ = dict(zip(self.causes_, each, strict=True))
 
     @supports_lazy_input(lambda self, cause=None: None)
     def predict(self, X: ArrayLike, cause: Any = None) -> FloatArray:
@@ -372,21 +392,6 @@ class DPCompetingRisks(
         target = survival_target(seen.cause == number + 1, seen.exit)
         risk, how = self.predict(X, cause), {"sample_weight": sample_weight, "entry": entry}
         return concordance_index(target, risk, **how)
-
-    @property
-    def summary(self) -> pd.DataFrame:
-        """Coefficients of each cause, indexed by ``cause`` and ``covariate``.
-
-        Per unit of the raw column if the release knows the columns, else on the scale of X.
-        ``coef`` is shrunk, as the fit is, and there are no standard errors.
-        """
-        check_is_fitted(self, "release_")
-        unknown = np.full(self.coef_.shape[1], np.nan)
-        tables = {
-            cause: table(coef, unknown, self.release_.features)[["coef", "exp(coef)"]]
-            for cause, coef in zip(self.causes_, self.coef_, strict=True)
-        }
-        return pd.concat(tables, names=["cause"])
 
     def _formula(self, script: Script) -> str:
         stated = self.release_.parameters

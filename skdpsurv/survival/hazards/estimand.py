@@ -13,7 +13,7 @@ where all weights are 1. The estimand :math:`\beta(H, R)` minimises, with a base
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from skdpsurv.data.known_columns import Moments
 from skdpsurv.data.shape import in_memory
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import suppressed_float_errors
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import DOWNWEIGHTING_BOUND, ROW_VALUES
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.maximum import maximum_likelihood
@@ -115,35 +116,49 @@ class EstimandModel(TimeVaryingModel):
         >>> found.name, list(found.index)
         ('private: not to be published', ['x0', 'x1'])
         """
-        check_is_fitted(self, "release_")
-        release = self.release_
-        center, radius, scales = released_rows(release)
-        inputs = release.made_by.public_inputs
-        if ("late_entry" in inputs) != (entry is not None):
-            raise ValueError("entry must be given as it was to fit.")
-        stated = inputs.get("prior_event_rate")
-        self._ruled()["prior_event_rate"]("prior_event_rate", stated)
-        # Two models made of the release: the fitted one and its ledger are left alone.
-        own, measured = (type(self).from_release(release) for _ in range(2))
-        X, y, person = map(unlabelled, (X, y, person), ("X", "y", "person"))
-        options = {} if entry is None else {"entry": unlabelled(entry, "entry")}
-        with suppressed_float_errors(), config_context(assume_finite=False):
-            X, y = own._given(X, y, {})
-            if person is not None or not in_memory(X, y, *options.values()):
-                X, y, options = own._sources(X, y, person=person, **options)
-            shape = measured._shape(X, y, **options)
-            records = own._read(shape, X, y, **options)
-            how: dict[str, Any] = {"max_cumulative_hazard": self.max_cumulative_hazard_}
-            how |= {"has_entry": shape.has_entry, "n_strata": n_strata(own)}
-            model = own._model(shape, exact_rows=False, prior_event_rate=stated, **how)
-            bound = None if self.inference_ is None else DOWNWEIGHTING_BOUND
-
-            def as_in_the_fit(block: HazardRecords) -> Block:
-                rows: Block = block.clipped(center, radius, bound, scales)
-                # for coefficients on X's scale
-                return rows.changed(lambda one: one._replace(X=one.X * (radius * scales)))
-
-            _, coef = maximum_likelihood(model, records, records.map(as_in_the_fit).persist())
-        effects, over_time = in_published(model, coef)
-        found = own._table(effects, over_time.get(OVER_TIME, coef[:0]), release.features)
+        coef, over_time = without_noise(self, maximum_likelihood, X, y, person, entry)
+        features, nothing = self.release_.features, np.zeros(0)
+        found = self._table(coef, over_time.get(OVER_TIME, nothing), features)
         return found["coef"].rename(PRIVATE)
+
+
+def without_noise(
+    fitted: Any, minimum: Callable[..., tuple[Any, FloatArray]], X: Any, y: Any, *others: Any
+) -> tuple[FloatArray, dict[str, FloatArray]]:
+    """Return the coefficients of the loss of a fit without noise and ridge; see ``estimand``.
+
+    And those of products with time, by name.
+
+    ``minimum`` finds baselines and coefficients, given a model with the fit's cap, the records, and
+    these as the fit read them. ``others`` are person and entry.
+    """
+    check_is_fitted(fitted, "release_")
+    release, (person, entry) = fitted.release_, others
+    center, radius, scales = released_rows(release)
+    inputs = release.made_by.public_inputs
+    if ("late_entry" in inputs) != (entry is not None):
+        raise ValueError("entry must be given as it was to fit.")
+    stated = inputs.get("prior_event_rate")
+    fitted._ruled()["prior_event_rate"]("prior_event_rate", stated)
+    # Two models made of the release: the fitted one and its ledger are left alone.
+    own, measured = (type(fitted).from_release(release) for _ in range(2))
+    X, y, person = map(unlabelled, (X, y, person), ("X", "y", "person"))
+    options = {} if entry is None else {"entry": unlabelled(entry, "entry")}
+    with suppressed_float_errors(), config_context(assume_finite=False):
+        X, y = own._given(X, y, {})
+        if person is not None or not in_memory(X, y, *options.values()):
+            X, y, options = own._sources(X, y, person=person, **options)
+        shape = measured._shape(X, y, **options)
+        records = own._read(shape, X, y, **options)
+        how: dict[str, Any] = {"max_cumulative_hazard": fitted.max_cumulative_hazard_}
+        how |= {"has_entry": shape.has_entry, "n_strata": n_strata(own)}
+        model = own._model(shape, exact_rows=False, prior_event_rate=stated, **how)
+        bound = None if fitted.inference_ is None else DOWNWEIGHTING_BOUND
+
+        def as_in_the_fit(block: HazardRecords) -> Block:
+            rows: Block = block.clipped(center, radius, bound, scales)
+            # for coefficients on X's scale
+            return rows.changed(lambda one: one._replace(X=one.X * (radius * scales)))
+
+        _, coef = minimum(model, records, records.map(as_in_the_fit).persist())
+        return in_published(model, coef)

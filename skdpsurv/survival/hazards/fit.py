@@ -91,6 +91,7 @@ class HazardFit:
     prior: Prior | None = None
     known: KnownColumns | None = None
     promises: Promises = NO_PROMISES
+    n_causes: int = 1
     likelihood: DiscreteHazard | StratifiedHazard = field(init=False)
     calibration: perturbation.Calibrated = field(init=False)
 
@@ -190,10 +191,12 @@ class HazardFit:
 
     def events_left(self, pilot: PilotEstimate) -> FloatArray:
         """Return chances of an event after 0, ..., q intervals, by the horizon, of each stratum."""
-        link = self.likelihood.link
-        each = [link.survival(self.basis @ own).value for own in self.baselines(pilot.center)]
-        so_far = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
+        so_far = np.pad(np.cumsum(self.hazards(pilot), axis=1), ((0, 0), (1, 0)))
         return -np.expm1(so_far - so_far[:, -1:])
+
+    def hazards(self, pilot: PilotEstimate) -> FloatArray:
+        """Return the pilot's hazards in each interval, of each stratum, of any event."""
+        return self.likelihood.link.survival(self.baselines(pilot.center) @ self.basis.T).value
 
     @property
     def n_classes(self) -> int:

@@ -27,7 +27,8 @@ the epsilons of table and moments add up to the share (docs/proofs/noise, docs/p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ from skdpsurv.inference import (
     RowMoments,
 )
 from skdpsurv.likelihoods.changing_hazard import ChangingHazard
+from skdpsurv.likelihoods.competing_hazard import CompetingHazard
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.changing import Changing
@@ -105,13 +107,14 @@ def loss_rates(
 ) -> FloatArray:
     """Return censoring rates before the horizon, by class and block, from noisy tables.
 
-    Tables are of shape (n_classes, 2 n_bands + 1). ``seen`` is the share of each band that is seen
-    of those in a class, and a class's rates are shrunk to those of all by the noise of a cell.
+    Tables are of shape (n_classes, (1 + n_causes) n_bands + 1). ``seen`` is the share of each band
+    that is seen of those in a class, and a class's rates are shrunk to those of all by the noise of
+    a cell.
     """
     n_bands = min(N_BANDS, n_intervals)
     noisy = np.maximum(noisy, 0)
-    lost, events = np.moveaxis(noisy[:, :-1].reshape(-1, n_bands, 2), 2, 0).astype(np.float64)
-    gone = lost + events
+    outcomes = noisy[:, :-1].reshape(len(noisy), n_bands, -1).astype(np.float64)
+    lost, gone = outcomes[..., 0], outcomes.sum(axis=2)
     at_risk = np.cumsum(gone[:, ::-1], axis=1)[:, ::-1] + noisy[:, -1:].astype(np.float64)
     exposed = at_risk - 0.5 * gone
     if seen is not None:
@@ -162,9 +165,19 @@ class OutcomeProbabilities:
             self._columns = np.concatenate([self._columns, self._functions.T])
         #: Intervals of each block that are survived before each outcome, (C, n_blocks).
         before = np.tril(np.broadcast_to(sizes, (sizes.size,) * 2), -1)
-        event, lost = (before + np.diag(0.5 * (sizes + end)) for end in (-1.0, 1.0))
+        self.early = self._early()
+        ends = -1.0, 1.0 - 2.0 * self.early
+        event, lost = (before + np.diag(0.5 * (sizes + end)) for end in ends)
         self._survived = np.concatenate([event, lost, sizes[None, :]])
         self._thresholds: dict[tuple[float, ...], FloatArray] = {}
+
+    def _early(self) -> FloatArray | float:
+        """Return the share of those lost in each block who do not survive their interval."""
+        return 0.0
+
+    def of_rows(self, rows: FloatArray) -> Self:
+        """Return the outcomes of given rows."""
+        return self
 
     def outcome_probabilities(
         self, a: FloatArray, b: FloatArray, slopes: bool = True
@@ -174,7 +187,7 @@ class OutcomeProbabilities:
         rate, lost = curve.value * self._sizes, np.broadcast_to(self._rates, curve.value.shape)
         columns = self._columns if slopes else self._columns[:0]
         by_event = columns[:, None, :] * (curve.slope * self._sizes)
-        return outcome_probabilities(rate, lost, by_event, np.eye(self._rates.size))
+        return outcome_probabilities(rate, lost, by_event, np.eye(self._sizes.size))
 
     def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives of the capped loss by a and b, for each outcome."""
@@ -234,6 +247,34 @@ class OutcomeProbabilities:
         return self._thresholds[a]
 
 
+@dataclass
+class CauseOutcomes(OutcomeProbabilities):
+    """Outcomes of one cause: a person is also lost by an event of another one.
+
+    ``others`` are baseline and coefficients of each of these, of shape (n_causes - 1, n_params),
+    and ``mean`` is a mean row.
+    """
+
+    others: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
+    mean: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def _other_rates(self, rows: FloatArray) -> FloatArray:
+        """Return rates of events of other causes, of shape (n_rows, n_blocks)."""
+        a, beta = np.split(self.others, [self.basis.shape[1]], axis=1)
+        log_odds = (a @ self.basis.T)[:, None] + (beta @ rows.T)[:, :, None]
+        together = np.logaddexp.reduce(log_odds, axis=0)
+        return self.likelihood.link.survival(together).value * self._sizes
+
+    def _early(self) -> FloatArray:
+        (others,) = self._other_rates(self.mean[None, :])
+        return np.asarray(others / np.maximum(others + self._rates, 1e-300))
+
+    def of_rows(self, rows: FloatArray) -> Self:
+        found = copy(self)  # with the same thresholds
+        found._rates = self._rates + self._other_rates(rows)
+        return found
+
+
 def as_exposed(part: Part, law: CovariateDistribution, coef: FloatArray, left: FloatArray) -> Part:
     """Return a part with rates of censoring at which rows are as exposed as was released.
 
@@ -246,21 +287,22 @@ def as_exposed(part: Part, law: CovariateDistribution, coef: FloatArray, left: F
     start, middles = round(response.entry * q), (edges[1:] + edges[:-1]) // 2
     middles = np.maximum(middles[edges[1:] > response.entry * q], start)
     e = np.clip(1.0 - left[middles] / max(float(left[start]), 1e-300), 0.0, 1.0)
-    e = np.concatenate([np.ones(e.size), e, [1.0]])
-    _, b = part.predictor(coef, law.rows("normal"))
+    rows = law.rows("normal")
+    _, b = part.predictor(coef, rows)
 
     def exposed(factor: float) -> float:
         own = replace(response, losses=response.losses * factor)
-        chance, _ = own.outcome_probabilities(coef[:k], b, slopes=False)
-        return float((chance @ e).mean())
+        chance, _ = own.of_rows(rows).outcome_probabilities(coef[:k], b, slopes=False)
+        lost = e + own.early * (1.0 - e)
+        return float((chance @ np.concatenate([np.ones(e.size), lost, [1.0]])).mean())
 
     low, high = np.log(1.0 / MOST_RESCALED), np.log(MOST_RESCALED)
     for _ in range(20):
         middle = 0.5 * (low + high)
         more = exposed(float(np.exp(middle))) > law.mean_exposure
         low, high = (middle, high) if more else (low, middle)
-    exposed_alike = replace(response, losses=response.losses * float(np.exp(low)))
-    return part._replace(response=exposed_alike)
+    alike = replace(response, losses=response.losses * float(np.exp(low)))
+    return part._replace(response=alike, by_row=alike.of_rows)
 
 
 def to_released(
@@ -311,15 +353,16 @@ class OutcomeCounts(HazardSum):
             seen = block.histories
             return block._replace(histories=replace(seen, stratum=classes.of(seen)))
 
-        n_tables = classes.number + self.fit.model.has_entry
-        return outcome_counts(records.map(in_classes), q, N_BANDS, n_tables, horizon=True)
+        n_tables, n_causes = classes.number + self.fit.model.has_entry, self.fit.n_causes
+        of_classes, how = records.map(in_classes), (q, N_BANDS, n_tables)
+        return outcome_counts(of_classes, *how, n_causes=n_causes, horizon=True)
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         """Return rates of censoring by class and block of time, and how many are at risk."""
         q, n = self.fit.model.n_intervals, self.fit.model.n_records
         classes = self.fit.classes(context)
         bands = np.arange(min(N_BANDS, q) + 1) * q // min(N_BANDS, q)
-        tables = np.reshape(noisy, (-1, 2 * (bands.size - 1) + 1))
+        tables = np.reshape(noisy, (-1, (1 + self.fit.n_causes) * (bands.size - 1) + 1))
         seen = np.array([seen_from(classes.entry(place), bands) for place in range(classes.number)])
         never = np.clip(tables[classes.number :].sum(), 0.0, 0.5 * n)
         deviation = HISTOGRAM.deviation(self.price)
@@ -361,31 +404,53 @@ class HazardMoments(RowMoments):
     def postprocess(self, context: Context, noisy: FloatArray) -> dict[str, Any]:
         """Return baseline and coefficients on the scale of X, with errors, and the mean weight."""
         fit, pilot, minimiser = self.fit, self.fit.pilot(context), context["_minimiser"]
-        likelihood, calibration = fit.after(pilot)
-        one = likelihood if isinstance(likelihood, DiscreteHazard) else likelihood.one
-        classes, k, d = fit.classes(context), fit.model.n_knots, fit.model.n_effects
-        changing = () if fit.model.changing is None else fit.model.changing.by_function
-        point, moments = (minimiser.coef, minimiser.center), ReleasedMoments(self, noisy)
+        moments, n_causes = ReleasedMoments(self, noisy), fit.n_causes
         if (known := fit.known) is not None:
             low, high = ((end - pilot.mean) / pilot.unit for end in (known.low, known.high))
             derivation = Derivation(known, pilot.mean, pilot.unit) if known.derived else None
             moments = replace(moments, groups=known.groups, ends=(low, high), derivation=derivation)
-        parts, left, laws = [], fit.events_left(pilot), moments.distribution.classes
-        for place in range(classes.number):
-            stratum = place // classes.n_of_stratum
-            own = np.append(k * stratum + np.arange(k), fit.model.n_baseline + np.arange(d))
-            response = OutcomeProbabilities(one, context["_losses"][place], classes.entry(place))
-            part = Part(response, place, None if likelihood is one else own, changing)
-            if self.has_exposure and fit.model.has_entry:
-                part = as_exposed(part, laws[place], minimiser.coef[own], left[stratum])
-            parts.append(part)
-        equation = Indirect.after(parts, *point, calibration, moments, limit=True)
+        coefs, centers = (np.split(x, n_causes) for x in (minimiser.coef, minimiser.center))
+        calibration, classes = fit.after(pilot).calibration, fit.classes(context)
         scale = to_released(pilot.mean, pilot.unit, fit.basis, fit.model.n_strata)
         if fit.model.changing is not None:
             scale = with_products(scale, pilot.mean, pilot.unit, fit.model.changing)
         level = _mean_level(fit, moments.distribution, classes.n_of_stratum)
-        found = equation.solve(level).in_coordinates(scale).values()
-        return found | moments.values(context["_at_risk"])
+        found = []
+        for cause, point in enumerate(zip(coefs, centers, strict=True)):
+            parts = self._parts(context, moments, coefs, cause)
+            equation = Indirect.after(parts, *point, calibration, moments, limit=True)
+            found.append(equation.solve(level).in_coordinates(scale).values())
+        values: dict[str, Any] = found[0]
+        if isinstance(fit.likelihood, CompetingHazard):
+            values = {name: np.stack([one[name] for one in found]) for name in values}
+        return values | moments.values(context["_at_risk"])
+
+    def _parts(
+        self, context: Context, moments: ReleasedMoments, coefs: list[FloatArray], cause: int
+    ) -> list[Part]:
+        """Return the parts of the equation for a cause, given what was released of all."""
+        fit, pilot, coef = self.fit, self.fit.pilot(context), coefs[cause]
+        likelihood: Any = fit.after(pilot).likelihood
+        if isinstance(likelihood, CompetingHazard):
+            likelihood = likelihood.causes[cause]
+        one = likelihood if isinstance(likelihood, DiscreteHazard) else likelihood.one
+        classes, k, d = fit.classes(context), fit.model.n_knots, fit.model.n_effects
+        changing = () if fit.model.changing is None else fit.model.changing.by_function
+        parts, left, laws = [], fit.events_left(pilot), moments.distribution.classes
+        others = np.delete(coefs, cause, axis=0)
+        for place in range(classes.number):
+            stratum = place // classes.n_of_stratum
+            own = np.append(k * stratum + np.arange(k), fit.model.n_baseline + np.arange(d))
+            given = one, context["_losses"][place], classes.entry(place)
+            response = OutcomeProbabilities(*given)
+            if len(others):
+                response = CauseOutcomes(*given, others, laws[place].mean)
+            where = None if likelihood is one else own
+            part = Part(response, place, where, changing, response.of_rows)
+            if self.has_exposure and fit.model.has_entry:
+                part = as_exposed(part, laws[place], coef[own], left[stratum])
+            parts.append(part)
+        return parts
 
 
 def _mean_level(fit: HazardFit, rows: CovariateDistribution, n_of_stratum: int) -> FloatArray:
