@@ -363,7 +363,7 @@ class Indirect:
             each[-1][columns] = coef[start : start + columns.size]
             start += columns.size
         spreads = [np.linalg.norm(roots * (self.distribution.vectors.T @ own)) for own in each]
-        return float(np.linalg.norm(spreads))
+        return float(spreads[0] if len(spreads) == 1 else np.linalg.norm(spreads))
 
     # ---- Noise.
 

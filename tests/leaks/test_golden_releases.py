@@ -87,7 +87,9 @@ def check_same(one, other, near=1e-8):
     assert sorted(one) == sorted(other)
     assert one["sha256"] == other["sha256"]
     for name in set(one) - {"sha256"}:
-        assert one[name] == pytest.approx(other[name], rel=near, abs=near, nan_ok=True), name
+        # Of directions that noise hides, a covariance is nearly without bounds.
+        own = max(near, 1e-5) if name == "inference_covariance" else near
+        assert one[name] == pytest.approx(other[name], rel=own, abs=own, nan_ok=True), name
 
 
 def test_what_differs_is_found():
