@@ -35,6 +35,10 @@ SETS = {
 }
 #: How many times the automatic cap of one cause is tried.
 FACTORS = (1.0, CAP_TIMES, 2.25)
+#: The share of the recalibration, beside none.
+SHARE = 0.35
+#: Sets where most people have an event; and n ε for each cause from which it is said to help.
+MANY_EVENTS, ENOUGH = ("hospital stays", "many events, 3,000"), 2_500
 LOGITS, EXACT = "Logits, no noise", "ε = ∞"
 QUARTERS = 4
 #: Intervals and knots of the Logits of person-period rows.
@@ -44,10 +48,12 @@ LOGIT_INTERVALS, N_KNOTS = 20, 3
 def cases(setting: Setting) -> Iterator[Case]:
     for which, names in SETS.items():
         for name in setting.of(names, names[:1]):
-            yield {"sets": which, "data": name, "epsilon": math.inf, "cap": 0.0}
+            which_data = {"sets": which, "data": name}
+            yield {**which_data, "epsilon": math.inf, "cap": 0.0, "share": 0.0}
             for epsilon in setting.of(EPSILONS, (1.0,)):
                 for factor in setting.of(FACTORS, (CAP_TIMES,)):
-                    yield {"sets": which, "data": name, "epsilon": epsilon, "cap": factor}
+                    yield {**which_data, "epsilon": epsilon, "cap": factor, "share": 0.0}
+                yield {**which_data, "epsilon": epsilon, "cap": CAP_TIMES, "share": SHARE}
 
 
 def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
@@ -65,6 +71,7 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
             max_time=data.max_time,
             n_intervals=data.n_intervals,
             columns=PublicColumns(data.stated),
+            recalibration_share=case["share"],
             random_state=seed(*case.values(), repetition),
         ).fit(data.X.iloc[train], (data.cause[train], data.time[train]))
     at = model.n_intervals * np.arange(1, QUARTERS + 1) // QUARTERS - 1
@@ -175,8 +182,12 @@ def _logits(data: Competing, train: np.ndarray, test: np.ndarray) -> tuple[np.nd
 
 
 def report(rows: pd.DataFrame, pages: Pages) -> None:
-    _table(rows, pages)
-    _caps(rows, pages)
+    private = rows[np.isfinite(rows.epsilon)].copy()
+    for measure in ("off", "gain"):
+        private[measure] = private[[f"{measure}{k + 1}" for k in range(QUARTERS)]].mean(axis=1)
+    _table(rows[rows.share == 0.0], pages)
+    _caps(private[private.share == 0.0], pages)
+    _recalibration(private[private.cap == CAP_TIMES], pages)
 
 
 def _table(rows: pd.DataFrame, pages: Pages) -> None:
@@ -223,11 +234,43 @@ def _fits(rows: pd.DataFrame) -> int:
     return int(rows.groupby(["data", "epsilon", "cap", "fit", "cause"]).size().min())
 
 
-def _caps(rows: pd.DataFrame, pages: Pages) -> None:
+def _recalibration(private: pd.DataFrame, pages: Pages) -> None:
+    """Write C, calibration and Brier gain with a recalibration and without."""
+    table: list[tuple[object, ...]] = []
+    nearer: dict[str, list[float]] = {}
+    for (name, epsilon), own in private.groupby(["data", "epsilon"], sort=False):
+        mean = own.groupby("share")[["c", "off", "gain"]].mean()
+        sets, per_cause = own.sets.iloc[0], own.n.iloc[0] * epsilon / own.cause.nunique()
+        if per_cause >= ENOUGH:
+            nearer.setdefault(name, []).append(100.0 * (1.0 - mean.off[SHARE] / mean.off[0.0]))
+        for share in (0.0, SHARE):
+            c, off, gain = mean.loc[share]
+            told = f"{c:.3f}", f"{off:.4f}", f"{gain:.3f}"
+            known = f"{name} ({sets})", f"{epsilon:g}", f"{per_cause:,.0f}"
+            table.append((*known, "yes" if share else "no", *told))
+    if many := [one for name in MANY_EVENTS for one in nearer.get(name, ())]:
+        pages.fact("competing_recalibrated_least", f"{min(many):.0f}")
+        pages.fact("competing_recalibrated_most", f"{max(many):.0f}")
+    others = [one for name in nearer if name not in MANY_EVENTS for one in nearer[name]]
+    pages.table(
+        "competing_recalibration",
+        ("data", "ε", "n ε for each cause", "recalibrated", "C", "calibration", "Brier"),
+        table,
+        f"With n ε of {ENOUGH:,} or more for each cause, recalibration by {100 * SHARE:g} % of ε "
+        f"changes the distance from Aalen-Johansen by {_range(many)} where most people have an "
+        f"event ({'; '.join(MANY_EVENTS)}), and by {_range(others)} elsewhere."
+        if many and others
+        else "",
+        "Means over causes and quarters of the horizon, of what the first table has.",
+    )
+
+
+def _range(nearer: list[float]) -> str:
+    return f"{-max(nearer):+.0f} to {-min(nearer):+.0f} %"
+
+
+def _caps(private: pd.DataFrame, pages: Pages) -> None:
     """Write calibration and Brier gain by how many times the cap of one cause is."""
-    private = rows[np.isfinite(rows.epsilon)].copy()
-    for measure in ("off", "gain"):
-        private[measure] = private[[f"{measure}{k + 1}" for k in range(QUARTERS)]].mean(axis=1)
     table = []
     best: dict[tuple[str, float], tuple[float, float]] = {}
     for which in SETS:

@@ -267,6 +267,7 @@ def evaluate(
     spending: Spending,
     out: Path,
     form: FileFormat,
+    cause: str | None = None,
     max_time: float | None = None,
     drop: list[str] = NONE,
 ) -> None:
@@ -278,6 +279,9 @@ def evaluate(
         A release, as fit wrote it.
     data : Path
         CSV or Parquet file: records of other people than those of the fit. Private.
+    cause : str or None
+        Of a release of competing-regression: the cause whose incidence is evaluated. The column of
+        events holds labels, as for its fit.
     max_time : float or None
         Public horizon. By default, that of the release.
     drop : list of str
@@ -285,15 +289,23 @@ def evaluate(
     """
     from skdpsurv.evaluation.evaluation import Evaluation
 
+    if cause is not None:  # the release states its labels
+        columns = replace(columns, event_is=NONE, censored_is=NONE)
     target = survival_columns(columns, late_entry=True)
     require(not form.dask, "--dask is for fit: an evaluation reads rows in memory.")
     published = load_release(release)
     with refusals("description"):
-        model = published._model
-        if not hasattr(model, "predict_survival_function"):
-            raise TypeError(f"a {published.estimator} does not predict survival of people.")
+        model, what = published._model, "survival" if cause is None else "cumulative_incidence"
+        if not hasattr(model, f"predict_{what}_function"):
+            raise TypeError(f"a {published.estimator} does not predict {what} of people.")
+        if cause is not None:
+            labels = {str(label): label for label in (*model.causes_, model.censored)}
+            require(cause in map(str, model.causes_), f"--cause must be one of {model.causes_}.")
+            require(columns.event, "--cause needs --event.")
+            target |= {str(columns.event): _texts(list(labels.values()))}
+            cause = labels[cause]
         horizon = published.parameters.get("max_time") if max_time is None else max_time
-        given: dict[str, Any] = {"max_time": horizon, "random_state": spending.seed}
+        given: dict[str, Any] = {"cause": cause, "max_time": horizon, "random_state": spending.seed}
         evaluation = Evaluation(model, spending.epsilon, **given)
     table = table_of_release(published, data, form, target, drop, columns)
     arguments = partial(taken, list(published.feature_names_in or ()), columns, None, None)

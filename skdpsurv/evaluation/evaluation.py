@@ -26,6 +26,8 @@ from skdpsurv.evaluation.evaluation_plan import EvaluationSetting, evaluation_pl
 from skdpsurv.evaluation.released_values import Reading, ReleasedSums, exact_measures, intervals
 from skdpsurv.evaluation.result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.evaluation.risk_table import EvaluationRecords
+from skdpsurv.survival.curves.aalen_johansen import is_label
+from skdpsurv.survival.curves.event_counts import plain
 
 #: Upper limit on groups and on bands: more cells than that drown in their noise.
 MOST = 50
@@ -39,6 +41,7 @@ def private_survival_metrics(
     *,
     person: ArrayLike | None = None,
     entry: ArrayLike | None = None,
+    cause: Any = None,
     max_time: float | None = None,
     level: float = 0.95,
     n_groups: int = 5,
@@ -72,7 +75,13 @@ def private_survival_metrics(
         as the times of ``y``. All measures are then of those who are at risk: a pair counts for C
         if both are at the time of the event, and survival is predicted and observed since the
         entry. Who enters at the exit or later, or at ``max_time``, counts for nothing. Private;
-        that there are entries is public. None: all are seen from 0.
+        that there are entries is public. None: all are seen from 0. Not with a ``cause``.
+    cause : label or None, default=None
+        Cause of events to evaluate, one of the model's ``causes_``; ``y`` holds the labels of
+        causes, and the model's ``censored``. The model predicts incidences, as
+        :class:`~skdpsurv.DPCompetingRisks` does, by a method
+        ``predict_cumulative_incidence_function(X, cause)``. All measures are then of this cause.
+        None: events are of one kind.
     epsilon : float, default=1.0
         Privacy loss, spent whole. ``numpy.inf`` gives the values without noise, and intervals for
         sampling alone.
@@ -85,10 +94,11 @@ def private_survival_metrics(
         Number of risk groups, of about equal size. With few records some are merged.
     n_bands : int, default=3
         Number of time bands in which exits are counted. The table has n_groups (2 n_bands + 1)
-        cells.
+        cells, and n_groups (3 n_bands + 1) with a cause.
     risk_edges : array-like of shape (n_groups - 1,) or None, default=None
-        Public edges of the groups: predicted probabilities to survive ``max_time``, rising, within
-        (0, 1). They replace ``n_groups``. None: edges are chosen privately, for a share of epsilon.
+        Public edges of the groups: predicted probabilities to survive ``max_time``, or to have no
+        event of the cause by then, rising, within (0, 1). They replace ``n_groups``. None: edges
+        are chosen privately, for a share of epsilon.
     time_edges : array-like of shape (n_bands - 1,) or None, default=None
         Public edges of the bands, rising, within (0, max_time). They replace ``n_bands``. None:
         edges are chosen privately, for a share of epsilon.
@@ -126,6 +136,12 @@ def private_survival_metrics(
     numbers: C from pairs of cells, corrected for ties within groups as if risks were normal, and
     observed survival from hazards within bands, with densities that are linear in each.
 
+    With a cause, a cell says whether the event was of this cause or of another: one table, of the
+    same sensitivity. Observed incidence is Aalen and Johansen's. In the Brier score, whoever had an
+    event of another cause has none of this one at all later times. C is that of Wolbers and others:
+    such people stay in the pairs of all events of the cause, whenever these were. (In the ``score``
+    of a model they count as censored, which ranks hazards.)
+
     The model sees one row at a time, made of that record's own cells. These are raw cells if the
     model, or a first step :class:`~skdpsurv.data.PublicColumns`, declares its columns; otherwise
     they are numbers in double precision, and text is refused. Each row is shown to a fresh copy of
@@ -138,6 +154,10 @@ def private_survival_metrics(
     .. [1] F. E. Harrell et al., "Evaluating the yield of medical tests", JAMA 247, 1982.
     .. [2] E. Graf et al., "Assessment and comparison of prognostic classification schemes for
        survival data", Statistics in Medicine 18, 1999.
+    .. [3] M. Wolbers et al., "Prognostic models with competing risks: methods and application to
+       coronary risk prediction", Epidemiology 20, 2009.
+    .. [4] R. Schoop et al., "Quantifying the predictive accuracy of time-to-event models in the
+       presence of competing risks", Biometrical Journal 53, 2011.
 
     Examples
     --------
@@ -176,11 +196,6 @@ def private_survival_metrics(
 
 
 def _check_model(model: Any) -> None:
-    if isinstance(model, type) or not hasattr(model, "predict_survival_function"):
-        raise TypeError(
-            "model must be fitted and have a method predict_survival_function, "
-            f"{model.__name__ if isinstance(model, type) else type(model).__name__} has none."
-        )
     if predictions.unknown_steps(model):
         try:
             copy.deepcopy(model)
@@ -219,6 +234,7 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
     model: Any
     epsilon: float
     _: KW_ONLY
+    cause: Any = None
     max_time: Any = None
     level: float = 0.95
     n_groups: int = 5
@@ -232,6 +248,7 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
 
     _rules: ClassVar[dict[str, Check]] = {
         "model": checks.custom(_check_model),
+        "cause": checks.optional(is_label),
         "max_time": horizon(checks.positive()),
         "level": checks.number_in(0.0, 1.0, closed="neither"),
         "n_groups": checks.integer(2, MOST),
@@ -241,6 +258,9 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
     }
 
     def _check_together(self) -> None:
+        predictions.check_predicts(self.model, self.cause)
+        if self.cause is not None:
+            predictions.causes_of(self.model).index(self.cause)
         for name, edges in self._edges().items():
             end = 1.0 if name == "risk_edges" else float(self.max_time)
             if (np.diff(edges) <= 0.0).any() or (edges >= end).any():
@@ -254,13 +274,18 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
 
     def _shape(self, X: Any, y: Any, entry: Any = None) -> Shape:
         shape = replace(public_shape(self, X), has_entry=entry is not None)
-        predictions.check_last_time(self.model, X, float(self.max_time))
+        if entry is not None and self.cause is not None:
+            raise ValueError("entry must be None with a cause: incidence is counted from 0.")
+        predictions.check_last_time(self.model, X, float(self.max_time), self.cause)
         return shape
 
     def _plan(self, shape: Shape) -> Plan:
         setting, unknown = self._setting(shape), ", ".join(predictions.unknown_steps(self.model))
         assumption = f"copies of {unknown} share no state that predictions change"
         plan = evaluation_plan(setting, (assumption,) if unknown else ())
+        if self.cause is not None:
+            stated = {"cause": plain(self.cause), **predictions.causes_of(self.model).stated()}
+            plan = replace(plan, inputs={**plan.inputs, **stated})
         if math.isinf(setting.epsilon):
             return replace(plan, tree=Sequential((plan.tree, Exactly(setting))))
         return plan
@@ -269,20 +294,27 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
         edges, sizes = self._edges(), (("risk_edges", self.n_groups), ("time_edges", self.n_bands))
         n_groups, n_bands = (edges[name].size + 1 if name in edges else int(n) for name, n in sizes)
         horizon = float(self.max_time)
-        table = horizon, n_groups, n_bands, edges, shape.has_entry
+        table = horizon, n_groups, n_bands, edges, shape.has_entry, self.cause is not None
         return EvaluationSetting(float(self.epsilon), shape.n_records, *table)
 
     def _read(self, shape: Shape, X: Any, y: Any, entry: Any = None) -> Blocks[Any]:
         """Return predictions and histories; cells are checked if their columns are declared."""
         model = self.model
         described = isinstance(model, TabularEstimator) and model.columns_ is not None
+        reader, own = None, 0
+        if self.cause is not None:
+            causes = predictions.causes_of(model)
+            reader, own = causes.reader, causes.index(self.cause) + 1
 
         def read(block: tuple[Any, ...]) -> tuple[Any, ...]:
             rows, target, *late = block
             refuse_no_target(target)
             if described:  # refused here, as a failed prediction would count as unknown
                 model._prediction_rows(rows)
-            histories = with_entry(read_target(target), *(late or [None]))
+            histories = with_entry(read_target(target, causes=reader), *(late or [None]))
+            if own:  # 1 for this cause, 2 for the others
+                kinds = (histories.cause > 0) * (2 - (histories.cause == own))
+                histories = replace(histories, cause=kinds)
             require_one_each(histories.size, length(rows))
             return predictions.single_rows(model, rows), histories
 
@@ -295,8 +327,10 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
         def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
             rows, histories = block
             entry = histories.entry
-            own = None if entry is None else np.minimum(entry, horizon)
-            survival, at_entry = predictions.predicted_survival(model, rows, times, own)
+            late = None if entry is None else np.minimum(entry, horizon)
+            survival, at_entry = predictions.predicted_survival(
+                model, rows, times, late, self.cause
+            )
             return EvaluationRecords(survival, histories, at_entry)
 
         return records.map(predicted)
@@ -310,16 +344,20 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
         found = reading.measures(sums) if exact is None else exact
         ends = intervals(reading, sums, found, float(self.level))
         triples = zip(found, *ends, strict=True)  # values, lower and upper ends
-        each = (np.stack(triple, axis=-1).tolist() for triple in triples)
-        *overall, predicted, observed, curves = each
+        each = [np.stack(triple, axis=-1) for triple in triples]
+        group_ends = np.stack([reading.ends[:-1], reading.ends[1:]], axis=-1)
+        if self.cause is not None:  # incidences, whose lower ends are the upper ones of survival
+            group_ends = 1.0 - group_ends[:, ::-1]
+            each[3:] = [1.0 - triple[..., [0, 2, 1]] for triple in each[3:]]
+        *overall, predicted, observed, curves = (triple.tolist() for triple in each)
         shares = np.maximum(reading.merged @ reading.shares, 0.0)
         shares /= max(shares.sum(), 1.0)
-        columns = [reading.ends[:-1], reading.ends[1:], shares, predicted, curves]
+        columns = [*group_ends.T, shares, predicted, curves]
         rows = zip(*columns, *[observed] * shape.has_entry, strict=True)
         c_index, brier, ratio = starmap(Estimate, overall)
         stated: Any = {"max_time": float(self.max_time), "level": float(self.level)}
         stated |= {"guarantee": published.guarantee, "released": immutable("released", released)}
         groups = tuple(starmap(RiskGroup.of, rows))
         times = tuple(reading.edges.band_ends[1:].tolist())
-        stated["uncensored"] = reading.uncensored(sums)
+        stated |= {"uncensored": reading.uncensored(sums), "cause": plain(self.cause)}
         return SurvivalEvaluation(c_index, brier, ratio, groups, times, **stated)

@@ -52,6 +52,7 @@ class EvaluationSetting:
     n_bands: int
     edges: Mapping[str, FloatArray] = field(default_factory=dict)
     late_entry: bool = False
+    competing: bool = False
 
     @property
     def shares(self) -> dict[str, float]:
@@ -75,7 +76,7 @@ class EvaluationSetting:
     def table(self, context: Context) -> EvaluationTable:
         """Return the table with given or released edges."""
         edges = context["risk_edges"], context["time_edges"]
-        return EvaluationTable(*edges, self.horizon, self.late_entry)
+        return EvaluationTable(*edges, self.horizon, self.late_entry, self.competing)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -194,8 +195,8 @@ class TimeOffsets(TableSums):
     query, counted = OFFSETS, EvaluationTable.time_offsets
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
-        """Return sums in widths of the bands, with events and without."""
-        return {"time_offsets": OFFSETS.values(noisy).reshape(2, -1)}
+        """Return sums in widths of the bands, by way to leave."""
+        return {"time_offsets": OFFSETS.values(noisy).reshape(2 + self.setting.competing, -1)}
 
 
 class EntryOffsets(TableSums):

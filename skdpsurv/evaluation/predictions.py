@@ -3,6 +3,8 @@
 What is counted of a record must depend on that record alone. A model therefore sees one row at a
 time, made of that record's own cells; a model that predictions may change is copied for each row.
 A record without a prediction counts as predicted to survive every time with probability 1/2.
+
+Of a cause of events, "survival" is 1 less its predicted incidence.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from skdpsurv.data import PublicBoundsScaler, PublicColumns
 from skdpsurv.data.shape import require_names
 from skdpsurv.data.single_rows import SingleRows
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.survival.curves.event_counts import Causes
 from skdpsurv.survival.hazards.discrete_model import DiscreteTimeModel
 
 #: Survival that is assumed for a record without a prediction.
@@ -60,8 +63,29 @@ def unknown_steps(model: Any) -> list[str]:
     ]
 
 
-def check_last_time(model: Any, X: Any, horizon: float) -> None:
-    """Refuse a model whose survival functions end before the horizon.
+def causes_of(model: Any) -> Causes:
+    """Return the kinds of events that a model states."""
+    last = _steps(model)[-1]
+    return Causes.of({"causes": last.causes_, "censored": last.censored})
+
+
+def check_predicts(model: Any, cause: Any) -> None:
+    """Refuse what predicts no survival, or no incidence of a cause."""
+    method = f"predict_{'survival' if cause is None else 'cumulative_incidence'}_function"
+    named = model if cause is None else (_steps(model) or [model])[-1]
+    if isinstance(model, type) or not hasattr(named, method):
+        kind = named if isinstance(named, type) else type(named)
+        raise TypeError(
+            f"model must be fitted and have a method {method}, {kind.__name__} has none."
+        )
+    if cause is not None and not (hasattr(named, "causes_") and hasattr(named, "censored")):
+        raise TypeError(
+            "model must state the labels of all events, causes_, and that of none, censored."
+        )
+
+
+def check_last_time(model: Any, X: Any, horizon: float, cause: Any = None) -> None:
+    """Refuse a model whose predicted functions end before the horizon.
 
     The end is public: the model's own times, or the function predicted for a row of zeros.
     """
@@ -74,7 +98,7 @@ def check_last_time(model: Any, X: Any, horizon: float) -> None:
         def last(copied: Any, _: int) -> Any:
             row: Any = np.zeros((1, X.shape[1]))
             row = pd.DataFrame(row, columns=X.columns) if isinstance(X, pd.DataFrame) else row
-            return copied.predict_survival_function(row)[0].domain[1]
+            return _functions(copied, row, cause)[0].domain[1]
 
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             end = ask_alone(model, last, 1, ())[0]  # NaN if the model cannot read zeros
@@ -82,7 +106,7 @@ def check_last_time(model: Any, X: Any, horizon: float) -> None:
         end = np.max(times)
     if end < horizon:
         raise ValueError(
-            f"max_time must be at most {end:g}, where the survival functions of model end, got "
+            f"max_time must be at most {end:g}, where the functions that model predicts end, got "
             f"{horizon:g}."
         )
 
@@ -95,7 +119,11 @@ def single_rows(model: Any, X: Any) -> SingleRows:
 
 
 def predicted_survival(
-    model: Any, rows: SingleRows, times: FloatArray, entry: FloatArray | None = None
+    model: Any,
+    rows: SingleRows,
+    times: FloatArray,
+    entry: FloatArray | None = None,
+    cause: Any = None,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1].
 
@@ -109,7 +137,7 @@ def predicted_survival(
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         found = ask_alone(
             model,
-            lambda copied, i: _curve(copied, rows[i], at(i)),
+            lambda copied, i: _curve(copied, rows[i], at(i), cause),
             len(rows),
             (times.size + (entry is not None),),
             copies=bool(unknown_steps(model)),
@@ -121,13 +149,26 @@ def predicted_survival(
     return found[:, :-1], np.where(known[:, 0] & (entry > 0.0), found[:, -1], 1.0)
 
 
-def _curve(model: Any, row: Any, times: FloatArray) -> FloatArray:
+def _functions(model: Any, row: Any, cause: Any) -> Any:
+    """Return the survival functions of a row, or the incidences of a cause."""
+    if cause is None:
+        return model.predict_survival_function(row)
+    *steps, last = _steps(model)
+    for step in steps:  # pipelines do not have the method
+        row = step.transform(row)
+    return last.predict_cumulative_incidence_function(row, cause)
+
+
+def _curve(model: Any, row: Any, times: FloatArray, cause: Any) -> FloatArray:
     """Return the survival of one row, from functions or from values at the model's times."""
-    predicted = model.predict_survival_function(row)
+    predicted = _functions(model, row, cause)
     if len(predicted) != 1:
         return np.empty(0)
     if callable(predicted[0]):
-        return np.asarray(predicted[0](times), dtype=np.float64)
-    grid = np.asarray(_steps(model)[-1].unique_times_, dtype=np.float64)
-    values = np.append(1.0, np.asarray(predicted[0], dtype=np.float64))
-    return np.asarray(values[np.searchsorted(grid, times, side="right")])
+        found = np.asarray(predicted[0](times), dtype=np.float64)
+    else:
+        grid = np.asarray(_steps(model)[-1].unique_times_, dtype=np.float64)
+        start = 1.0 if cause is None else 0.0
+        values = np.append(start, np.asarray(predicted[0], dtype=np.float64))
+        found = np.asarray(values[np.searchsorted(grid, times, side="right")])
+    return found if cause is None else 1.0 - found

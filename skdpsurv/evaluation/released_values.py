@@ -18,6 +18,7 @@ from skdpsurv.dp.noise import RandomSource, random_source
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.evaluation import risk_table
 from skdpsurv.evaluation.evaluation_plan import EvaluationSetting
+from skdpsurv.evaluation.grouped_concordance import between_ties, concordance
 from skdpsurv.evaluation.risk_table import OFFSETS, EvaluationRecords, EvaluationTable, Outcomes
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
 from skdpsurv.survival.concordance import concordance_index
@@ -106,7 +107,7 @@ class Reading:
             curve = risk_table.uncensored_curve(outcomes, self.edges.band_ends)
             return float(curve(np.array([self.setting.horizon]))[0])
         pooled = outcomes.merged(np.ones((1, self.edges.n_groups)))
-        return float(pooled.since_entry(pooled.paths(censoring=True))[0])
+        return float(pooled.since_entry(pooled.paths(1))[0])
 
     def measures(self, sums: ReleasedSums) -> Measures:
         """Return the measures of the model."""
@@ -124,24 +125,23 @@ class Reading:
         everybody = np.maximum(counts.sum(axis=-1), 1.0)
         expected = 1.0 - np.clip(survivors.sum(axis=-1) / everybody, 0.0, 1.0)
         by_group = outcomes.merged(self.merged)
-        paths = by_group.paths()
-        observed = by_group.since_entry(paths)
+        observed = by_group.observed()
         n_terms: Any = self.setting.n_records
         if outcomes.entrants is None:
             pooled = outcomes.merged(np.ones((1, counts.shape[-1])))
-            survived = pooled.since_entry(pooled.paths())[..., 0]
+            survived = pooled.observed()[..., 0]
         else:  # covariates may depend on the entry: each group has its own life table
             n_terms = self.edges.entered_by(outcomes, self.setting.times).mean(axis=-1)
             shown = np.maximum(shown, 0.0)
             survived = (shown * observed).sum(axis=-1) / np.maximum(shown.sum(axis=-1), 1.0)
-        concordance = risk_table.concordance(outcomes.exits, outcomes.slopes, outcomes.late)
+        found = concordance(outcomes.exits, outcomes.slopes, outcomes.late)
         return Measures(
-            risk_table.between_ties(concordance, self.shares),
+            between_ties(found, self.shares),
             np.clip(sums.brier / np.maximum(n_terms, 1.0), 0.0, 1.0),
             expected / np.maximum(1.0 - survived, 1.0 / self.setting.n_records),
             np.clip(predicted, self.ends[:-1], self.tops),
             observed,
-            np.asarray(np.exp(-np.cumsum(paths[..., -1], axis=-1))),
+            by_group.curves(),
         )
 
 
@@ -187,7 +187,7 @@ def _simulated(
 ) -> tuple[ReleasedSums, ReleasedSums]:
     """Return a plausible truth, and simulated releases of samples from it."""
     setting, generator = reading.setting, source.generator
-    n_bands, edges, possible = reading.edges.n_bands, reading.edges, reading.edges.possible
+    edges, possible = reading.edges, reading.edges.possible
     table = np.zeros(sums.table.shape)
     likely = _on_simplex(sums.table[:, possible].ravel(), setting.n_records)
     table[:, possible] = likely.reshape(-1, possible.sum())
@@ -204,10 +204,7 @@ def _simulated(
 
     by_group = (one.exits.sum(axis=-1) for one in (truth, drawn))
     risk, risks = offsets(sums.risk_offsets, *by_group)
-    by_band = (reading.edges.n_groups, 2, n_bands)
-    own = truth.exits[:, :-1].reshape(by_band).sum(axis=0)
-    others = drawn.exits[..., :-1].reshape(N_RESAMPLES, *by_band).sum(axis=1)
-    time, times = offsets(sums.time_offsets, own, others)
+    time, times = offsets(sums.time_offsets, truth.leaving, drawn.leaving)
     mean, variance = _terms(reading, sums)
     spread = np.sqrt((cells * variance).sum(axis=(1, 2))) * generator.standard_normal(N_RESAMPLES)
     briers = (cells * mean).sum(axis=(1, 2)) + spread
@@ -243,16 +240,22 @@ def _on_simplex(counts: FloatArray, total: float) -> FloatArray:
 def _terms(reading: Reading, sums: ReleasedSums) -> tuple[FloatArray, FloatArray]:
     """Return the approximate mean and variance of Brier terms in each cell."""
     setting, edges, outcomes = reading.setting, reading.edges, reading.outcomes(sums)
-    path = outcomes.merged(np.ones((1, edges.n_groups))).paths()[0, :, -1]
+    everybody = outcomes.merged(np.ones((1, edges.n_groups)))
+    path = everybody.paths()[0, :, -1]
+    if edges.competing:
+        path = -np.diff(np.log(np.maximum(everybody.curves()[0], 1e-9)), prepend=0.0)
     risen = np.concatenate([[0.0], np.cumsum(path + 1e-9)])
     curve = risk_table.uncensored_curve(outcomes, edges.band_ends)
     n_points, n_bands = 8, edges.n_bands
     points = (np.arange(n_points) + 0.5) / n_points
     starts, widths = edges.band_ends[:-1, None], np.diff(edges.band_ends)[:, None]
     within = (starts + widths * points).ravel()
-    time = np.concatenate([within, within, np.full(n_points, setting.horizon)])
+    n_leaving = edges.n_leaving
+    time = np.append(np.tile(within, n_leaving), np.full(n_points, setting.horizon))
     event = np.arange(time.size) < within.size
-    exits, entry, n_cells = Histories(time, event), None, 2 * n_bands + 1
+    if edges.competing:  # events of this cause, of others, and none
+        event = np.array([1, 2, 0, 0])[np.arange(time.size) // within.size]
+    exits, entry, n_cells = Histories(time, event), None, n_leaving * n_bands + 1
     weights = curve(setting.times), curve(time)
     if edges.late_entry:
         # In other bands the points are in another order; in the same one, half-way to the exit.
@@ -292,7 +295,9 @@ def _terms(reading: Reading, sums: ReleasedSums) -> tuple[FloatArray, FloatArray
 def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     """Return the measures without noise, not private, for the groups of a reading.
 
-    C ranks by predicted risk at the horizon. The Brier score is weighted by the Kaplan-Meier
+    C ranks by predicted risk at the horizon. Whoever had an event of another cause stays in its
+    pairs, as free of this one, and observed survival is then 1 less the Aalen-Johansen estimate.
+    The Brier score is weighted by the Kaplan-Meier
     estimate of censoring, and observed survival is the Kaplan-Meier estimate of each group, with
     late entries since these; NaN stands for groups without records.
     """
@@ -313,8 +318,10 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     last, risk = clipped.since_entry[:, -1], 1.0 - clipped.survival[:, -1]
     group = np.searchsorted(reading.ends[1:-1], clipped.survival[:, -1], side="right")
     groups = [group == g for g in range(reading.merged.shape[0])]
-    curves = [KaplanMeier.of(event[own], time[own], entry[own]) for own in groups]
-    everybody, horizon = KaplanMeier.of(event, time, entry), ends[-1:]
+    cause, horizon = seen.cause, ends[-1:]
+    estimate = AalenJohansen if reading.edges.competing else KaplanMeier
+    curves = [estimate.of(cause[own], time[own], entry[own]) for own in groups]
+    everybody = estimate.of(cause, time, entry)
     observed = [
         curve.since(entry[own], horizon).mean() if own.any() else np.nan
         for curve, own in zip(curves, groups, strict=True)
@@ -323,8 +330,9 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     if late:
         survived = np.nansum([x * own.sum() for x, own in zip(observed, groups, strict=True)]) / n
     brier = risk_table.brier_terms(clipped, setting.times, uncensored, at_exit, clip=False)
+    target = survival_target(cause == 1, np.where(cause > 1, 2.0 * setting.horizon, time))
     return Measures(
-        np.asarray(concordance_index(survival_target(event, time), risk, entry=seen.entry)),
+        np.asarray(concordance_index(target, risk, entry=seen.entry)),
         np.asarray(brier.sum() / max(n_terms, 1.0 / n)),
         np.asarray((1.0 - last).sum() / n / max(1.0 - survived, 1.0 / n)),
         np.array([last[own].mean() if own.any() else np.nan for own in groups]),
@@ -362,3 +370,25 @@ class KaplanMeier:
         lost = np.append(0, np.cumsum(self.stayed <= 0.0))
         logs = np.append(0.0, np.cumsum(np.where(self.stayed > 0.0, logs, 0.0)))
         return np.where(lost[last] > lost[first], 0.0, np.exp(logs[last] - logs[first]))
+
+
+@dataclass(frozen=True)
+class AalenJohansen:
+    """Shares without an event of a cause, among competing ones: not private."""
+
+    times: FloatArray
+    without: FloatArray
+
+    @classmethod
+    def of(cls, cause: IntArray, time: FloatArray, entry: FloatArray) -> AalenJohansen:
+        """Return the estimate for cause 1 of people who are seen from the start."""
+        survival = KaplanMeier.of(cause > 0, time, entry)
+        before = np.append(1.0, np.cumprod(survival.stayed)[:-1])
+        index = np.searchsorted(survival.times, time)
+        own, number = (np.bincount(index, x, survival.times.size) for x in (cause == 1, None))
+        at_risk = np.cumsum(number[::-1])[::-1]
+        return cls(survival.times, 1.0 - np.cumsum(before * own / np.maximum(at_risk, 1)))
+
+    def since(self, entry: FloatArray, at: FloatArray) -> FloatArray:
+        """Return the share at times; all are seen from the start."""
+        return np.append(1.0, self.without)[np.searchsorted(self.times, at, side="right")]

@@ -29,7 +29,7 @@ class Estimate(NamedTuple):
 
 
 class RiskGroup(NamedTuple):
-    """Records of similar predicted survival.
+    """Records of similar predicted survival; of a cause, "survival" below stands for incidence.
 
     Parameters
     ----------
@@ -103,6 +103,9 @@ class SurvivalEvaluation:
     guarantee : PrivacyGuarantee
     released : mapping of str to object
         Released numbers: edges, noisy counts and sums, as lists.
+    cause : label or None, default=None
+        The cause of events that all measures are of, with incidences in place of survival in
+        ``groups``, ``calibration`` and ``curves``. None: events are of one kind.
     """
 
     c_index: Estimate
@@ -115,10 +118,19 @@ class SurvivalEvaluation:
     level: float
     guarantee: PrivacyGuarantee
     released: Mapping[str, object]
+    cause: Any = None
+
+    @property
+    def outcome(self) -> str:
+        """What is predicted and observed, in words."""
+        return "survival" if self.cause is None else f"incidence of {self.cause}"
 
     @property
     def calibration(self) -> pd.DataFrame:
-        """Risk groups, one a row: range, share, predicted and observed survival, intervals."""
+        """Risk groups, one a row: range, share, predicted and observed, with intervals.
+
+        They are probabilities to survive ``max_time``, or incidences of the ``cause`` by then.
+        """
         groups = self.groups
         table = pd.DataFrame([group[:3] for group in groups], columns=["low", "high", "share"])
         for name in ("predicted", "observed"):
@@ -128,7 +140,7 @@ class SurvivalEvaluation:
 
     @property
     def curves(self) -> pd.DataFrame:
-        """Observed survival with its interval, for each risk group and time."""
+        """Observed survival, or incidence, with its interval, for each risk group and time."""
         cells = [range(1, len(self.groups) + 1), self.times]
         index = pd.MultiIndex.from_product(cells, names=["group", "time"])
         points = [point for group in self.groups for point in group.curve]
@@ -153,6 +165,8 @@ class SurvivalEvaluation:
             "guarantee": self.guarantee.to_dict(),
             "released": as_json(self.released),
         }
+        if self.cause is None:  # as earlier versions read it
+            del content["cause"]
         plain: dict[str, Any] = json.loads(json.dumps(content))  # lists in place of tuples
         return plain
 
@@ -183,7 +197,7 @@ class SurvivalEvaluation:
             f"epsilon = {self.guarantee.epsilon:g}, status {self.guarantee.status}",
             *(f"  {name}: {_interval(row)}" for name, row in self.summary.T.items()),
             f"  still followed at max_time: {self.uncensored:.0%}",
-            "  survival by risk group: predicted, observed",
+            f"  {self.outcome} by risk group: predicted, observed",
             *(
                 f"    {g.share:.0%} of records: {_interval(g.predicted)}, {_interval(g.observed)}"
                 for g in self.groups

@@ -11,6 +11,9 @@ negative: products are of two different counts, with independent noise, and so a
 the last one is for records that are never at risk before the horizon. All else follows from the
 exits and the entries by group: at risk at a time are those who entered before it, less those who
 left before it.
+
+**Competing events.** Of one cause, "survival" is the probability of no event of it, 1 less its
+incidence. The columns have bands of events of this cause, of events of any other, and of censoring.
 """
 
 from __future__ import annotations
@@ -20,7 +23,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from skdpsurv.data.histories import Histories
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
@@ -39,7 +41,8 @@ STEPS = 16
 class EvaluationRecords(NamedTuple):
     """Private records; ``survival`` is predicted at the Brier times and at the horizon.
 
-    ``at_entry`` is predicted at the entry, 1 without a prediction; None without late entries.
+    ``at_entry`` is predicted at the entry, 1 without a prediction; None without late entries. With
+    competing events, ``cause`` of the histories is 1 for the cause in question and 2 for others.
     """
 
     survival: FloatArray
@@ -81,6 +84,7 @@ class EvaluationTable:
     time_edges: FloatArray
     horizon: float
     late_entry: bool = False
+    competing: bool = False
 
     @property
     def n_groups(self) -> int:
@@ -91,6 +95,11 @@ class EvaluationTable:
     def n_bands(self) -> int:
         """Number of bands of time."""
         return self.time_edges.size + 1
+
+    @property
+    def n_leaving(self) -> int:
+        """Number of ways to leave in a band: an event, perhaps one of another cause, censoring."""
+        return 2 + self.competing
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -105,7 +114,7 @@ class EvaluationTable:
         """Columns in which records can be: nobody leaves in a band before that of the entry."""
         n_bands = self.n_bands
         if not self.late_entry:
-            return np.ones(2 * n_bands + 1, dtype=bool)
+            return np.ones(self.n_leaving * n_bands + 1, dtype=bool)
         band = np.append(np.tile(np.arange(1, n_bands + 1), 2), n_bands)
         return np.append((band >= np.arange(n_bands + 1)[:, None]).ravel(), True)
 
@@ -151,12 +160,13 @@ class EvaluationTable:
         return OFFSETS.totals(group, offsets, self.n_groups)
 
     def time_offsets(self, records: EvaluationRecords) -> IntArray:
-        """Return sums of offsets of times by band, with events and without; no survivors."""
+        """Return sums of offsets of times by way to leave and band; no survivors."""
         column, n_bands = self._outcomes(records), self.n_bands
-        left = (column < 2 * n_bands) & records.at_risk(self.horizon)
+        n_cells = self.n_leaving * n_bands
+        left = (column < n_cells) & records.at_risk(self.horizon)
         column, time = column[left], np.minimum(records.histories.exit[left], self.horizon)
         offsets = self._within_bands(time, column % n_bands)
-        return OFFSETS.totals(column, offsets, 2 * n_bands)
+        return OFFSETS.totals(column, offsets, n_cells)
 
     def entry_offsets(self, records: EvaluationRecords) -> IntArray:
         """Return sums of offsets of late entries by band."""
@@ -168,6 +178,14 @@ class EvaluationTable:
 
     def read(self, tables: FloatArray, times: FloatArray, entries: FloatArray) -> Outcomes:
         """Return exits and entries by group, of tables and sums of offsets of both times."""
+        if self.competing:
+            own, others, censored = np.split(tables[..., :-1], 3, axis=-1)
+            # Whoever had another event has none of this cause any more.
+            without = tables[..., -1:] + others.sum(axis=-1, keepdims=True)
+            exits = np.concatenate([own, censored, without], axis=-1)
+            slope = _slope(times[..., 1, :], others.sum(axis=-2))
+            slopes = *slopes_of(exits, times[..., ::2, :]), slope
+            return Outcomes(exits, None, slopes, others)
         if not self.late_entry:
             return Outcomes(tables, None, slopes_of(tables, times))
         joint = np.where(self.possible, tables, 0.0)[..., :-1]
@@ -196,7 +214,7 @@ class EvaluationTable:
 
     def _outcomes(self, records: EvaluationRecords) -> IntArray:
         seen = records.histories.clipped(self.horizon)
-        return seen.cells(self._bands(seen.exit), self.n_bands, self.horizon)
+        return seen.cells(self._bands(seen.exit), self.n_bands, self.horizon, self.n_leaving - 1)
 
     def _bands(self, times: FloatArray) -> IntArray:
         return np.searchsorted(self.time_edges, times, side="left").astype(np.int64)
@@ -219,12 +237,18 @@ def brier_terms(
         \frac1J\sum_j \frac{\hat S(t_j)^2\,1(T \le t_j, \delta)}{G(T)}
         + \frac{(1 - \hat S(t_j))^2\,1(T > t_j)}{G(t_j)}
 
+    An event of another cause is like survival: :math:`(1 - \hat S(t_j))^2\,1(T \le t_j)/G(T)`.
+
     With a late entry e, only times after it have a term, of survival and weights since then:
     :math:`\hat S(t)/\hat S(e)`, and :math:`G(t)/G(e)` as ``uncensored`` and ``at_exit``.
     """
     survival, time = records.since_entry[:, :-1], records.histories.exit[:, None]
-    gone = (time <= times) & records.histories.event[:, None]
+    cause = records.histories.cause[:, None]
+    gone = (time <= times) & (cause == 1)
     squares = np.where(gone, survival**2 / at_exit[:, None], 0.0)
+    if cause.dtype != bool:
+        other = (time <= times) & (cause > 1)
+        squares += np.where(other, (1.0 - survival) ** 2 / at_exit[:, None], 0.0)
     squares += np.where(time > times, (1.0 - survival) ** 2 / uncensored, 0.0)
     if (entry := records.histories.entry) is not None:
         seen = records.at_risk(np.inf)
@@ -259,12 +283,14 @@ class TableParts(NamedTuple):
 class Outcomes(NamedTuple):
     """Exits by group, and entrants: from the start, and in each band; None if none is late.
 
-    ``slopes`` are those of the densities of events, of censoring and, if late, of entries.
+    ``slopes`` are those of the densities of events, of censoring and, if late, of entries. Events
+    of ``others`` by group and band have a slope at last, and count in ``exits`` as staying.
     """
 
     exits: FloatArray
     entrants: FloatArray | None
     slopes: tuple[FloatArray, ...]
+    others: FloatArray | None = None
 
     @property
     def late(self) -> FloatArray | None:
@@ -274,15 +300,52 @@ class Outcomes(NamedTuple):
     def merged(self, groups: FloatArray) -> Outcomes:
         """Return sums over groups, of which ``groups`` has a 1 for each."""
         entrants = None if self.entrants is None else groups @ self.entrants
-        return Outcomes(groups @ self.exits, entrants, self.slopes)
+        others = None if self.others is None else groups @ self.others
+        return Outcomes(groups @ self.exits, entrants, self.slopes, others)
 
-    def paths(self, *, censoring: bool = False) -> FloatArray:
-        """Return cumulative hazards within each band, of events or of censoring, by group."""
-        events, censored, later = parts_of(self.exits, self.late)
-        slopes = tuple(slope[..., None, :] for slope in self.slopes)
-        if censoring:
-            events, censored, slopes = censored, events, (slopes[1], slopes[0], *slopes[2:])
-        return hazard_path(events, censored, later, slopes, self.late)
+    @property
+    def leaving(self) -> FloatArray:
+        """All groups together, of shape (..., ways to leave, n_bands), as in a table."""
+        *first, n_groups, n_columns = self.exits.shape
+        parts = self.exits[..., :-1].reshape(*first, n_groups, 2, n_columns // 2).sum(axis=-3)
+        if self.others is None:
+            return np.asarray(parts)
+        return np.insert(parts, 1, self.others.sum(axis=-2), axis=-2)
+
+    def paths(self, of: int = 0) -> FloatArray:
+        """Return cumulative hazards within each band, by group.
+
+        They are ``of`` events (0), of censoring (1), or of events of other causes (2).
+        """
+        *parts, later = parts_of(self.exits, self.late)
+        slopes = [slope[..., None, :] for slope in self.slopes]
+        if self.others is None:
+            own = slopes[of], slopes[1 - of], *slopes[2:]
+            return hazard_path(parts[of], parts[1 - of], later, own, self.late)
+        parts, later = [*parts, self.others], later - np.cumsum(self.others, axis=-1)
+        one, other = ((np.maximum(parts[i], 0.0), slopes[i]) for i in range(3) if i != of)
+        both = one[0] + other[0]
+        slope = (one[0] * one[1] + other[0] * other[1]) / np.maximum(both, 1e-9)
+        return hazard_path(parts[of], both, later, (slopes[of], slope))
+
+    def curves(self) -> FloatArray:
+        """Return the shares without an event at the ends of bands, by group.
+
+        With others they are 1 less incidences (Aalen-Johansen).
+        """
+        own = self.paths()
+        if self.others is None:
+            return np.asarray(np.exp(-np.cumsum(own[..., -1], axis=-1)))
+        total = own + self.paths(2)
+        before = np.cumsum(total[..., -1], axis=-1) - total[..., -1]
+        part, step = (np.diff(path, axis=-1, prepend=0.0) for path in (own, total))
+        there = np.exp(-before[..., None] - (total - step))
+        gone = there * -np.expm1(-step) * part / np.maximum(step, 1e-300)
+        return np.asarray(1.0 - np.cumsum(gone.sum(axis=-1), axis=-1))
+
+    def observed(self) -> FloatArray:
+        """Return the share without an event at the end of the last band, by group."""
+        return self.curves()[..., -1] if self.others is not None else self.since_entry(self.paths())
 
     def since_entry(self, inside: FloatArray) -> FloatArray:
         """Return the mean share that outlasts the last band, given that of the entry, by group."""
@@ -314,56 +377,6 @@ def parts_of(tables: FloatArray, late: FloatArray | None = None) -> TableParts:
     if late is not None:
         after = after - (np.cumsum(late[..., ::-1], axis=-1)[..., ::-1] - late)
     return TableParts(events, censored, after + tables[..., -1:])
-
-
-def concordance(
-    tables: FloatArray, slopes: tuple[FloatArray, ...], late: FloatArray | None = None
-) -> FloatArray:
-    r"""Return Harrell's C of groups, where pairs within a group count one half.
-
-    The order of two events in one band is unknown. With hazards :math:`\lambda_g, \lambda_h` in a
-    band of length 1, the event of group g is first with probability
-    :math:`\frac12 + (\lambda_g - \lambda_h)/12`, to first order. An event is before a censored
-    record of its band with probability :math:`\frac12 + (a_C - a_E)/12`, where densities have
-    slopes :math:`a_C, a_E`. Those who enter in the band are likewise in it before an event, or not.
-    """
-    events, censored, later = parts_of(tables, late)
-    n_groups = tables.shape[-2]
-    # 1 where the group of the row is at higher risk, 1/2 where it is the same.
-    wins = np.triu(np.ones((n_groups, n_groups)), 1) + 0.5 * np.eye(n_groups)
-    event_first = np.clip(0.5 + (slopes[1] - slopes[0]) / 12.0, 0.0, 1.0)
-    against = later + event_first[..., None, :] * censored
-    if late is not None:
-        entry_after = np.clip(0.5 + (slopes[2] - slopes[0]) / 12.0, 0.0, 1.0)
-        against = against - entry_after[..., None, :] * late
-    cross = np.einsum("...gk,gh,...hk->...", events, wins, against)
-    comparable = (events.sum(axis=-2) * against.sum(axis=-2)).sum(axis=-1)
-    total = events.sum(axis=-2)
-    same = 0.5 * (total * (total - 1.0)).sum(axis=-1)
-    gone = np.clip(events / np.maximum(later + events + censored, LEAST_AT_RISK), 0.0, 0.9)
-    hazard = -np.log1p(-gone)
-    lead = np.einsum("...gk,gh,...hk->...", events * hazard, wins, events)
-    lead -= np.einsum("...gk,gh,...hk->...", events, wins, events * hazard)
-    comparable, concordant = comparable + same, cross + 0.5 * same + lead / 12.0
-    found = np.where(comparable > 0.5, concordant / np.maximum(comparable, 0.5), 0.5)
-    return np.clip(found, 0.0, 1.0)
-
-
-def between_ties(found: FloatArray, shares: FloatArray) -> FloatArray:
-    r"""Return C without ties within groups, from a grouped C and the groups' shares.
-
-    The correction is exact for normal risks: N(0, 1) of all, and N(b, 1) of events. Their C is
-    :math:`\Phi(b/\sqrt2)`, and is smaller in groups.
-    """
-    b = np.linspace(-6.0, 6.0, 601)
-    p = np.maximum(shares, 0.0) / max(np.maximum(shares, 0.0).sum(), LEAST_AT_RISK)
-    # Group 0 is at the highest risk.
-    above = np.append(-special.ndtri(np.clip(np.cumsum(p)[:-1], 1e-12, 1.0 - 1e-12)), -np.inf)
-    events = np.diff(special.ndtr(b[:, None] - above), axis=1, prepend=0.0)
-    grouped = (events * (0.5 * p + np.cumsum(p[::-1])[::-1] - p)).sum(axis=1)
-    if p.max() > 0.9:  # hardly anything is known of the order
-        return found
-    return np.interp(found, grouped, special.ndtr(b / np.sqrt(2.0)))
 
 
 def hazard_path(
@@ -407,7 +420,7 @@ def uncensored_curve(
     outcomes: Outcomes, band_ends: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """Return the uncensored share as a function of time."""
-    inside = outcomes.merged(np.ones((1, outcomes.exits.shape[-2]))).paths(censoring=True)[0]
+    inside = outcomes.merged(np.ones((1, outcomes.exits.shape[-2]))).paths(1)[0]
     before = np.append(0.0, np.cumsum(inside[:, -1]))
     hazards = np.append(0.0, (before[:-1, None] + inside).ravel())
     parts = np.arange(1, STEPS + 1) / STEPS

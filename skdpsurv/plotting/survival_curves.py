@@ -159,6 +159,8 @@ def _line(k: int, n_models: int) -> dict[str, Any]:
 def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool = True) -> Axes:
     """Draw observed against predicted survival by risk group, with intervals for both.
 
+    Of evaluations of a cause, incidences are drawn; those of several causes side by side.
+
     The figure uses released numbers only, and is as private as these.
 
     Parameters
@@ -217,11 +219,14 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
         handles.append(_crosses(ax, k, value, [group.observed for group in found.groups], ends))
         entries.append(f"{name or 'risk groups'}, {100 * found.level:g} % intervals")
     times = sorted({found.max_time for found in named.values()})
-    ax.set_title(f"Survival to {', '.join(f'{time:g}' for time in times)}", fontsize="medium")
+    what = " and ".join(dict.fromkeys(found.outcome for found in named.values()))
+    title = f"{what[0].upper()}{what[1:]} to {', '.join(f'{time:g}' for time in times)}"
+    ax.set_title(title, fontsize="medium")
     ax.set_xlim(0.0, 1.0)
     ax.set_aspect("equal")
-    ax.set_xlabel("Predicted probability of survival")
-    style.dress_probability(ax, "Observed probability of survival")
+    of = "survival" if all(found.cause is None for found in named.values()) else "an event"
+    ax.set_xlabel(f"Predicted probability of {of}")
+    style.dress_probability(ax, f"Observed probability of {of}")
     if legend:
         style.legend_beside(ax, handles, entries)
     return ax
@@ -243,9 +248,10 @@ def plot_risk_groups(
     Parameters
     ----------
     evaluation : SurvivalEvaluation
-        From :func:`~skdpsurv.evaluation.private_survival_metrics`.
+        From :func:`~skdpsurv.evaluation.private_survival_metrics`. That of a cause has incidences.
     model : estimator, optional
-        The evaluated model, with ``predict_survival_function``. None draws no curves.
+        The evaluated model, with ``predict_survival_function``. None draws no curves, as with a
+        cause.
     profile : array-like or data frame of shape (1, n_features), optional
         A public row, as the model takes it: an invented person. Required with a model.
     ax : matplotlib.axes.Axes, optional
@@ -266,7 +272,7 @@ def plot_risk_groups(
     TypeError
         If ``evaluation`` is not an evaluation, or the model predicts no survival functions.
     ValueError
-        If there is a model without a profile, or a profile of several rows.
+        If there is a model without a profile or with a cause, or a profile of several rows.
 
     Notes
     -----
@@ -294,7 +300,9 @@ def plot_risk_groups(
     'Probability of survival'
     """
     _check_evaluation("evaluation", evaluation)
-    end, groups = evaluation.max_time, evaluation.groups
+    end, groups, cause = evaluation.max_time, evaluation.groups, evaluation.cause
+    if cause is not None and model is not None:
+        raise ValueError("model must be None with an evaluation of a cause.")
     at = np.linspace(0.0, end, N_POINTS)
     base = None if model is None else _cumulative_hazard(model, profile, at)
     ax = style.new_axes("plot_risk_groups") if ax is None else ax
@@ -308,9 +316,12 @@ def plot_risk_groups(
             ax.plot(at, curve, color=colour(k), linestyle=turn, linewidth=LINE_WIDTH, alpha=0.8)
         handles.append(_crosses(ax, k, np.array(evaluation.times) + nudge, group.curve))
     style.dress(ax, end + abs(float(nudges[0])) + 0.01 * end, time_unit)
+    if cause is not None:
+        ax.set_ylabel(f"Incidence of {cause}")
     if legend:
         lines = "" if base is None else "; lines as predicted"
-        title = f"Predicted survival to {end:g}\n({100 * evaluation.level:g} % intervals{lines})"
+        title = f"Predicted {evaluation.outcome} to {end:g}"
+        title += f"\n({100 * evaluation.level:g} % intervals{lines})"
         style.legend_beside(ax, handles, [f"{g.low:.2f} to {g.high:.2f}" for g in groups], title)
     return ax
 

@@ -60,15 +60,18 @@ def evaluated(evaluation: SurvivalEvaluation, unit: str = "") -> dict[str, Any]:
     for k, group in enumerate(groups, 1):
         name = f"{k} of {len(groups)}"
         pair = [
-            ShownNumber(f"{what} survival to {end}", f"risk group {name}", *getattr(group, what))
+            ShownNumber(
+                f"{what} {evaluation.outcome} to {end}", f"risk group {name}", *getattr(group, what)
+            )
             for what in ("predicted", "observed")
         ]
         share = ShownNumber("share of records", f"risk group {name}", group.share)
         cells.append((name, f"{group.share:.0%}", *map(probability, pair)))
         numbers += [share, *pair]
-    caption = f"Survival to {end} by group of risk, from the highest, with {level} intervals"
+    title = evaluation.outcome[0].upper() + evaluation.outcome[1:]
+    caption = f"{title} to {end} by group of risk, from the highest, with {level} intervals"
     tables.append(Table(caption, ("Group", "Share", "Predicted", "Observed"), cells))
-    caption = "Observed against predicted survival, by groups of predicted risk."
+    caption = f"Observed against predicted {evaluation.outcome}, by groups of predicted risk."
     drawn = figures(partial(plot_calibration, evaluation), "calibration", 4.4, caption)
     shown = {"measures": tables[0], "groups": tables[1], "figures": drawn}
     horizon = f"{end} {unit}" if unit else f"{end}, in the unit of the fit"

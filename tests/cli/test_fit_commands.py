@@ -130,6 +130,14 @@ def test_a_regression_of_competing_events_is_that_of_python(study):
     model = DPCompetingRisks(1.0, columns=columns, max_time=3650.0, **labels)
     same = python(model, frame[columns._names()], frame[["died", "days"]])
     assert study.release("causes") == same
+    ask = {"model": "@causes.json", "data": "@which.csv"}
+    study.evaluate(*SEED, "--cause", "none yet", **ask, code=2, says="--cause must be one of")
+    study.evaluate(*SEED, "--cause", "death", **ask, code=0, says="incidence of death")
+    found = SurvivalEvaluation.from_dict(json.loads((study.folder / "e.json").read_text()))
+    assert (found.cause, found.guarantee.public_inputs["censored"]) == ("death", "none yet")
+    page = ("--evaluation", "@e.json", "--html", "@page.html")
+    study.run("explain", "@causes.json", *page, code=0)
+    assert "Incidence of death to" in (study.folder / "page.html").read_text()
     frame.assign(seen=frame["days"] / 2.0).to_csv(study.path("which.csv"), index=False)
     late = ("--set", "n_knots=2", "--entry", "seen", "--out", "@late.json")
     study.run(*command, *causes, *late, code=0)

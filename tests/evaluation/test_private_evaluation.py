@@ -25,7 +25,8 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.evaluation import SurvivalEvaluation, concordance_index, released_values
 from skdpsurv.evaluation import private_survival_metrics as evaluate
-from skdpsurv.evaluation.risk_table import Outcomes, between_ties, concordance
+from skdpsurv.evaluation.grouped_concordance import between_ties, concordance
+from skdpsurv.evaluation.risk_table import Outcomes
 
 END = 0.8
 

@@ -599,7 +599,7 @@ def _settings():
     one = several(
         DPCompetingRisks,
         ("coef", "baseline_coef"),
-        ("coef_", "baseline_coef_", "max_cumulative_hazard_", "inference_"),
+        (*("coef_", "baseline_coef_", "recalibration_", "max_cumulative_hazard_"), "inference_"),
         max_time=MAX_TIME,
         n_intervals=8,
         causes=["relapse", "death"],
@@ -609,6 +609,10 @@ def _settings():
     first = {"epsilon": 10.0, "also": (*rows, "max_cumulative_hazard")}
     yield one("objective with a first look", competing, quick=True, **first)
     yield one("late entries", late_competing, **first)
+    tables = {"epsilon": 200.0, "also": (*first["also"], "recalibration_")}
+    tables |= {"recalibration_share": 0.35}
+    yield one("recalibrated", competing, quick=True, **tables)
+    yield one("late entries, recalibrated", late_competing, **tables)
     yield one("one cause", survival, causes=[1], censored=0, checked=True)
     yield one("no privacy", competing_moderate, epsilon=np.inf)
     yield one("raw columns", raw_competing, columns=raw)

@@ -335,7 +335,7 @@ class TestElsewhere:
         hazard = DPDiscreteTimeSurvival(max_time=HORIZON, prior=model.release_)
         with pytest.raises(ValueError, match="prior must be a model of hazards"):
             hazard.fit(X, (cause > 0, time))
-        with pytest.raises(ValueError, match="of y must be boolean"):
+        with pytest.raises(ValueError, match="of y must be boolean"):  # but by cause
             private_survival_metrics(model, X, target(cause, time), max_time=HORIZON, epsilon=1.0)
 
 

@@ -28,7 +28,7 @@ def cells(q=Q, level=-3.0, **options):
 def positions_of(monkeypatch, layout, X, seen):
     """The exact answer of the query of positions with this layout."""
     monkeypatch.setattr(recalibration, "layout_of", lambda *_: layout)
-    query = SimpleNamespace(fit=None, table_price=1.0)
+    query = SimpleNamespace(fit=None, table_price=1.0, cause=0)
     return RiskPositions.exact_answer(query, None, InMemory([HazardRecords(X, seen)]))
 
 

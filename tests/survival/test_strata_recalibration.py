@@ -56,7 +56,7 @@ class TestSensitivity:
     def test_replacing_a_record_moves_positions_by_their_sensitivity(self, monkeypatch, late):
         layout = cells(has_entry=late)
         monkeypatch.setattr(recalibration, "layout_of", lambda *_: layout)
-        query = SimpleNamespace(fit=None, table_price=1.0)
+        query = SimpleNamespace(fit=None, table_price=1.0, cause=0)
         X, seen = records(np.random.default_rng(0), 300, late=late)
 
         def answer(rows):

@@ -57,7 +57,7 @@ PROOF = reference("docs/proofs/competing_risks", "chaudhuri")
 #: Part f of the cap that causes have in equal shares.
 EQUAL_PART = 0.5
 #: max_cumulative_hazard="auto" is so many times that of one cause with a recalibration, which makes
-#: good what a low cap does to hazards.
+#: good what a low cap does to hazards. With one of causes it matters as little.
 CAP_TIMES = 1.5
 
 
@@ -117,6 +117,10 @@ class CausesFit(HazardFit):
     """Public numbers of a perturbed fit of ``n_causes`` competing hazards."""
 
     life_table: ClassVar[Any] = CauseTable
+
+    @property
+    def scored_causes(self) -> range:
+        return range(1, self.n_causes + 1)
 
     def _made(self, cap: Any) -> CappedFit:
         caps = cap if isinstance(cap, tuple) else self.shared(cap, np.ones(self.n_causes))
@@ -179,7 +183,7 @@ class CausesFit(HazardFit):
         beta = beta / pilot.unit
         baselines = a @ self.basis.T - (beta @ pilot.mean)[:, None]
         caps: Any = self.after(pilot).likelihood
-        values = models.released(self.model, baselines, beta)
+        values = {"_fitted": (baselines, beta), **models.released(self.model, baselines, beta)}
         return {**values, **pilot.values(), models.CAPS[0]: list(caps.caps)}
 
 

@@ -234,6 +234,8 @@ class HazardFit:
         self.baselines(center)[:] = baseline.reshape(-1, self.model.n_knots)
         return center
 
+    #: Causes whose scores have a table each to recalibrate by; 0 is the only one.
+    scored_causes: ClassVar[Any] = (0,)
     #: The measurement of the pilot's life table; None: the usual one.
     life_table: ClassVar[Any] = None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from skdpsurv.data.known_columns import KnownColumns
@@ -91,6 +92,21 @@ def pilot_nodes(fit: HazardFit, pilot: cost.Price) -> tuple[Node, ...]:
     return table, (ColumnSpreads if pays else RowMean)(price=rows, fit=fit)
 
 
+def risk_nodes(fit: HazardFit, price: cost.Price) -> tuple[Node, ...]:
+    """Return the measurements of a recalibration: a table and positions, of each cause if any."""
+    nodes: list[Node] = []
+    each: Any = price
+    if len(fit.scored_causes) > 1:
+        each = cost.divide_budget(each, Fraction(len(fit.scored_causes)))
+    positions = cost.share_of(each, POSITIONS_PART)
+    table = cost.subtract(each, positions)
+    for cause in fit.scored_causes:
+        own: Any = {"fit": fit, "cause": cause}
+        nodes.append(RiskCounts(price=table, **own))
+        nodes.append(RiskPositions(price=positions, table_price=table, **own))
+    return tuple(nodes)
+
+
 def perturbed_plan(
     fit: HazardFit,
     prices: tuple[cost.Price, cost.Price, cost.Price],
@@ -107,11 +123,7 @@ def perturbed_plan(
     else:
         nodes.append(fit.minimiser())
     if cost.epsilon_or_mu(recalibration):
-        price = cost.share_of(recalibration, POSITIONS_PART)
-        rest = cost.subtract(recalibration, price)
-        table = RiskCounts(price=rest, fit=fit)
-        positions = RiskPositions(price=price, fit=fit, table_price=rest)
-        nodes.append(Sequential((table, positions), recalibration, "recalibration"))
+        nodes.append(Sequential(risk_nodes(fit, recalibration), recalibration, "recalibration"))
     if cost.epsilon_or_mu(inference):
         price = cost.share_of(inference, OUTCOME_PART)
         counts = OutcomeCounts(price=price, fit=fit)

@@ -21,7 +21,7 @@ def hazard_formula(model: Any, script: Script) -> str:
     n_knots = int(stated["n_knots"])
     terms, coefs = basis_terms(n_knots, script), np.atleast_2d(model.baseline_coef_)
     shifts = np.broadcast_to(recalibration.shift, (len(coefs), recalibration.knots.size))
-    lines = [_broken_line(replace(recalibration, shift=own), script) for own in shifts]
+    lines = [broken_line(replace(recalibration, shift=own), script) for own in shifts]
     splines = [script.weighted(own, terms) + line for own, line in zip(coefs, lines, strict=True)]
     if model.baseline_coef_.ndim == 2:
         labels = labels_in(model.release_)
@@ -67,7 +67,7 @@ def basis_terms(n_knots: int, script: Script) -> list[str]:
     return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]
 
 
-def _broken_line(recalibration: Recalibration, script: Script) -> str:
+def broken_line(recalibration: Recalibration, script: Script) -> str:
     """Return the shift of the baseline as a sum of a line and its bends; "" for none."""
     shift, slopes = recalibration.shift, recalibration.slopes
     if not shift.any():

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -222,6 +222,19 @@ class Recalibration:
         """Return the numbers that a release keeps, by name."""
         values = np.asarray(self.slope), self.knots, self.shift
         return dict(zip(RECALIBRATION, values, strict=True))
+
+    @classmethod
+    def of_causes(cls, release: Release, number: int) -> list[Recalibration]:
+        """Return the recalibrations of causes in a release, or such that change nothing."""
+        values = {name: release.values[name] for name in RECALIBRATION if name in release.values}
+        if not values:
+            return [cls()] * number
+        knots: Any = values.get(RECALIBRATION[1], 0.0)
+        width = np.shape(knots)[-1:] or (1,)
+        shapes = zip(RECALIBRATION, ((number,), (number, *width), (number, *width)), strict=True)
+        each = {name: released_array(release, name, shape) for name, shape in shapes}
+        rows = ({name: own[j] for name, own in each.items()} for j in range(number))
+        return [cls.of(replace(release, values=row)) for row in rows]
 
     @classmethod
     def of(cls, release: Release, n_strata: int = 0) -> Recalibration:

@@ -38,6 +38,9 @@ With strata the table is by stratum, too. Of stratum g the predictor is
 
 with one slope, lines c in common and c_g of its own, and m_g the mean score of its rows, from the
 table: strata stay apart whatever the slope. A prior draws c_g to 0, and m_g to m.
+
+Of competing causes each has a table of its own score, one after another: their prices add up. In
+that of one cause, whoever had another event leaves without one, an interval earlier.
 """
 
 from __future__ import annotations
@@ -344,9 +347,26 @@ def _shrunk(prior: FloatArray, observed: FloatArray, scale: float, noise: FloatA
     return np.asarray(prior + weight * (observed - prior))
 
 
-def layout_of(fit: HazardFit, context: Context, price: Price) -> RiskLayout:
-    """Return the layout of a table at a price, by released coefficients and a released mean."""
+def of_cause(block: HazardRecords, cause: int) -> HazardRecords:
+    """Return records of one cause, from 1, against surviving; 0: as they are."""
+    if not cause:
+        return block
+    rows, seen = block
+    own = seen.cause == cause
+    exits = seen.exit - ((seen.cause > 0) & ~own)
+    if seen.entry is None:  # an event of another cause in the first interval: at risk in that
+        exits = np.maximum(exits, 1)
+    return HazardRecords(rows, replace(seen, exit=exits, cause=own))
+
+
+def layout_of(fit: HazardFit, context: Context, price: Price, cause: int = 0) -> RiskLayout:
+    """Return the layout of a table at a price, by released coefficients and a released mean.
+
+    They are those of a ``cause``, from 1, if there are several.
+    """
     model, (baseline, coef) = fit.model, context["_fitted"]
+    if cause:
+        baseline, coef = baseline[cause - 1], coef[cause - 1]
     link, pilot = LINKS[model.link], fit.pilot(context)
     in_each = model.n_records / model.n_strata
     groups, width = groups_of(in_each, price), outer_width_of(in_each, price)
@@ -355,15 +375,18 @@ def layout_of(fit: HazardFit, context: Context, price: Price) -> RiskLayout:
     return RiskLayout(coef, baseline, link, pilot.mean, spread, groups, width, model.has_entry)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
 class RiskCounts(HazardSum):
     """Records by group of the score, band of time and outcome."""
+
+    cause: int = 0
 
     name = "a table of risks over time"
     query = HISTOGRAM  # each record is in one cell
 
     def exact_answer(self, context: Context, records: Records) -> IntArray:
-        layout = layout_of(self.fit, context, self.price)
-        return records.map_reduce(lambda block: layout.counts(*block))
+        layout = layout_of(self.fit, context, self.price, self.cause)
+        return records.map_reduce(lambda block: layout.counts(*of_cause(block, self.cause)))
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         return {"_risk_table": noisy.astype(np.float64)}
@@ -374,15 +397,16 @@ class RiskPositions(HazardSum):
     """Sums of positions of scores within groups of a table, and the recalibration that follows."""
 
     table_price: Price
+    cause: int = 0
 
     name = "positions in it"
     query = POSITIONS  # each record is in one group
 
     def exact_answer(self, context: Context, records: Records) -> IntArray:
-        layout = layout_of(self.fit, context, self.table_price)
+        layout = layout_of(self.fit, context, self.table_price, self.cause)
 
         def positions(block: HazardRecords) -> IntArray:
-            rows, seen = block
+            rows, seen = of_cause(block, self.cause)
             if seen.entry is not None:
                 rows, seen = rows[seen.at_risk], seen.take(seen.at_risk)
             return layout.positions(rows, seen)
@@ -391,8 +415,11 @@ class RiskPositions(HazardSum):
 
     def postprocess(self, context: Context, noisy: IntArray) -> dict[str, Any]:
         model, prices = self.fit.model, (self.table_price, self.price)
-        layout = layout_of(self.fit, context, self.table_price)
+        layout = layout_of(self.fit, context, self.table_price, self.cause)
         table, positions = context["_risk_table"], POSITIONS.values(noisy)
         # Of coefficients and one baseline: slopes are of scores, which others say little of.
         information = replace(model, n_strata=1).information(self.fit.epsilon)
-        return fit_table(layout, table, positions, model.n_records, prices, information).values()
+        found = fit_table(layout, table, positions, model.n_records, prices, information).values()
+        if not self.cause:
+            return found
+        return {name: np.array([*context.get(name, ()), own]) for name, own in found.items()}
