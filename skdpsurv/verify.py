@@ -25,9 +25,10 @@ from typing import Any
 
 #: What a release may be, and the exit codes that say so.
 CODES = {"verified": 0, "refuted": 9, "not covered": 10}
-#: Relative allowances: for rounding of doubles, for numbers that follow from others, for what a
-#: tree may leave unspent (a missing measurement leaves more), and for a solver's part of epsilon.
-_ROUNDING, _NEAR, _UNSPENT, _SOLVER = (Fraction(1, n) for n in (2**40, 10**11, 10**6, 50))
+#: Relative allowances: for the doubles of a bound and of a price, for numbers that follow from
+#: others, for what a tree may leave unspent (a missing measurement leaves more), and for a solver.
+_ULPS, _ROUNDING, _NEAR = Fraction(1, 2**48), Fraction(1, 2**40), Fraction(1, 10**11)
+_UNSPENT, _SOLVER = Fraction(1, 10**6), Fraction(1, 50)
 #: The program hides a solver by at least so much noise, which may cost less than its price.
 _LEAST_NOISE = 1.001e-9
 _DIGITS, _PAD = Context(prec=60), Fraction(1, 10**50)
@@ -131,7 +132,7 @@ def _root(value: Fraction | int) -> Fraction:
 
 def _bound(stated: Fraction, needed: Fraction, what: str, above: Any = _NEAR) -> Fraction:
     """Return a stated bound, which must be as large as needed and hardly larger."""
-    holds = needed * (1 - _ROUNDING) <= stated <= needed * (1 + above)
+    holds = needed * (1 - _ULPS) <= stated <= needed * (1 + above)
     _need(holds, f"{what} is {float(stated):.12g}, and follows as {float(needed):.12g}")
     return stated
 
@@ -614,7 +615,7 @@ def _check_guarantee(promised: _Node, tree: _Tree) -> str:
     """Compare a guarantee with what a tree costs, and return that."""
     epsilon, delta = promised.positive("epsilon"), promised.number("delta")
     needs_delta = any(map(_gaussian, tree.cost))
-    _need(needs_delta == (0 < delta < 1), "delta is above 0 where noise is Gaussian, and else 0")
+    _need(needs_delta == (delta > 0) and delta < 1, "delta is above 0 where noise is Gaussian, and else 0")
     spent = max(_epsilon_of(one, delta) for one in tree.cost)
     words = f"all costs {float(spent):.12g}, and epsilon is {float(epsilon):.12g}"
     _need(epsilon * (1 - _UNSPENT) <= spent <= epsilon * (1 + _ROUNDING), words)
