@@ -449,7 +449,7 @@ class _Fit:
 
 def _together(fits: list[_Fit]) -> tuple[Fraction, Fraction]:
     """Return S and tau of all that the fits of one part read of a record."""
-    whole = fits[0].stated.get("whole")
+    whole = fits[0].stated.part("whole") if "whole" in fits[0].stated else None
     alike = all(fit.stated.get("whole") == whole and fit.n == fits[0].n for fit in fits)
     _need(alike and (whole is None or len(fits) > 1), "fits do not read the same records")
     if whole is None:
@@ -592,10 +592,11 @@ class _Tree:
         parts: dict[tuple[int, int], list[_Fit]] = {}
         unspent = Fraction(1) if self.published else _UNSPENT
         for stated in node.several("fits"):
+            _need(isinstance(stated, _Node), "a fit is no object")
             fit = _Fit(stated, self.published)
             parts.setdefault((stated.count("part", 0), stated.count("models")), []).append(fit)
             self.unknown |= {fit.loss["kind"]} - {"hazard", "LogisticLoss"}
-            if stated.get("output_noise", {}).get("scale", 1.0) <= _LEAST_NOISE:
+            if "output_noise" in stated and fit.law("output")[1] <= _LEAST_NOISE:
                 unspent = max(unspent, _SOLVER)
         own = [[(_SPENT[node["law"]](fits),) * models] for (_, models), fits in parts.items()]
         apart = "parts" in node  # of the records, or one after another
@@ -615,7 +616,10 @@ def _check_guarantee(promised: _Node, tree: _Tree) -> str:
     """Compare a guarantee with what a tree costs, and return that."""
     epsilon, delta = promised.positive("epsilon"), promised.number("delta")
     needs_delta = any(map(_gaussian, tree.cost))
-    _need(needs_delta == (delta > 0) and delta < 1, "delta is above 0 where noise is Gaussian, and else 0")
+    _need(
+        needs_delta == (delta > 0) and delta < 1,
+        "delta is above 0 where noise is Gaussian, and else 0",
+    )
     spent = max(_epsilon_of(one, delta) for one in tree.cost)
     words = f"all costs {float(spent):.12g}, and epsilon is {float(epsilon):.12g}"
     _need(epsilon * (1 - _UNSPENT) <= spent <= epsilon * (1 + _ROUNDING), words)
@@ -652,7 +656,8 @@ def _check_inputs(inputs: _Node, tree: _Tree) -> None:
     for name, value in inputs.items():
         kind, of_fit = name.split("_")[0], name.removeprefix("high_level_")
         if kind in ("epsilon", "mu", "rho"):
-            known = [one[1] if one[0] == kind else _rho([one]) for one in tree.prices]
+            of = [one for one in tree.prices if one[0] == kind or kind == "rho"]
+            known = [_rho([one]) if kind == "rho" else one[1] for one in of]
             known += [_ZERO] * name.endswith(("_center", "_recalibration"))
             for stated in inputs.each(name):
                 near = any(abs(stated - one) <= _NEAR * one for one in known)
@@ -668,8 +673,8 @@ def _check_inputs(inputs: _Node, tree: _Tree) -> None:
                 _need(same, f"{name} is not that of the fits")
     for kind in ("epsilon", "mu"):
         if f"{kind}_fit" in inputs:
-            of = [name for name in inputs if name.startswith(f"{kind}_")]
-            parts = tuple((kind, value) for name in of for value in inputs.each(name))
+            names = [name for name in inputs if name.startswith(f"{kind}_")]
+            parts = tuple((kind, value) for name in names for value in inputs.each(name))
             _pays(tree.cost, [parts], "the prices that the guarantee states")
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
     n = inputs.get("n_records", inputs.get("n_private"))
@@ -701,9 +706,11 @@ def _check_part(release: _Node, prefix: str) -> tuple[_Tree, str]:
     return tree, found
 
 
-def _check_release(release: _Node) -> Verdict:
+def _check_release(release: Any) -> Verdict:
+    _need(isinstance(release, _Node), "the file is no release")
     _need(release.have("schema_version") == 3, "the layout is not that of version 3", _NEW)
-    pooled = any(one.get("law") == "sum" for one in release.part("noise").values())
+    noise = release.part("noise")
+    pooled = any(noise.part(name).get("law") == "sum" for name in noise)
     _need(not pooled, "a pool of releases: check each of them", _NEW)
     tree, found = _check_part(release, "")
     last = tree
@@ -745,7 +752,7 @@ def verify(text: str) -> Verdict:
         return _check_release(json.loads(text, object_pairs_hook=_unrepeated))
     except _EndError as error:
         return Verdict(*error.args)
-    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError):
+    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError):
         return Verdict("refuted", "the file is no release as the program writes it")
 
 
