@@ -1,6 +1,7 @@
 """The verifier alone: what a release states, forgeries of it, and where it has no rule."""
 
 import copy
+import importlib
 import json
 import random
 import subprocess
@@ -22,8 +23,8 @@ WORDS = """name mechanism source assumptions not_covered alpha calibration class
     censored breakpoints groups weights combiner partition feature_groups estimator method n_private
     n_public n_cells candidate_sizes by_is_public n_columns prior scales max_cumulative_hazard
     n_bins bounds outcome n_blocks n_records late_entry n_intervals from to epsilon_counts
-    epsilon_residuals mu_residuals epsilon_recalibration mu_recalibration epsilon_inference status n_levels
-    n_cells n_partitions"""
+    epsilon_residuals mu_residuals epsilon_recalibration mu_recalibration epsilon_inference status
+    n_levels n_partitions"""
 HARMLESS = set(WORDS.split())
 #: Where a tolerance is the least there is, nothing depends on some; of a table, one bound is used.
 HARMLESS |= {"center_loss", "center_norm", "loss_at_zero", "weighted", "diameter", "height"}
@@ -127,6 +128,43 @@ def test_forgeries_are_refuted(setting):
         return
     for path, other in forgeries(text, 40, seed=63):
         assert verify(json.dumps(other)).word != "verified", (path, at(json.loads(text), path))
+
+
+def half(real):
+    return lambda *arguments, **options: 0.5 * real(*arguments, **options)
+
+
+#: Defects of calibrations: a setting, a function, and what takes its place.
+DEFECTS = [
+    ("DPKaplanMeierFitter: everybody", "sums.least_scale", half),
+    ("DPTableOne: raw columns, Gaussian noise", "sums.least_deviation", half),
+    ("DPWeibullFitter: ladder", "sums.Sum.sensitivity", lambda real: property(lambda one: 1)),
+    ("HybridMEstimator: residuals", "moments.MeanOfRows.sensitivity", lambda real: 0.01),
+    ("DPDiscreteTimeSurvival: objective", "objective.curvature_cost", half),
+    ("DPDiscreteTimeSurvival: objective", "objective.MARGIN", lambda real: 0.99),
+    ("DPDiscreteTimeSurvival: output", "output_perturbation.MARGIN", lambda real: 0.99),
+    ("DPLogisticRegression: noisy descent", "descent.apart", half),
+    ("PrivateStackingClassifier: columns", "joint_calibration.joint_sensitivity", half),
+    ("PrivateStackingClassifier: columns", "joint_calibration.joint_curvature_cost", half),
+    ("DPDiscreteTimeSurvival: objective", "hazard.gradient_sensitivity", half),
+    ("DPCompetingRisks: objective", "competing_hazard.stacked_sensitivity", half),
+    (
+        "DPDiscreteTimeSurvival: descent with standard errors",
+        "links.CLogLog.event_curvature",
+        lambda real: 0.2,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "place", "planted"), DEFECTS)
+def test_planted_defects_are_found(monkeypatch, name, place, planted):
+    module, *way, last = place.split(".")
+    room = "likelihoods" if module in ("hazard", "competing_hazard", "links") else "mechanisms"
+    owner = importlib.import_module(f"skdpsurv.{room}.{module}")
+    for step in way:
+        owner = getattr(owner, step)
+    monkeypatch.setattr(owner, last, planted(getattr(owner, last)))
+    assert verify(released(next(s for s in PRIVATE if str(s) == name))).word == "refuted"
 
 
 def test_it_runs_alone(tmp_path):
