@@ -101,8 +101,9 @@ class _Node(dict[str, Any]):
     def positive(self, name: str) -> Fraction:
         return _number(self.have(name), name, 5e-324)
 
-    def count(self, name: str, least: int = 1) -> int:
-        _need(type(self.have(name)) is int, f"{name} is no integer")
+    def count(self, name: str, least: int = 1, most: float = math.inf) -> int:
+        good = type(self.have(name)) is int and self[name] <= most
+        _need(good, f"{name} is no integer up to {most:g}")
         return int(self.number(name, least))
 
     def several(self, name: str) -> list[Any]:
@@ -246,7 +247,7 @@ def _integers(query: _Node) -> list[tuple[Fraction, Fraction, Fraction]]:
     """Return sensitivity in L1, its square in L2, and lattice of each part of an answer."""
     kind, step = query.have("kind"), Fraction(1)
     if "exponent" in query:
-        step = Fraction(2) ** query.count("exponent", -1000)
+        step = Fraction(2) ** query.count("exponent", -1000, 1000)
     if kind in ("Histogram", "Histograms"):
         one = kind == "Histogram"
         moves = [query.number("sensitivity", 2)] if one else [2 * u for u in query.each("units")]
@@ -355,6 +356,7 @@ def _constants(loss: _Node) -> tuple[Fraction, Fraction, int, int]:
     diameter = max(diameter, _root(2 * radius**2)) if strata > 1 else diameter
     caps = [slope * (q if cap is None else _number(cap, "a cap")) for cap in loss.several("caps")]
     _need(link == "logit" or None not in loss["caps"], "without a cap a gradient has no bound")
+    _need(len(caps) <= 100, "more causes than are looked at here", _NEW)
     caps = [min(cap, Fraction(q)) for cap in caps] if link == "logit" else caps
     bends = _LINKS[link] + q * _sum(_curvature(link, cap / q) for cap in caps)
     weights = (0, 1) if loss.have("weighted") else (1,)
@@ -567,7 +569,9 @@ class _Tree:
     def measured(self, node: _Node, price: _Cost) -> _Cost:
         law, (needs_delta, most) = node.have("law"), _size(price)
         if law == "none" and not most:
-            return price  # public numbers
+            _need(not {"query", "gives", "fits"} & {*node}, "an answer about records has no noise")
+            self.granted[f"public, and no answer about records: {node.have('name')}"] = None
+            return price
         _need(law != "sanitised posterior", "a theorem about the limit of a chain only", _NEW)
         _need(law in _THEOREMS, f"a measurement of the law {law!r:.60}", _NEW)
         self.granted[_THEOREMS[law]] = None
@@ -594,7 +598,8 @@ class _Tree:
         for stated in node.several("fits"):
             _need(isinstance(stated, _Node), "a fit is no object")
             fit = _Fit(stated, self.published)
-            parts.setdefault((stated.count("part", 0), stated.count("models")), []).append(fit)
+            key = stated.count("part", 0), stated.count("models", most=1000)
+            parts.setdefault(key, []).append(fit)
             self.unknown |= {fit.loss["kind"]} - {"hazard", "LogisticLoss"}
             if "output_noise" in stated and fit.law("output")[1] <= _LEAST_NOISE:
                 unspent = max(unspent, _SOLVER)

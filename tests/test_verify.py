@@ -184,6 +184,14 @@ def test_it_runs_alone(tmp_path):
         )
 
 
+def test_an_exact_answer_is_no_public_number():
+    text = released(next(s for s in PRIVATE if str(s) == "DPTableOne: raw columns by public ward"))
+    assert any(one.startswith("public, and no answer") for one in verify(text).granted)
+    release = json.loads(text)
+    release["plan"]["nodes"][0]["query"] = {"kind": "Histogram", "sensitivity": 2}
+    assert verify(json.dumps(release)).word == "refuted"
+
+
 def test_a_worst_verdict_is_that_of_all():
     words = [verifier.Verdict(word) for word in verifier.CODES]
     assert [verifier.worst(words[:n]) for n in range(4)] == [0, 0, 9, 9]
