@@ -8,7 +8,7 @@ import skdpsurv
 
 #: From the ground. Rooms of one floor do not import each other.
 FLOORS = (
-    "dp",
+    "dp verify",
     "data plotting",
     "likelihoods release datasets",
     "mechanisms priors",

@@ -61,8 +61,8 @@ class LinearMinimiser(perturbation.Minimisers):
         return {"kappa": self.calibration.kappa, "noise_scale": self.calibration.noise_scale}
 
     def calibrated(self, context: Context | None) -> list[Any]:
-        """Return the loss's privacy constants and the calibration, as one pair."""
-        return [(self.likelihood.constants, self.calibration)]
+        """Return the likelihood and the calibration, as one pair."""
+        return [(self.likelihood, self.calibration)]
 
     def problems(self, context: Context, records: Blocks[LinearBlock]) -> list[Problem]:
         """Return the minimisation of the fit, in a list of one."""

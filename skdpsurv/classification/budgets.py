@@ -45,7 +45,6 @@ from skdpsurv.classification.row_scales import Coefficients, RowScales
 from skdpsurv.dp.privacy_cost import Concentrated, Price, as_laplace, epsilon_or_mu
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import Logistic
-from skdpsurv.likelihoods.loss import PrivacyConstants
 from skdpsurv.mechanisms import descent as noisy_descent
 from skdpsurv.mechanisms import joint_calibration as joint
 from skdpsurv.mechanisms import output_perturbation as output_perturbation
@@ -177,13 +176,17 @@ class GroupSetting:
         return centers
 
     def plan(
-        self, cap: float, groups: tuple[ColumnGroup, ...], calibrations: Iterable[Calibrated]
+        self,
+        cap: float,
+        groups: tuple[ColumnGroup, ...],
+        calibrations: Iterable[Calibrated],
+        whole: Logistic | None = None,
     ) -> GroupFit:
         """Return the plan of one model for each group of columns, calibrated as given."""
         public = self.n_records, self.n_outputs, self.data_norm, cap
         centers = self.model_centers(groups)
         every = (*public, groups, tuple(calibrations), centers)
-        return GroupFit(*every, scales=self.scales, price=self.price)
+        return GroupFit(*every, scales=self.scales, price=self.price, whole=whole)
 
     def parts(
         self,
@@ -200,11 +203,11 @@ class GroupSetting:
         constants = [loss.constants for loss in losses]
         return list(map(joint.CalibratedPart, constants, n_params, self.weights, ridges, longest))
 
-    def whole(self, cap: float) -> PrivacyConstants:
-        """Return the constants of all groups of one row together."""
+    def whole(self, cap: float) -> Logistic:
+        """Return the likelihood of all groups of one row together."""
         # One row of norm 1 is shared by the groups; each has a constant column of its own.
         norm = math.sqrt(1.0 + len(self.groups) * self.constant**2)
-        return Logistic(self.n_features, norm, cap).constants
+        return Logistic(self.n_features, norm, cap)
 
 
 def auto_ridge(n_records: int, n_params: int, epsilon: float, max_residual: float) -> float:
@@ -237,7 +240,7 @@ def tight(setting: GroupSetting) -> GroupFit:
     groups, cap, epsilon = setting.unit_columns(), setting.capped(), epsilon_or_mu(setting.price)
     parts = setting.parts(groups, [group.bound for group in groups], cap)
     whole = setting.whole(cap)
-    sensitivity = joint.joint_sensitivity(parts, whole.gradient_sensitivity)
+    sensitivity = joint.joint_sensitivity(parts, whole.constants.gradient_sensitivity)
 
     def with_ridge(part: joint.CalibratedPart, group: ColumnGroup) -> joint.CalibratedPart:
         # The ridge of a model of rows of norm R whose epsilon_k gives the same noise.
@@ -247,9 +250,9 @@ def tight(setting: GroupSetting) -> GroupFit:
 
     each, n, law = list(map(with_ridge, parts, groups)), setting.n_records, setting.distribution
     calibrations = joint.calibrate_jointly(
-        each, whole, epsilon, n, curvature_share=CURVATURE_SHARE, distribution=law
+        each, whole.constants, epsilon, n, curvature_share=CURVATURE_SHARE, distribution=law
     )
-    return setting.plan(cap, groups, calibrations)
+    return setting.plan(cap, groups, calibrations, whole)
 
 
 def output(setting: GroupSetting, *, shrinkage_corrected: bool = False) -> GroupFit:
@@ -283,7 +286,7 @@ def descent(setting: GroupSetting) -> GroupFit:
     each = [noisy_descent.apart(part.constants, n, part.center_norm) for part in parts]
     rounding = sum(d - p.constants.gradient_sensitivity for d, p in zip(each, parts, strict=True))
     distance = noisy_descent.joint_distance(
-        each, setting.weights, vector_noise.MARGIN * whole.gradient_sensitivity + rounding
+        each, setting.weights, vector_noise.MARGIN * whole.constants.gradient_sensitivity + rounding
     )
 
     def calibrated(part: joint.CalibratedPart, group: ColumnGroup, own: float) -> Calibrated:
@@ -295,7 +298,7 @@ def descent(setting: GroupSetting) -> GroupFit:
             part.constants, own_mu, n, d, ridge=ridge, center_norm=part.center_norm
         )
 
-    return setting.plan(cap, groups, map(calibrated, parts, groups, each))
+    return setting.plan(cap, groups, map(calibrated, parts, groups, each), whole)
 
 
 def least_noise(setting: GroupSetting, pure: Price) -> GroupFit:

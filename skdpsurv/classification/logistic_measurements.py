@@ -157,6 +157,8 @@ class GroupFit:
         Public centres and spreads by which the records' rows were scaled.
     price : float or Concentrated, default=inf
         Price of the models of one output.
+    whole : Logistic or None, default=None
+        Likelihood of all groups of a row together; None: only the groups are bounded.
     """
 
     n_records: int
@@ -169,6 +171,7 @@ class GroupFit:
     downweighting_bound: float | None = None
     scales: RowScales | None = None
     price: privacy_cost.Price = math.inf
+    whole: Logistic | None = None
 
     @property
     def cost(self) -> privacy_cost.Cost:
@@ -269,8 +272,9 @@ class FittedGroups(perturbation.Minimisers):
 
     def calibrated(self, context: Context | None) -> list[Any]:
         return [
-            (Logistic(own.n_params, own.bound, fit.max_residual).constants, how, i, fit.n_outputs)
+            (Logistic(own.n_params, own.bound, fit.max_residual), how, i, fit.n_outputs, whole)
             for i, fit in enumerate(self.fits)
+            for whole in [fit.whole if len(fit.groups) > 1 else None]
             for own, how in zip(fit.groups, fit.calibrations, strict=True)
         ]
 

@@ -14,7 +14,7 @@ most 1.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -243,6 +243,9 @@ class ModelsBelow(measured.FittedGroups):
     def cost(self) -> Cost:
         """Cost of the models of one part: a record is in no other."""
         return disjoint_cost(fit.cost for fit in self.fits)
+
+    def drawn(self, context: Context | None) -> Mapping[str, Any]:
+        return {**super().drawn(context), "parts": "disjoint"}
 
     def stated(self) -> dict[str, Any]:
         """Return how epsilon is spent on the first part, as on all."""

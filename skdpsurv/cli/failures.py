@@ -21,7 +21,7 @@ from typing import Any
 import typer
 
 _KINDS = ["internal", "parameter", "data", "description", "budget", "ledger", "output"]
-_KINDS += ["missing package", "refuted"]
+_KINDS += ["missing package", "refuted", "not covered"]
 #: Exit codes by kind of failure. A wrong option ends with 2, too.
 EXIT_CODES = {kind: code for code, kind in enumerate(_KINDS, start=1)} | {"interrupted": 130}
 #: Longest texts in a message: about common options, and others.

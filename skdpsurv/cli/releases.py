@@ -1,4 +1,4 @@
-"""Commands that need a release and no budget: explain, predict and pool."""
+"""Commands that need a release and no budget: explain, verify, predict and pool."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import tomllib
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -100,6 +101,32 @@ def explain(
         lines.append(f"Entry of the registry: {registry}")
     shown = lines or chain([in_words(published)], printing.result_lines(published))
     printing.show(content, shown)
+
+
+@command
+def verify(releases: list[Path], /) -> None:
+    """Compute guarantees again from what releases state; 9 ends a refuted one, 10 another.
+
+    The file verify.py of the package does the same alone, without the package.
+
+    Parameters
+    ----------
+    releases : list of Path
+        Releases, as fit wrote them.
+    """
+    from skdpsurv.verify import CODES, verify, worst
+
+    found = []
+    for path in releases:
+        with refusals("description", f"{path} is no release: "):
+            found.append(verify(path.read_text(encoding="utf-8")))
+    both = list(zip(map(str, releases), found, strict=True))
+    content = [{"release": path, **asdict(verdict)} for path, verdict in both]
+    lines = (line for path, verdict in both for line in (path, *verdict.lines()))
+    printing.show({"releases": content}, lines)
+    most = worst(found)
+    names = {code: word for word, code in CODES.items()}
+    require(not most, f"{names[most]}: not every release is verified.", names[most])
 
 
 def _load_evaluation(path: Path) -> SurvivalEvaluation:

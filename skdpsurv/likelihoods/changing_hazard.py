@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
+from typing import Any
 
 import numpy as np
 
@@ -132,6 +133,12 @@ class ChangingHazard(DiscreteHazard):
             self.weighted,
             self.effects.extent(),
         )
+
+    def stated(self) -> dict[str, Any]:
+        """Return the numbers of constant effects, and those of the functions of time."""
+        reach, width = self.effects.extent()
+        own = {"reach": reach, "width": width, "n_terms": self.effects.n_terms}
+        return {**super().stated(), **own, "n_functions": self.effects.values.shape[1]}
 
     def losses(self, coef: FloatArray, block: HazardBlock) -> FloatArray:
         a, b, c = self._predictors(coef, block)

@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -98,6 +99,10 @@ class CompetingHazard(BlockLikelihood):
             predictor_rounding=max(part.predictor_rounding for part in parts),
             loss_at_zero=math.fsum(part.loss_at_zero for part in parts),
         )
+
+    def stated(self) -> dict[str, Any]:
+        """Return the numbers of one cause, and the caps of all."""
+        return {**self.causes[0].stated(), "caps": list(self.caps)}
 
     def loss_within(self, predictor: float) -> float:
         """Return a bound on a record's loss for baselines within +-``predictor``, no effects."""

@@ -33,7 +33,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -201,6 +201,23 @@ class DiscreteHazard(BlockLikelihood):
             predictor_rounding=self.predictor_terms + predictor_rounding(link),
             loss_at_zero=loss_at_zero(link, q, self.cap),
         )
+
+    def stated(self) -> dict[str, Any]:
+        """Return link, V, grid, rho, D, R and H."""
+        radius, diameter = extent(self.basis)
+        return {
+            "kind": "hazard",
+            "link": self.link.name,
+            "event_slope": self.link.event_slope,
+            "n_intervals": self.basis.shape[0],
+            "n_basis": self.basis.shape[1],
+            "radius": radius,
+            "diameter": diameter,
+            "data_norm": self.data_norm,
+            "n_features": self.n_features,
+            "caps": [self.max_cumulative_hazard],
+            "weighted": self.weighted,
+        }
 
     def loss_within(self, predictor: float) -> float:
         """Return a bound on a record's loss for baselines within +-``predictor``, no effects."""

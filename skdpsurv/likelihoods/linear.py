@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy import special
@@ -130,6 +130,16 @@ class LinearLikelihood(BlockLikelihood):
             predictor_rounding=float(self.n_features),
             loss_at_zero=getattr(self.loss, "loss_at_zero", math.inf),
         )
+
+    def stated(self) -> dict[str, Any]:
+        """Return loss, c, K and R."""
+        return {
+            "kind": type(self.loss).__name__,
+            "slope": self.loss.largest_slope,
+            "curvature": self.loss.largest_curvature,
+            "data_norm": self.data_norm,
+            "n_features": self.n_features,
+        }
 
     def n_records(self, block: LinearBlock) -> int:
         return int(block.y.size)

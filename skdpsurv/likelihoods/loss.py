@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -90,6 +90,9 @@ class Likelihood(Protocol):
     @property
     def constants(self) -> PrivacyConstants:
         """S, tau and r of one record, from public quantities alone."""
+
+    def stated(self) -> Mapping[str, Any]:
+        """Return the public numbers that the constants follow from, for a release."""
 
     def n_records(self, block: Any) -> int:
         """Return the number of records in a block."""

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -110,6 +110,10 @@ class StratifiedHazard(BlockLikelihood):
             gradient_sensitivity=one.sensitivity(max(diameter, math.sqrt(2.0) * radius)),
             rounding=one.constants.rounding + self.n_strata,  # sums of strata are added up
         )
+
+    def stated(self) -> dict[str, Any]:
+        """Return the numbers of one stratum, and G."""
+        return {**self.one.stated(), "n_strata": self.n_strata}
 
     def loss_within(self, predictor: float) -> float:
         """Return a bound on a record's loss for baselines within +-``predictor``, no effects."""

@@ -55,7 +55,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.noise import RandomSource, lattice_step, round_to_lattice
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.loss import Likelihood, PrivacyConstants, Sensitivity, block_derivatives
-from skdpsurv.mechanisms.newton import gradient_error
+from skdpsurv.mechanisms.newton import ZERO, Center, gradient_error
 from skdpsurv.mechanisms.vector_noise import (
     LATTICE_FRACTION,
     MARGIN,
@@ -81,6 +81,9 @@ class NoisyGradients:
 
     n_steps: int
     each: SphericalGaussian
+    #: What the rounding of a gradient follows from.
+    n_records: int
+    center: Center
     #: Nothing is minimised or certified, and there is no noise on the point itself.
     certificate = None
     output = None
@@ -115,6 +118,8 @@ class DescentCalibration(NoisyGradients):
     n_steps: int
     each: SphericalGaussian
     wanted: float
+    n_records: int = 0
+    center: Center = ZERO
 
     @property
     def excess(self) -> float:
@@ -193,7 +198,7 @@ def calibrate(
     kappa = max(wanted, curvature / STEPS_RANGE[1])
     n_steps = min(max(math.ceil(curvature / kappa), STEPS_RANGE[0]), STEPS_RANGE[1])
     each = SphericalGaussian.calibrated_to(n_params, distance, mu / math.sqrt(n_steps))
-    return DescentCalibration(kappa, n_steps, each, wanted)
+    return DescentCalibration(kappa, n_steps, each, wanted, n_records, Center(center_norm))
 
 
 def joint_distance(distances: Sequence[float], weights: Sequence[float], whole: float) -> float:
@@ -263,6 +268,8 @@ class LangevinCalibration(NoisyGradients):
     step_size: float
     each: SphericalGaussian
     temperature: float
+    n_records: int = 0
+    center: Center = ZERO
     linear = None
 
     @property
@@ -300,7 +307,8 @@ def calibrate_langevin(
     step_size = time / n_steps
     # At least sqrt(T) S / mu, as the time is no longer than the price allows.
     each = SphericalGaussian(n_params, math.sqrt(2.0 * TEMPERATURE / step_size))
-    return LangevinCalibration(kappa, n_steps, step_size, each, TEMPERATURE)
+    public = n_records, Center(center_norm)
+    return LangevinCalibration(kappa, n_steps, step_size, each, TEMPERATURE, *public)
 
 
 @dataclass(frozen=True)

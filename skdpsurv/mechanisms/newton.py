@@ -74,10 +74,14 @@ class Certificate:
         g, the largest norm of the true gradient.
     max_distance : float
         M, the largest distance from the centre.
+    n_records, center : int, Center
+        What they follow from, beside the likelihood's constants, ridge and noise.
     """
 
     tolerance: float
     max_distance: float
+    n_records: int = 0
+    center: Center = ZERO
 
     @property
     def computed(self) -> float:
@@ -131,7 +135,8 @@ def certificate(
     """Return the conditions for a ridge ``kappa`` and a linear term of at most ``noise_norm``."""
     distance = largest_distance(constants, n_records, kappa, noise_norm, center)
     error = gradient_error(constants, n_records, center.norm, distance, kappa, noise_norm)
-    return Certificate(max(LEAST_TOLERANCE, error / (1.0 - COMPUTED_PART)), distance)
+    tolerance = max(LEAST_TOLERANCE, error / (1.0 - COMPUTED_PART))
+    return Certificate(tolerance, distance, n_records, center)
 
 
 def least_where(

@@ -78,6 +78,17 @@ class Calibrated(Protocol):
         """Return the price at which noise hides a move: an epsilon, or a mu of Gaussian noise."""
 
 
+class Bounded(Protocol):
+    """What a release states of a likelihood: its constants, and what they follow from."""
+
+    @property
+    def constants(self) -> PrivacyConstants:
+        """S, tau and r of one record."""
+
+    def stated(self) -> Mapping[str, Any]:
+        """Return the public numbers that the constants follow from."""
+
+
 def steps_of(calibration: Calibrated) -> int:
     """Return the number of noisy gradients; 0 where something is minimised."""
     return calibration.n_steps if isinstance(calibration, DescentCalibration) else 0
@@ -92,7 +103,8 @@ def theorem_classes(likelihood: Likelihood, calibration: Calibrated) -> list[typ
 def stated_fits(fits: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
     """Return the law of perturbed fits, and the constants and the noise of each.
 
-    A fit is one of so many ``models``; fits with the same ``part`` share one price.
+    Each is a likelihood and its calibration. A fit is one of so many ``models``; fits with the same
+    ``part`` share one price, and ``whole`` is the likelihood of all that they read of a record.
     """
     return {"law": _law(fits[0][1]), "fits": [_stated(*fit) for fit in fits]}
 
@@ -106,8 +118,13 @@ def _law(how: Calibrated) -> str:
 
 
 def _stated(
-    constants: PrivacyConstants, how: Calibrated, part: int = 0, models: int = 1
+    likelihood: Bounded,
+    how: Calibrated,
+    part: int = 0,
+    models: int = 1,
+    whole: Bounded | None = None,
 ) -> dict[str, Any]:
+    constants = likelihood.constants
     own: tuple[tuple[str, NoiseDistribution | None], ...]
     own = ("objective", how.linear), ("output", how.output)
     if isinstance(how, NoisyGradients):
@@ -118,10 +135,31 @@ def _stated(
         "sensitivity": constants.gradient_sensitivity,
         "hessian_trace": constants.hessian_trace,
         "hessian_rank": constants.hessian_rank,
+        "loss": likelihood.stated(),
+        **({} if whole is None else {"whole": whole.stated()}),
         "kappa": how.kappa,
+        **_stated_rounding(constants, how),
         **({"n_steps": how.n_steps} if isinstance(how, NoisyGradients) else {}),
         **{f"{name}_noise": stated_law(one) for name, one in own if one is not None},
         **({} if how.output is None else {"lattice": lattice_of(how.output)}),
+    }
+
+
+def _stated_rounding(constants: PrivacyConstants, how: Calibrated) -> dict[str, Any]:
+    """Return what bounds the errors of computed gradients, and the certificate."""
+    certified = how.certificate
+    public = how if isinstance(how, NoisyGradients) else certified
+    if public is None:
+        return {}
+    ends = {} if certified is None else {"tolerance": certified.tolerance}
+    return {
+        "n_records": public.n_records,
+        "center_norm": public.center.norm,
+        "center_loss": public.center.loss,
+        "rounding": constants.rounding,
+        "predictor_rounding": constants.predictor_rounding,
+        "loss_at_zero": constants.loss_at_zero,
+        **ends,
     }
 
 
@@ -231,7 +269,7 @@ class Minimisers(Mechanism):
 
     @abstractmethod
     def calibrated(self, context: Context | None) -> Sequence[tuple[Any, ...]]:
-        """Return constants and calibration of each minimisation, or of the extreme ones."""
+        """Return likelihood and calibration of each minimisation, or of the extreme ones."""
 
     def drawn(self, context: Context | None) -> Mapping[str, Any]:
         return stated_fits(self.calibrated(context))

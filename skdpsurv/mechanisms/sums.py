@@ -334,7 +334,8 @@ class Choices(Mechanism):
         return [1.0 / self.price]
 
     def drawn(self, context: Context | None) -> Mapping[str, Any]:
-        return {"law": self.law, "sensitivity": [query.each for query in self.queries]}
+        bounds = [query.each for query in self.queries]
+        return {"law": self.law, "sensitivity": bounds, "epsilon": [self.each] * len(bounds)}
 
     def run(self, context: Context, records: Any, source: RandomSource) -> Mapping[str, Any]:
         both = zip(self.queries, self.losses(context, records), strict=True)

@@ -202,6 +202,11 @@ class LeastLoss(plans.Mechanism):
         """Return the scale of the noise on the losses, in units of their sensitivity."""
         return [1.0 / epsilon_or_mu(self.price)]
 
+    def drawn(self, context: plans.Context | None) -> dict[str, Any]:
+        """Return law, sensitivity and epsilon of the choice."""
+        epsilon = epsilon_or_mu(self.price)
+        return {"law": self.law, "sensitivity": [LOSS.sensitivity], "epsilon": [epsilon]}
+
     def run(self, context: plans.Context, records: Any, source: RandomSource) -> dict[str, Any]:
         """Choose one of the models."""
         models = context["model"]

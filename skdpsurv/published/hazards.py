@@ -17,9 +17,10 @@ limit of pSGLD as printed (:class:`PublishedDraw`) spends twice its epsilon.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from skdpsurv.dp.plan import Context, Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, phrase, reference
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.likelihoods.loss import PrivacyConstants
 from skdpsurv.mechanisms import objective, output_perturbation
 from skdpsurv.mechanisms.langevin import MALA, PSGLD
 from skdpsurv.mechanisms.perturbation import PURE, Minimisers, Perturbed, Problem, SharedPrice
@@ -64,6 +66,13 @@ def published_cost(basis: FloatArray, kappa: float) -> float:
 def true_cost(basis: FloatArray, kappa: float) -> float:
     """Return the cost that J must cover, with the right eigenvalue."""
     return float(np.sum(np.log1p((np.sum(basis**2, axis=1) + 1.0) / (4.0 * kappa))))
+
+
+class AsPublished(NamedTuple):
+    """The paper's constants of a likelihood, and what it states."""
+
+    constants: PrivacyConstants
+    stated: Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -114,10 +123,10 @@ class PublishedPerturbation(Minimisers):
         }
 
     def calibrated(self, context: Context | None) -> list[Any]:
-        """Return the paper's constants, and the calibration."""
+        """Return the likelihood with the paper's constants, and the calibration."""
         own = published_sensitivity(self.likelihood.basis)
         constants = replace(self.likelihood.constants, gradient_sensitivity=own)
-        return [(constants, self.calibration)]
+        return [(AsPublished(constants, self.likelihood.stated), self.calibration)]
 
     def problems(self, context: Context, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the minimisation of the fit, in a list of one."""

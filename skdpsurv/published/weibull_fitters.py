@@ -32,7 +32,7 @@ Raskhodnikova and Smith 2007 for the blocks).
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar
 
@@ -44,6 +44,7 @@ from skdpsurv.dp.checks import Check, choice, integer, optional
 from skdpsurv.dp.noise import RandomSource, random_source, to_lattice
 from skdpsurv.dp.plan import Context, Distances, Mechanism, Plan, Sequential
 from skdpsurv.dp.privacy_cost import Cost, cost_of, sequential_cost
+from skdpsurv.dp.stated_noise import stated_noise
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import maximum_likelihood
 from skdpsurv.mechanisms.ladder import UNIT, first_level
@@ -220,9 +221,9 @@ class NoisyEstimates(Mechanism):
 
     def drawn(self, context: Context | None) -> dict[str, Any]:
         """Return the noise on each sum."""
-        each = [self.query.noise_at(price) for price in self.prices]
-        largest = max(one.variance for one in each)
-        return {**asdict(each[0]), "scale": [one.scale for one in each], "variance": largest}
+        each = [stated_noise(self.query, price) for price in self.prices]
+        largest = max(one["variance"] for one in each)
+        return {**each[0], "scale": [one["scale"] for one in each], "variance": largest}
 
     def run(self, context: Context, records: Records, source: RandomSource) -> dict[str, float]:
         """Return noisy means of shape and log scale."""

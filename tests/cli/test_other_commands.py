@@ -167,6 +167,17 @@ def test_a_file_that_is_no_release_is_refused(study):
     study.run("explain", "@nothing.json", code=4)
 
 
+def test_releases_are_verified(study):
+    study.km(code=0)
+    found = study.json("verify", "@km.json")["releases"]
+    assert [one["word"] for one in found] == ["verified"]
+    text = (study.folder / "km.json").read_text()
+    (study.folder / "no.json").write_text(text.replace('"laplace"', '"gaussian"'))
+    study.run("verify", "@km.json", "@no.json", code=9, says="refuted")
+    (study.folder / "old.json").write_text('{"schema_version": 2}')
+    study.run("verify", "@old.json", code=10, says="not covered")
+
+
 # ---- evaluate and explain
 
 

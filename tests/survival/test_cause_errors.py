@@ -216,7 +216,7 @@ class TestFitted:
         assert "second moments" in found.mechanism
 
     def test_shares_that_leave_nothing_are_refused(self):
-        with pytest.raises(ValueError, match="pilot_share and inference_share must sum to less"):
+        with pytest.raises(ValueError, match="recalibration_share and inference_share must sum to less"):
             fitted(clinic(100, 0), pilot_share=0.5, inference_share=0.5)
 
     def test_a_release_has_them_by_cause(self, model):

@@ -7,7 +7,7 @@ released.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
@@ -363,10 +363,9 @@ class HazardPoint(Mechanism):
             found.append(type(likelihood.link))
         return found
 
-    def calibrated(self, context: Context | None) -> list[Any]:
-        """Return constants and calibration after a pilot; None: for its extremes."""
-        ends = self.fit.ends if context is None else [self.fit.after(self.fit.pilot(context))]
-        return [(likelihood.constants, calibration) for likelihood, calibration in ends]
+    def calibrated(self, context: Context | None) -> Sequence[CappedFit]:
+        """Return likelihood and calibration after a pilot; None: for its extremes."""
+        return self.fit.ends if context is None else [self.fit.after(self.fit.pilot(context))]
 
     def drawn(self, context: Context | None) -> Mapping[str, Any]:
         return perturbation.stated_fits(self.calibrated(context))

@@ -334,6 +334,10 @@ class Ladder(Mechanism):
         """Height of the ladder, in records."""
         return math.ceil(highest_level(self.price, self.public.way.n_levels) / UNIT)
 
+    def drawn(self, context: Context | None) -> dict[str, Any]:
+        """Return law, epsilon and height of the ladder."""
+        return {"law": self.law, "epsilon": self.price, "height": self.top}
+
     def shape_at(self, node: float) -> float:
         return log_time_counts.shape_at(node, self.public.max_shape)
 

@@ -1,0 +1,211 @@
+"""The verifier alone: what a release states, forgeries of it, and where it has no rule."""
+
+import copy
+import importlib
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skdpsurv import verify as verifier
+from skdpsurv.verify import verify
+from tests.support import checks
+from tests.support.registry import PRIVATE
+
+#: Words, descriptions of the data, ends of ranges, and prices that are stated once more.
+WORDS = """name mechanism source assumptions not_covered alpha calibration classes data_norm by grid
+    fit_intercept intercept_scaling public_slope max_time n_knots prior_event_rate sampler step_size
+    temperature strategy n_candidates n_scored omega left_censored max_shape shape_fraction causes
+    censored breakpoints groups weights combiner partition feature_groups estimator method n_private
+    n_public n_cells candidate_sizes by_is_public n_columns prior scales max_cumulative_hazard
+    n_bins bounds outcome n_blocks n_records late_entry n_intervals from to epsilon_counts
+    epsilon_residuals mu_residuals epsilon_recalibration mu_recalibration epsilon_inference status
+    n_levels n_partitions"""
+HARMLESS = set(WORDS.split())
+#: Where a tolerance is the least there is, nothing depends on some; of a table, one bound is used.
+HARMLESS |= {"center_loss", "center_norm", "loss_at_zero", "weighted", "diameter", "height"}
+HARMLESS |= {"distance", "size"}
+
+
+def released(setting):
+    data = setting.data()
+    with checks.quiet():
+        fitted = checks.quietly(setting.make().fit, data.X, data.y, **data.options)
+    return fitted.release_.to_json()
+
+
+def expected(setting):
+    """Return why a setting is not covered, or None."""
+    name = str(setting)
+    for words, reason in (
+        ("classes from y", "the status is 'none'"),
+        ("spreads of a table", "the status is 'seeded'"),
+        ("DPPoissonRegressor", "a loss of the kind CappedPoisson"),
+        ("psgld", "a theorem about the limit"),
+        ("mala", "a theorem about the limit"),
+    ):
+        if words in name:
+            return reason
+    return None if np.isfinite(setting.epsilon) else "epsilon is infinite"
+
+
+@checks.each(PRIVATE)
+def test_every_setting_is_verified_or_has_a_reason(setting):
+    verdict, reason = verify(released(setting)), expected(setting)
+    assert verdict.word == ("verified" if reason is None else "not covered"), verdict.reason
+    assert verdict.granted if reason is None else verdict.reason.startswith(reason)
+
+
+def leaves(value, path=()):
+    """Yield the places of numbers and words, and of the last entries of lists."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, one in items:
+        if isinstance(one, dict | list) and one:
+            yield from leaves(one, (*path, key))
+            if isinstance(one, list):
+                yield (*path, key)
+        else:
+            yield (*path, key)
+
+
+def forged(release, path, rng):
+    """Return a release with another value at a place, or an entry less."""
+    found = copy.deepcopy(release)
+    *way, last = path
+    node = found
+    for key in way:
+        node = node[key]
+    value = node[last]
+    if isinstance(value, list) and value:
+        value.pop() if rng.random() < 0.5 or len(value) > 1 else value.append(value[0])
+    elif isinstance(value, bool):
+        node[last] = not value
+    elif isinstance(value, int):
+        node[last] = rng.choice([value // 2, 2 * value + 1, value + 1 + abs(value) // 10**6])
+    elif isinstance(value, float):
+        node[last] = rng.choice([0.5 * value, 0.999 * value, 2.0 * value + 1e-3, value + 1.0])
+    else:
+        node[last] = rng.choice(["forged", 1.0])
+    return found
+
+
+def harmless(path, old, new):
+    """Say whether a forgery leaves every promise true: more noise, or what nothing depends on."""
+    if {*path} & HARMLESS or old == new:
+        return True
+    if path[-2:] == ("output_noise", "scale"):  # the solver's share is not stated
+        return new > old
+    # Ridges of descents, orders of a curve, and how many runs there are on average.
+    return path[-1] in ("kappa", "gamma") or "renyi" in path
+
+
+def at(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+def forgeries(text, number, seed):
+    """Yield forgeries of a release, drawn by a seed from all fields that matter."""
+    rng, release = random.Random(seed), json.loads(text)
+    parts = ("guarantee", "plan", "fit_guarantee", "fit_plan", "noise")
+    places = [*leaves({name: release[name] for name in parts if release[name]})]
+    for path in rng.sample(places, min(number, len(places))):
+        other = forged(release, path, rng)
+        old = copy.deepcopy(at(release, path))
+        if not harmless(path, old, at(other, path)):
+            yield path, other
+
+
+@checks.each([s for s in PRIVATE if "Published" not in str(s)])
+def test_forgeries_are_refuted(setting):
+    text = released(setting)
+    if verify(text).word != "verified":
+        return
+    for path, other in forgeries(text, 40, seed=63):
+        assert verify(json.dumps(other)).word != "verified", (path, at(json.loads(text), path))
+
+
+def half(real):
+    return lambda *arguments, **options: 0.5 * real(*arguments, **options)
+
+
+#: Defects of calibrations: a setting, a function, and what takes its place.
+DEFECTS = [
+    ("DPKaplanMeierFitter: everybody", "sums.least_scale", half),
+    ("DPTableOne: raw columns, Gaussian noise", "sums.least_deviation", half),
+    ("DPWeibullFitter: ladder", "sums.Sum.sensitivity", lambda real: property(lambda one: 1)),
+    ("HybridMEstimator: residuals", "moments.MeanOfRows.sensitivity", lambda real: 0.01),
+    ("DPDiscreteTimeSurvival: objective", "objective.curvature_cost", half),
+    ("DPDiscreteTimeSurvival: objective", "objective.MARGIN", lambda real: 0.99),
+    ("DPDiscreteTimeSurvival: output", "output_perturbation.MARGIN", lambda real: 0.99),
+    ("DPLogisticRegression: noisy descent", "descent.apart", half),
+    ("PrivateStackingClassifier: columns", "joint_calibration.joint_sensitivity", half),
+    ("PrivateStackingClassifier: columns", "joint_calibration.joint_curvature_cost", half),
+    ("DPDiscreteTimeSurvival: objective", "hazard.gradient_sensitivity", half),
+    ("DPCompetingRisks: objective", "competing_hazard.stacked_sensitivity", half),
+    (
+        "DPDiscreteTimeSurvival: descent with standard errors",
+        "links.CLogLog.event_curvature",
+        lambda real: 0.2,
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "place", "planted"), DEFECTS)
+def test_planted_defects_are_found(monkeypatch, name, place, planted):
+    module, *way, last = place.split(".")
+    room = "likelihoods" if module in ("hazard", "competing_hazard", "links") else "mechanisms"
+    owner = importlib.import_module(f"skdpsurv.{room}.{module}")
+    for step in way:
+        owner = getattr(owner, step)
+    monkeypatch.setattr(owner, last, planted(getattr(owner, last)))
+    assert verify(released(next(s for s in PRIVATE if str(s) == name))).word == "refuted"
+
+
+def test_it_runs_alone(tmp_path):
+    good = released(next(s for s in PRIVATE if str(s) == "DPKaplanMeierFitter: everybody"))
+    files = {"good": (good, 0), "bad": (good.replace('"epsilon": 1.0', '"epsilon": 0.9'), 9)}
+    files["none"] = ("{}", 10)
+    for name, (text, code) in files.items():
+        (tmp_path / name).write_text(text)
+        done = subprocess.run(
+            [sys.executable, "-I", verifier.__file__, tmp_path / name],
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == code, done
+        assert done.stdout.splitlines()[1].startswith(
+            next(k for k, c in verifier.CODES.items() if c == code)
+        )
+
+
+def test_an_exact_answer_is_no_public_number():
+    text = released(next(s for s in PRIVATE if str(s) == "DPTableOne: raw columns by public ward"))
+    assert any(one.startswith("public, and no answer") for one in verify(text).granted)
+    release = json.loads(text)
+    release["plan"]["nodes"][0]["query"] = {"kind": "Histogram", "sensitivity": 2}
+    assert verify(json.dumps(release)).word == "refuted"
+
+
+def test_a_worst_verdict_is_that_of_all():
+    words = [verifier.Verdict(word) for word in verifier.CODES]
+    assert [verifier.worst(words[:n]) for n in range(4)] == [0, 0, 9, 9]
+    assert verifier.worst([words[2], words[0]]) == 10
+
+
+def test_it_imports_nothing_of_the_package():
+    source = Path(verifier.__file__).read_text()
+    assert "import skdpsurv" not in source
+    assert "from skdpsurv" not in source.replace(">>> from skdpsurv", "")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{", '{"a": 1, "a": 1}', '{"schema_version": 2}', "1e999"]
+)
+def test_what_is_no_release(text):
+    assert verify(text).word in ("refuted", "not covered")
