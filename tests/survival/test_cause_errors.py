@@ -137,7 +137,7 @@ class TestWorth:
     def test_intervals_hold_the_truth(self, people):
         """Of both causes, n 5,000 and epsilon 3.
 
-        The truth is the estimand of 20,000 people. By ``miss_rarely``, of the six intervals in turn:
+        The truth is the estimand of 20,000 people. By ``miss_rarely``, of six intervals in turn:
         false alarms below 1e-6 where 92 % hold it, and 80 % is found with a probability above 0.98.
         """
         X, y, *_ = people(20_000, 10**6)
