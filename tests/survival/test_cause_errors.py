@@ -137,9 +137,8 @@ class TestWorth:
     def test_intervals_hold_the_truth(self, people):
         """Of both causes, n 5,000 and epsilon 3.
 
-        The truth is the estimand of 20,000 people. By ``miss_rarely``, of the six intervals
-        in turn: false alarms below 1e-6 where 92 % hold it, and 80 % is found with a probability
-        above 0.98.
+        The truth is the estimand of 20,000 people. By ``miss_rarely``, of six intervals in turn:
+        false alarms below 1e-6 where 92 % hold it, and 80 % is found with a probability above 0.98.
         """
         X, y, *_ = people(20_000, 10**6)
 
@@ -216,7 +215,9 @@ class TestFitted:
         assert "second moments" in found.mechanism
 
     def test_shares_that_leave_nothing_are_refused(self):
-        with pytest.raises(ValueError, match="recalibration_share and inference_share must sum to less"):
+        with pytest.raises(
+            ValueError, match="recalibration_share and inference_share must sum to less"
+        ):
             fitted(clinic(100, 0), pilot_share=0.5, inference_share=0.5)
 
     def test_a_release_has_them_by_cause(self, model):
