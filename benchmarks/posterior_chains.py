@@ -32,9 +32,9 @@ from skdpsurv.dp import random_source
 from skdpsurv.dp.checks import integer, positive_int, verbosity
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.survival.hazards.discrete_model import DiscreteTimeModel
 from skdpsurv.survival.hazards.model import to_published
 from skdpsurv.survival.hazards.posterior import PosteriorDraw
-from skdpsurv.survival.hazards.regression import DiscreteTimeModel
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,9 @@ STRATUM_RECORDS = 2500.0
 #: max_cumulative_hazard="auto" rises to this many times the level of the released life table, up to
 #: the second number; in full from the information of the third number.
 CAP_LEVEL, HIGHEST_RISE, RISE_INFORMATION = 0.8, 3.0, 1.0
+#: The first of these is multiplied by this where no recalibration follows, as of changing effects
+#: (docs/benchmarks/changing_effects).
+UNCORRECTED = 1.5
 #: It falls with this power of a level below 1: few people have large cumulative hazards.
 FALL_POWER = 1.0 / 3.0
 #: Centred rows are clipped at a power of the information, within a range, times their root mean
@@ -174,6 +177,8 @@ class HazardFit:
         usual: Any = self.likelihood.max_cumulative_hazard
         fall = usual * min(1.0, level) ** FALL_POWER
         times = INFERENCE_LEVEL if self.has_inference else CAP_LEVEL
+        if self.model.changing is not None and not self.has_inference:
+            times *= UNCORRECTED
         rise = level * times * min(1.0, self.model.information(self.epsilon) / RISE_INFORMATION)
         return float(min(max(models.CAP_RANGE[0], fall, rise), self.highest_cap))
 
