@@ -29,7 +29,8 @@ import numpy as np
 
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods import hazard_kernel as kernel
-from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, extent, gradient_sensitivity
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
+from skdpsurv.likelihoods.hazard_constants import extent, gradient_sensitivity
 from skdpsurv.likelihoods.hazard_expansion import FULL
 from skdpsurv.likelihoods.links import Curve
 from skdpsurv.likelihoods.loss import (

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, extent
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
+from skdpsurv.likelihoods.hazard_constants import extent
 from skdpsurv.likelihoods.links import LOGIT, Link
 from skdpsurv.likelihoods.loss import BlockLikelihood, Derivatives, PrivacyConstants
 

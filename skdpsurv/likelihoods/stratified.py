@@ -24,7 +24,8 @@ import numpy as np
 
 from skdpsurv.data.histories import Histories
 from skdpsurv.dp.types import FloatArray, IntArray
-from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, extent, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
+from skdpsurv.likelihoods.hazard_constants import extent
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.likelihoods.loss import BlockLikelihood, Derivatives, PrivacyConstants
 

@@ -8,7 +8,8 @@ import pytest
 from skdpsurv.data.histories import Histories
 from skdpsurv.dp.clipping import row_weights
 from skdpsurv.likelihoods.competing_hazard import CompetingHazard, of_cause, stacked_sensitivity
-from skdpsurv.likelihoods.hazard import extent, gradient_sensitivity, hazard_block
+from skdpsurv.likelihoods.hazard import hazard_block
+from skdpsurv.likelihoods.hazard_constants import extent, gradient_sensitivity
 from skdpsurv.survival.hazards.model import orthogonal_basis
 
 Q, D = 12, 2

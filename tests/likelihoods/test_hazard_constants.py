@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods.hazard import DiscreteHazard, extent, gradient_sensitivity
+from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.likelihoods.hazard_constants import extent, gradient_sensitivity
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards.model import orthogonal_basis
 from tests.support.combinations import thinned

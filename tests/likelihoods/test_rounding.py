@@ -6,8 +6,8 @@ import pytest
 from mpmath import mp
 from scipy import special
 
-from skdpsurv.likelihoods.hazard import (
-    DiscreteHazard,
+from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.likelihoods.hazard_constants import (
     gradient_rounding,
     loss_at_zero,
     predictor_rounding,

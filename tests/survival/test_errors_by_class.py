@@ -12,7 +12,7 @@ from skdpsurv import DPDiscreteTimeSurvival, PublicColumns, Release
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.histories import Histories
 from skdpsurv.data.target import survival_target
-from skdpsurv.inference import CovariateDistribution
+from skdpsurv.inference import CovariateDistribution, Part
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards import hazard_response
@@ -159,8 +159,8 @@ class TestOutcomes:
         for rate in (2.0, 6.0, 20.0):
             losses = np.full(20, rate / 20.0)
             plain = hazard_response.OutcomeProbabilities(likelihood, losses, start)
-            found = hazard_response.as_exposed(plain, law, coef, left)
-            assert found.losses.sum() == pytest.approx(6.0, rel=0.06)
+            found = hazard_response.as_exposed(Part(plain), law, coef, left)
+            assert found.response.losses.sum() == pytest.approx(6.0, rel=0.06)
 
 
 class TestClasses:

@@ -141,6 +141,22 @@ class FittedChanges:
         return np.asarray(self.public.functions[:, self.public.scaled.functions] * own)
 
 
+def with_products(
+    change: FloatArray, mean: FloatArray, unit: FloatArray | float, changing: Changing
+) -> FloatArray:
+    """Return the matrix with products with time: released before the coefficients of X."""
+    d, n_common = mean.size, len(change) - mean.size
+    of_terms, level = changing.published(d)
+    theta = of_terms / np.broadcast_to(unit, d)[changing.columns, None]
+    effects = change[n_common:, n_common:] @ level
+    # Baselines are less the effects of the mean row, as for those that do not change.
+    common = change[:n_common, n_common:] @ level
+    nothing = np.zeros((theta.shape[0], change.shape[1]))
+    top = np.hstack([change[:n_common], common])
+    below = np.hstack([change[n_common:], effects])
+    return np.vstack([top, np.hstack([nothing, theta]), below])
+
+
 def _scaled(functions: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return orthogonal functions in a ball of radius 1/2, their map to F, and their constants.
 

@@ -50,7 +50,7 @@ from skdpsurv.likelihoods.changing_hazard import ChangingHazard
 from skdpsurv.likelihoods.competing_hazard import CompetingHazard
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.survival.hazards.changing import Changing
+from skdpsurv.survival.hazards.changing import with_products
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
 from skdpsurv.survival.hazards.life_table import outcome_counts
 from skdpsurv.survival.hazards.model import Block, HazardRecords, Records, to_published
@@ -318,22 +318,6 @@ def to_released(
     baselines, change = np.kron(np.eye(n_strata), published), np.eye(mean.size) / unit
     nothing = np.zeros((mean.size, n_strata * n_knots))
     return np.block([[baselines, -np.outer(level, mean) / unit], [nothing, change]])
-
-
-def with_products(
-    change: FloatArray, mean: FloatArray, unit: FloatArray | float, changing: Changing
-) -> FloatArray:
-    """Return the matrix with products with time: released before the coefficients of X."""
-    d, n_common = mean.size, len(change) - mean.size
-    of_terms, level = changing.published(d)
-    theta = of_terms / np.broadcast_to(unit, d)[changing.columns, None]
-    effects = change[n_common:, n_common:] @ level
-    # Baselines are less the effects of the mean row, as for those that do not change.
-    common = change[:n_common, n_common:] @ level
-    nothing = np.zeros((theta.shape[0], change.shape[1]))
-    top = np.hstack([change[:n_common], common])
-    below = np.hstack([change[n_common:], effects])
-    return np.vstack([top, np.hstack([nothing, theta]), below])
 
 
 class OutcomeCounts(HazardSum):
