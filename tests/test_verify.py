@@ -28,7 +28,7 @@ WORDS = """name mechanism source assumptions not_covered alpha calibration class
 HARMLESS = set(WORDS.split())
 #: Where a tolerance is the least there is, nothing depends on some; of a table, one bound is used.
 HARMLESS |= {"center_loss", "center_norm", "loss_at_zero", "weighted", "diameter", "height"}
-HARMLESS |= {"distance", "size"}
+HARMLESS |= {"distance", "size", "width"}
 
 
 def released(setting):
