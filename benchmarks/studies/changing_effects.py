@@ -221,5 +221,5 @@ def report_curves(rows: pd.DataFrame, pages: Pages) -> None:
     )
 
 
-EXPERIMENT = Experiment(cases, measure, report, repetitions=50)
+EXPERIMENT = Experiment(cases, measure, report, repetitions=17)
 CURVES = Experiment(curve_cases, measure_curves, report_curves, repetitions=20)

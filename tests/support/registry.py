@@ -575,7 +575,7 @@ def _settings():
     seen = (*estimated, "over_time_coef", "row_center", "row_scale")
     changing |= {**by_class, "also": seen}
     yield one("raw columns, effects over time, standard errors", raw_survival, **changing)
-    in_time |= {**by_class, "method": "auto", "also": (*seen, *hidden)}
+    in_time |= {**by_class, "method": "auto", "also": (*seen, *hidden, "inference_known")}
     yield one("raw columns with strata, changing, standard errors", late_in_wards, **in_time)
     out = {"epsilon": 200.0, "method": "out_pert"}
     of_columns = {**errors, "also": (*estimated, *hidden, "inference_known", "row_center")}
