@@ -10,8 +10,6 @@ Of a cause of events, "survival" is 1 less its predicted incidence.
 from __future__ import annotations
 
 import sys
-from contextlib import redirect_stderr, redirect_stdout
-from io import StringIO
 from typing import Any
 
 import numpy as np
@@ -23,6 +21,7 @@ from skdpsurv.base.tabular import TabularEstimator, ask_alone
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
 from skdpsurv.data.shape import require_names
 from skdpsurv.data.single_rows import SingleRows
+from skdpsurv.dp.silent_output import silent_output
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.curves.event_counts import Causes
 from skdpsurv.survival.hazards.discrete_model import DiscreteTimeModel
@@ -100,7 +99,7 @@ def check_last_time(model: Any, X: Any, horizon: float, cause: Any = None) -> No
             row = pd.DataFrame(row, columns=X.columns) if isinstance(X, pd.DataFrame) else row
             return _functions(copied, row, cause)[0].domain[1]
 
-        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+        with silent_output():
             end = ask_alone(model, last, 1, ())[0]  # NaN if the model cannot read zeros
     else:
         end = np.max(times)
@@ -134,7 +133,7 @@ def predicted_survival(
         # An array of its own: a curve may compute in it, and move the times of all later records.
         return times.copy() if entry is None else np.append(times, entry[i])
 
-    with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+    with silent_output():
         found = ask_alone(
             model,
             lambda copied, i: _curve(copied, rows[i], at(i), cause),
