@@ -141,6 +141,17 @@ class TestPrivate:
         at = np.searchsorted(model.unique_times_, STEP)
         assert gap[0][at] > gap[1][at] + 0.02  # more of the treated are alive at 2
 
+    def test_a_fit_keeps_nothing_of_the_one_before(self):
+        X, y = people(500)
+        model = fitted(X, y)
+        model.set_params(columns=columns(**PLAIN), recalibration_share=0.0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X, y)
+        plain = fitted(X, y, columns=columns(**PLAIN), recalibration_share=0.0)
+        np.testing.assert_array_equal(model.predict(X), plain.predict(X))
+        pd.testing.assert_frame_equal(model.summary, plain.summary)
+
     def test_a_release_predicts_what_the_model_does(self):
         X, y = people(1000)
         model = fitted(X, y, inference_share=0.3)

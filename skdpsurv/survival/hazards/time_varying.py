@@ -66,7 +66,7 @@ class TimeVaryingModel(DiscreteTimeModel):
         super()._set_fitted(release)
         stated, d = release.parameters, release.n_features
         grid = int(stated["n_intervals"]), float(stated["max_time"])
-        self.over_time_coef_ = np.zeros(0)
+        self.over_time_coef_, self._changes = np.zeros(0), None
         if (public := Changing.of(release.features, *grid)) is not None:
             self.over_time_coef_ = released_array(release, OVER_TIME, (public.number,))
             center = np.zeros(d)  # of the fit's rows; without privacy they have none
