@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
 
@@ -30,7 +31,7 @@ import numpy as np
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods import hazard_kernel as kernel
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
-from skdpsurv.likelihoods.hazard_constants import extent, gradient_sensitivity
+from skdpsurv.likelihoods.hazard_constants import extent
 from skdpsurv.likelihoods.hazard_expansion import FULL
 from skdpsurv.likelihoods.links import Curve
 from skdpsurv.likelihoods.loss import (
@@ -108,10 +109,10 @@ class ChangingHazard(DiscreteHazard):
         """Number of coefficients: of the baseline, the covariates, and the products with time."""
         return super().n_params + self.effects.n_terms
 
-    @property
-    def row_norm(self) -> float:
-        """Bound on the norm of a record's covariates and products in one interval."""
-        return self.data_norm * float(np.hypot(1.0, self.effects.extent()[0]))
+    @cached_property
+    def over_time(self) -> tuple[float, float]:
+        """Norm and distance of the functions of one covariate."""
+        return self.effects.extent()
 
     @property
     def largest_rank(self) -> int:
@@ -123,21 +124,9 @@ class ChangingHazard(DiscreteHazard):
         """Number of roundings of a predictor's products and sums."""
         return self.n_params + 4  # two products for each term of y, and one sum more
 
-    def sensitivity(self, diameter: float) -> float:
-        """Return S for baseline rows that are at most ``diameter`` apart."""
-        return gradient_sensitivity(
-            extent(self.basis)[0],
-            diameter,
-            self.data_norm,
-            self.largest_slope,
-            self.link.event_slope,
-            self.weighted,
-            self.effects.extent(),
-        )
-
     def stated(self) -> dict[str, Any]:
         """Return the numbers of constant effects, and those of the functions of time."""
-        reach, width = self.effects.extent()
+        reach, width = self.over_time
         own = {"reach": reach, "width": width, "n_terms": self.effects.n_terms}
         return {**super().stated(), **own, "n_functions": self.effects.values.shape[1]}
 

@@ -30,7 +30,6 @@ import numpy as np
 
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
-from skdpsurv.likelihoods.hazard_constants import extent
 from skdpsurv.likelihoods.links import LOGIT, Link
 from skdpsurv.likelihoods.loss import BlockLikelihood, Derivatives, PrivacyConstants
 
@@ -90,7 +89,7 @@ class CompetingHazard(BlockLikelihood):
         q, n_causes = float(self.basis.shape[0]), len(parts)
         caps = [cause.largest_slope for cause in self.causes]
         curved = math.fsum(q * LOGIT.curvature_of_slope(cap / q) for cap in caps)
-        radius, diameter = extent(self.basis)
+        radius, diameter = self.causes[0].extent
         how = radius, diameter, self.data_norm, caps, self.weighted
         return PrivacyConstants(
             gradient_sensitivity=stacked_sensitivity(*how),

@@ -28,6 +28,7 @@ gradients: docs/proofs/rounding, theorem 1. Source of the uncapped loss: Nguyen 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -162,10 +163,20 @@ class DiscreteHazard(BlockLikelihood):
             )
         return cap
 
+    @cached_property
+    def extent(self) -> tuple[float, float]:
+        """Rho and D: the largest norm of a row of the basis, and the largest distance of two."""
+        return extent(self.basis)
+
+    @cached_property
+    def over_time(self) -> tuple[float, float]:
+        """Norm and distance of functions of time that multiply covariates; 0 for none."""
+        return 0.0, 0.0
+
     @property
     def row_norm(self) -> float:
-        """Bound on the norm of a record's covariates in one interval."""
-        return self.data_norm
+        """Bound on the norm of a record's covariates and products in one interval."""
+        return self.data_norm * math.hypot(1.0, self.over_time[0])
 
     @property
     def largest_rank(self) -> int:
@@ -180,12 +191,13 @@ class DiscreteHazard(BlockLikelihood):
     def sensitivity(self, diameter: float) -> float:
         """Return S for baseline rows that are at most ``diameter`` apart."""
         return gradient_sensitivity(
-            extent(self.basis)[0],
+            self.extent[0],
             diameter,
             self.data_norm,
             self.largest_slope,
             self.link.event_slope,
             self.weighted,
+            self.over_time,
         )
 
     @cached_property
@@ -193,7 +205,7 @@ class DiscreteHazard(BlockLikelihood):
         """S, tau and r of one record (docs/proofs/discrete_hazard, theorems 1 to 3)."""
         q, link, cap = self.basis.shape[0], self.link, self.largest_slope
         survival_curvature = q * link.curvature_of_slope(cap / q)
-        radius, diameter = extent(self.basis)
+        radius, diameter = self.extent
         return PrivacyConstants(
             gradient_sensitivity=self.sensitivity(diameter),
             hessian_trace=(survival_curvature + link.event_curvature)
@@ -206,7 +218,7 @@ class DiscreteHazard(BlockLikelihood):
 
     def stated(self) -> dict[str, Any]:
         """Return link, V, grid, rho, D, R and H."""
-        radius, diameter = extent(self.basis)
+        radius, diameter = self.extent
         return {
             "kind": "hazard",
             "link": self.link.name,

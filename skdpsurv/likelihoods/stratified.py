@@ -25,7 +25,6 @@ import numpy as np
 from skdpsurv.data.histories import Histories
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
-from skdpsurv.likelihoods.hazard_constants import extent
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.likelihoods.loss import BlockLikelihood, Derivatives, PrivacyConstants
 
@@ -105,7 +104,7 @@ class StratifiedHazard(BlockLikelihood):
         one = self.one
         if self.n_strata == 1:
             return one.constants
-        radius, diameter = extent(one.basis)
+        radius, diameter = one.extent
         return replace(
             one.constants,
             gradient_sensitivity=one.sensitivity(max(diameter, math.sqrt(2.0) * radius)),
