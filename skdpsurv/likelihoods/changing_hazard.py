@@ -254,7 +254,7 @@ class ChangingHazard(DiscreteHazard):
                 chunk.clear(slope)
                 capped = np.flatnonzero(slope.sum(axis=1) > self.cap)
             if capped.size:
-                some = _some(chunk, capped)
+                some = chunk.some(capped)
                 shift[capped] = self._shifts(eta[capped, : some.width], some)
                 beyond = self.link.survival(eta[capped] - shift[capped, None])
                 for whole, own in zip(curve, beyond, strict=True):
@@ -290,13 +290,6 @@ class ChangingHazard(DiscreteHazard):
             outside = ~((new >= low) & (new <= high)) | (step >= kernel.NEWTON_STEPS)
             c = np.where(outside, low + 0.5 * (high - low), new)
         return np.asarray(c)
-
-
-def _some(chunk: kernel.Chunk, rows: IntArray) -> kernel.Chunk:
-    """Return some records of a chunk: what is beyond the last exit of these is left out."""
-    entered = None if chunk.entered is None else chunk.entered[rows]
-    survived = chunk.survived[rows]
-    return chunk._replace(width=int(survived[-1]), survived=survived, entered=entered)
 
 
 def _center(

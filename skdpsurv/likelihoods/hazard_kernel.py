@@ -83,6 +83,16 @@ class Chunk(NamedTuple):
     survived: IntArray
     entered: IntArray | None = None
 
+    def some(self, rows: IntArray) -> Chunk:
+        """Return some records, ascending: the most that one of them survived is the width.
+
+        Else :meth:`clear` would leave what is beyond the last exit.
+        """
+        survived = self.survived[rows]
+        entered = None if self.entered is None else self.entered[rows]
+        width = int(survived[-1])
+        return self._replace(width=width, survived=survived, entered=entered)
+
     def clear(self, *tables: FloatArray | None) -> None:
         """Set what is not from entry to exit to 0, in tables of records by intervals."""
         if self.entered is not None:

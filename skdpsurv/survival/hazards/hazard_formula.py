@@ -32,7 +32,7 @@ def hazard_formula(model: Any, script: Script) -> str:
     predictor = f"baseline(s / {q}) + {slope}score"
     changes = getattr(model, "_changes", None)
     if changes is not None:
-        predictor = f"baseline(s / {q}) + score + change(s / {q})"
+        predictor += f" + change(s / {q})"  # no recalibration, and so no slope, goes with it
     text = [
         f"score = {script.linear(model.coef_)}",
         "" if changes is None else f"change(t) = {_change(model, script)}",
