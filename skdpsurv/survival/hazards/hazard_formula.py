@@ -30,7 +30,7 @@ def hazard_formula(model: Any, script: Script) -> str:
     spline = "\n    + ".join(splines)
     slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
     predictor = f"baseline(s / {q}) + {slope}score"
-    changes = getattr(model, "_changes", None)
+    changes = model._changes
     if changes is not None:
         predictor += f" + change(s / {q})"  # no recalibration, and so no slope, goes with it
     text = [
