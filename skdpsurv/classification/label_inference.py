@@ -68,7 +68,7 @@ class LabelResponse:
 
     def expected_curvature(self, a: FloatArray, b: FloatArray, likely: FloatArray) -> FloatArray:
         """Return derivatives by a and b of each row's expected score, (n, k + 1, k + 1)."""
-        _, curvature = self.loss.derivatives(self._predictor(a, b), LABELS, order=2)
+        curvature: Any = self.loss.derivatives(self._predictor(a, b), LABELS, order=2)[1]
         columns = self._columns[:, 0, 0]
         return np.outer(columns, columns) * (curvature * likely).sum(axis=1)[:, None, None]
 
