@@ -26,7 +26,7 @@ def hazard_formula(model: Any, script: Script) -> str:
     changes = getattr(model, "_changes", None)
     if coefs.shape[1] > n_knots:
         steps = OverTime("steps", changes.public.step_times)
-        terms += steps.written(*_grid(model), script.number)
+        terms += [f"({one})" for one in steps.written(*_grid(model), script.number)]
     splines = [script.weighted(own, terms) + line for own, line in zip(coefs, lines, strict=True)]
     if model.baseline_coef_.ndim == 2:
         labels = labels_in(model.release_)
