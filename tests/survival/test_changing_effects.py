@@ -346,7 +346,6 @@ class TestFunctions:
         assert model.baseline_coef_.size == expected
 
 
-
 class TestEverywhere:
     def test_formula_report_and_explanation(self):
         X, y = people(1000)

@@ -24,7 +24,7 @@ def hazard_formula(model: Any, script: Script) -> str:
     shifts = np.broadcast_to(recalibration.shift, (len(coefs), recalibration.knots.size))
     lines = [broken_line(replace(recalibration, shift=own), script) for own in shifts]
     changes = getattr(model, "_changes", None)
-    if coefs.shape[1] > n_knots:
+    if changes is not None and coefs.shape[1] > n_knots:
         steps = OverTime("steps", changes.public.step_times)
         terms += [f"({one})" for one in steps.written(*_grid(model), script.number)]
     splines = [script.weighted(own, terms) + line for own, line in zip(coefs, lines, strict=True)]

@@ -36,9 +36,7 @@ from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.changing import Changing
 
 
-def published_basis(
-    n_intervals: int, n_knots: int, changing: Changing | None = None
-) -> FloatArray:
+def published_basis(n_intervals: int, n_knots: int, changing: Changing | None = None) -> FloatArray:
     """Return the paper's basis at s/q, s = 1..q, of shape (n_intervals, n_knots), and steps.
 
     Where effects step, the baseline of the mean row steps, too, which a smooth one would leave to
