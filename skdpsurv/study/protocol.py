@@ -185,9 +185,8 @@ class Protocol:
         names = [one.name for one in self.analyses]
         for name in names:
             _require(names.count(name) == 1, "analyses", f"have names of their own, got two {name}")
-        models = [one.name for one in self.analyses if one.kind == "regression"]
         for one in self.analyses:
-            one.check(self, models)
+            one.check(self)
         groups = {one.by for one in self.analyses if one.options.get("by_is_public")}
         _require(len(groups) < 2, "by_is_public", "be said of one column alone")
         evaluated = any(one.of for one in self.analyses)

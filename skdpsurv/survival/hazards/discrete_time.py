@@ -163,7 +163,8 @@ class DPDiscreteTimeSurvival(
         Coefficients, on the scale of the features: those of X, or of ``columns``. Private release.
     baseline_coef_ : ndarray of shape (n_knots,), or (n_strata, n_knots)
         Coefficients of the baseline in the spline basis of the paper; with ``strata`` those of each
-        label, in order. Private release.
+        label, in order. Where ``columns`` state steps of effects, those of the baseline's steps
+        come after them. Private release.
     over_time_coef_ : ndarray of shape (n_terms,)
         Coefficients of products of columns with functions of time, where ``columns`` state
         ``over_time``, in the order of ``summary``; ``coef_`` is then the mean of an effect over the

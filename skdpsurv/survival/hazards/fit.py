@@ -36,6 +36,8 @@ from skdpsurv.survival.hazards.record_classes import RecordClasses
 #: Root mean squares of the baseline's columns, beside covariates in a unit ball: small columns keep
 #: the sensitivity near that of the covariates alone (docs/benchmarks/discrete_time).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
+#: Largest value of a step of the baseline.
+STEP_SIZE = 0.25
 NO_PROMISES = Promises(())
 #: Share of epsilon for the pilot where its rows are not scaled.
 PILOT_SHARE = 0.1
@@ -106,8 +108,11 @@ class HazardFit:
     @cached_property
     def basis(self) -> FloatArray:
         """Basis of the baseline's predictor, one column for each parameter."""
-        basis = models.orthogonal_basis(self.model.n_intervals, self.model.n_knots) * SHAPE_SIZE
+        basis = models.orthogonal_basis(*self.model.curve) * SHAPE_SIZE
         basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
+        # A step near an end is steep on the scale of its mean square.
+        steps = np.abs(basis[:, self.model.n_knots :])
+        basis[:, self.model.n_knots :] *= np.minimum(STEP_SIZE / steps.max(axis=0), 1.0)
         return basis
 
     @cached_property
@@ -192,7 +197,7 @@ class HazardFit:
 
     def baselines(self, coef: FloatArray) -> FloatArray:
         """Return the coefficients of the baselines, a row for each stratum: a view of all."""
-        return coef[: self.model.n_baseline].reshape(-1, self.model.n_knots)
+        return coef[: self.model.n_baseline].reshape(-1, self.model.n_columns)
 
     def events_left(self, pilot: PilotEstimate) -> FloatArray:
         """Return chances of an event after 0, ..., q intervals, by the horizon, of each stratum."""
@@ -236,7 +241,7 @@ class HazardFit:
     def centered(self, center: FloatArray, baseline: FloatArray) -> FloatArray:
         """Return a centre of the ridge with baselines fitted to the life table."""
         center = center.copy()
-        self.baselines(center)[:] = baseline.reshape(-1, self.model.n_knots)
+        self.baselines(center)[:] = baseline.reshape(-1, self.model.n_columns)
         return center
 
     #: Causes whose scores have a table each to recalibrate by; 0 is the only one.
