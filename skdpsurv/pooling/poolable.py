@@ -24,7 +24,7 @@ from scipy import linalg, special, stats
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import require_same_units
-from skdpsurv.data.labels import stated_classes
+from skdpsurv.data.labels import stated_classes, stated_labels
 from skdpsurv.dp.stated_noise import SUM
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.inference import Inference
@@ -66,7 +66,9 @@ class Regression:
 
     def labels(self, release: Release) -> list[Any]:
         """Return the labels that have parameters of their own; None for all parameters."""
-        return list(release.parameters[self.by]) if self.by else [None]
+        if not self.by:
+            return [None]
+        return list(stated_labels(self.by, release.parameters[self.by]).tolist())
 
     def check(self, studies: Sequence[Release]) -> None:
         """Refuse releases whose coefficients mean different things."""

@@ -32,6 +32,7 @@ from skdpsurv.likelihoods.links import LOGIT, steepness
 from skdpsurv.mechanisms import newton, perturbation
 from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.priors import Evidence
 from skdpsurv.survival.hazards import model as models
 from skdpsurv.survival.hazards.fit import (
     CappedFit,
@@ -188,6 +189,19 @@ class CausesFit(HazardFit):
 
     def effects(self, coef: FloatArray) -> FloatArray:
         return coef.reshape(self.n_causes, -1)[:, self.model.n_knots :]
+
+    def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
+        """Return a minimiser whose coefficients are combined with the prior.
+
+        Each cause keeps the size along its new direction that it had: estimates without shrinkage
+        are too large where rows tell more than was guessed, and no recalibration need follow.
+        """
+        if self.prior is None:
+            return point
+        found = super().posterior_mean(point, own, pilot)
+        for new, old in zip(self.effects(found), self.effects(point), strict=True):
+            new *= np.clip(old @ new / max(float(new @ new), 1e-300), 0.0, 1.0)
+        return found
 
     def minimiser(self) -> CausesMinimiser:
         return CausesMinimiser(self)

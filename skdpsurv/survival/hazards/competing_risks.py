@@ -131,7 +131,8 @@ class DPCompetingRisks(
         0.3 is a good choice. 0: none. Skipped if ``n * epsilon`` is below 200.
     prior : Release or None, default=None
         Release of another fit of the same causes, in any order, as for
-        :class:`DPDiscreteTimeSurvival`: used for each cause with which its records agree.
+        :class:`DPDiscreteTimeSurvival`: used for each cause with which its records agree. It turns
+        coefficients, whose size along their new direction stays (docs/proofs/priors).
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
