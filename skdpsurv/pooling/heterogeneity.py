@@ -222,7 +222,8 @@ def plot_forest(
         ax.hlines(last, *bounds, linewidth=2.0, color=colour(1))
     dress_effects(ax, bounds, [*names, f"pooled ({effects} effects)"], ratios)
     ax.axhline(last - 0.5, color="0.8", linewidth=0.8)
-    name = covariate if isinstance(covariate, str) else "{1} ({0})".format(*covariate)
+    which = found.names[index]
+    name = which if isinstance(which, str) else f"{which[1]} ({which[0]})"
     ax.set_xlabel(f"{'exp(coef)' if ratios else 'coef'} of {name}, 95 % interval")
     if pooled["df"] > 0:
         text = f"Q = {pooled['Q']:.1f}, df = {pooled['df']:g}, p = {pooled['p']:.2g}"
