@@ -83,3 +83,34 @@ def broken_line(recalibration: Recalibration, script: Script) -> str:
     weights = [shift[0], slopes[0], *np.diff(slopes)]
     bends = [f"bend(t, {script.number(knot)})" for knot in recalibration.knots[1:-1]]
     return f" + ({script.weighted(weights, ['1', 't', *bends])})"
+
+
+def cause_formula(model: Any, script: Script) -> str:
+    """Return scores of causes, and survival without an event of any, as a script."""
+    stated = model.release_.parameters
+    end, q = script.number(stated["max_time"]), script.number(stated["n_intervals"])
+    n_knots = model.baseline_coef_.shape[1]
+    terms, odds, predictors, causes = basis_terms(n_knots, script), [], [], []
+    each = zip(model.causes_, model.coef_, model.baseline_coef_, model.recalibration_, strict=True)
+    for j, (cause, coef, baseline, recalibration) in enumerate(each, 1):
+        line = broken_line(recalibration, script)
+        slope = recalibration.slope
+        score = f"{'' if slope == 1 else f'{script.number(slope)} * '}score{j}"
+        causes.append(f"{j} is {script.label(cause)}")
+        odds.append(f"score{j} = {script.linear(coef)}")
+        predictors += [
+            f"baseline{j}(t) = {script.weighted(baseline, terms)}{line}",
+            f"odds{j}(s) = exp(baseline{j}(s / {q}) + {score})",
+        ]
+    total = " + ".join(["1", *(f"odds{j}(s)" for j in range(1, len(causes) + 1))])
+    lines = [
+        f"# Cause {', '.join(causes)}.",
+        *odds,
+        f"\n# Survival, without any event, up to a time in [0, {end}], on {q} intervals:",
+        "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if n_knots > 2 else "",
+        "bend(t, k) = max(t - k, 0)" if "bend(" in "".join(predictors) else "",
+        *predictors,
+        f"end(s) = {end} * (s / {q})",
+        f"survival(time) = product(1 / ({total}) for s in integers(1, {q}) if end(s) <= time)",
+    ]
+    return "\n".join(filter(None, lines))

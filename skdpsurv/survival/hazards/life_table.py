@@ -60,7 +60,9 @@ class LifeTable(HazardSum):
             "_baseline": np.concatenate([fit.clip_baseline(own) for own in baselines]),
             "_shares": mass / mass.sum(),
             "follow_up": shares,
-            **({"_entered": _entered(tables.sum(axis=0))} if late else {}),
+            **(
+                {"_entered": _entered(tables.sum(axis=0)), "_events": n * shares[0]} if late else {}
+            ),
         }
 
 
