@@ -14,6 +14,7 @@ from typing import Any
 
 import pandas as pd
 
+from skdpsurv.dp.appetite import RiskAppetite
 from skdpsurv.dp.budget import (
     COMPOSITIONS,
     BudgetExceededError,
@@ -155,6 +156,9 @@ class PrivacyAccountant:
 
         self._ledger = ledger_at(path, url, given)
 
+    #: What an environment allows; pickles of earlier versions have none.
+    _appetite: RiskAppetite | None = None
+
     epsilon = _read_only("_settings.epsilon", "Budget of each data set.")
     delta = _read_only("_settings.delta", "Budget of each data set for delta.")
     rehearsal = _read_only("_settings.rehearsal", "Whether what is not proved stands apart.")
@@ -179,9 +183,21 @@ class PrivacyAccountant:
         """Return an accountant on the same ledger whose charges say another purpose."""
         return self._with(_purpose=text("purpose", purpose))
 
+    def within(self, appetite: RiskAppetite) -> PrivacyAccountant:
+        """Return an accountant on the same ledger that charges what an environment allows.
+
+        Parameters
+        ----------
+        appetite : RiskAppetite
+            A charge that it does not allow raises :class:`AppetiteError`, and nothing is recorded.
+            Its ``max_epsilon`` and ``max_delta`` are for all charges to the data set together.
+        """
+        instance(RiskAppetite)("appetite", appetite)
+        return self._with(_appetite=appetite)
+
     def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
         """Raise BudgetExceededError if a charge would not fit the budget now; record nothing."""
-        self._ledger.check(self._entry([guarantee], dataset))
+        self._ledger.check(self._entry([guarantee], dataset), appetite=self._appetite)
 
     def charge(
         self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
@@ -211,7 +227,9 @@ class PrivacyAccountant:
         RuntimeError
             If the ledger cannot be used.
         """
-        return self._ledger.pay(self._entry([guarantee], dataset, estimator))
+        return self._ledger.pay(
+            self._entry([guarantee], dataset, estimator), appetite=self._appetite
+        )
 
     def charge_parallel(
         self,
@@ -254,7 +272,8 @@ class PrivacyAccountant:
         if self.rehearsal:
             # Proved parts are released for good: one rehearsal of all would make them free.
             groups = [[g for g in guarantees if (g.status == "proved") == p] for p in (True, False)]
-        return self._ledger.pay(*(self._entry(g, dataset, estimator) for g in groups if g))
+        entries = (self._entry(g, dataset, estimator) for g in groups if g)
+        return self._ledger.pay(*entries, appetite=self._appetite)
 
     def spent(self) -> float:
         """Return the sum of the epsilons charged to this accountant's data set, rounded up.
@@ -404,6 +423,9 @@ class PrivacyAccountant:
         self, parts: Sequence[PrivacyGuarantee], dataset: str | None, estimator: str = ""
     ) -> Entry:
         instance(PrivacyGuarantee)("guarantee", parts[0])
+        if self._appetite is not None:
+            for part in parts:
+                self._appetite.require(part)
         return charge_of(
             parts,
             self._settings,

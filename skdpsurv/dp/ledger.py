@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 
+from skdpsurv.dp.appetite import RiskAppetite
 from skdpsurv.dp.budget import (
     NOTHING,
     Entry,
@@ -142,22 +143,29 @@ class Ledger(ABC):
         """Read entries that were added meanwhile; raise if they cannot be read."""
 
     @abstractmethod
-    def charge(self, *requests: Entry) -> Receipt:
+    def charge(self, *requests: Entry, appetite: RiskAppetite | None = None) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
 
-    def pay(self, *requests: Entry) -> Receipt:
+    def pay(self, *requests: Entry, appetite: RiskAppetite | None = None) -> Receipt:
         """Charge; a look at records in this thread is paid for by as much as it costs."""
-        receipt = self.charge(*requests)
+        receipt = self.charge(*requests, appetite=appetite)
         for look in LOOKS.get():
             same = [one for one in requests if one.dataset == look.price.dataset]
             enough = any(one.epsilon >= look.price.epsilon for one in same)
             look.paid |= enough and look.ledger == self.identity
         return receipt
 
-    def check(self, *requests: Entry) -> None:
+    def check(self, *requests: Entry, appetite: RiskAppetite | None = None) -> None:
         """Raise BudgetExceededError if the requests do not fit now."""
         self._refresh()
-        require_room(self._known[1], requests, self.settings)
+        self._require_room(self._known[1], requests, appetite)
+
+    def _require_room(
+        self, totals: Totals, requests: Sequence[Entry], appetite: RiskAppetite | None
+    ) -> None:
+        require_room(totals, requests, self.settings)
+        if appetite is not None:
+            appetite.require_room(totals, requests, self.settings)
 
     def rows(self) -> list[Row]:
         """Return all rows, oldest first."""
@@ -206,11 +214,11 @@ class MemoryLedger(Ledger):
         """Whether this is a copy in another process than the one that made the ledger."""
         return self._pid != os.getpid()
 
-    def charge(self, *requests: Entry) -> Receipt:
+    def charge(self, *requests: Entry, appetite: RiskAppetite | None = None) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
         self._refresh()  # in a forked child nobody gives back a lock
         with self._lock:
-            self.check(*requests)
+            self.check(*requests, appetite=appetite)
             self._add(requests)
             return self._receipt(self._known[0])
 
