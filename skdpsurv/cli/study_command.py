@@ -15,6 +15,7 @@ from skdpsurv.cli.ledger_command import ledger_line, ledger_state, opened
 from skdpsurv.cli.options import NONE, FileFormat, command, parse
 from skdpsurv.cli.printing import guarantee_line, reserve, rich_table, save, show, working
 from skdpsurv.cli.record_files import RecordFile, read_table
+from skdpsurv.cli.releases import read_appetite, write_acro
 from skdpsurv.cli.survival_columns import other_columns, table_of
 
 if TYPE_CHECKING:
@@ -196,6 +197,33 @@ def check(folder: Path, /, *, ledger: str | None = None) -> None:
     require(not faults, f"{'; '.join(faults)}.{again}", "refuted")
     line = f"{folder}: releases, ledger and protocol belong together. SHA-256 {stated.sha256}"
     show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line])
+
+
+@app.command()
+@command
+def acro(folder: Path, /, *, out: Path | None = None, appetite: Path | None = None) -> None:
+    """Write what output checkers of ACRO read about a study, to a new folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder that run wrote.
+    out : Path or None
+        New folder; by default acro, in that of the study.
+    appetite : Path or None
+        TOML file of the risk appetite of the environment; by default that of the protocol.
+    """
+    from skdpsurv.study.folder import Folder
+    from skdpsurv.study.study import Study
+
+    place, new = Folder(folder), folder / "acro" if out is None else out
+    require(place.protocol.is_file(), f"there is no study in {folder}.", "data")
+    reserve(new)
+    with refusals("data"):
+        stated = place.read_protocol()
+        outputs, when = Study(stated).outputs(folder)
+    write_acro(outputs, when, read_appetite(appetite) or stated.appetite, new)
+    show({"acro": str(new.resolve())}, [f"For output checkers: {new}"], new)
 
 
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:

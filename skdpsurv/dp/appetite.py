@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from skdpsurv.dp.budget import (
     NOTHING,
@@ -129,25 +129,22 @@ asks for epsilon = 2.0. Nothing was charged.
         OSError
             If it cannot be read.
         """
+        known = [one.name for one in fields(cls) if one.name != "name"]
         try:
-            return cls.of(tomllib.loads(Path(path).read_text(encoding="utf-8")), Path(path).name)
+            stated = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            for key in stated:
+                if key not in known:
+                    raise ValueError(f"an appetite has no key {key!r}.{suggestion(key, known)}")
+            if "max_epsilon" not in stated:
+                raise ValueError("max_epsilon must be given.")
+            return cls(**stated, name=Path(path).name)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from None
 
-    @classmethod
-    def of(cls, stated: Mapping[str, Any], name: str) -> Self:
-        """Make an appetite of the keys of a file."""
-        known = [one.name for one in fields(cls) if one.name != "name"]
-        for key in stated:
-            if key not in known:
-                raise ValueError(f"an appetite has no key {key!r}.{suggestion(key, known)}")
-        if "max_epsilon" not in stated:
-            raise ValueError("max_epsilon must be given.")
-        return cls(**stated, name=name)
-
-    def table(self) -> dict[str, Any]:
-        """Return the entries as :meth:`of` reads them."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "name"}
+    @property
+    def words(self) -> str:
+        """All entries in a line."""
+        return ", ".join(f"{one.name} {getattr(self, one.name)}" for one in fields(self))
 
     def faults(self, guarantee: PrivacyGuarantee) -> Iterator[AppetiteError]:
         """Yield an error for each rule that a guarantee breaks by itself."""

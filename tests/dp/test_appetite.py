@@ -116,7 +116,6 @@ def test_file(tmp_path):
     read = RiskAppetite.from_toml(path)
     stated = {"max_epsilon": 2, "max_delta": 1e-6, "status": "asserted", "safe_threshold": 5}
     assert read == RiskAppetite(**stated, name="appetite.toml")
-    assert RiskAppetite.of(read.table(), "appetite.toml") == read
     read.require(PrivacyGuarantee(2.0, status="asserted"))
 
 
