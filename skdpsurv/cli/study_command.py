@@ -15,7 +15,7 @@ from skdpsurv.cli.ledger_command import ledger_line, ledger_state, opened
 from skdpsurv.cli.options import NONE, FileFormat, command, parse
 from skdpsurv.cli.printing import guarantee_line, reserve, rich_table, save, show, working
 from skdpsurv.cli.record_files import RecordFile, read_table
-from skdpsurv.cli.releases import read_appetite, write_acro
+from skdpsurv.cli.releases import read_appetite, read_protocol, write_acro
 from skdpsurv.cli.survival_columns import other_columns, table_of
 
 if TYPE_CHECKING:
@@ -246,16 +246,8 @@ def _ledger(protocol: Protocol, moved: str | None = None) -> PrivacyAccountant |
     if (place := moved or protocol.ledger) is None:
         return None
     hint = f" skdpsurv ledger create {place} --budget {protocol.epsilon:g} makes it."
-    return opened(place, protocol.dataset, hint=hint, purpose=protocol.purpose)
-
-
-def read_protocol(path: Path) -> Protocol:
-    """Return the protocol in a file."""
-    from skdpsurv.study.protocol import Protocol
-
-    require(path.is_file(), f"there is no protocol {path}.", "description")
-    with refusals("description"):
-        return Protocol.from_toml(path)
+    ledger = opened(place, protocol.dataset, hint=hint, purpose=protocol.purpose)
+    return ledger if protocol.appetite is None else ledger.within(protocol.appetite)
 
 
 def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFile:
