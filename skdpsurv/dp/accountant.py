@@ -20,6 +20,7 @@ from skdpsurv.dp.budget import (
     BudgetExceededError,
     Entry,
     LedgerSettings,
+    Omitted,
     SpentSums,
     dataset_name,
     exact_sum,
@@ -42,14 +43,8 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.dp.ledger import Ledger, MemoryLedger, Receipt, charge_of, digest, user_name, verify
 
 _DEFAULT_DATASET = "default"
-
-
-class _Omitted(float):
-    """A default that differs from the same number given by the caller, and prints as it."""
-
-
-_UNLIMITED = _Omitted("inf")
-_PURE = _Omitted(0.0)
+_UNLIMITED = Omitted("inf")
+_PURE = Omitted(0.0)
 
 
 def _read_only(attribute: str, doc: str) -> property:
@@ -149,15 +144,14 @@ class PrivacyAccountant:
             self._ledger: Ledger = MemoryLedger(settings.completed())
             return
         arguments = (epsilon, delta, rehearsal, charge_refusals, composition)
-        stated = [not (one is None or isinstance(one, _Omitted)) for one in arguments]
+        stated = [not (one is None or isinstance(one, Omitted)) for one in arguments]
         given = dict(compress(settings._asdict().items(), stated))
         # Databases take a while to import.
         from skdpsurv.dp.ledger_copy import ledger_at
 
         self._ledger = ledger_at(path, url, given)
 
-    #: What an environment allows; pickles of earlier versions have none.
-    _appetite: RiskAppetite | None = None
+    _appetite: RiskAppetite | None = None  # pickles of earlier versions have none
 
     epsilon = _read_only("_settings.epsilon", "Budget of each data set.")
     delta = _read_only("_settings.delta", "Budget of each data set for delta.")
@@ -184,16 +178,8 @@ class PrivacyAccountant:
         return self._with(_purpose=text("purpose", purpose))
 
     def within(self, appetite: RiskAppetite) -> PrivacyAccountant:
-        """Return an accountant on the same ledger that charges what an environment allows.
-
-        Parameters
-        ----------
-        appetite : RiskAppetite
-            A charge that it does not allow raises :class:`AppetiteError`, and nothing is recorded.
-            Its ``max_epsilon`` and ``max_delta`` are for all charges to the data set together.
-        """
-        instance(RiskAppetite)("appetite", appetite)
-        return self._with(_appetite=appetite)
+        """Return an accountant on the same ledger that refuses what an environment does."""
+        return self._with(_appetite=instance(RiskAppetite)("appetite", appetite))
 
     def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
         """Raise BudgetExceededError if a charge would not fit the budget now; record nothing."""
@@ -227,9 +213,8 @@ class PrivacyAccountant:
         RuntimeError
             If the ledger cannot be used.
         """
-        return self._ledger.pay(
-            self._entry([guarantee], dataset, estimator), appetite=self._appetite
-        )
+        entry = self._entry([guarantee], dataset, estimator)
+        return self._ledger.pay(entry, appetite=self._appetite)
 
     def charge_parallel(
         self,
@@ -423,12 +408,10 @@ class PrivacyAccountant:
         self, parts: Sequence[PrivacyGuarantee], dataset: str | None, estimator: str = ""
     ) -> Entry:
         instance(PrivacyGuarantee)("guarantee", parts[0])
-        if self._appetite is not None:
-            for part in parts:
-                self._appetite.require(part)
         return charge_of(
             parts,
             self._settings,
+            self._appetite,
             dataset=self._dataset if dataset is None else dataset_name(dataset),
             estimator=text("estimator", str(estimator)),
             who=user_name() if self._who is None else self._who,

@@ -91,6 +91,7 @@ class RiskAppetite:
 
     Notes
     -----
+    ``accountant.within(appetite)`` obeys it: what it does not allow raises :class:`AppetiteError`.
     Privacy accounting is that of the ledger: this is a second limit, which differs from the
     ledger's budget in that it may be made stricter while a ledger is in use. The last two entries
     stop no charge: noisy counts and residuals are known after it.

@@ -289,8 +289,19 @@ def verify(ledger: Ledger, releases: Sequence[object]) -> None:
             raise ValueError(f"release {number} {fault}.")
 
 
-def charge_of(parts: Sequence[PrivacyGuarantee], settings: LedgerSettings, **names: str) -> Entry:
-    """Return the entry of a guarantee, or of mechanisms on disjoint parts of the data."""
+def charge_of(
+    parts: Sequence[PrivacyGuarantee],
+    settings: LedgerSettings,
+    appetite: RiskAppetite | None,
+    **names: str,
+) -> Entry:
+    """Return the entry of a guarantee, or of mechanisms on disjoint parts of the data.
+
+    An appetite must allow each part by itself.
+    """
+    if appetite is not None:
+        for part in parts:
+            appetite.require(part)
     guarantee = parts[0] if len(parts) == 1 else _in_parallel(parts)
     counts = settings.rehearsal or guarantee.status == "proved"
     divergences = [part.renyi_at(settings.order) for part in parts if settings.order and counts]
