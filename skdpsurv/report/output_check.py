@@ -154,6 +154,9 @@ def _residual(release: Any) -> int | None:
     """Return the number of records less that of fitted numbers; of curves, less intervals."""
     n, public = release.made_by.n_protected, release.made_by.public_inputs
     fitted = sum(np.size(v) for name, v in release.values.items() if _FITTED.fullmatch(name))
-    if not fitted and "n_intervals" in public:
-        fitted = public["n_intervals"] * len(public.get("groups", (None,)))
+    intervals, groups = public.get("n_intervals"), public.get("groups", (None,))
+    if isinstance(points := public.get("breakpoints"), tuple):
+        intervals = len(points) + 1
+    if not fitted and type(intervals) is int and isinstance(groups, tuple):
+        fitted = intervals * len(groups)
     return n - fitted if n is not None and fitted else None

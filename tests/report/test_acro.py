@@ -28,10 +28,11 @@ KINDS = {
     "DPDiscreteTimeSurvival: raw columns": ("regression", "CorrelationCoefficients", 47 - 10, 2),
     "DPCompetingRisks: objective": ("regression", "CorrelationCoefficients", 47 - 12, 1),
     "DPLogisticRegression: objective": ("regression", "CorrelationCoefficients", 47 - 4, 1),
+    "DPKaplanMeierFitter: groups": ("table", "HazardSurvivalTables", 47 - 3 * 3, 1),
     "DPTableOne: raw columns by ward": ("table", "Frequencies", None, 0),
     "HybridMEstimator: auto": ("table", "not stated", None, 0),
 }
-QUICK = ("DPKaplanMeierFitter", "DPCompetingRisks", "DPTableOne", "HybridMEstimator")
+QUICK = ("DPKaplanMeierFitter: everybody", "DPCompetingRisks", "DPTableOne", "HybridMEstimator")
 
 
 def output(release, name="", parts=None):
@@ -119,6 +120,14 @@ def test_what_passes_and_what_does_not():
     assert output_check(less, parts, APPETITE).verdict.word == "refuted"
     assert status(less) == "fail"
     assert output_check(of("HybridMEstimator: auto"), {}, APPETITE).status == "review"
+
+
+@pytest.mark.parametrize("stated", [{"n_intervals": "auto"}, {"n_intervals": 5, "groups": "all"}])
+def test_degrees_of_freedom_that_nobody_states(stated):
+    release = of("DPKaplanMeierFitter: everybody")
+    public = {**release.guarantee.public_inputs, **stated}
+    guarantee = replace(release.guarantee, public_inputs=public)
+    assert output_check(replace(release, guarantee=guarantee), {}, APPETITE).dof is None
 
 
 def test_an_evaluation_is_for_a_person_to_check(tmp_path):
