@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from skdpsurv.report.annex_iv import annex_iv
 from skdpsurv.report.explain import explain, formula, units
 from skdpsurv.report.page import html_report, save_report
 from skdpsurv.report.registry_entry import registry_entry
+from skdpsurv.report.technical_documentation import annex_iv
 
 __all__ = [
     "annex_iv",
