@@ -34,7 +34,7 @@ from skdpsurv.dp.input_errors import call_without_data, suppressed_float_errors
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.thread_warnings import suppressed_warnings
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.priors import Prior, of_the_same_ledger
+from skdpsurv.priors import Prior, Promises, of_the_same_ledger
 from skdpsurv.release import Release
 
 #: Features that predictions make of raw rows at a time, 4 MiB in each array.
@@ -112,10 +112,14 @@ class TabularEstimator(PrivateEstimator):
 
     def _caveats(self, shape: Any) -> list[Caveat]:
         found, prior = super()._caveats(shape), getattr(self, "prior", None)
-        if prior is not None and self.accountant is not None:
-            known = of_the_same_ledger(prior, self.accountant)
-            found += [Caveat("proved", text) for text in known]
+        if prior is not None:
+            ledger = self.accountant
+            known = [] if ledger is None else of_the_same_ledger(prior, ledger)
+            found += [Caveat("proved", text) for text in (*known, *Promises.of(prior).leaks())]
         return found
+
+    def _check_together(self) -> None:
+        Promises.of(getattr(self, "prior", None))
 
     def _features(self, columns: Any) -> list[Feature]:
         """Return the features of raw columns, once their number and names are set."""

@@ -31,7 +31,6 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.uncertainty import NAMES
 from skdpsurv.likelihoods.linear import probability
-from skdpsurv.priors import Promises
 from skdpsurv.release import Release, released_array
 
 if TYPE_CHECKING:
@@ -216,12 +215,7 @@ class PrivateClassifier(
         found = super()._caveats(shape)
         if self.classes is None:  # a new label shows
             found.append(Caveat("none", phrase("classes_from_y")))
-        leaks = [] if self.prior is None else Promises.of(self.prior).leaks()
-        return [*found, *(Caveat("proved", text) for text in leaks)]
-
-    def _check_together(self) -> None:
-        if self.prior is not None:
-            Promises.of(self.prior)
+        return found
 
     def _looks(self, *arguments: Any) -> bool:
         # To read classes is to release them: the ledger must allow that before it is done.

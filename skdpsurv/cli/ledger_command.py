@@ -11,7 +11,7 @@ import typer
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, Spending, command
 from skdpsurv.cli.printing import rich_table, save, show
-from skdpsurv.cli.releases import load_release
+from skdpsurv.cli.releases import load_release, read_appetite
 
 if TYPE_CHECKING:
     from skdpsurv.dp.accountant import PrivacyAccountant
@@ -35,9 +35,10 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     place, budget = spending.ledger, spending.budget
     settings: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
     if place is None:
-        for name, given in {"budget": budget, **settings}.items():
+        for name, given in {"budget": budget, "appetite": spending.appetite, **settings}.items():
             require(given in (None, ""), f"--{name} needs --ledger, which keeps it.")
         return None
+    appetite = read_appetite(spending.appetite)
     if budget is not None:
         require(budget > 0, "--budget must be a positive number.")
         if not spending.dry_run or "://" not in place:
@@ -46,7 +47,7 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     ledger = opened(place, spending.dataset, **settings)
     message = "--dry-run reads records: it is for ledgers that do not charge refusals."
     require(not (spending.dry_run and ledger.charge_refusals), message)
-    return ledger
+    return ledger if appetite is None else ledger.within(appetite)
 
 
 def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cached_property, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -164,6 +165,9 @@ class Spending:
         ever.
     dataset : str, default="default"
         Name of the data set in the ledger. Each data set has the whole budget for itself.
+    appetite : Path or None
+        TOML file of the risk appetite of the environment, which the charge must keep, with all
+        earlier charges to the data set in the ledger.
     purpose : str, default=""
         Purpose, such as a protocol's number; kept with the charge in the ledger.
     who : str or None
@@ -179,6 +183,7 @@ class Spending:
     ledger: str | None = None
     budget: float | None = None
     dataset: str = "default"
+    appetite: Path | None = None
     purpose: str = ""
     who: str | None = None
     dry_run: bool = False

@@ -19,8 +19,11 @@ from skdpsurv.cli.record_files import MISSING, RecordFile, read_table
 from skdpsurv.cli.survival_columns import Others, table_of
 
 if TYPE_CHECKING:
+    from skdpsurv.dp.appetite import RiskAppetite
     from skdpsurv.evaluation import SurvivalEvaluation
     from skdpsurv.release import Release
+    from skdpsurv.report.acro import Output
+    from skdpsurv.study.protocol import Protocol
 
 
 def load_release(path: Path) -> Release:
@@ -57,6 +60,10 @@ def explain(
     evaluation: Path | None = None,
     registry: Path | None = None,
     publisher: Path | None = None,
+    annex_iv: Path | None = None,
+    protocol: Path | None = None,
+    acro: Path | None = None,
+    appetite: Path | None = None,
 ) -> None:
     """Say in plain words what was released, about which columns, and what is promised to whom.
 
@@ -75,14 +82,29 @@ def explain(
     publisher : Path or None
         TOML file about the publication, for --registry: name, data_curators, intended_use,
         data_product_region, publication_date, and more.
+    annex_iv : Path or None
+        Write a draft of the technical documentation that Annex IV of the European AI Act asks for
+        (Markdown), which a person must complete.
+    protocol : Path or None
+        TOML file of the study's protocol, for --annex-iv.
+    acro : Path or None
+        Write what output checkers of ACRO read, to a new folder.
+    appetite : Path or None
+        TOML file of the risk appetite of the environment, for --acro. Without it no output passes.
     """
+    from skdpsurv.dp.ledger import now
+    from skdpsurv.report import annex_iv as draft_of
     from skdpsurv.report import explain as in_words
     from skdpsurv.report import html_report, registry_entry
+    from skdpsurv.report.acro import Output
+    from skdpsurv.report.results import results
 
     require((registry is None) == (publisher is None), "--registry and --publisher go together.")
     of_html = title is not None or evaluation is not None
     require(html is not None or not of_html, "--title and --evaluation are for --html.")
-    for path in filter(None, (html, registry)):
+    require(acro is not None or appetite is None, "--appetite is for --acro.")
+    require(annex_iv is not None or protocol is None, "--protocol is for --annex-iv.")
+    for path in filter(None, (html, registry, annex_iv, acro)):
         printing.reserve(path)
     published = load_release(release)
     content: dict[str, Any] = json.loads(published.to_json())
@@ -99,8 +121,49 @@ def explain(
         printing.save(entry, registry)
         content["registry"] = str(registry.resolve())
         lines.append(f"Entry of the registry: {registry}")
+    if annex_iv is not None:
+        stated = None if protocol is None else read_protocol(protocol)
+        with refusals("description"):
+            draft = draft_of(published, stated)
+        printing.save(draft, annex_iv)
+        content["annex_iv"] = str(annex_iv.resolve())
+        lines.append(f"To be completed: {annex_iv}")
+    if acro is not None:
+        text = release.read_text(encoding="utf-8")
+        output = Output("", published, text, results(published), f"the release {release.name}")
+        content["acro"] = write_acro([output], now(), read_appetite(appetite), acro)
+        lines.append(f"For output checkers: {acro}")
     shown = lines or chain([in_words(published)], printing.result_lines(published))
     printing.show(content, shown)
+
+
+def read_protocol(path: Path) -> Protocol:
+    """Return the protocol in a file."""
+    from skdpsurv.study.protocol import Protocol
+
+    require(path.is_file(), f"there is no protocol {path}.", "description")
+    with refusals("description"):
+        return Protocol.from_toml(path)
+
+
+def read_appetite(path: Path | None) -> RiskAppetite | None:
+    """Return the risk appetite in a file; None without one."""
+    from skdpsurv.dp.appetite import RiskAppetite
+
+    with refusals("description"):
+        return None if path is None else RiskAppetite.from_toml(path)
+
+
+def write_acro(
+    outputs: Sequence[Output], when: str, appetite: RiskAppetite | None, folder: Path
+) -> str:
+    """Write what output checkers read to a new folder, and return its full path."""
+    from skdpsurv.report.acro import acro_files, save_acro
+
+    files = acro_files(outputs, when, appetite)
+    with refusals("output", f"{folder} cannot be written: ", "."):
+        save_acro(files, folder)
+    return str(folder.resolve())
 
 
 @command

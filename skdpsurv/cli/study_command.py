@@ -15,6 +15,7 @@ from skdpsurv.cli.ledger_command import ledger_line, ledger_state, opened
 from skdpsurv.cli.options import NONE, FileFormat, command, parse
 from skdpsurv.cli.printing import guarantee_line, reserve, rich_table, save, show, working
 from skdpsurv.cli.record_files import RecordFile, read_table
+from skdpsurv.cli.releases import read_appetite, read_protocol, write_acro
 from skdpsurv.cli.survival_columns import other_columns, table_of
 
 if TYPE_CHECKING:
@@ -198,6 +199,33 @@ def check(folder: Path, /, *, ledger: str | None = None) -> None:
     show({"folder": str(folder.resolve()), "sha256": stated.sha256}, [line])
 
 
+@app.command()
+@command
+def acro(folder: Path, /, *, out: Path | None = None, appetite: Path | None = None) -> None:
+    """Write what output checkers of ACRO read about a study, to a new folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder that run wrote.
+    out : Path or None
+        New folder; by default acro, in that of the study.
+    appetite : Path or None
+        TOML file of the risk appetite of the environment; by default that of the protocol.
+    """
+    from skdpsurv.study.folder import Folder
+    from skdpsurv.study.study import Study
+
+    place, new = Folder(folder), folder / "acro" if out is None else out
+    require(place.protocol.is_file(), f"there is no study in {folder}.", "data")
+    reserve(new)
+    with refusals("data"):
+        stated = place.read_protocol()
+        outputs, when = Study(stated).outputs(folder)
+    write_acro(outputs, when, read_appetite(appetite) or stated.appetite, new)
+    show({"acro": str(new.resolve())}, [f"For output checkers: {new}"], new)
+
+
 def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
     """Say how much of its budget a protocol's ledger has left, and if that is too little."""
     from skdpsurv.dp.budget import BudgetExceededError
@@ -218,16 +246,8 @@ def _ledger(protocol: Protocol, moved: str | None = None) -> PrivacyAccountant |
     if (place := moved or protocol.ledger) is None:
         return None
     hint = f" skdpsurv ledger create {place} --budget {protocol.epsilon:g} makes it."
-    return opened(place, protocol.dataset, hint=hint, purpose=protocol.purpose)
-
-
-def read_protocol(path: Path) -> Protocol:
-    """Return the protocol in a file."""
-    from skdpsurv.study.protocol import Protocol
-
-    require(path.is_file(), f"there is no protocol {path}.", "description")
-    with refusals("description"):
-        return Protocol.from_toml(path)
+    ledger = opened(place, protocol.dataset, hint=hint, purpose=protocol.purpose)
+    return ledger if protocol.appetite is None else ledger.within(protocol.appetite)
 
 
 def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFile:

@@ -14,11 +14,13 @@ from typing import Any
 
 import pandas as pd
 
+from skdpsurv.dp.appetite import RiskAppetite
 from skdpsurv.dp.budget import (
     COMPOSITIONS,
     BudgetExceededError,
     Entry,
     LedgerSettings,
+    Omitted,
     SpentSums,
     dataset_name,
     exact_sum,
@@ -41,14 +43,8 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.dp.ledger import Ledger, MemoryLedger, Receipt, charge_of, digest, user_name, verify
 
 _DEFAULT_DATASET = "default"
-
-
-class _Omitted(float):
-    """A default that differs from the same number given by the caller, and prints as it."""
-
-
-_UNLIMITED = _Omitted("inf")
-_PURE = _Omitted(0.0)
+_UNLIMITED = Omitted("inf")
+_PURE = Omitted(0.0)
 
 
 def _read_only(attribute: str, doc: str) -> property:
@@ -148,12 +144,14 @@ class PrivacyAccountant:
             self._ledger: Ledger = MemoryLedger(settings.completed())
             return
         arguments = (epsilon, delta, rehearsal, charge_refusals, composition)
-        stated = [not (one is None or isinstance(one, _Omitted)) for one in arguments]
+        stated = [not (one is None or isinstance(one, Omitted)) for one in arguments]
         given = dict(compress(settings._asdict().items(), stated))
         # Databases take a while to import.
         from skdpsurv.dp.ledger_copy import ledger_at
 
         self._ledger = ledger_at(path, url, given)
+
+    _appetite: RiskAppetite | None = None  # pickles of earlier versions have none
 
     epsilon = _read_only("_settings.epsilon", "Budget of each data set.")
     delta = _read_only("_settings.delta", "Budget of each data set for delta.")
@@ -179,9 +177,13 @@ class PrivacyAccountant:
         """Return an accountant on the same ledger whose charges say another purpose."""
         return self._with(_purpose=text("purpose", purpose))
 
+    def within(self, appetite: RiskAppetite) -> PrivacyAccountant:
+        """Return an accountant on the same ledger that refuses what an environment does."""
+        return self._with(_appetite=instance(RiskAppetite)("appetite", appetite))
+
     def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
         """Raise BudgetExceededError if a charge would not fit the budget now; record nothing."""
-        self._ledger.check(self._entry([guarantee], dataset))
+        self._ledger.check(self._entry([guarantee], dataset), appetite=self._appetite)
 
     def charge(
         self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
@@ -211,7 +213,8 @@ class PrivacyAccountant:
         RuntimeError
             If the ledger cannot be used.
         """
-        return self._ledger.pay(self._entry([guarantee], dataset, estimator))
+        entry = self._entry([guarantee], dataset, estimator)
+        return self._ledger.pay(entry, appetite=self._appetite)
 
     def charge_parallel(
         self,
@@ -254,7 +257,8 @@ class PrivacyAccountant:
         if self.rehearsal:
             # Proved parts are released for good: one rehearsal of all would make them free.
             groups = [[g for g in guarantees if (g.status == "proved") == p] for p in (True, False)]
-        return self._ledger.pay(*(self._entry(g, dataset, estimator) for g in groups if g))
+        entries = (self._entry(g, dataset, estimator) for g in groups if g)
+        return self._ledger.pay(*entries, appetite=self._appetite)
 
     def spent(self) -> float:
         """Return the sum of the epsilons charged to this accountant's data set, rounded up.
@@ -407,6 +411,7 @@ class PrivacyAccountant:
         return charge_of(
             parts,
             self._settings,
+            self._appetite,
             dataset=self._dataset if dataset is None else dataset_name(dataset),
             estimator=text("estimator", str(estimator)),
             who=user_name() if self._who is None else self._who,

@@ -31,6 +31,10 @@ _EXACT = Context(
 )
 
 
+class Omitted(float):
+    """A default that differs from the same number given by the caller, and prints as it."""
+
+
 class LedgerSettings(NamedTuple):
     """Settings that a ledger was made with; they never change."""
 

@@ -249,6 +249,12 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         return min(known, default=math.inf)
 
     @property
+    def n_protected(self) -> int | None:
+        """Number of protected records, or people if these are; None if it is not stated."""
+        found = self.public_inputs.get("n_records", self.public_inputs.get("n_private"))
+        return found if type(found) is int else None
+
+    @property
     def limits(self) -> tuple[str, ...]:
         """Limits of the guarantee, whatever epsilon is: of this result, then of any."""
         added = program_delta(self.epsilon)

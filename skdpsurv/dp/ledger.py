@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, NamedTuple
 
+from skdpsurv.dp.appetite import RiskAppetite
 from skdpsurv.dp.budget import (
     NOTHING,
     Entry,
@@ -142,22 +143,29 @@ class Ledger(ABC):
         """Read entries that were added meanwhile; raise if they cannot be read."""
 
     @abstractmethod
-    def charge(self, *requests: Entry) -> Receipt:
+    def charge(self, *requests: Entry, appetite: RiskAppetite | None = None) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
 
-    def pay(self, *requests: Entry) -> Receipt:
+    def pay(self, *requests: Entry, appetite: RiskAppetite | None = None) -> Receipt:
         """Charge; a look at records in this thread is paid for by as much as it costs."""
-        receipt = self.charge(*requests)
+        receipt = self.charge(*requests, appetite=appetite)
         for look in LOOKS.get():
             same = [one for one in requests if one.dataset == look.price.dataset]
             enough = any(one.epsilon >= look.price.epsilon for one in same)
             look.paid |= enough and look.ledger == self.identity
         return receipt
 
-    def check(self, *requests: Entry) -> None:
+    def check(self, *requests: Entry, appetite: RiskAppetite | None = None) -> None:
         """Raise BudgetExceededError if the requests do not fit now."""
         self._refresh()
-        require_room(self._known[1], requests, self.settings)
+        self._require_room(self._known[1], requests, appetite)
+
+    def _require_room(
+        self, totals: Totals, requests: Sequence[Entry], appetite: RiskAppetite | None
+    ) -> None:
+        require_room(totals, requests, self.settings)
+        if appetite is not None:
+            appetite.require_room(totals, requests, self.settings)
 
     def rows(self) -> list[Row]:
         """Return all rows, oldest first."""
@@ -206,11 +214,11 @@ class MemoryLedger(Ledger):
         """Whether this is a copy in another process than the one that made the ledger."""
         return self._pid != os.getpid()
 
-    def charge(self, *requests: Entry) -> Receipt:
+    def charge(self, *requests: Entry, appetite: RiskAppetite | None = None) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
         self._refresh()  # in a forked child nobody gives back a lock
         with self._lock:
-            self.check(*requests)
+            self.check(*requests, appetite=appetite)
             self._add(requests)
             return self._receipt(self._known[0])
 
@@ -281,8 +289,19 @@ def verify(ledger: Ledger, releases: Sequence[object]) -> None:
             raise ValueError(f"release {number} {fault}.")
 
 
-def charge_of(parts: Sequence[PrivacyGuarantee], settings: LedgerSettings, **names: str) -> Entry:
-    """Return the entry of a guarantee, or of mechanisms on disjoint parts of the data."""
+def charge_of(
+    parts: Sequence[PrivacyGuarantee],
+    settings: LedgerSettings,
+    appetite: RiskAppetite | None,
+    **names: str,
+) -> Entry:
+    """Return the entry of a guarantee, or of mechanisms on disjoint parts of the data.
+
+    An appetite must allow each part by itself.
+    """
+    if appetite is not None:
+        for part in parts:
+            appetite.require(part)
     guarantee = parts[0] if len(parts) == 1 else _in_parallel(parts)
     counts = settings.rehearsal or guarantee.status == "proved"
     divergences = [part.renyi_at(settings.order) for part in parts if settings.order and counts]

@@ -14,6 +14,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from skdpsurv.dp.appetite import RiskAppetite
 from skdpsurv.dp.budget import (
     CLOSED,
     COMPOSITIONS,
@@ -22,7 +23,6 @@ from skdpsurv.dp.budget import (
     LedgerSettings,
     added_up,
     dataset_name,
-    require_room,
 )
 from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.ledger import Ledger, Receipt, Row, entry_of, linked, linked_rows
@@ -112,7 +112,9 @@ class SQLLedger(Ledger):
             ledger._read(connection)
         return ledger
 
-    def charge(self, *requests: Entry, moved_to: str | None = None) -> Receipt:
+    def charge(
+        self, *requests: Entry, appetite: RiskAppetite | None = None, moved_to: str | None = None
+    ) -> Receipt:
         """Check and record charges, or a step of a move, in one transaction.
 
         What was recorded is read in another transaction: a deferred trigger, say, acts as it is
@@ -123,7 +125,7 @@ class SQLLedger(Ledger):
             with self.storage.transaction(write=True) as connection:
                 self._read(connection)
                 known, totals = self._known
-                require_room(totals, requests, self.settings)
+                self._require_room(totals, requests, appetite)
                 rows = linked_rows(self._seen, requests)
                 connection.execute(_ENTRIES.insert(), _named(rows))
                 if moved_to is not None:

@@ -65,7 +65,12 @@ def unknown_steps(model: Any) -> list[str]:
 def causes_of(model: Any) -> Causes:
     """Return the kinds of events that a model states."""
     last = _steps(model)[-1]
-    return Causes.of({"causes": last.causes_, "censored": last.censored})
+    return Causes.of({"causes": _labels(last), "censored": last.censored})
+
+
+def _labels(model: Any) -> Any:
+    """Return the causes of a model, or those that one will have which is planned."""
+    return getattr(model, "causes_", getattr(model, "causes", None))
 
 
 def check_predicts(model: Any, cause: Any) -> None:
@@ -77,7 +82,7 @@ def check_predicts(model: Any, cause: Any) -> None:
         raise TypeError(
             f"model must be fitted and have a method {method}, {kind.__name__} has none."
         )
-    if cause is not None and not (hasattr(named, "causes_") and hasattr(named, "censored")):
+    if cause is not None and (_labels(named) is None or not hasattr(named, "censored")):
         raise TypeError(
             "model must state the labels of all events, causes_, and that of none, censored."
         )

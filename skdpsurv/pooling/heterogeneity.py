@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.dp.checks import choice
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.inference import Inference
 from skdpsurv.inference.uncertainty import half_width
 from skdpsurv.plotting.coefficient_plot import draw_intervals, dress_effects, effect_scale
@@ -26,15 +26,18 @@ if TYPE_CHECKING:
 
 #: Largest and smallest area of the squares, in points.
 LARGEST, LEAST = 130.0, 12.0
+#: Names of the levels of an index by cause.
+BY = ["cause", "covariate"]
 #: Half the height of the diamond, in rows.
 HEIGHT = 0.28
 
 
 class SiteCoefficients(NamedTuple):
-    """Names and units of coefficients, which are the last parameters of some estimates."""
+    """Names and units of coefficients, and their places among the parameters of estimates."""
 
-    names: list[str]
+    names: list[Any]
     units: FloatArray
+    places: IntArray
     estimates: list[Inference]
 
     @classmethod
@@ -44,16 +47,13 @@ class SiteCoefficients(NamedTuple):
         kind.check(studies)
         estimates = kind.estimates(studies)
         if not isinstance(kind, Regression):
-            return cls(list(LOGS), np.ones(len(LOGS)), estimates)
-        features = studies[0].features
-        units = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
-        return cls([feature.name for feature in features], units, estimates)
+            return cls(list(LOGS), np.ones(len(LOGS)), np.arange(len(LOGS)), estimates)
+        return cls(*kind.coefficients(studies[0]), estimates)
 
     def with_errors(self, estimate: Inference) -> tuple[FloatArray, FloatArray]:
         """Return coefficients and standard errors; NaN and infinity for unknown ones."""
-        n = self.units.size
-        coef = np.where(estimate.known, estimate.estimate, np.nan)[-n:]
-        return coef * self.units, estimate.standard_errors()[-n:] * np.abs(self.units)
+        coef = np.where(estimate.known, estimate.estimate, np.nan)[self.places]
+        return coef * self.units, estimate.standard_errors()[self.places] * np.abs(self.units)
 
     def table(self) -> pd.DataFrame:
         """Return the table of :func:`heterogeneity`."""
@@ -62,9 +62,10 @@ class SiteCoefficients(NamedTuple):
             coef, error = self.with_errors(pooled_estimate(self.estimates, effects))
             columns |= {f"coef {effects}": coef, f"se(coef) {effects}": error}
         statistics = Heterogeneity.of(self.estimates)
-        tau2, q, df, p, i2 = (each[-self.units.size :] for each in statistics)
+        tau2, q, df, p, i2 = (each[self.places] for each in statistics)
         columns |= {"tau2": tau2 * self.units**2, "Q": q, "df": np.maximum(df, 0), "p": p, "I2": i2}
-        return pd.DataFrame(columns, index=pd.Index(self.names, name="covariate"))
+        index = pd.Index(self.names)  # of pairs, it has two levels
+        return pd.DataFrame(columns, index=index.set_names(BY[-index.nlevels :]))
 
 
 def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
@@ -87,7 +88,7 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        Indexed by ``covariate``, in the units of ``summary``. ``coef fixed``, ``se(coef) fixed``,
+        Indexed as ``summary``, and in its units. ``coef fixed``, ``se(coef) fixed``,
         ``coef random`` and ``se(coef) random`` are those of :func:`pool_releases`, which weights
         all coefficients jointly. ``tau2``, ``Q``, ``df``, ``p`` and ``I2`` treat each by itself.
 
@@ -123,7 +124,7 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
 
 def plot_forest(
     releases: Any,
-    covariate: str | None = None,
+    covariate: str | tuple[Any, str] | None = None,
     *,
     effects: str = "fixed",
     ratios: bool = True,
@@ -141,9 +142,9 @@ def plot_forest(
     releases : sequence of Release, or mapping of str to Release
         Releases of sites, perhaps by name; as for :func:`skdpsurv.pool_releases`, of a regression
         or a Weibull distribution. The first is drawn uppermost.
-    covariate : str or None, default=None
-        Name of the coefficient, as in ``summary`` and :func:`skdpsurv.pooling.heterogeneity`. None:
-        the only one.
+    covariate : str, tuple or None, default=None
+        Name of the coefficient, as in ``summary`` and :func:`skdpsurv.pooling.heterogeneity`; of
+        :class:`~skdpsurv.DPCompetingRisks` the cause and the name. None: the only one.
     effects : {"fixed", "random"}, default="fixed"
         Effects of the diamond.
     ratios : bool, default=True
@@ -221,7 +222,9 @@ def plot_forest(
         ax.hlines(last, *bounds, linewidth=2.0, color=colour(1))
     dress_effects(ax, bounds, [*names, f"pooled ({effects} effects)"], ratios)
     ax.axhline(last - 0.5, color="0.8", linewidth=0.8)
-    ax.set_xlabel(f"{'exp(coef)' if ratios else 'coef'} of {covariate}, 95 % interval")
+    which = found.names[index]
+    name = which if isinstance(which, str) else f"{which[1]} ({which[0]})"
+    ax.set_xlabel(f"{'exp(coef)' if ratios else 'coef'} of {name}, 95 % interval")
     if pooled["df"] > 0:
         text = f"Q = {pooled['Q']:.1f}, df = {pooled['df']:g}, p = {pooled['p']:.2g}"
         ax.set_title(f"{text}, I² = {100.0 * pooled['I2']:.0f} %", loc="left", fontsize="small")

@@ -44,11 +44,12 @@ def pool_releases(
     Parameters
     ----------
     releases : sequence of Release
-        Two or more, of one estimator: a :class:`~skdpsurv.DPDiscreteTimeSurvival` or
-        :class:`~skdpsurv.DPLogisticRegression` (two classes) with ``inference_share``, a
-        :class:`~skdpsurv.DPWeibullFitter`, a :class:`~skdpsurv.DPKaplanMeierFitter` or
-        :class:`~skdpsurv.DPAalenJohansenFitter` with stated bands, or a
-        :class:`~skdpsurv.DPTableOne` with a stated grid. They may be pooled themselves.
+        Two or more, of one estimator: a :class:`~skdpsurv.DPDiscreteTimeSurvival`,
+        :class:`~skdpsurv.DPCompetingRisks` or :class:`~skdpsurv.DPLogisticRegression` (two classes)
+        with ``inference_share``, a :class:`~skdpsurv.DPWeibullFitter`, a
+        :class:`~skdpsurv.DPKaplanMeierFitter` or :class:`~skdpsurv.DPAalenJohansenFitter` with
+        stated bands, or a :class:`~skdpsurv.DPTableOne` with a stated grid. They may be pooled
+        themselves.
     effects : {"fixed", "random"}, default="fixed"
         "fixed": all sites have one truth. "random": the sites' truths vary around the estimated
         mean, with DerSimonian and Laird's variance of each parameter, which is added to the
@@ -69,7 +70,7 @@ def pool_releases(
         If something is not a Release.
     ValueError
         If they cannot be pooled: there are fewer than two, one is there twice, or they differ in
-        estimator, columns, units, bands, link, classes or neighbours; or none has standard
+        estimator, columns, units, bands, link, classes, causes or neighbours; or none has standard
         errors, or one has an epsilon that no fit has.
 
     Warns
@@ -90,6 +91,9 @@ def pool_releases(
     Proof of the guarantee: docs/proofs/pooling. If a site does not know a coefficient, its other
     estimates are used. Predictions with a coefficient that no site knows use the mean of the
     released ones, without standard error.
+
+    Of competing risks, each cause is weighted by its own precisions: no release has covariances
+    between causes.
 
     Estimates far from 0 have larger estimated errors, and so less weight: pooled coefficients are
     a little too near to 0. This bias does not shrink with the number of sites, so that with dozens

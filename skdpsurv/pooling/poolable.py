@@ -19,15 +19,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy import special, stats
+from scipy import linalg, special, stats
 
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.columns import PublicColumns
 from skdpsurv.data.feature import require_same_units
-from skdpsurv.data.labels import stated_classes
+from skdpsurv.data.labels import stated_classes, stated_labels
 from skdpsurv.dp.stated_noise import SUM
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.inference import Inference
+from skdpsurv.inference.uncertainty import NAMES
 from skdpsurv.pooling.studies import n_records, require_same
 from skdpsurv.priors import Evidence
 from skdpsurv.release import Release, released_array
@@ -36,6 +37,7 @@ from skdpsurv.survival.weibull.fitter import LOG_COVARIANCE
 
 #: Pooled parameters of a distribution.
 LOGS = ("log lambda_", "log rho_")
+_BY_PARAMETER = ("estimate", "known")
 #: Simulated parameters behind the errors of a release.
 N_DRAWS = 500
 #: Central share of the draws that gives their error, and the largest correlation.
@@ -50,6 +52,8 @@ class Regression:
     or intercept, in messages and in a release, with ``n_common`` entries. ``rows`` is the
     shape of coefficients before the features. ``unshrunk`` holds further values of a release of
     unshrunk coefficients. ``hint`` says what standard errors need beside a share of epsilon.
+    ``by`` is the parameter whose labels, such as causes, have a baseline and coefficients each:
+    these follow one another, and their covariances are 0, as no release has them.
     """
 
     same: tuple[str, ...]
@@ -58,6 +62,13 @@ class Regression:
     rows: tuple[int, ...] = ()
     unshrunk: Mapping[str, float] = field(default_factory=dict)
     hint: str = ""
+    by: str = ""
+
+    def labels(self, release: Release) -> list[Any]:
+        """Return the labels that have parameters of their own; None for all parameters."""
+        if not self.by:
+            return [None]
+        return list(stated_labels(self.by, release.parameters[self.by]).tolist())
 
     def check(self, studies: Sequence[Release]) -> None:
         """Refuse releases whose coefficients mean different things."""
@@ -84,19 +95,39 @@ class Regression:
 
     def estimates(self, studies: Sequence[Release]) -> list[Inference]:
         """Return each release's own estimates; unknown if noise hides them."""
-        sizes = [self.n_common(study) + study.n_features for study in studies]
-        found = list(map(Inference.of, studies, sizes))
+        found = list(map(self._estimate, studies))
         if not any(found):
             raise ValueError(
                 "releases must have standard errors to be weighed by: fit with inference_share=0.2"
                 f"{self.hint}."
             )
-        return [x or Inference.unknown(size) for x, size in zip(found, sizes, strict=True)]
+        size = len(self.names(studies[0]))
+        return [one or Inference.unknown(size) for one in found]
+
+    def _estimate(self, release: Release) -> Inference | None:
+        if release.values.keys().isdisjoint(NAMES):
+            return None
+        number = [len(self.labels(release))] if self.by else []
+        size = self.n_common(release) + release.n_features
+        each = Inference.each_of(release, size, *number)
+        covariance = linalg.block_diag(*(one.covariance for one in each))
+        estimate, known = (np.concatenate([getattr(x, n) for x in each]) for n in _BY_PARAMETER)
+        return Inference(estimate, covariance, known)
 
     def names(self, release: Release) -> list[str]:
         """Return names of the parameters for messages."""
-        common = [self.common[0]] * self.n_common(release)
-        return common + [feature.name for feature in release.features]
+        own = [self.common[0]] * self.n_common(release) + [one.name for one in release.features]
+        labels = self.labels(release)
+        return [n if label is None else f"{n} ({label})" for label in labels for n in own]
+
+    def coefficients(self, release: Release) -> tuple[list[Any], FloatArray, IntArray]:
+        """Return names and units of coefficients, and their places among parameters."""
+        labels, features = self.labels(release), release.features
+        names = [(x, f.name) if self.by else f.name for x in labels for f in features]
+        units = [1.0 if f.per_unit is None else f.per_unit for f in features]
+        own = np.arange(n := self.n_common(release), n + len(features))
+        each = np.arange(len(labels))[:, None] * (n + len(features)) + own
+        return names, np.tile(units, len(labels)), each.ravel()
 
     def values(self, studies: Sequence[Release], mean: Inference) -> dict[str, Any]:
         """Return the values of the pooled release, without shrinkage and recalibration.
@@ -107,25 +138,34 @@ class Regression:
         sizes = np.array([n_records(study) for study in studies], dtype=np.float64)
         fitted = np.average([self._fitted(study) for study in studies], axis=0, weights=sizes)
         theta = np.where(mean.known, mean.estimate, fitted)
-        n_common = self.n_common(studies[0])
-        coef, error = (
-            each[n_common:].reshape(*self.rows, -1) for each in (theta, mean.standard_errors())
-        )
+        n_common, number = self.n_common(studies[0]), len(self.labels(studies[0]))
+        rows = (number,) if self.by else self.rows
+        parts, errors = (x.reshape(number, -1) for x in (theta, mean.standard_errors()))
+        coef, error = (each[:, n_common:].reshape(*rows, -1) for each in (parts, errors))
+        common = parts[:, :n_common] if self.by else parts[0, :n_common]
         released: dict[str, Any] = {
             "coef": coef,
-            self.common[1]: theta[:n_common] if n_common else np.zeros(1),
+            self.common[1]: common if n_common else np.zeros(1),
             **self.unshrunk,
         }
         if np.isfinite(error).all() and (error > 0.0).all():
             released |= Evidence(coef, error).values()
-        return released | Inference(theta, mean.covariance, mean.known).values()
+        places = np.arange(theta.size).reshape(number, -1)
+        each = [
+            Inference(theta[own], mean.covariance[np.ix_(own, own)], mean.known[own]).values()
+            for own in places
+        ]
+        stacked = {name: np.stack([one[name] for one in each]) for name in NAMES}
+        return released | (stacked if self.by else each[0])
 
     def _fitted(self, release: Release) -> FloatArray:
         """Return the shrunk parameters, which predictions of one release use."""
-        n_common = self.n_common(release)
-        common = released_array(release, self.common[1], (max(n_common, 1),))
-        coef = released_array(release, "coef", (*self.rows, release.n_features))
-        return np.append(common[:n_common], coef)
+        n_common, number = self.n_common(release), len(self.labels(release))
+        rows = (number,) if self.by else self.rows
+        shape = (*((number,) if self.by else ()), max(n_common, 1))
+        common = released_array(release, self.common[1], shape).reshape(number, -1)
+        coef = released_array(release, "coef", (*rows, release.n_features)).reshape(number, -1)
+        return np.hstack([common[:, :n_common], coef]).ravel()
 
 
 class Distributions:

@@ -71,6 +71,11 @@ class Evidence:
         """Return the evidence of coefficients times a positive factor."""
         return Evidence(self.coef * factor, self.error * factor)
 
+    def rows(self) -> list[Evidence]:
+        """Return the evidence about each row of coefficients, such as those of a cause."""
+        pairs = zip(np.atleast_2d(self.coef), np.atleast_2d(self.error), strict=True)
+        return [Evidence(*pair) for pair in pairs]
+
     def agrees(self, prior: Evidence) -> bool:
         r"""Return True if the estimate lies along a prior c.
 

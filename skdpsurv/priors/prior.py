@@ -157,6 +157,12 @@ def of_the_same_ledger(prior: Release, accountant: PrivacyAccountant) -> list[st
 #: Smallest standard error, and largest one or coefficient, that a prior may have.
 SMALLEST, LARGEST = 1e-12, 1e12
 RELEASE = "a Release, as Release.load returns"
+#: Models that may be a prior, by what coefficients are about.
+WANTED = {
+    "hazard": "hazards (DPDiscreteTimeSurvival), or published coefficients of one",
+    "odds": "log odds, or published coefficients of one",
+    "causes": "the same causes (DPCompetingRisks)",
+}
 #: The rule for the parameter ``prior``.
 is_prior = optional(instance(Release, RELEASE))
 #: The rule for the parameter ``scales``: those of a study are planned before their release.
@@ -190,18 +196,17 @@ class Prior:
         promises, published = Promises.of(release), release.estimator == "PublishedCoefficients"
         kind: Any = Release.kinds[release.estimator]
         if model not in getattr(kind, "_is_evidence_of", ()):
-            wanted = {"hazard": "hazards (DPDiscreteTimeSurvival)", "odds": "log odds"}[model]
             raise ValueError(
-                f"prior must be a model of {wanted}, or published coefficients of one, got a "
-                f"release of a {release.estimator:.60}."
+                f"prior must be a model of {WANTED[model]}, got a release of a "
+                f"{release.estimator:.60}."
             )
         if any(one.over_time is not None for one in release.features):
             raise ValueError("prior must be of effects that do not change over time.")
         evidence, theirs = kind._evidence(release, model, outputs)
         if evidence is None:
             raise ValueError(
-                "prior must say how sure it is of its coefficients, as fits with "
-                "method='obj_pert' or 'out_pert' do since version 0.2."
+                "prior must say how sure it is of its coefficients, as fits with a finite epsilon "
+                "do since version 0.2, of hazards and odds with method='obj_pert' or 'out_pert'."
             )
         missing: list[str] = []
         if features is None:

@@ -5,5 +5,14 @@ from __future__ import annotations
 from skdpsurv.report.explain import explain, formula, units
 from skdpsurv.report.page import html_report, save_report
 from skdpsurv.report.registry_entry import registry_entry
+from skdpsurv.report.technical_documentation import annex_iv
 
-__all__ = ["explain", "formula", "html_report", "registry_entry", "save_report", "units"]
+__all__ = [
+    "annex_iv",
+    "explain",
+    "formula",
+    "html_report",
+    "registry_entry",
+    "save_report",
+    "units",
+]

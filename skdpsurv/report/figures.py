@@ -41,12 +41,14 @@ STYLE: dict[Any, Any] = {
 
 
 class Figure(NamedTuple):
-    """A figure: its HTML, its file, a description of what is to be seen, and its name."""
+    """A figure: its HTML, a description of what is to be seen, its name, file and drawing."""
 
     svg: Markup
     caption: str
     name: str
     file: str
+    #: Returns the bytes of its file in a format of matplotlib.
+    drawn: Callable[[str], bytes]
 
 
 def can_draw() -> bool:
@@ -62,23 +64,32 @@ def figures(draw: Callable[..., Any], name: str, height: float, caption: str) ->
     """Return a drawing; none without matplotlib, or where numbers are beyond what can be drawn."""
     if not can_draw():
         return []
+    drawn = partial(_drawn, draw, name, height)
+    try:
+        text = drawn("svg").decode()
+    except (ArithmeticError, ValueError):
+        return []
+    return [Figure(_inlined(text, caption), caption, name, text, drawn)]
+
+
+def _drawn(draw: Callable[..., Any], name: str, height: float, form: str) -> bytes:
+    """Return a file without a date; in other formats than SVG on white."""
     import matplotlib.style
     from matplotlib.figure import Figure as Canvas
 
-    text = io.StringIO()
+    file = io.BytesIO()
     style = matplotlib.style.context(["default", {**STYLE, "svg.hashsalt": name}])
-    try:
-        # matplotlib warns if a font lacks a letter, or a layout is too small.
-        with style, warnings.catch_warnings(action="ignore"):
-            figure = Canvas(figsize=(WIDTH, height), layout="constrained")
-            ax = figure.subplots()
-            draw(ax=ax)
-            _legend_below(ax)
-            metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-            figure.savefig(text, format="svg", metadata=metadata)
-    except (ArithmeticError, ValueError):
-        return []
-    return [Figure(_inlined(text.getvalue(), caption), caption, name, text.getvalue())]
+    # matplotlib warns if a font lacks a letter, or a layout is too small.
+    with style, warnings.catch_warnings(action="ignore"):
+        figure = Canvas(figsize=(WIDTH, height), layout="constrained")
+        ax = figure.subplots()
+        draw(ax=ax)
+        _legend_below(ax)
+        vector = form == "svg"
+        metadata = ("Creator", "Date", "Format", "Type") if vector else ("Software",)
+        look: dict[str, Any] = {} if vector else {"facecolor": "white", "dpi": 200}
+        figure.savefig(file, format=form, metadata=dict.fromkeys(metadata), **look)
+    return file.getvalue()
 
 
 def _legend_below(ax: Any) -> None:

@@ -10,6 +10,7 @@ from skdpsurv.evaluation.result import SurvivalEvaluation
 from skdpsurv.release.layout import save
 from skdpsurv.report.explain import described
 from skdpsurv.report.figures import Advantage, advantage_figures, can_draw
+from skdpsurv.report.output_check import output_check
 from skdpsurv.report.results import results
 from skdpsurv.report.text import PAGES, sha256
 
@@ -59,7 +60,9 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
     page["advantage"] = advantage_figures(guarantee) if proved else []
     page |= {"sha": sha256(release.to_json()), "version": __version__}
     page["sha_of_file"] = sha256(release.to_json(indent=2) + "\n")
-    return PAGES.get_template("report.html.jinja").render(page, **results(release, evaluation))
+    parts = results(release, evaluation)
+    page["check"] = output_check(release, parts)
+    return PAGES.get_template("report.html.jinja").render(page, **parts)
 
 
 def save_report(

@@ -265,9 +265,8 @@ def status(guarantee: PrivacyGuarantee) -> Any:
 
 def how_many(guarantee: PrivacyGuarantee, unknown: str = "a number of {}") -> str:
     """Return how many records or people are protected."""
-    public, many = guarantee.public_inputs, about(guarantee)["many"]
-    number = public.get("n_records", public.get("n_private"))
-    return f"{number:,} {many}" if type(number) is int else unknown.format(many)
+    number, many = guarantee.n_protected, about(guarantee)["many"]
+    return unknown.format(many) if number is None else f"{number:,} {many}"
 
 
 # ---- About a study.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -147,11 +147,8 @@ class Analysis:
         """Return whether its ``fit`` is given late entries."""
         return protocol.entry is not None and KINDS[self.kind].estimator._card.late_entry
 
-    def check(self, protocol: StudySetting, models: Collection[str]) -> None:
-        """Raise ValueError or TypeError for an option that breaks a rule.
-
-        ``models`` are the names of regressions of the study.
-        """
+    def check(self, protocol: StudySetting) -> None:
+        """Raise ValueError or TypeError for an option that breaks a rule."""
         with self.named():
             names = [kind.column for kind in protocol.kinds]
             for key in ("by", "target"):
@@ -161,7 +158,7 @@ class Analysis:
             if "columns" in KINDS[self.kind].options:
                 _check_columns(self.options, names)
             if self.kind == "evaluation":
-                require(self.of in models, "of must be the name of a regression of this study")
+                _check_evaluation(self.options, protocol)
             if "causes" in KINDS[self.kind].estimator._card.takes:
                 labels = protocol.event_is and len(protocol.censored_is) == 1
                 require(labels, "event_is must hold all causes, and censored_is one label")
@@ -188,6 +185,19 @@ class Analysis:
             for word, parameter in KINDS[self.kind].words.items():
                 message = message.replace(parameter or word, word)
             raise type(error)(f"analysis {self.name!r}: {message}") from None
+
+
+def _check_evaluation(options: Mapping[str, Any], protocol: StudySetting) -> None:
+    kinds = [one.kind for one in protocol.analyses if one.name == options.get("of")]
+    of_causes = kinds == ["competing_regression"]
+    rule = "of must be the name of a regression of this study"
+    require(of_causes or kinds == ["regression"], rule)
+    own = [one for one in protocol.event_is if repr(one) == repr(options.get("cause"))]
+    known = ", ".join(map(repr, protocol.event_is)) or "none"
+    rule = f"cause must be one of event_is, {known}, of a competing_regression alone"
+    require(bool(own) if of_causes else "cause" not in options, rule)
+    rule = "entry must not be stated with a cause: incidence is counted from 0"
+    require(protocol.entry is None or not of_causes, rule)
 
 
 def _check_columns(options: Mapping[str, Any], names: list[str]) -> None:

@@ -58,7 +58,8 @@ def ledger_of(
     if not place:
         return None
     ledger = PrivacyAccountant(**place) if opened is None else opened
-    return ledger.for_dataset(protocol.dataset).for_purpose(protocol.purpose)
+    ledger = ledger.for_dataset(protocol.dataset).for_purpose(protocol.purpose)
+    return ledger if protocol.appetite is None else ledger.within(protocol.appetite)
 
 
 def entry_name(protocol: Protocol) -> str:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from functools import cached_property, partial
 from os import PathLike
 from pathlib import Path
@@ -18,9 +18,10 @@ from skdpsurv.data import PublicColumns
 from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.data.dates import DateColumns
 from skdpsurv.data.histories import UNSTATED, Columns, checked_events, read_columns
+from skdpsurv.dp.appetite import RiskAppetite
 from skdpsurv.dp.budget import dataset_name, text
 from skdpsurv.dp.checks import instance, integer, number_in, optional, positive, suggestion
-from skdpsurv.dp.guarantee import as_json
+from skdpsurv.dp.guarantee import PrivacyGuarantee, as_json
 from skdpsurv.dp.input_errors import InputValueError
 from skdpsurv.dp.ledger_storage import database_url
 from skdpsurv.dp.privacy_cost import remaining_budget
@@ -34,7 +35,7 @@ TABLES = {
         *("time", "event", "event_is", "censored_is", "person", "max_time", "unit", "entry"),
         *("entry_date", "exit_date", "origin_date", "date_format"),
     ),
-    "budget": ("epsilon", "delta", "reserve", "ledger"),
+    "budget": ("epsilon", "delta", "reserve", "ledger", "appetite"),
 }
 #: Keys that a file must have.
 NEEDED = ("title", "dataset", "owner", "purpose", "time", "max_time", "epsilon")
@@ -57,6 +58,7 @@ _RULES = {
     "entry": optional(instance(str, "the name of a column")),
     "dates": optional(instance(DateColumns)),
     "ledger": optional(instance(str, "a file, or postgresql://user@host/database")),
+    "appetite": optional(instance(RiskAppetite)),
 }
 
 
@@ -104,11 +106,15 @@ class Protocol:
     dates : DateColumns or None, default=None
         Columns of dates of which times, and entries if there is an origin, follow. ``unit`` is
         theirs.
+    appetite : RiskAppetite or None, default=None
+        What the environment lets be charged, to the study and by its ledger.
 
     Raises
     ------
     ValueError, TypeError
         If an entry breaks a rule; the message names both.
+    AppetiteError
+        If the appetite does not allow the epsilon or the delta.
     """
 
     title: str
@@ -132,6 +138,7 @@ class Protocol:
     n_people: int | None = None
     entry: str | None = None
     dates: DateColumns | None = None
+    appetite: RiskAppetite | None = None
 
     def __post_init__(self) -> None:
         for name in ("title", "owner", "purpose"):
@@ -177,6 +184,8 @@ class Protocol:
             _require(bool(text("ledger", self.ledger).strip()), "ledger", "be a file or an address")
         if self.ledger is not None and "://" in self.ledger:
             database_url(self.ledger)  # without a password, as the protocol is published
+        if self.appetite is not None:
+            self.appetite.require(PrivacyGuarantee(self.epsilon, self.delta))
         rule = "be 0 with a delta: what is charged again would need a delta of its own"
         _require(not (self.reserve and self.delta), "reserve", rule)
 
@@ -185,9 +194,8 @@ class Protocol:
         names = [one.name for one in self.analyses]
         for name in names:
             _require(names.count(name) == 1, "analyses", f"have names of their own, got two {name}")
-        models = [one.name for one in self.analyses if one.kind == "regression"]
         for one in self.analyses:
-            one.check(self, models)
+            one.check(self)
         groups = {one.by for one in self.analyses if one.options.get("by_is_public")}
         _require(len(groups) < 2, "by_is_public", "be said of one column alone")
         evaluated = any(one.of for one in self.analyses)
@@ -220,6 +228,7 @@ class Protocol:
                 [budget]
                 epsilon = 2.0
                 ledger = "registry.sqlite"
+                appetite = "appetite.toml"  # optional, beside this file: RiskAppetite.from_toml
 
                 [[analyses]]
                 kind = "curves"
@@ -241,8 +250,8 @@ class Protocol:
         Raises
         ------
         ValueError
-            If the file breaks a rule; the message names both. Nothing is read but this file and
-            the description of columns.
+            If the file breaks a rule; the message names both. Nothing is read but this file, the
+            description of columns, and the risk appetite.
         OSError
             If one of them cannot be read.
         """
@@ -254,6 +263,10 @@ class Protocol:
             schema = stated.pop("schema", None)
             instance(str, "the name of a file that describes the columns")("schema", schema)
             columns = PublicColumns.from_toml(Path(path).parent / schema)
+            budget = stated.get("budget")
+            if isinstance(budget, dict) and "appetite" in budget:
+                name = instance(str, "the name of a file")("appetite", budget["appetite"])
+                budget["appetite"] = asdict(RiskAppetite.from_toml(Path(path).parent / name))
             return cls._of(stated, columns)
         except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from None
@@ -286,6 +299,8 @@ class Protocol:
             _require(found.get("unit"), "unit", "be given with dates: days, months or years")
             found["dates"] = DateColumns(**stated_dates, unit=found["unit"])
             found.setdefault("time", None)
+        if found.get("appetite") is not None:
+            found["appetite"] = RiskAppetite(**found["appetite"])
         for key in NEEDED:
             (table,) = (name for name, keys in TABLES.items() if key in keys)
             _require(key in found, key, f"be given, {f'in [{table}]' if table else 'at the top'}")
@@ -300,11 +315,14 @@ class Protocol:
         if self.dates is not None:  # of which these follow
             stated |= {"time": None, "entry": None}
             stated |= {key: getattr(self.dates, name) for name, key in _DATES.items()}
+        if self.appetite is not None:
+            stated["appetite"] = asdict(self.appetite)
         # Keys of later versions stand there only where they say something: hashes stay.
-        later = [k for k in ("time", "entry", *_DATES.values()) if not stated.get(k)]
+        later = "time", "entry", *_DATES.values(), "appetite"
+        unsaid = [key for key in later if not stated.get(key)]
         found = {key: stated[key] for key in TABLES[""]}
         for name in filter(None, TABLES):
-            found[name] = {key: stated[key] for key in TABLES[name] if key not in later}
+            found[name] = {key: stated[key] for key in TABLES[name] if key not in unsaid}
         found |= {"analyses": [one.table for one in self.analyses], "layout": LAYOUT}
         found["columns"] = self.columns._described()
         return json.dumps(found, sort_keys=True, indent=1, ensure_ascii=False) + "\n"

@@ -22,6 +22,7 @@ from skdpsurv.release import Release
 from skdpsurv.report.explain import described_kinds
 from skdpsurv.report.figures import Advantage, Figure, can_draw
 from skdpsurv.report.numbers import ShownNumber, csv_text
+from skdpsurv.report.output_check import OutputCheck, output_check
 from skdpsurv.report.results import all_of, evaluated, results
 from skdpsurv.report.text import PAGES, WORDS
 from skdpsurv.study.analyses import Analysis
@@ -123,6 +124,14 @@ class StudyReport:
             for section in self.sections
             for one in all_of(section.parts, "figures")
         }
+
+    @property
+    def checks(self) -> list[tuple[str, OutputCheck]]:
+        """What an output checker needs to know of each result, by its heading."""
+        found = [one for one in self.sections if one.guarantee is not None]
+        return [
+            (one.heading, output_check(self.found[one.analysis.name], one.parts)) for one in found
+        ]
 
     @cached_property
     def html(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 from typing import Self
 
@@ -9,6 +10,7 @@ import pandas as pd
 
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.guarantee import PrivacyGuarantee
+from skdpsurv.report.acro import Output
 from skdpsurv.study import run as running
 from skdpsurv.study.charges import ledger_of
 from skdpsurv.study.check import check
@@ -102,7 +104,11 @@ class Study:
 
         A release that is not the file that was marked is refused.
         """
-        place = Folder(folder)
+        found, ledger = self._report(Folder(folder)), ledger_of(self.protocol, accountant)
+        left = None if ledger is None else ledger.remaining(self.protocol.delta)
+        return replace(found, left=left)
+
+    def _report(self, place: Folder) -> StudyReport:
         journal, protocol = Journal(place.journal), place.read_protocol()
         charged = journal.charged
         was_run = charged and charged[0]["analyses"]
@@ -111,7 +117,6 @@ class Study:
         marks = {
             one.name: mark for one in protocol.analyses if (mark := journal.released(one.name))
         }
-        ledger = ledger_of(protocol, accountant)
         n_people = charged[0]["n_people"]
         today = journal.is_of_today  # another version may plan otherwise
         return StudyReport(
@@ -119,9 +124,28 @@ class Study:
             {name: place.load_marked(protocol.analysis(name), journal) for name in marks},
             [PrivacyGuarantee.from_dict(intent["guarantee"]) for intent in charged],
             date=charged[0]["when"][:10],
-            left=None if ledger is None else ledger.remaining(protocol.delta),
             sha256={name: mark["sha256"] for name, mark in marks.items()},
         )
+
+    def outputs(self, folder: str | PathLike[str]) -> tuple[list[Output], str]:
+        """Return the results in a folder for :func:`~skdpsurv.report.acro.acro_files`.
+
+        With the time of the charge. A release that is not the file that was marked is refused.
+        """
+        place = Folder(folder)
+        report, journal = self._report(place), Journal(place.journal)
+        found = [
+            Output(
+                f"{one.analysis.name}-",
+                report.found[one.analysis.name],
+                place.file_of(one.analysis.name).read_text(encoding="utf-8"),
+                one.parts,
+                f"{self.protocol.title}: {one.heading}",
+            )
+            for one in report.sections
+            if one.guarantee is not None
+        ]
+        return found, journal.charged[0]["when"]
 
     def check(
         self, folder: str | PathLike[str], accountant: PrivacyAccountant | None = None

@@ -64,13 +64,18 @@ class StudyPlan:
         ValueError
             If a part would hold nobody, an analysis cannot be had for its share, or the protocol
             is for another number of people.
+        AppetiteError
+            If the appetite of the protocol does not allow the study.
         """
         integer(2)("n_people", n_people)
         if protocol.n_people not in (None, n_people):
             raise ValueError(
                 f"n_people must be that of the protocol, {protocol.n_people:,}, got {n_people:,}."
             )
-        return cls(protocol, int(n_people), parts_of(protocol, int(n_people)))
+        found = cls(protocol, int(n_people), parts_of(protocol, int(n_people)))
+        if protocol.appetite is not None:
+            protocol.appetite.require(found.guarantee())
+        return found
 
     @property
     def n_evaluation(self) -> int:

@@ -12,6 +12,7 @@ from functools import partial
 import pytest
 
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, sql_ledger
+from skdpsurv.dp import ledger as ledgers
 from skdpsurv.dp.durable import locked
 from skdpsurv.dp.ledger_storage import SQLiteFile
 
@@ -265,13 +266,13 @@ class TestFilesThatDoNotKeepWhatIsWritten:
     def test_a_lock_that_is_removed_while_it_is_held(self, path, monkeypatch):
         """What was written may be undone by somebody with a lock of another file."""
         accountant = PrivacyAccountant(1.0, path=path)
-        original = sql_ledger.require_room
+        original = ledgers.require_room
 
         def remove(*args):
             os.unlink(f"{path}.lock")
             original(*args)
 
-        monkeypatch.setattr(sql_ledger, "require_room", remove)
+        monkeypatch.setattr(ledgers, "require_room", remove)
         with pytest.raises(RuntimeError, match="removed while it was held"):
             accountant.charge(cost(0.75))
 

@@ -29,8 +29,8 @@ HEADINGS = [
     *("Survival, by stage", "Weibull distribution of survival times"),
     *("Regression of survival times", "How good the model is"),
     *("An example person, by the regression of survival times", "What is promised, spent and left"),
-    *("The study", "Not covered, whatever epsilon is", "What it rests on"),
-    "Constants of the mechanisms",
+    *("For the output checker", "The study", "Not covered, whatever epsilon is"),
+    *("What it rests on", "Constants of the mechanisms"),
 ]
 
 
@@ -85,8 +85,29 @@ def test_a_regression_of_competing_events_has_each_cause_side_by_side(tmp_path):
         assert "relapse" in found.figures[name].file
     quantities = set(found.numbers["quantity"])
     assert {"coefficient of the cause relapse", "odds ratio of the cause death"} <= quantities
-    with pytest.raises(ValueError, match="of must be the name of a regression"):
-        protocol(analyses=(*one, Analysis("evaluation", "e", options={"of": "causes"})), **labels)
+    own = "cause must be one of event_is, 'relapse', 'death', of a competing_regression alone"
+    for options in ({"of": "causes"}, {"of": "causes", "cause": "none"}):
+        with pytest.raises(ValueError, match=own):
+            protocol(analyses=(*one, Analysis("evaluation", "e", options=options)), **labels)
+
+
+def test_one_cause_of_a_regression_of_competing_events_is_evaluated(tmp_path):
+    of = {"of": "causes", "cause": "death"}
+    analyses = (
+        Analysis("competing_regression", "causes", options={"columns": ["age"]}),
+        Analysis("evaluation", "quality", options=of),
+    )
+    labels = {"event_is": ("relapse", "death"), "censored_is": ("none",)}
+    frame = records(300)
+    which = np.resize(["relapse", "death"], len(frame))
+    frame["died"] = np.where(frame["died"] == 0, "none", which)
+    found = made(protocol(analyses=analyses, **labels), frame, tmp_path / "out")
+    quality = found.found["quality"]
+    assert quality.cause == "death"
+    assert "incidence of death" in Page(found.html).text.lower()
+    rule = "entry must not be stated with a cause"
+    with pytest.raises(ValueError, match=rule):
+        protocol(analyses=analyses, entry="seen", **labels)
 
 
 def test_a_regression_of_competing_events_may_have_intervals(tmp_path):

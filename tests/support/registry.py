@@ -598,16 +598,17 @@ def _settings():
 
     one = several(
         DPCompetingRisks,
-        ("coef", "baseline_coef"),
+        ("coef", "baseline_coef", "evidence_coef"),
         (*("coef_", "baseline_coef_", "recalibration_", "max_cumulative_hazard_"), "inference_"),
         max_time=MAX_TIME,
         n_intervals=8,
-        causes=["relapse", "death"],
-        censored="alive",
+        **(stated := {"causes": ["relapse", "death"], "censored": "alive"}),
     )
     yield one("objective", competing, representative=True, checked=False)
-    first = {"epsilon": 10.0, "also": (*rows, "max_cumulative_hazard")}
+    first = {"epsilon": 10.0, "also": (*rows, "max_cumulative_hazard", "evidence_error")}
     yield one("objective with a first look", competing, quick=True, **first)
+    elsewhere = DPCompetingRisks(max_time=MAX_TIME, epsilon=50.0, **stated)
+    yield one("prior", competing, prior=prior_release(elsewhere, competing), quick=True, **first)
     yield one("late entries", late_competing, **first)
     tables = {"epsilon": 200.0, "also": (*first["also"], "recalibration_")}
     tables |= {"recalibration_share": 0.35}
@@ -617,9 +618,9 @@ def _settings():
     yield one("no privacy", competing_moderate, epsilon=np.inf)
     yield one("raw columns", raw_competing, columns=raw)
     own = {"epsilon": 200.0, "inference_share": 0.3, "also": (*estimated, *rows)}
-    own["also"] += ("max_cumulative_hazard",)
+    own["also"] += ("max_cumulative_hazard", "evidence_error")
     yield one("late entries with standard errors", late_competing, **own)
-    seen = (*own["also"][:-2], *hidden, "row_scale", "max_cumulative_hazard")
+    seen = (*own["also"], *hidden, "row_scale")
     asked = {**own, "columns": raw, "epsilon": 50.0, "also": (*seen, "inference_known")}
     yield one("raw columns with standard errors", raw_competing, quick=True, **asked)
 

@@ -81,7 +81,10 @@ def design(X, y, kind, center=0.0):
     own = (rows - center)[:, [0, 2]]
     products = [own[person] * f[period, None] for f in functions.T]
     happened = event[person] & (period == exits[person] - 1)
-    return happened, np.column_stack([published_basis(Q, 3)[period], *products, rows[person]])
+    baseline = published_basis(Q, 3)
+    if kind == "steps":  # which the baseline has, too
+        baseline = np.column_stack([baseline, functions])
+    return happened, np.column_stack([baseline[period], *products, rows[person]])
 
 
 class TestWithoutPrivacy:
@@ -124,7 +127,8 @@ class TestPrivate:
         event, rows = design(X, y, kind, model._changes.center)
         theirs = sm.GLM(event, rows, sm.families.Binomial(sm.families.links.CLogLog())).fit()
         inference = model.inference_
-        np.testing.assert_allclose(inference.estimate[3:], theirs.params[3:], atol=0.02)
+        own = model.baseline_coef_.size
+        np.testing.assert_allclose(inference.estimate[own:], theirs.params[own:], atol=0.02)
         ratio = inference.standard_errors() / theirs.bse
         np.testing.assert_allclose(ratio, 1.0, atol=0.06)
 
@@ -316,6 +320,30 @@ class TestFunctions:
         np.testing.assert_allclose(product, np.diag(np.diag(product)), atol=1e-12)
         published = changing.functions @ changing.to_published + changing.level
         np.testing.assert_allclose(published, inside, atol=1e-14)
+
+    def test_the_baseline_steps_where_effects_do(self):
+        X, y = people(600)
+        stated = {"x": {"steps": [STEP]}, "arm": {"steps": [STEP, 4.0]}}
+        described = {"x": {"bounds": [-2, 2]}, "arm": {"boolean": True}}
+        for name, steps in stated.items():
+            described[name]["over_time"] = steps
+        model = fitted(X, y, columns=columns(**described))
+        public = model._changes.public
+        assert public.step_times == (STEP, 4.0)  # each once
+        assert model.baseline_coef_.shape == (5,)
+        ends = np.arange(1, Q + 1) * END / Q
+        for step, time in zip(public.steps.T, public.step_times, strict=True):
+            np.testing.assert_allclose(np.ptp(step[ends <= time]), 0.0, atol=1e-15)
+            np.testing.assert_allclose(step[-1] - step[0], 1.0)
+        scope = run_text(model, X[:5], model.release_.features)
+        survived = [one(4.5) for one in model.predict_survival_function(X[:5])]
+        np.testing.assert_allclose(scope["survival"](4.5), survived, rtol=1e-9)
+
+    @pytest.mark.parametrize(("q", "steps", "expected"), [(4, [2.0], 4), (4, [2, 3], 3)])
+    def test_steps_that_few_intervals_cannot_tell_are_left_out(self, q, steps, expected):
+        x = {"bounds": [-2, 2], "over_time": {"steps": steps}}
+        model = fitted(*people(600), columns=columns(x=x, arm={"boolean": True}), n_intervals=q)
+        assert model.baseline_coef_.size == expected
 
 
 class TestEverywhere:

@@ -20,7 +20,6 @@ from skdpsurv import (
     PublicColumns,
     Release,
     forecast_accuracy,
-    pool_releases,
 )
 from skdpsurv.audit import measurement_audit, worst_neighbours
 from skdpsurv.cli import app
@@ -325,13 +324,11 @@ class TestElsewhere:
         with pytest.raises(ValueError, match="several causes"):
             search.fit(X, target(cause, time))
 
-    def test_forecasts_pools_priors_and_private_metrics(self):
+    def test_forecasts_priors_of_hazards_and_private_metrics(self):
         X, cause, time = simulated(400)
         model = made(1.0).fit(X, target(cause, time))
         with pytest.raises(TypeError, match="estimator must be one of"):
             forecast_accuracy(made(1.0), 500)
-        with pytest.raises(ValueError, match="must come from one of"):
-            pool_releases([model.release_, model.release_])
         hazard = DPDiscreteTimeSurvival(max_time=HORIZON, prior=model.release_)
         with pytest.raises(ValueError, match="prior must be a model of hazards"):
             hazard.fit(X, (cause > 0, time))

@@ -16,11 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.uncertainty import CoefficientFigure, table
+from skdpsurv.priors import Evidence, Prior, Terms
 from skdpsurv.release import Release
-from skdpsurv.survival.curves.event_counts import Causes
-from skdpsurv.survival.hazards.causes import maximum_by_cause
+from skdpsurv.survival.curves.event_counts import Causes, is_one_of
+from skdpsurv.survival.hazards.causes import log_slopes, maximum_by_cause
 from skdpsurv.survival.hazards.estimand import PRIVATE, without_noise
 from skdpsurv.survival.hazards.late_entry import WithEntries
+from skdpsurv.survival.hazards.model import published_basis
 
 
 class CauseCoefficients(Summarised):
@@ -58,6 +60,32 @@ class CauseModel(CoefficientFigure, WithEntries):
         """Return the index of a cause; None: the first one."""
         check_is_fitted(self, "release_")
         return Causes.of(self.release_.parameters).index(cause)
+
+    _is_evidence_of = ("causes",)
+
+    def _read_prior(self, model: str, n_features: int, outputs: Any = None) -> Prior | None:
+        return super()._read_prior(model, n_features, self._stated_causes().labels)
+
+    @classmethod
+    def _evidence(cls, release: Release, model: str, outputs: Any) -> tuple[Evidence | None, Terms]:
+        """Return a release's evidence about causes, in the order of ``outputs``, and its features.
+
+        It is on the scale of log hazards, by their derivatives along the baselines.
+        """
+        built: Any = cls.from_release(release)
+        known, theirs = Causes.of(release.parameters), built.causes_
+        if len(theirs) != len(outputs) or not all(is_one_of(one, theirs) for one in outputs):
+            raise ValueError(
+                f"prior must be of the same causes, {outputs!r:.200}, got {theirs!r:.200}."
+            )
+        terms = Terms.of(release.features, release.transformer())
+        own = Evidence.of(release, built.coef_.shape)
+        if own is None:
+            return None, terms
+        basis = published_basis(built.unique_times_.size, built.baseline_coef_.shape[1])
+        own = own.scaled(log_slopes(built.baseline_coef_ @ basis.T))
+        order = [known.index(one) for one in outputs]
+        return Evidence(own.coef[order], own.error[order]), terms
 
     def of_cause(self, cause: Any = None) -> CauseCoefficients:
         """Return the coefficients of a cause, with its intervals and tests.

@@ -28,10 +28,11 @@ from skdpsurv.dp.plan import Context
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.competing_hazard import CompetingHazard
-from skdpsurv.likelihoods.links import LOGIT
+from skdpsurv.likelihoods.links import LOGIT, steepness
 from skdpsurv.mechanisms import newton, perturbation
 from skdpsurv.mechanisms.newton import Center
 from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.priors import Evidence
 from skdpsurv.survival.hazards import model as models
 from skdpsurv.survival.hazards.fit import (
     CappedFit,
@@ -76,6 +77,11 @@ def prior_center(model: models.HazardModel, n_causes: int) -> float:
     return float(LOGIT.predictor(hazard / (hazard + n_causes * (1.0 - hazard))))
 
 
+def log_slopes(predictors: FloatArray) -> FloatArray:
+    """Return derivatives of the log hazards of causes along their baselines, in rows of one."""
+    return np.array([[steepness(LOGIT.survival(one))] for one in predictors])
+
+
 class CauseTable(HazardSum):
     """Noisy counts of records by band of time and outcome, and the baselines fitted to them."""
 
@@ -99,6 +105,7 @@ class CauseTable(HazardSum):
             exits, entries = spread_entries(table := seen_cells(noisy, n_outcomes), q)
             n_cells = n_seen_cells(table.shape[1], n_outcomes)
             entered["_entered"] = table.sum(axis=(1, 2))
+            entered["_events"] = np.clip(table[:, :, 1:].sum(), 0.0, fit.model.n_records)
         else:
             table = np.maximum(noisy, 0).astype(np.float64).reshape(-1, n_outcomes)
             exits, n_cells = spread_exits(table, q), table.size
@@ -158,13 +165,19 @@ class CausesFit(HazardFit):
         """Return likelihood and calibration, with the caps that follow from a life table."""
         if not self.has_pilot:
             return self.bounded(self.highest_cap)
-        levels = super().hazards(pilot).sum(axis=1)
+        levels = self.levels(pilot)[:, 0]
         cap = self.cap_at(float(levels.sum())) if self._follows else self.highest_cap
         caps: Any = self.shared(cap, levels)
         return self.bounded(caps)
 
     def hazards(self, pilot: PilotEstimate) -> FloatArray:
         return super().hazards(pilot).sum(axis=0, keepdims=True)
+
+    def levels(self, pilot: PilotEstimate) -> FloatArray:
+        return super().hazards(pilot).sum(axis=1, keepdims=True)
+
+    def log_slopes(self, pilot: PilotEstimate) -> FloatArray:
+        return log_slopes(self.baselines(pilot.center) @ self.basis.T)
 
     @property
     def prior_predictor(self) -> float:
@@ -173,6 +186,22 @@ class CausesFit(HazardFit):
     def baselines(self, coef: FloatArray) -> FloatArray:
         """Return the coefficients of the baselines, a row for each cause: a view of all."""
         return coef.reshape(self.n_causes, -1)[:, : self.model.n_knots]
+
+    def effects(self, coef: FloatArray) -> FloatArray:
+        return coef.reshape(self.n_causes, -1)[:, self.model.n_knots :]
+
+    def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
+        """Return a minimiser whose coefficients are combined with the prior.
+
+        Each cause keeps the size along its new direction that it had: estimates without shrinkage
+        are too large where rows tell more than was guessed, and no recalibration need follow.
+        """
+        if self.prior is None:
+            return point
+        found = super().posterior_mean(point, own, pilot)
+        for new, old in zip(self.effects(found), self.effects(point), strict=True):
+            new *= np.clip(old @ new / max(float(new @ new), 1e-300), 0.0, 1.0)
+        return found
 
     def minimiser(self) -> CausesMinimiser:
         return CausesMinimiser(self)
@@ -196,7 +225,8 @@ class CausesMinimiser(HazardMinimiser):
     def name(self) -> str:  # type: ignore[override]
         """The perturbation in words."""
         how, number = perturbation.NAMES[self.fit.method], self.fit.n_causes
-        return f"{how} of {number} hazard-capped likelihoods together"
+        prior = ", with a prior" if self.fit.prior is not None else ""
+        return f"{how} of {number} hazard-capped likelihoods together{prior}"
 
     proof: ClassVar[str] = PROOF  # type: ignore[misc]
 
@@ -208,12 +238,6 @@ class CausesMinimiser(HazardMinimiser):
             numbers = [of(end) for end in ends]
             stated[name] = stated_range(min(numbers), max(numbers))
         return stated
-
-    def postprocess(self, context: Context, found: list[perturbation.Perturbed]) -> dict[str, Any]:
-        """Return baselines and coefficients."""
-        (minimiser,) = found
-        fitted = self.fit.fitted(minimiser.coef, self.fit.pilot(context))
-        return {"_minimiser": minimiser, **fitted}
 
 
 #: Numbers that are no largest or least at the first or last end.

@@ -12,6 +12,7 @@ within a ball of radius 1/2, so that they add little to the sensitivity.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,8 @@ class Changing:
         Names of the products, such as "age:log(time)".
     kinds : tuple of OverTime
         What states the functions.
+    max_time : float
+        The horizon.
     """
 
     functions: FloatArray
@@ -52,6 +55,7 @@ class Changing:
     level: FloatArray
     names: tuple[str, ...]
     kinds: tuple[OverTime, ...]
+    max_time: float
 
     @classmethod
     def of(cls, features: Sequence[Feature], n_intervals: int, max_time: float) -> Changing | None:
@@ -80,8 +84,19 @@ class Changing:
                 names += [f"{features[j].name}:{word}" for j in having]
             number += len(own)
         effects = TimeEffects(np.hstack(scaled), np.array(columns), np.array(functions))
-        own = to_published, np.concatenate(levels), tuple(names), tuple(kinds)
+        own = to_published, np.concatenate(levels), tuple(names), tuple(kinds), max_time
         return cls(np.hstack(each), effects, *own)
+
+    @property
+    def step_times(self) -> tuple[float, ...]:
+        """Times of all steps of effects."""
+        own = [one.numbers for one in self.kinds if one.kind == "steps"]
+        return tuple(sorted(set(itertools.chain(*own))))
+
+    @property
+    def steps(self) -> FloatArray:
+        """Functions that step at these times, shape (n_intervals, n_steps)."""
+        return OverTime("steps", self.step_times).values(len(self.functions), self.max_time)
 
     @property
     def columns(self) -> IntArray:

@@ -25,6 +25,7 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
 from skdpsurv.inference.uncertainty import NAMES
+from skdpsurv.priors import is_prior
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.curves.aalen_johansen import check_causes, is_label
@@ -33,7 +34,7 @@ from skdpsurv.survival.hazards.cause_coefficients import CauseModel
 from skdpsurv.survival.hazards.causes import CAP_TIMES, CausesFit, CausesMaximum
 from skdpsurv.survival.hazards.fit import PILOT_RECORDS
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
-from skdpsurv.survival.hazards.hazard_formula import basis_terms, broken_line
+from skdpsurv.survival.hazards.hazard_formula import cause_formula
 from skdpsurv.survival.hazards.model import (
     CAP_SCALE,
     Recalibration,
@@ -64,6 +65,12 @@ class DPCompetingRisks(
     ratio="logit",
     measure="",
     such_as={"max_time": 1.0, "causes": [1, 2]},
+    adds_up={
+        "same": ("max_time", "n_intervals", "n_knots", "causes", "censored"),
+        "common": ("the baseline", "baseline_coef"),
+        "n_common": lambda release: int(release.parameters["n_knots"]),
+        "by": "causes",
+    },
 ):
     r"""Regression of competing risks that protects every record of the training data.
 
@@ -122,6 +129,10 @@ class DPCompetingRisks(
     inference_share : float, default=0.0
         Share of epsilon for standard errors of all causes, as for :class:`DPDiscreteTimeSurvival`:
         0.3 is a good choice. 0: none. Skipped if ``n * epsilon`` is below 200.
+    prior : Release or None, default=None
+        Release of another fit of the same causes, in any order, as for
+        :class:`DPDiscreteTimeSurvival`: used for each cause with which its records agree. It turns
+        coefficients, whose size along their new direction stays (docs/proofs/priors).
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -212,6 +223,7 @@ class DPCompetingRisks(
         "pilot_share": checks.auto_or(checks.number_in(0.0, 1.0, closed="left")),
         "recalibration_share": checks.number_in(0.0, 1.0, closed="left"),
         "inference_share": checks.number_in(0.0, 1.0, closed="left"),
+        "prior": is_prior,
     }
 
     def __init__(
@@ -231,6 +243,7 @@ class DPCompetingRisks(
         pilot_share: float | str = "auto",
         recalibration_share: float = 0.0,
         inference_share: float = 0.0,
+        prior: Release | None = None,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
     ) -> None:
@@ -248,6 +261,7 @@ class DPCompetingRisks(
         self.pilot_share = pilot_share
         self.recalibration_share = recalibration_share
         self.inference_share = inference_share
+        self.prior = prior
         self.random_state = random_state
         self.accountant = accountant
 
@@ -291,6 +305,7 @@ class DPCompetingRisks(
             shares = pilot, float(self.recalibration_share), float(self.inference_share)
             options: Any = {"known": known, "n_causes": causes.number}
             options |= {"kind": CausesFit, "distribution": self._noise_law}
+            options["prior"] = self._read_prior("causes", model.n_features)
             plan = perturbed_plan(*fit_of(model, epsilon, "obj_pert", alpha, shares, **options))
         return replace(plan, inputs={**plan.inputs, **causes.stated()})
 
@@ -414,30 +429,4 @@ class DPCompetingRisks(
         return concordance_index(target, risk, **how)
 
     def _formula(self, script: Script) -> str:
-        stated = self.release_.parameters
-        end, q = script.number(stated["max_time"]), script.number(stated["n_intervals"])
-        n_knots = self.baseline_coef_.shape[1]
-        terms, odds, predictors, causes = basis_terms(n_knots, script), [], [], []
-        each = zip(self.causes_, self.coef_, self.baseline_coef_, self.recalibration_, strict=True)
-        for j, (cause, coef, baseline, recalibration) in enumerate(each, 1):
-            line = broken_line(recalibration, script)
-            slope = recalibration.slope
-            score = f"{'' if slope == 1 else f'{script.number(slope)} * '}score{j}"
-            causes.append(f"{j} is {script.label(cause)}")
-            odds.append(f"score{j} = {script.linear(coef)}")
-            predictors += [
-                f"baseline{j}(t) = {script.weighted(baseline, terms)}{line}",
-                f"odds{j}(s) = exp(baseline{j}(s / {q}) + {score})",
-            ]
-        total = " + ".join(["1", *(f"odds{j}(s)" for j in range(1, len(causes) + 1))])
-        lines = [
-            f"# Cause {', '.join(causes)}.",
-            *odds,
-            f"\n# Survival, without any event, up to a time in [0, {end}], on {q} intervals:",
-            "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if n_knots > 2 else "",
-            "bend(t, k) = max(t - k, 0)" if "bend(" in "".join(predictors) else "",
-            *predictors,
-            f"end(s) = {end} * (s / {q})",
-            f"survival(time) = product(1 / ({total}) for s in integers(1, {q}) if end(s) <= time)",
-        ]
-        return "\n".join(filter(None, lines))
+        return cause_formula(self, script)

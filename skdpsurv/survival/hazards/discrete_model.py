@@ -63,9 +63,9 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
         check_parameters(release, "max_time", "n_intervals", "n_knots", "link")
         stated = release.parameters
         self.coef_ = released_array(release, "coef", (release.n_features,))
-        n_knots = int(stated["n_knots"])
         labels = labels_in(release)
-        shape = (len(labels), n_knots) if labels else (n_knots,)
+        n_columns = self._basis.shape[1]
+        shape = (len(labels), n_columns) if labels else (n_columns,)
         self.baseline_coef_ = released_array(release, "baseline_coef", shape)
         self.unique_times_ = interval_ends(stated["max_time"], stated["n_intervals"])
         self.recalibration_ = Recalibration.of(release, len(labels))
@@ -139,9 +139,10 @@ class DiscreteTimeModel(Summarised, SurvivalRegression, takes=("rows", "times"),
 
     @property
     def _basis(self) -> FloatArray:
-        """Columns of the baseline over the grid, of shape (n_intervals, n_knots)."""
-        stated = self.release_.parameters
-        return published_basis(stated["n_intervals"], int(stated["n_knots"]))
+        """Columns of the baseline over the grid, of shape (n_intervals, n_columns)."""
+        stated, changes = self.release_.parameters, self._changes
+        changing = None if changes is None else changes.public
+        return published_basis(stated["n_intervals"], int(stated["n_knots"]), changing)
 
     def _cumulative_hazard(self, risk: FloatArray, stratum: IndexArray | None = None) -> FloatArray:
         ends = interval_ends(1.0, self.release_.parameters["n_intervals"])

@@ -163,7 +163,8 @@ class DPDiscreteTimeSurvival(
         Coefficients, on the scale of the features: those of X, or of ``columns``. Private release.
     baseline_coef_ : ndarray of shape (n_knots,), or (n_strata, n_knots)
         Coefficients of the baseline in the spline basis of the paper; with ``strata`` those of each
-        label, in order. Private release.
+        label, in order. Where ``columns`` state steps of effects, those of the baseline's steps
+        come after them. Private release.
     over_time_coef_ : ndarray of shape (n_terms,)
         Coefficients of products of columns with functions of time, where ``columns`` state
         ``over_time``, in the order of ``summary``; ``coef_`` is then the mean of an effect over the
@@ -325,10 +326,8 @@ class DPDiscreteTimeSurvival(
             )
         if self.inference_share and sampling is not None:
             raise ValueError("inference_share must be 0 with method='psgld'.")
-        if self.prior is not None:
-            if sampling is not None:
-                raise ValueError("prior must be None with method='psgld'.")
-            Promises.of(self.prior)
+        if self.prior is not None and sampling is not None:
+            raise ValueError("prior must be None with method='psgld'.")
         if self.scales is not None:
             self._check_scales(self.scales)
         uncapped = self.max_cumulative_hazard is None and not self._is_asymptotic
@@ -356,8 +355,6 @@ class DPDiscreteTimeSurvival(
             found += [Caveat(self.scales.guarantee.status, text) for text in leaks]
         if self._is_asymptotic:
             found.append(Caveat("asymptotic", ""))
-        if self.prior is not None:
-            found += [Caveat("proved", text) for text in Promises.of(self.prior).leaks()]
         return found
 
     def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:

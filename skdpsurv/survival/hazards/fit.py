@@ -36,6 +36,8 @@ from skdpsurv.survival.hazards.record_classes import RecordClasses
 #: Root mean squares of the baseline's columns, beside covariates in a unit ball: small columns keep
 #: the sensitivity near that of the covariates alone (docs/benchmarks/discrete_time).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
+#: Largest value of a step of the baseline.
+STEP_SIZE = 0.25
 NO_PROMISES = Promises(())
 #: Share of epsilon for the pilot where its rows are not scaled.
 PILOT_SHARE = 0.1
@@ -67,9 +69,6 @@ INFERENCE_SPREAD = (0.8, 4.0)
 #: The cap with standard errors: factor and power of the information, its maximum, and how many
 #: times the level of the life table it is at most (docs/benchmarks/intervals).
 INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 2.0
-#: Information of rows about one coefficient, relative to rows of equal length in all directions
-#: (docs/benchmarks/sites).
-INFORMATION_PART = 0.25
 
 
 class CappedFit(NamedTuple):
@@ -106,8 +105,11 @@ class HazardFit:
     @cached_property
     def basis(self) -> FloatArray:
         """Basis of the baseline's predictor, one column for each parameter."""
-        basis = models.orthogonal_basis(self.model.n_intervals, self.model.n_knots) * SHAPE_SIZE
+        basis = models.orthogonal_basis(*self.model.curve) * SHAPE_SIZE
         basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
+        # A step near an end is steep on the scale of its mean square.
+        steps = np.abs(basis[:, self.model.n_knots :])
+        basis[:, self.model.n_knots :] *= np.minimum(STEP_SIZE / steps.max(axis=0), 1.0)
         return basis
 
     @cached_property
@@ -134,9 +136,8 @@ class HazardFit:
     def center_of(self, likelihood: DiscreteHazard | StratifiedHazard) -> Center:
         """Return public bounds on the centre of the ridge, and on the loss there."""
         least = np.linalg.svd(self.basis, compute_uv=False)[-1] / math.sqrt(self.basis.shape[0])
-        largest = LARGEST_PREDICTOR
-        norm = math.sqrt(self.model.n_strata) * (largest / float(least))
-        return Center(norm, likelihood.loss_within(largest))
+        norm = math.sqrt(self.model.n_strata) * (LARGEST_PREDICTOR / float(least))
+        return Center(norm, likelihood.loss_within(LARGEST_PREDICTOR))
 
     @property
     def noise(self) -> float:
@@ -170,7 +171,7 @@ class HazardFit:
         """Return likelihood and calibration, with the cap that follows from a life table."""
         if not self._follows:
             return self.bounded(self.highest_cap)
-        return self.bounded(self.cap_at(float(self._hazard(pilot).value.sum())))
+        return self.bounded(self.cap_at(float(self.levels(pilot))))
 
     def cap_at(self, level: float) -> float:
         """Return the cap that follows from the cumulative hazard of a life table."""
@@ -186,13 +187,23 @@ class HazardFit:
         """Return the pilot's hazard in each interval, in the mean of the strata."""
         link = self.likelihood.link
         curves = [link.survival(self.basis @ own) for own in self.baselines(pilot.center)]
-        if len(curves) == 1:
-            return curves[0]
         return Curve(*(pilot.shares @ np.array(own) for own in zip(*curves, strict=True)))
+
+    def levels(self, pilot: PilotEstimate) -> Any:
+        """Return the pilot's cumulative hazard by the horizon; with causes, in rows of one."""
+        return self._hazard(pilot).value.sum()
+
+    def log_slopes(self, pilot: PilotEstimate) -> Any:
+        """Return derivatives of log hazards by their predictors; with causes, in rows of one."""
+        return steepness(self._hazard(pilot))
 
     def baselines(self, coef: FloatArray) -> FloatArray:
         """Return the coefficients of the baselines, a row for each stratum: a view of all."""
-        return coef[: self.model.n_baseline].reshape(-1, self.model.n_knots)
+        return coef[: self.model.n_baseline].reshape(-1, self.model.n_columns)
+
+    def effects(self, coef: FloatArray) -> FloatArray:
+        """Return the coefficients of covariates; with causes, in rows: a view of all."""
+        return coef[self.model.n_baseline :]
 
     def events_left(self, pilot: PilotEstimate) -> FloatArray:
         """Return chances of an event after 0, ..., q intervals, by the horizon, of each stratum."""
@@ -223,10 +234,9 @@ class HazardFit:
         public = self.public_pilot
         if not self.has_pilot or "_baseline" not in context:
             return public
-        if self.model.has_entry and "follow_up" in context:
-            public = public._replace(events=self.model.n_records * context["follow_up"][0])
         center = self.centered(public.center, context["_baseline"])
-        public = public._replace(shares=context.get("_shares", public.shares))
+        shares, events = context.get("_shares", public.shares), context.get("_events")
+        public = public._replace(shares=shares, events=events)
         if "_mean" not in context:
             return public._replace(center=center)
         names = ("_mean", "_radius", "_spread", "_scales")
@@ -236,7 +246,7 @@ class HazardFit:
     def centered(self, center: FloatArray, baseline: FloatArray) -> FloatArray:
         """Return a centre of the ridge with baselines fitted to the life table."""
         center = center.copy()
-        self.baselines(center)[:] = baseline.reshape(-1, self.model.n_knots)
+        self.baselines(center)[:] = baseline.reshape(-1, self.model.n_columns)
         return center
 
     #: Causes whose scores have a table each to recalibrate by; 0 is the only one.
@@ -307,22 +317,20 @@ class HazardFit:
 
     def evidence(self, minimiser: FloatArray, pilot: PilotEstimate) -> Evidence:
         """Return unshrunk coefficients with standard errors, on the scale of X."""
-        model = self.model
-        if (events := pilot.events) is None:
-            events = model.n_records * -np.expm1(-self._hazard(pilot).value.sum())
-        second_moment = (pilot.spread / pilot.radius) ** 2 / model.n_features
-        information = INFORMATION_PART * max(events, 1.0) * second_moment
+        information = pilot.information(self.levels(pilot), self.model.n_records)
         how = perturbation.ridge_and_variances(self.after(pilot).calibration)
-        evidence = Evidence.of_minimiser(minimiser[model.n_baseline :], information, *how)
+        evidence = Evidence.of_minimiser(self.effects(minimiser), information, *how)
         return evidence.scaled(1.0 / pilot.unit)
 
     def posterior_mean(self, point: FloatArray, own: Evidence, pilot: PilotEstimate) -> FloatArray:
-        """Return a minimiser whose coefficients are combined with the prior."""
+        """Return a minimiser whose coefficients, of each cause, are combined with the prior."""
         if self.prior is None:
             return point
-        baseline, coef = np.split(point, [self.model.n_baseline])
-        prior = self.prior.evidence.scaled(1.0 / steepness(self._hazard(pilot)))
-        return np.append(baseline, own.posterior_mean(coef / pilot.unit, prior) * pilot.unit)
+        found, prior = point.copy(), self.prior.evidence.scaled(1.0 / self.log_slopes(pilot))
+        rows = np.atleast_2d(self.effects(found))
+        for coef, ours, theirs in zip(rows, own.rows(), prior.rows(), strict=True):
+            coef[:] = ours.posterior_mean(coef / pilot.unit, theirs) * pilot.unit
+        return found
 
     def fitted(self, coef: FloatArray, pilot: PilotEstimate) -> dict[str, Any]:
         """Return a point as values of a release, and as baseline on the grid and coefficients."""

@@ -54,7 +54,7 @@ from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.changing import with_products
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
 from skdpsurv.survival.hazards.life_table import outcome_counts
-from skdpsurv.survival.hazards.model import Block, HazardRecords, Records, to_published
+from skdpsurv.survival.hazards.model import Block, HazardModel, HazardRecords, Records, to_published
 from skdpsurv.survival.hazards.record_classes import at_risk, seen_from
 
 #: Below this rate, the derivative of f is taken from its series.
@@ -336,17 +336,17 @@ def as_exposed(part: Part, law: CovariateDistribution, coef: FloatArray, left: F
 
 
 def to_released(
-    mean: FloatArray, unit: FloatArray | float, basis: FloatArray, n_strata: int = 1
+    mean: FloatArray, unit: FloatArray | float, basis: FloatArray, model: HazardModel
 ) -> FloatArray:
     """Return the matrix from a minimiser to published baselines and coefficients on X's scale.
 
     ``unit`` is that of the rows of the fit.
     """
-    n_intervals, n_knots = basis.shape
-    published = np.stack([to_published(column, n_knots) for column in basis.T], axis=1)
-    level = np.tile(to_published(np.ones(n_intervals), n_knots), n_strata)
+    n_strata, curve = model.n_strata, model.curve[1:]
+    published = np.stack([to_published(column, *curve) for column in basis.T], axis=1)
+    level = np.tile(to_published(np.ones(len(basis)), *curve), n_strata)
     baselines, change = np.kron(np.eye(n_strata), published), np.eye(mean.size) / unit
-    nothing = np.zeros((mean.size, n_strata * n_knots))
+    nothing = np.zeros((mean.size, model.n_baseline))
     return np.block([[baselines, -np.outer(level, mean) / unit], [nothing, change]])
 
 
@@ -425,7 +425,7 @@ class HazardMoments(RowMoments):
             moments = replace(moments, groups=known.groups, ends=(low, high), derivation=derivation)
         coefs, centers = (np.split(x, n_causes) for x in (minimiser.coef, minimiser.center))
         calibration, classes = fit.after(pilot).calibration, fit.classes(context)
-        scale = to_released(pilot.mean, pilot.unit, fit.basis, fit.model.n_strata)
+        scale = to_released(pilot.mean, pilot.unit, fit.basis, fit.model)
         if fit.model.changing is not None:
             scale = with_products(scale, pilot.mean, pilot.unit, fit.model.changing)
         level = _mean_level(fit, moments.distribution, classes.n_of_stratum)
@@ -448,7 +448,7 @@ class HazardMoments(RowMoments):
         if isinstance(likelihood, CompetingHazard):
             likelihood = likelihood.causes[cause]
         one = likelihood if isinstance(likelihood, DiscreteHazard) else likelihood.one
-        classes, k, d = fit.classes(context), fit.model.n_knots, fit.model.n_effects
+        classes, k, d = fit.classes(context), fit.model.n_columns, fit.model.n_effects
         changing = () if fit.model.changing is None else fit.model.changing.by_function
         parts, left, laws = [], fit.events_left(pilot), moments.distribution.classes
         others = np.delete(coefs, cause, axis=0)

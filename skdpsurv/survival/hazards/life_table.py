@@ -49,7 +49,7 @@ class LifeTable(HazardSum):
         n, deviation = fit.model.n_records, HISTOGRAM.deviation(self.price)
         found = table[:, 1].sum(), table[0].sum(), 2.0 * deviation * math.sqrt(n_cells)
         shares = np.clip(np.array(found, dtype=np.float64) / n, 0.0, 1.0)
-        prior = fit.public_pilot.center[: fit.model.n_knots]
+        prior = fit.public_pilot.center[: fit.model.n_columns]
         how = baseline_from_entries if late else baseline_from_life_table
         given = self.price, fit.basis, fit.likelihood.link
         baselines = [how(tables.sum(axis=0), *given, prior, n_tables=n_strata)]
@@ -60,7 +60,9 @@ class LifeTable(HazardSum):
             "_baseline": np.concatenate([fit.clip_baseline(own) for own in baselines]),
             "_shares": mass / mass.sum(),
             "follow_up": shares,
-            **({"_entered": _entered(tables.sum(axis=0))} if late else {}),
+            **(
+                {"_entered": _entered(tables.sum(axis=0)), "_events": n * shares[0]} if late else {}
+            ),
         }
 
 

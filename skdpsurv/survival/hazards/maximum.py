@@ -66,10 +66,10 @@ def maximum_likelihood(
     The baseline is of shape (n_intervals,), or with strata (n_strata, n_intervals).
     """
     cap = None if isinstance(model.max_cumulative_hazard, str) else model.max_cumulative_hazard
-    basis = orthogonal_basis(model.n_intervals, model.n_knots)
+    basis = orthogonal_basis(*model.curve)
     link = LINKS[model.link] if cap is None else model.bounded_link()
     likelihood = likelihood_of(model, basis, link, cap)
-    levels, q = range(0, model.n_baseline, model.n_knots), model.n_intervals
+    levels, q = range(0, model.n_baseline, model.n_columns), model.n_intervals
     center = np.zeros(likelihood.n_params)
     center[list(levels)] = link.predictor(model.prior_hazard)
     start = np.zeros_like(center)
@@ -80,9 +80,9 @@ def maximum_likelihood(
         counts = outcome_counts(records, q, q, model.n_strata)
         all_exits = counts.reshape(-1, q, 2).astype(np.float64)
     for exits, entries, level in zip(all_exits, all_entries, levels, strict=True):
-        own = slice(level, level + model.n_knots)
+        own = slice(level, level + model.n_columns)
         start[own] = starting_baseline(exits, basis, link, entries)
     coef = newton.maximum_likelihood(likelihood, rows, center, start)
-    baselines = coef[: model.n_baseline].reshape(-1, model.n_knots)
+    baselines = coef[: model.n_baseline].reshape(-1, model.n_columns)
     found = np.array([basis @ own for own in baselines])
     return found[0] if model.n_strata == 1 else found, coef[model.n_baseline :]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -35,8 +36,12 @@ from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.changing import Changing
 
 
-def published_basis(n_intervals: int, n_knots: int) -> FloatArray:
-    """Return the paper's basis at s/q, s = 1..q, of shape (n_intervals, n_knots)."""
+def published_basis(n_intervals: int, n_knots: int, changing: Changing | None = None) -> FloatArray:
+    """Return the paper's basis at s/q, s = 1..q, of shape (n_intervals, n_knots), and steps.
+
+    Where effects step, the baseline of the mean row steps, too, which a smooth one would leave to
+    other effects. So steps are columns of the baseline, if the grid can tell them from the paper's.
+    """
     t = np.arange(1, n_intervals + 1) / n_intervals
     columns = [np.ones(n_intervals), t][:n_knots]
     if n_knots > 2:
@@ -44,18 +49,25 @@ def published_basis(n_intervals: int, n_knots: int) -> FloatArray:
         cubes = np.maximum(t[:, None] - knots, 0.0) ** 3
         d = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1])
         columns += [d[:, j] - d[:, -1] for j in range(n_knots - 2)]
-    return np.stack(columns, axis=1)
+    basis = np.stack(columns, axis=1)
+    if changing is None:
+        return basis
+    both = np.hstack([basis, changing.steps])
+    rank = np.linalg.matrix_rank(both / np.linalg.norm(both, axis=0), tol=1e-3)
+    return both if rank == both.shape[1] else basis
 
 
-def orthogonal_basis(n_intervals: int, n_knots: int) -> FloatArray:
+def orthogonal_basis(
+    n_intervals: int, n_knots: int, changing: Changing | None = None
+) -> FloatArray:
     """Return a basis of orthogonal columns of mean square 1, the first one constant."""
-    q, r = np.linalg.qr(published_basis(n_intervals, n_knots))
+    q, r = np.linalg.qr(published_basis(n_intervals, n_knots, changing))
     return np.asarray(q * np.sign(np.diag(r)) * np.sqrt(n_intervals))
 
 
-def to_published(values: FloatArray, n_knots: int) -> FloatArray:
+def to_published(values: FloatArray, n_knots: int, changing: Changing | None = None) -> FloatArray:
     """Return coefficients in the published basis for a baseline on the grid."""
-    basis = published_basis(values.size, n_knots)
+    basis = published_basis(values.size, n_knots, changing)
     return np.asarray(np.linalg.lstsq(basis, values, rcond=None)[0])
 
 
@@ -97,10 +109,20 @@ class HazardModel:
     cap_scale: float = CAP_SCALE
     changing: Changing | None = None
 
+    @cached_property
+    def n_columns(self) -> int:
+        """Number of coefficients of the baseline of one stratum."""
+        return published_basis(*self.curve).shape[1]
+
+    @property
+    def curve(self) -> tuple[int, int, Changing | None]:
+        """What the bases of a baseline follow from."""
+        return self.n_intervals, self.n_knots, self.changing
+
     @property
     def n_baseline(self) -> int:
         """Number of coefficients of the baselines, of one stratum after another."""
-        return self.n_strata * self.n_knots
+        return self.n_strata * self.n_columns
 
     @property
     def n_effects(self) -> int:
@@ -305,5 +327,5 @@ def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict
 
     Baselines are on the grid, one for each stratum if there are any.
     """
-    rows = [to_published(one, model.n_knots) for one in np.atleast_2d(baseline)]
+    rows = [to_published(one, *model.curve[1:]) for one in np.atleast_2d(baseline)]
     return {"coef": coef, "baseline_coef": np.array(rows) if baseline.ndim == 2 else rows[0]}

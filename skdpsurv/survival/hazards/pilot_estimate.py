@@ -9,6 +9,9 @@ import numpy as np
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import ROW_VALUES
 
+#: Information of rows about one coefficient, relative to rows of equal length in all directions
+#: (docs/benchmarks/sites).
+INFORMATION_PART = 0.25
 #: Shares of people where there is one stratum.
 WHOLE = np.ones(1)
 
@@ -34,6 +37,16 @@ class PilotEstimate(NamedTuple):
     def unit(self) -> FloatArray | float:
         """One unit of the rows of the fit, on the scale of X."""
         return self.radius if self.scales is None else self.radius * self.scales
+
+    def information(self, levels: Any, n_records: int) -> Any:
+        """Return a guess of the rows' information on a coefficient, by their numbers of events.
+
+        ``levels`` are cumulative hazards by the horizon, in proportion to which events are shared.
+        """
+        if (events := self.events) is None:
+            events = n_records * -np.expm1(-levels.sum())
+        own = np.maximum(events * (levels / levels.sum()), 1.0)
+        return INFORMATION_PART * own * ((self.spread / self.radius) ** 2 / self.mean.size)
 
     def values(self) -> dict[str, Any]:
         """Return how rows are read, as a release keeps it."""

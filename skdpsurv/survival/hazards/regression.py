@@ -108,6 +108,7 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         return self._fit(X, y, person=person)
 
     def _check_together(self) -> None:
+        super()._check_together()
         if self.n_knots > self.n_intervals:
             raise ValueError(f"n_knots must be at most n_intervals, got {self.n_knots}.")
 

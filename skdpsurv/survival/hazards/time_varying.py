@@ -21,7 +21,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference.effects import errors_of
 from skdpsurv.inference.uncertainty import interval_table, table
 from skdpsurv.inference.wald import terms_of, tests_table, wald_test
-from skdpsurv.release import Release, released_array
+from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.hazards.changing import Changing, FittedChanges
 from skdpsurv.survival.hazards.discrete_model import DiscreteTimeModel
 from skdpsurv.survival.hazards.model import OVER_TIME
@@ -63,7 +63,7 @@ class TimeVaryingModel(DiscreteTimeModel):
             raise ValueError("recalibration_share must be 0 where columns state over_time.")
 
     def _set_fitted(self, release: Release) -> None:
-        super()._set_fitted(release)
+        check_parameters(release, "max_time", "n_intervals")
         stated, d = release.parameters, release.n_features
         grid = int(stated["n_intervals"]), float(stated["max_time"])
         self.over_time_coef_, self._changes = np.zeros(0), None
@@ -73,6 +73,7 @@ class TimeVaryingModel(DiscreteTimeModel):
             if "row_center" in release.values or not math.isinf(release.made_by.epsilon):
                 center = released_array(release, "row_center", (d,))
             self._changes = FittedChanges(public, self.over_time_coef_, center)
+        super()._set_fitted(release)
 
     def _summary(self, level: float) -> pd.DataFrame:
         check_is_fitted(self, "release_")
