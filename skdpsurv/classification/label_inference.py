@@ -66,6 +66,12 @@ class LabelResponse:
         slope, _ = self.loss.derivatives(self._predictor(a, b), LABELS, order=1)
         return self._columns * slope
 
+    def expected_curvature(self, a: FloatArray, b: FloatArray, likely: FloatArray) -> FloatArray:
+        """Return derivatives by a and b of each row's expected score, (n, k + 1, k + 1)."""
+        curvature: Any = self.loss.derivatives(self._predictor(a, b), LABELS, order=2)[1]
+        columns = self._columns[:, 0, 0]
+        return np.outer(columns, columns) * (curvature * likely).sum(axis=1)[:, None, None]
+
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelMoments(RowMoments):

@@ -137,7 +137,7 @@ def result_lines(release: Release) -> Iterator[Any]:
                 yield rich_table(model.of_cause(cause).test_terms(), f"{title} on {cause}")
             if hasattr(model, "test_terms"):
                 yield rich_table(model.test_terms(), title)
-            if getattr(model, "_changes", None) is not None:
+            if model._changes is not None:
                 hazards = model.proportional_hazards_test()
                 yield rich_table(hazards, "Wald tests that effects do not change over time")
         yield from cautions(model)

@@ -71,7 +71,7 @@ class KnownColumns:
 
     @classmethod
     def of(cls, features: Sequence[Feature]) -> Self | None:
-        """Return what features state, or None if one has no public ends."""
+        """Read the public ends of features; None if one has none."""
         low, high = (
             np.array(ends) for ends in ([f.low for f in features], [f.high for f in features])
         )

@@ -15,8 +15,6 @@ import numpy as np
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.inference.covariates import CovariateDistribution
 
-#: Step of derivatives by the release.
-DIFFERENCE = 1e-4
 #: Rows of each class.
 Rows = list[FloatArray]
 
@@ -39,6 +37,12 @@ class Response(Protocol):
 
     def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives, by a and b, of the loss of a record in each cell (k + 1, n, C)."""
+
+    def expected_curvature(self, a: FloatArray, b: FloatArray, likely: FloatArray) -> FloatArray:
+        """Return derivatives, by a and b, of scores that count as ``likely`` says (n, C).
+
+        They are those of a row's sum over cells, of shape (n, k + 1, k + 1).
+        """
 
 
 class Part(NamedTuple):
@@ -145,7 +149,7 @@ class ExpectedScores:
     def curvature(self, rows: Rows, probabilities: list[FloatArray], at: FloatArray) -> FloatArray:
         """Return the derivative of the sum of scores by the point at which they are taken."""
         each = zip(self._predictors(at, rows), probabilities, strict=True)
-        by_row = [_by_predictor(part.response, a, b, likely) for (part, a, b), likely in each]
+        by_row = [part.response.expected_curvature(a, b, likely) for (part, a, b), likely in each]
         return self.distribution.mass * self._mean(_over_rows, rows, by_row)
 
     def _predictors(
@@ -171,21 +175,6 @@ class ExpectedScores:
             found = part.among(self.size, of(*values, part.designs(rows[part.place])))
             total = total + (own.mass / self.distribution.mass) * found
         return np.asarray(total)
-
-
-def _by_predictor(
-    response: Response, a: FloatArray, b: FloatArray, likely: FloatArray
-) -> FloatArray:
-    """Return derivatives of expected scores by the common part and the rows' part."""
-
-    # Scores depend on the predictor alone, so that rows need not be moved column by column.
-    def moved(step: FloatArray) -> FloatArray:
-        scores = response.record_scores(a + step[: a.size], b + step[a.size :])
-        return np.asarray(np.einsum("knc,nc->nk", scores, likely))
-
-    steps = DIFFERENCE * np.eye(a.size + (1 if b.ndim == 1 else b.shape[1]))
-    each = [moved(step) - moved(-step) for step in steps]
-    return np.stack(each, axis=2) / (2.0 * DIFFERENCE)
 
 
 def _products(scores: FloatArray, slopes: FloatArray, designs: list[FloatArray]) -> FloatArray:

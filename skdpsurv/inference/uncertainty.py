@@ -198,7 +198,32 @@ def _weight_words(release: Release) -> list[str]:
     return [words["long_rows"].format(how=mean), *low]
 
 
-class Summarised(JointTests):
+class CoefficientFigure:
+    """Mixin of models with coefficients of columns: a figure of them."""
+
+    #: How effects change over time, in hazard regressions alone.
+    _changes: Any = None
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw the coefficients, of all causes side by side, with 95 % intervals if there are any.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+        **options
+            Options of :func:`skdpsurv.plotting.plot_coefficients`.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+        """
+        from skdpsurv.plotting import plot_coefficients  # needs the extra "plot"
+
+        refuse_unknown(type(self), "plot", plot_coefficients, options)
+        return plot_coefficients(self, ax=ax, **options)
+
+
+class Summarised(CoefficientFigure, JointTests):
     """Mixin of regressions whose releases may hold standard errors: ``inference_``."""
 
     epsilon: float
@@ -314,8 +339,8 @@ class Summarised(JointTests):
         if self.inference_ is not None and len(terms := self.test_terms()) < len(summary):
             print_tests(terms, decimals)
             print(WORDS["tests"]["terms"])
-        model: Any = self
-        if self.inference_ is not None and getattr(model, "_changes", None) is not None:
+        if self.inference_ is not None and self._changes is not None:
+            model: Any = self
             print_tests(model.proportional_hazards_test(), decimals)
             print(WORDS["tests"]["hazards"])
         cap = getattr(self, "max_cumulative_hazard_", None)
@@ -357,21 +382,3 @@ class Summarised(JointTests):
                 "none."
             )
         return self.inference_
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the coefficients with 95 % intervals; see ``plot_coefficients`` for the options.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        **options
-            Options of :func:`skdpsurv.plotting.plot_coefficients`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from skdpsurv.plotting import plot_coefficients  # needs the extra "plot"
-
-        refuse_unknown(type(self), "plot", plot_coefficients, options)
-        return plot_coefficients(self, ax=ax, **options)

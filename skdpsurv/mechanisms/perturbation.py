@@ -146,7 +146,7 @@ def _stated(
 
 
 def _stated_rounding(constants: PrivacyConstants, how: Calibrated) -> dict[str, Any]:
-    """Return what bounds the errors of computed gradients, and the certificate."""
+    """State the bound on errors of computed gradients, and the certificate."""
     certified = how.certificate
     public = how if isinstance(how, NoisyGradients) else certified
     if public is None:

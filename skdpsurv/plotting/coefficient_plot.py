@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 #: Columns of a summary, as in lifelines.
-_COLUMNS = ("coef", "coef lower 95%", "coef upper 95%")
+COLUMNS = ("coef", "coef lower 95%", "coef upper 95%")
 #: Fraction of the row spacing used by one row's models.
 _HEIGHT = 0.6
 #: Logarithm of the largest ratio on an axis, and in a computation; larger ones become arrows.
@@ -177,8 +177,8 @@ def _features(models: Iterable[Any]) -> dict[str, Any]:
 def _table(name: str, model: Any, scale: pd.Series) -> pd.DataFrame:
     """Return estimates and intervals of a model, in units of ``scale``."""
     summary = model if isinstance(model, pd.DataFrame) else getattr(model, "summary", None)
-    if not isinstance(summary, pd.DataFrame) or not set(_COLUMNS) <= set(summary):
+    if not isinstance(summary, pd.DataFrame) or not set(COLUMNS) <= set(summary):
         which = f"models[{name!r}]" if name else "models"
         raise TypeError(f"{which} must have a summary with the columns of lifelines.")
     units = scale.reindex(summary.index).fillna(1.0)
-    return summary[list(_COLUMNS)].mul(units, axis=0)
+    return summary[list(COLUMNS)].mul(units, axis=0)

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
-from skdpsurv.plotting.coefficient_plot import effect_scale
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.plotting.coefficient_plot import COLUMNS, effect_scale
 from skdpsurv.plotting.style import LINE_WIDTH, by_name, colour, frame, legend_beside, new_axes
 
 #: Most times at which an effect is drawn.
@@ -90,26 +92,20 @@ def plot_effect(
     }
     if ax is None:
         ax = new_axes("plot_effect")
-    names = ["coef", "coef lower 95%", "coef upper 95%"]
-    ends = np.concatenate([table[names].to_numpy(dtype=float).ravel() for table in tables.values()])
-    change, bounds = effect_scale(ends, ratios, None)
+    change, bounds = _scale(tables, ratios)
     handles = []
-    for k, table in enumerate(tables.values()):
-        kind = _kind(list(drawn.values())[k], column)
-        point, lower, upper = change(table[names].to_numpy(dtype=float).T)
-        seen = np.where(np.isnan(lower), point, lower), np.where(np.isnan(upper), point, upper)
-        low, high = (np.clip(one, *bounds) for one in seen)
+    for k, (model, table) in enumerate(zip(drawn.values(), tables.values(), strict=True)):
+        kind = _kind(model, column)
         if kind.labels:
             x: Any = np.arange(len(table)) + 0.12 * (k - (len(tables) - 1) / 2)
+            point, low, high = _band(table, change, bounds)
             ax.vlines(x, low, high, color=colour(k), linewidth=LINE_WIDTH)
             handles += ax.plot(x, point, "o", color=colour(k))
             ax.set_xticks(range(len(table)), list(map(str, table.index)))
         else:
             x = table.index.to_numpy()
             x = x.astype("datetime64[D]") if kind.reads_text else x.astype(float)
-            ax.fill_between(x, low, high, color=colour(k), alpha=0.15, linewidth=0.0)
-            handles += ax.plot(x, point, color=colour(k), linewidth=LINE_WIDTH)
-    _dress(ax, bounds, ratios)
+            handles += _curve(ax, x, _band(table, change, bounds), colour(k))
     reference = kind.example if reference is None else reference
     shown = f"{reference:g}" if isinstance(reference, float) else str(reference)
     ax.set_ylabel(f"{'exp(coef)' if ratios else 'coef'}, against {column} = {shown}")
@@ -176,24 +172,37 @@ def plot_effect_over_time(
         tables[name] = model.effect_over_time(column, shown)
     if ax is None:
         ax = new_axes("plot_effect_over_time")
-    names = ["coef", "coef lower 95%", "coef upper 95%"]
-    each = [table[names].to_numpy(dtype=float) for table in tables.values()]
-    change, bounds = effect_scale(np.concatenate([one.ravel() for one in each]), ratios, None)
+    change, bounds = _scale(tables, ratios)
     handles = []
-    for k, (table, values) in enumerate(zip(tables.values(), each, strict=True)):
-        point, lower, upper = change(values).T
-        seen = np.where(np.isnan(lower), point, lower), np.where(np.isnan(upper), point, upper)
-        low, high = (np.clip(one, *bounds) for one in seen)
-        x = table.index.to_numpy()
-        ax.fill_between(x, low, high, color=colour(k), alpha=0.15, linewidth=0.0, step="pre")
-        how: Any = {"color": colour(k), "linewidth": LINE_WIDTH, "drawstyle": "steps-pre"}
-        handles += ax.plot(x, point, **how)
+    for k, table in enumerate(tables.values()):
+        band = _band(table, change, bounds)
+        handles += _curve(ax, table.index.to_numpy(), band, colour(k), step="pre")
     _dress(ax, bounds, ratios)
     ax.set_ylabel(f"{'exp(coef)' if ratios else 'coef'} of {column}")
     ax.set_xlabel("time")
     if legend and list(tables) != [""]:
         legend_beside(ax, handles, list(tables))
     return ax
+
+
+def _scale(tables: Mapping[str, pd.DataFrame], ratios: bool) -> Any:
+    """Return the transformation of coefficients, and limits of the axis around all finite ends."""
+    ends = [table[list(COLUMNS)].to_numpy(dtype=float).ravel() for table in tables.values()]
+    return effect_scale(np.concatenate(ends), ratios, None)
+
+
+def _band(table: pd.DataFrame, change: Any, bounds: tuple[float, float]) -> list[FloatArray]:
+    """Return points and ends of the band within the axis; without errors the band is the points."""
+    point, lower, upper = change(table[list(COLUMNS)].to_numpy(dtype=float).T)
+    ends = (np.where(np.isnan(end), point, end) for end in (lower, upper))
+    return [point, *(np.clip(end, *bounds) for end in ends)]
+
+
+def _curve(ax: Axes, x: Any, band: list[FloatArray], color: str, step: Any = None) -> list[Any]:
+    point, low, high = band
+    ax.fill_between(x, low, high, color=color, alpha=0.15, linewidth=0.0, step=step)
+    style = f"steps-{step}" if step else "default"
+    return ax.plot(x, point, color=color, linewidth=LINE_WIDTH, drawstyle=style)
 
 
 def _dress(ax: Axes, bounds: tuple[float, float], ratios: bool) -> None:

@@ -152,7 +152,7 @@ def _is_number(feature: Feature) -> bool:
 
 
 def _measure(expression: Expression) -> list[Any]:
-    """Return what makes units of numbers differ: days of dates, logarithms, and powers."""
+    """List the steps that make units of numbers differ: days of dates, logarithms, and powers."""
     kind, numbers = expression.kind, expression.numbers
     own = [kind, *numbers] if kind in ("log", "power") else ["days"] * (kind == "days")
     return own + [one for part in expression.of for one in _measure(part)]

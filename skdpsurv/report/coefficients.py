@@ -43,10 +43,6 @@ def _kind(model: Any) -> str:
 def _ratio(model: Any) -> dict[str, str]:
     """Return the words about exp(coefficient)."""
     found: dict[str, dict[str, str]] = WORDS["ratios"]
-    if getattr(model, "_changes", None) is not None:
-        found = {
-            name: {**own, "note": WORDS["coefficients"]["changing"]} for name, own in found.items()
-        }
     name = model._card.ratio.format(**model.release_.parameters)
     is_capped = getattr(model, "max_residual_", 1.0) != 1.0 and not _has_errors(model)
     ratio = found["capped" if name == "odds" and is_capped else name]
@@ -70,7 +66,7 @@ def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
             one = model.of_cause(label) if hasattr(model, "of_cause") else model
             frame = one.summary[["coef", *ENDS]].iloc[: len(features)].reset_index(drop=True)
             tests.append(_tests(one, of_output))
-            if getattr(one, "_changes", None) is not None:
+            if one._changes is not None:
                 tests.append(_hazards_test(one))
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]

@@ -150,7 +150,7 @@ class Study:
     def check(
         self, folder: str | PathLike[str], accountant: PrivacyAccountant | None = None
     ) -> list[str]:
-        """Return what in a folder does not belong to this protocol and its ledger; nothing if all.
+        """List what in a folder does not belong to this protocol and its ledger.
 
         Parameters
         ----------

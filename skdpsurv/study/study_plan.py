@@ -98,7 +98,7 @@ class StudyPlan:
         return self._whole.cost
 
     def guarantee(self) -> PrivacyGuarantee:
-        """Return what the ledger is charged for the whole study, and nothing for its analyses.
+        """Return the guarantee that the ledger is charged for: of the study, not of each analysis.
 
         Returns
         -------
@@ -146,7 +146,7 @@ class StudyPlan:
     # ---- What it will get, by simulation from public numbers.
 
     def outlook(self, scenario: Scenario | None = None) -> StudyForecast:
-        """Return what each analysis will have, by name; its decisive error comes first.
+        """Forecast each analysis by its name; its decisive error comes first.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class StudyPlan:
         return found.set_index(["analysis", "what"])
 
     def advice(self, scenario: Scenario | None = None) -> list[str]:
-        """Return what will say nothing, and what would help.
+        """List analyses that will say nothing, and changes that would help.
 
         Parameters
         ----------

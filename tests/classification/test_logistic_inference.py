@@ -175,6 +175,11 @@ def test_derivatives_of_the_response(constant, cap):
         ):
             gap = (function(*up) - function(*down)) / (2.0 * step)
             np.testing.assert_allclose(found, gap, atol=1e-6)
+        curved = response.expected_curvature(a, b, chance)[:, place]
+        scores = (response.record_scores(*at) for at in (up, down))
+        gap = next(scores) - next(scores)
+        expected = (gap * chance).sum(axis=2).T / (2.0 * step)
+        np.testing.assert_allclose(curved, expected, atol=1e-6)
 
 
 class TestEstimates:

@@ -94,10 +94,7 @@ def check_noise(one):
 
 @checks.each(SETTINGS, quick=True)
 def test_the_guarantee_follows_from_what_is_stated(setting):
-    data = setting.data()
-    with checks.quiet():
-        fitted = checks.quietly(setting.make(3).fit, data.X, data.y, **data.options)
-    content = json.loads(fitted.release_.to_json())
+    content = json.loads(checks.seeded(setting).release_.to_json())
     guarantee, every = content["guarantee"], cost(content["plan"])
     if guarantee["epsilon"] == "inf":
         laws = {one["law"] for one in measurements(content["plan"])}

@@ -29,6 +29,10 @@ class Logit:
         pull = np.stack([p, p - 1.0], axis=1)
         return np.stack([pull, pull])
 
+    def expected_curvature(self, a, b, likely):
+        p = special.expit(a[0] + b)
+        return (p * (1.0 - p) * likely.sum(axis=1))[:, None, None] * np.ones((2, 2))
+
 
 def covariates(values=(0.3, 0.3), known=(True, True), mass=1000.0):
     return CovariateDistribution(
@@ -50,6 +54,9 @@ class Halved(Logit):
 
     def record_scores(self, a, b):
         return super().record_scores(2.0 * a, 2.0 * b)
+
+    def expected_curvature(self, a, b, likely):
+        return 2.0 * super().expected_curvature(2.0 * a, 2.0 * b, likely)
 
 
 def shrunk(kappa, shape="normal"):

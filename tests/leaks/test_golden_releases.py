@@ -21,7 +21,6 @@ import sklearn
 from tests.support import checks
 from tests.support.registry import PRIVATE
 
-SEED = 3
 FILE = Path(__file__).with_name("golden_releases.json")
 
 
@@ -60,10 +59,7 @@ def summary(content):
 
 
 def release(setting):
-    data = setting.data()
-    with checks.quiet():
-        fitted = checks.quietly(setting.make(SEED).fit, data.X, data.y, **data.options)
-    return summary(json.loads(fitted.release_.to_json()))
+    return summary(json.loads(checks.seeded(setting).release_.to_json()))
 
 
 def recorded():

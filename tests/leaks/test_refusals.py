@@ -80,9 +80,7 @@ def test_a_refused_fit_tells_nothing_and_costs_nothing(setting, part):
 @pytest.mark.parametrize("part", [pytest.param("X", marks=pytest.mark.slow), "y"])
 def test_refused_predictions_and_scores_tell_nothing(setting, part):
     """Rows are predicted, and passed on to scores, whose targets may be at fault as well."""
-    data = setting.data()
-    with checks.quiet():
-        fitted = checks.quietly(setting.make(3).fit, data.X, data.y, **data.options)
+    fitted = checks.seeded(setting)
 
     def cases():
         for name, X, y in faulty(setting, part):

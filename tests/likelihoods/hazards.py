@@ -25,3 +25,9 @@ def records(n=N, seed=1):
 def some_coefs(likelihood, scales=(0.3, 1.0, 3.0)):
     rng = np.random.default_rng(2)
     return [scale * rng.normal(size=likelihood.n_params) for scale in scales]
+
+
+def gap(likelihood, coef, pair):
+    """Return the distance of the gradients of a block's two records, as a part of S."""
+    found = likelihood.derivatives(coef, pair, np.array([1.0, -1.0]), order=1).gradient
+    return float(np.linalg.norm(found)) / likelihood.constants.gradient_sensitivity

@@ -306,12 +306,12 @@ class TestFitted:
         assert model.test(["x", "z"]).degrees_of_freedom == 2
 
     def test_many_strata_have_them_as_fast_as_few(self, monkeypatch):
-        """Derivatives are of the parts that a step moves: a count, not a time."""
+        """Only the parts that a step moves are asked again: a count, not a time."""
         counted = []
-        real = hazard_response.OutcomeProbabilities.record_scores
+        real = hazard_response.OutcomeProbabilities._predictor
         monkeypatch.setattr(
             hazard_response.OutcomeProbabilities,
-            "record_scores",
+            "_predictor",
             lambda self, a, b: counted.append(1) or real(self, a, b),
         )
         X, y, _ = of_sites(3000, 5)

@@ -9,6 +9,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.histories import Histories
 from skdpsurv.dp import random_source
 from skdpsurv.dp.plan import Plan
+from skdpsurv.likelihoods.changing_hazard import ChangingHazard, TimeEffects
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
@@ -71,6 +72,31 @@ def test_scores_are_gradients_of_the_loss_where_a_block_is_an_interval(link):
     expected = gradient(capped, 1.5, Q, False)
     assert expected[-1] == pytest.approx(capped.likelihood.cap)
     assert capped.record_scores(A, np.array([1.5]))[:, 0, -1] == pytest.approx(expected, abs=1e-8)
+
+
+@pytest.mark.parametrize("cap", [None, 0.6, 0.1])
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_curvatures_are_derivatives_of_expected_scores(link, cap):
+    """Below and beyond the cap, and with effects that change over time."""
+    plain = outcomes(link, cap)
+    values = np.column_stack([np.log(np.arange(1, Q + 1)), np.ones(Q)])
+    given = plain.likelihood.basis, 1, 1.0, plain.likelihood.link, cap
+    effects = TimeEffects(values, np.array([0, 1]), np.array([0, 0]))
+    changing = replace(plain, likelihood=ChangingHazard(*given, effects=effects))
+    rng = np.random.default_rng(4)
+    for one, b in ((plain, B), (changing, np.column_stack([B, rng.normal(size=(3, 2))]))):
+        size = A.size + (1 if b.ndim == 1 else b.shape[1])
+        likely = rng.random((3, 2 * Q + 1))
+        found = one.expected_curvature(A, b, likely)
+        assert found.shape == (3, size, size)
+
+        def expected(step, one=one, b=b, likely=likely):
+            scores = one.record_scores(A + step[: A.size], b + step[A.size :])
+            return np.einsum("knc,nc->nk", scores, likely)
+
+        moves = 1e-6 * np.eye(size)
+        numbers = [(expected(move) - expected(-move)) / 2e-6 for move in moves]
+        np.testing.assert_allclose(found, np.stack(numbers, axis=2), atol=1e-6)
 
 
 def test_blocks_cover_the_grid():

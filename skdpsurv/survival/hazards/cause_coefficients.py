@@ -13,10 +13,9 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.dp.checks import refuse_unknown
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
-from skdpsurv.inference.uncertainty import table
+from skdpsurv.inference.uncertainty import CoefficientFigure, table
 from skdpsurv.priors import Evidence, Prior, Terms
 from skdpsurv.release import Release
 from skdpsurv.survival.curves.event_counts import Causes, is_one_of
@@ -49,7 +48,7 @@ class CauseCoefficients(Summarised):
         """Do nothing: there are no coefficients of a model that is not fitted."""
 
 
-class CauseModel(WithEntries):
+class CauseModel(CoefficientFigure, WithEntries):
     """Base of hazard models of several causes: their coefficients, a cause at a time."""
 
     causes_: list[Any]
@@ -158,24 +157,6 @@ class CauseModel(WithEntries):
         each = zip(self.causes_, coef, strict=True)
         tables = {cause: table(own, unknown, features)["coef"] for cause, own in each}
         return self._by_cause(tables).rename(PRIVATE)
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the coefficients of all causes side by side, with 95 % intervals if there are any.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        **options
-            Options of :func:`skdpsurv.plotting.plot_coefficients`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from skdpsurv.plotting import plot_coefficients  # needs the extra "plot"
-
-        refuse_unknown(type(self), "plot", plot_coefficients, options)
-        return plot_coefficients(self, ax=ax, **options)
 
     def print_summary(self, decimals: int = 2) -> None:
         """Print coefficients, intervals and tests of each cause, and the privacy guarantee.

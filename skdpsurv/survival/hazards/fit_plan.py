@@ -77,7 +77,7 @@ def _divided(
 
 
 def _of_rows(pilot: cost.Price) -> cost.Price:
-    """Return what a pilot's life table leaves for the rows."""
+    """Subtract the price of the life table from that of a pilot: the rest is for the rows."""
     return cost.subtract(pilot, cost.share_of(pilot, TABLE_PART))
 
 

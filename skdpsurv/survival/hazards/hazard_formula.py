@@ -23,7 +23,7 @@ def hazard_formula(model: Any, script: Script) -> str:
     terms, coefs = basis_terms(n_knots, script), np.atleast_2d(model.baseline_coef_)
     shifts = np.broadcast_to(recalibration.shift, (len(coefs), recalibration.knots.size))
     lines = [broken_line(replace(recalibration, shift=own), script) for own in shifts]
-    changes = getattr(model, "_changes", None)
+    changes = model._changes
     if changes is not None and coefs.shape[1] > n_knots:
         steps = OverTime("steps", changes.public.step_times)
         terms += [f"({one})" for one in steps.written(*_grid(model), script.number)]

@@ -49,6 +49,7 @@ from skdpsurv.inference import (
 from skdpsurv.likelihoods.changing_hazard import ChangingHazard
 from skdpsurv.likelihoods.competing_hazard import CompetingHazard
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
+from skdpsurv.likelihoods.links import Curve
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.survival.hazards.changing import with_products
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
@@ -67,8 +68,10 @@ EXPOSED = 100
 POOLED = 4.0
 #: Most by which rates of censoring are changed so that exposures are as released.
 MOST_RESCALED = 8.0
-#: Most steps of Newton's method towards the shift of a record beyond the cap, and the last step.
-SHIFT_STEPS, CLOSE = 12, 1e-12
+#: Steps of Newton's method towards the shift of a record beyond the cap.
+SHIFT_STEPS = 12
+#: It ends at a step so small: the next one would be of its square.
+SHIFT_ERROR = 1e-12
 #: Largest predictor among which cap thresholds are searched.
 WIDEST = 60.0
 
@@ -169,7 +172,7 @@ class OutcomeProbabilities:
         ends = -1.0, 1.0 - 2.0 * self.early
         event, lost = (before + np.diag(0.5 * (sizes + end)) for end in ends)
         self._survived = np.concatenate([event, lost, sizes[None, :]])
-        self._thresholds: dict[tuple[float, ...], FloatArray] = {}
+        self._known_thresholds: dict[tuple[float, ...], FloatArray] = {}
 
     def _early(self) -> FloatArray | float:
         """Return the share of those lost in each block who do not survive their interval."""
@@ -196,15 +199,32 @@ class OutcomeProbabilities:
         by_block = self._columns[:, None, :] * self._survived
         scores = link.survival(eta).slope @ by_block.transpose(0, 2, 1)
         if cap is not None:
-            level = self.basis.shape[1]
-            beyond = scores[level] > cap
-            if self._functions.shape[1]:
-                scores = self._shifted(scores, eta, beyond, cap)
-            else:
-                capped = self._capped_scores(tuple(a), cap)[:, None, :]
-                scores = np.where(beyond, capped, scores)
+            beyond = scores[self.basis.shape[1]] > cap
+            slopes, _ = self._at_cap(a, eta, beyond, cap)
+            scores[:, beyond] = self._columns @ slopes.T
         scores[..., : self._sizes.size] += self._columns[:, None, :] * link.event(eta).slope
         return np.asarray(scores)
+
+    def expected_curvature(self, a: FloatArray, b: FloatArray, likely: FloatArray) -> FloatArray:
+        r"""Return derivatives by a and b of each row's expected score, (n, k + 1, k + 1).
+
+        Beyond the cap the shift s moves with the predictor, so that slopes still add up to the cap:
+        with their derivatives w in each block, :math:`ds = \sum_j w_j d\eta_j / \sum_j w_j`.
+        """
+        link, cap, columns = self.likelihood.link, self.likelihood.cap, self._columns
+        eta = self._predictor(a, b)
+        curve = link.survival(eta)
+        weights = curve.curvature[:, None, :] * self._survived
+        shifted: Any = 0.0
+        if cap is not None:
+            beyond = curve.slope @ self._survived.T > cap
+            _, weights[beyond] = self._at_cap(a, eta, beyond, cap)
+            moves = weights @ columns.T
+            share = np.where(beyond, likely / np.maximum(weights.sum(axis=2), 1e-300), 0.0)
+            shifted = (moves * share[..., None]).transpose(0, 2, 1) @ moves
+        by_block = np.einsum("nc,ncj->nj", likely, weights)
+        by_block += likely[:, : self._sizes.size] * link.event(eta).curvature
+        return np.asarray((by_block[:, None, :] * columns) @ columns.T - shifted)
 
     def _predictor(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return the predictor of each row in each block."""
@@ -212,30 +232,39 @@ class OutcomeProbabilities:
             return np.asarray(self.basis @ a + b[:, None])
         return np.asarray(self.basis @ a + b[:, :1] + b[:, 1:] @ self._functions.T)
 
-    def _shifted(
-        self, scores: FloatArray, eta: FloatArray, beyond: BoolArray, cap: float
-    ) -> FloatArray:
-        """Return scores with those beyond the cap at the shift that each has."""
+    def _at_cap(
+        self, a: FloatArray, eta: FloatArray, beyond: BoolArray, cap: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return slopes and curvatures in each block of records beyond the cap, where they end."""
         rows, outcomes = np.nonzero(beyond)
-        own, survived = eta[rows], self._survived[outcomes]
-        low, high = np.zeros(rows.size), WIDEST + np.maximum(own.max(axis=1, initial=0.0), 0.0)
-        shift = np.zeros(rows.size)
-        for _ in range(SHIFT_STEPS):
-            curve = self.likelihood.link.survival(own - shift[:, None])
-            total = (curve.slope * survived).sum(axis=1)
-            low, high = np.where(total > cap, shift, low), np.where(total > cap, high, shift)
-            curved = np.maximum((curve.curvature * survived).sum(axis=1), 1e-300)
-            new, before = shift + np.log(total / cap) * total / curved, shift
-            shift = np.where((new >= low) & (new <= high), new, 0.5 * (low + high))
-            if (np.abs(shift - before) <= CLOSE * (1.0 + shift)).all():
-                break
-        slope = survived * self.likelihood.link.survival(own - shift[:, None]).slope
-        scores[:, rows, outcomes] = self._columns @ slope.T
-        return scores
+        survived = self._survived[outcomes]
+        if self._functions.shape[1]:
+            curve = self._shifted(eta[rows], survived, cap)
+            return survived * curve.slope, survived * curve.curvature
+        curve = self.likelihood.link.survival(self._thresholds(tuple(a), cap))
+        return survived * curve.slope[outcomes], survived * curve.curvature[outcomes]
 
-    def _capped_scores(self, a: tuple[float, ...], cap: float) -> FloatArray:
-        """Return the score of a record beyond the cap, for each outcome, (k + 1, C)."""
-        if a not in self._thresholds:
+    def _shifted(self, eta: FloatArray, survived: FloatArray, cap: float) -> Curve:
+        """Return the loss of survived intervals at the shift at which each record is at the cap."""
+        link = self.likelihood.link
+        low, high = np.zeros(len(eta)), WIDEST + np.maximum(eta.max(axis=1, initial=0.0), 0.0)
+        shift, moving = np.zeros(len(eta)), np.arange(len(eta))
+        for _ in range(SHIFT_STEPS):
+            own, at = survived[moving], shift[moving]
+            curve = link.survival(eta[moving] - at[:, None])
+            total = (curve.slope * own).sum(axis=1)
+            low[moving] = np.where(total > cap, at, low[moving])
+            high[moving] = np.where(total > cap, high[moving], at)
+            curved = np.maximum((curve.curvature * own).sum(axis=1), 1e-300)
+            new = at + np.log(total / cap) * total / curved
+            inside = (new >= low[moving]) & (new <= high[moving])
+            shift[moving] = np.where(inside, new, 0.5 * (low + high)[moving])
+            moving = moving[np.abs(shift[moving] - at) > SHIFT_ERROR]
+        return link.survival(eta - shift[:, None])
+
+    def _thresholds(self, a: tuple[float, ...], cap: float) -> FloatArray:
+        """Return the predictor at which a record is at the cap, for each outcome and block."""
+        if a not in self._known_thresholds:
             link, level = self.likelihood.link, self.basis @ np.array(a)
             low = np.full(len(self._survived), -WIDEST - level.max())
             high = np.full(len(self._survived), WIDEST - level.min())
@@ -244,9 +273,8 @@ class OutcomeProbabilities:
                 slope = link.survival(level + middle[:, None]).slope
                 above = (slope * self._survived).sum(axis=1) > cap
                 low, high = np.where(above, low, middle), np.where(above, middle, high)
-            by_block = self._survived * link.survival(level + low[:, None]).slope
-            self._thresholds[a] = self._columns @ by_block.T
-        return self._thresholds[a]
+            self._known_thresholds[a] = level + low[:, None]
+        return self._known_thresholds[a]
 
 
 @dataclass
