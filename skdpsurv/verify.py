@@ -805,8 +805,8 @@ def _check_noise(noise: _Node, tree: _Tree) -> None:
         _bound(noise[name].number("variance"), variance, f"variance of {name}", 100 * _NEAR)
 
 
-def _check_release(release: Any) -> Verdict:
-    _need(isinstance(release, _Node), "the file is no release")
+def _check_release(text: str | Path) -> Verdict:
+    release = _read(text)
     is_evaluation, promised = "integrated_brier" in release, release.get("guarantee")
     if not is_evaluation:
         _need(release.have("schema_version") == 3, "the layout is not that of version 3", _NEW)
@@ -838,7 +838,8 @@ def _unrepeated(pairs: Iterable[tuple[str, Any]]) -> _Node:
     return found
 
 
-def _read(text: str) -> _Node:
+def _read(text: str | Path) -> _Node:
+    text = text.read_text(encoding="utf-8") if isinstance(text, Path) else text
     found = json.loads(text, object_pairs_hook=_unrepeated)
     _need(isinstance(found, _Node), "a file or a line is no object of JSON")
     return found
@@ -849,8 +850,10 @@ def _verdict(check: Callable[..., Verdict], *arguments: Any) -> Verdict:
         return check(*arguments)
     except _EndError as error:
         return Verdict(*error.args)
-    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, sqlite3.Error):
-        return Verdict("refuted", "the file is none that the program writes")
+    except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
+        return Verdict("refuted", f"no file as the program writes it ({type(error).__name__})")
+    except sqlite3.Error:
+        return Verdict("refuted", "no ledger as the program writes it")
 
 
 def verify(text: str) -> Verdict:
@@ -862,7 +865,7 @@ def verify(text: str) -> Verdict:
     >>> verify("{}").word
     'not covered'
     """
-    return _verdict(lambda: _check_release(_read(text)))
+    return _verdict(_check_release, text)
 
 
 # ---- The folder of a study: what its releases cost together, and the ledger.
@@ -894,7 +897,8 @@ def _check_ledger(path: Path, charges: list[_Node], dataset: str, name: str) -> 
         file.row_factory = sqlite3.Row
         (made,) = file.execute("SELECT * FROM ledger").fetchall()
         rows = [*map(dict, file.execute("SELECT * FROM entries ORDER BY id"))]
-    _need(not made["rehearsal"], "a ledger of rehearsals", _NEW)
+    begun = not made["rehearsal"] and not made["moved_to"]
+    _need(begun, "a ledger of rehearsals, or one that was moved", _NEW)
     begun = [made[name] for name in ("identity", "epsilon", "delta")]
     begun += [False, bool(made["charge_refusals"]), made["composition"], made["renyi_order"]]
     links = [_digest(["skdpsurv ledger", 4, *begun])]
@@ -964,9 +968,10 @@ def _check_charge(charge: _Node, protocol: _Node) -> str:
     return f" at delta {float(delta):.3g}" * bool(delta) + f", {promised['neighbours']}, proved"
 
 
-def _check_study(folder: Path, releases: dict[str, str], ledgers: Sequence[Path]) -> Verdict:
+def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -> Verdict:
     """Compare releases with the journal, and this with the protocol and the ledger."""
     text = (folder / "protocol.json").read_text(encoding="utf-8")
+    releases = {one.name.removesuffix(".json"): one.read_text(encoding="utf-8") for one in files}
     lines, sha256 = _journal((folder / "journal").read_text(encoding="utf-8")), _sha256(text)
     protocol, intents, charges = _read(text), lines["intent"], dict[str, _Node]()
     ((first,),) = (lines["study"],)
@@ -1028,20 +1033,19 @@ def checked(paths: Iterable[str | Path]) -> Iterator[tuple[str, Verdict]]:
     A study that was charged to a ledger needs the ledger's file among the paths.
     """
     given = [*map(Path, paths)]
-    ledgers = [p for p in given if p.is_file() and p.open("rb").read(16) == b"SQLite format 3\0"]
+    ledgers = [p for p in given if p.is_file() and p.read_bytes()[:16] == b"SQLite format 3\0"]
     for path in given:
         if path.is_dir():
-            files = sorted((path / "releases").iterdir())
-            texts = {one.stem: one.read_text(encoding="utf-8") for one in files}
-            found = {name: verify(text) for name, text in texts.items()}
-            yield from zip(map(str, files), found.values(), strict=True)
-            whole = _verdict(_check_study, path, texts, ledgers)
-            if code := worst([whole, *found.values()]):
+            files = sorted((path / "releases").glob("*"))
+            found = [_verdict(_check_release, one) for one in files]
+            yield from zip(map(str, files), found, strict=True)
+            whole = _verdict(_check_study, path, files, ledgers)
+            if code := worst([whole, *found]):
                 word = next(word for word, own in CODES.items() if own == code)
                 whole = whole if whole.word == word else Verdict(word, "a release is: see above")
             yield str(path), whole
         elif path not in ledgers:
-            yield str(path), verify(path.read_text(encoding="utf-8"))
+            yield str(path), _verdict(_check_release, path)
 
 
 def worst(verdicts: Iterable[Verdict]) -> int:
@@ -1053,6 +1057,9 @@ def worst(verdicts: Iterable[Verdict]) -> int:
 def main(arguments: Sequence[str]) -> int:
     """Check files and folders, print the verdicts, and return the exit code."""
     found = [*checked(arguments)]
+    if not found:
+        print("usage: python -I verify.py RELEASE.json ... or FOLDER LEDGER.sqlite")
+        return CODES["not covered"]
     for path, verdict in found:
         print(path, *verdict.lines(), sep="\n")
     return worst(verdict for _, verdict in found)

@@ -41,10 +41,9 @@ def folder(made, tmp_path):
 
 def verdict(folder):
     """Return what is said of the study as a whole, whose releases are verified elsewhere."""
-    releases = (folder / "out" / "releases").iterdir()
-    texts = {path.stem: path.read_text() for path in releases}
+    files = sorted((folder / "out" / "releases").iterdir())
     ledgers = [folder / "ledger.sqlite"]
-    return verifier._verdict(verifier._check_study, folder / "out", texts, ledgers)
+    return verifier._verdict(verifier._check_study, folder / "out", files, ledgers)
 
 
 def lines_of(folder):
@@ -91,6 +90,15 @@ def test_a_study_is_verified_with_its_ledger(folder):
 def test_without_its_ledger_a_study_is_not_covered(folder):
     *_, (_, found) = checked([folder / "out"])
     assert (found.word, "give its file" in found.reason) == ("not covered", True)
+
+
+def test_nothing_is_never_verified(folder, capsys):
+    assert verifier.main([]) == verifier.main([folder / "ledger.sqlite"]) == 10
+    assert capsys.readouterr().out.startswith("usage: ")
+    (folder / "bytes").write_bytes(b"\xff\xfe")
+    (folder / "empty").mkdir()
+    given = [folder / "bytes", folder / "empty", folder / "missing.json"]
+    assert [one.word for _, one in checked(given)] == ["refuted"] * 3
 
 
 def test_a_study_of_everybody_without_a_ledger(tmp_path):

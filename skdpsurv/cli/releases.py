@@ -118,6 +118,7 @@ def verify(paths: list[Path], /) -> None:
 
     with refusals("description", "a file is missing, or is no release: "):
         found = list(checked(paths))
+    require(bool(found), "releases, or the folder of a study, must be given.", "description")
     content = [{"release": path, **asdict(verdict)} for path, verdict in found]
     lines = (line for path, verdict in found for line in (path, *verdict.lines()))
     printing.show({"releases": content}, lines)
