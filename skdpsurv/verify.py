@@ -609,7 +609,7 @@ class _Tree:
             spent = node.each("epsilon")
             if law != "ladder":  # a loss up to 1, or evaluation.md: ranks of quartiles and of bands
                 n, moves = len(spent), node.each("sensitivity")
-                known = moves in ([2**30] * n, [4, 2, 4][:n], [n + 1] * n)
+                known = moves in ([2**30] * n, [4, 2, 4], [n + 1] * n)
                 _need(known and len(moves) == n, "a record moves a loss by another number")
             _pays(price, _sequence([_Spent.of(unit, one)] for one in spent), law)
         elif law == "that of each fit":
@@ -772,10 +772,9 @@ def _check_pool(promised: _Node, plan: _Node) -> tuple[_Tree, str]:
         tree = _Tree(node)
         _check_total(entry, tree.cost)
         _need({*tree.seen["n_records"]} <= {entry["n_records"]}, "n_records of a part is another")
-        whole.seen["granted"] += tree.seen["granted"]
+        for kind, found in tree.seen.items():
+            whole.seen[kind] += found
         whole.seen["granted"].append(f"the release {entry['sha256'][:16]} states this plan")
-        whole.seen["fits"] += tree.seen["fits"]
-        whole.seen["unknown"] += tree.seen["unknown"]
         for name, one in tree.gives.items():
             of_all = whole.gives.setdefault(name, {"law": "sum", "variance": _ZERO})
             of_all["variance"] += _number(one["variance"], "a variance")
@@ -807,11 +806,12 @@ def _check_noise(noise: _Node, tree: _Tree) -> None:
 
 def _check_release(text: str | Path) -> Verdict:
     release = _read(text)
-    is_evaluation, promised = "integrated_brier" in release, release.get("guarantee")
+    is_evaluation = "integrated_brier" in release and not {"estimator", "noise"} & {*release}
+    promised = release.part("guarantee")
     if not is_evaluation:
         _need(release.have("schema_version") == 3, "the layout is not that of version 3", _NEW)
     published = str(release.get("estimator")).startswith("Published")
-    tree, found = _check_part(release.part("guarantee"), release.get("plan"), published)
+    tree, found = _check_part(promised, release.get("plan"), published)
     last = tree
     if release.get("fit_guarantee") is not None:
         last, _ = _check_part(release.part("fit_guarantee"), release.get("fit_plan"), published)
@@ -891,14 +891,14 @@ def _journal(text: str) -> defaultdict[str, list[_Node]]:
     return found
 
 
-def _check_ledger(path: Path, charges: list[_Node], dataset: str, name: str) -> None:
-    """Compare the charges of a study with the entries of a ledger, whose hashes are chained."""
+def _check_ledger(path: Path, charges: list[_Node], dataset: str, name: str) -> str:
+    """Compare the charges of a study with a ledger, and return what that says of these people."""
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
         file.row_factory = sqlite3.Row
         (made,) = file.execute("SELECT * FROM ledger").fetchall()
         rows = [*map(dict, file.execute("SELECT * FROM entries ORDER BY id"))]
-    begun = not made["rehearsal"] and not made["moved_to"]
-    _need(begun, "a ledger of rehearsals, or one that was moved", _NEW)
+    counts = not made["rehearsal"] and not made["moved_to"]
+    _need(counts, "a ledger of rehearsals, or one that was moved", _NEW)
     begun = [made[name] for name in ("identity", "epsilon", "delta")]
     begun += [False, bool(made["charge_refusals"]), made["composition"], made["renyi_order"]]
     links = [_digest(["skdpsurv ledger", 4, *begun])]
@@ -917,6 +917,8 @@ def _check_ledger(path: Path, charges: list[_Node], dataset: str, name: str) -> 
         _need(same, f"entry {number} of the ledger is another charge")
     others = sum(row["estimator"].startswith(name) for row in rows)
     _need(others == len(charges), "the ledger has other charges for this protocol")
+    all_spent = sum(row["epsilon"] for row in rows if row["dataset"] == dataset)
+    return f"the ledger is that of all charges: {dataset}, epsilon {all_spent:.9g} in all"
 
 
 def _check_charge(charge: _Node, protocol: _Node) -> str:
@@ -1022,7 +1024,8 @@ def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -
     else:
         _need(ledgers, "the charges are in a ledger: give its file, too", _NEW)
         for path in ledgers:
-            _check_ledger(path, [*charges.values()], protocol["dataset"], f"Study {sha256[:16]}")
+            name, dataset = f"Study {sha256[:16]}", protocol["dataset"]
+            granted.append(_check_ledger(path, [whole, *again], dataset, name))
     words = f"a study of {len(every)} analyses, of which {len(marks)} are here"
     return Verdict("verified", f"{words}, epsilon {float(total):.9g}{found}", granted)
 
