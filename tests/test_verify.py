@@ -197,8 +197,21 @@ def test_pools_are_verified_from_the_plans_in_them(disjoint):
     claimed["plan"]["node"] = "sequence" if disjoint else "disjoint"
     assert verify(json.dumps(claimed)).word == "refuted"
     claimed = json.loads(text)
+    claimed["noise"] = {}
+    assert verify(json.dumps(claimed)).word == "refuted"
+    claimed = json.loads(text)
     del claimed["guarantee"]["public_inputs"]["pooled"]
     assert verify(json.dumps(claimed)).word == "refuted"
+
+
+def test_a_part_of_a_pool_hides_no_search():
+    """The price of fits to come is taken on trust only where the last fit is there."""
+    claimed = json.loads(pool_releases([site(1, 1.0), site(2, 2.0)]).to_json())
+    price = {"node": "measurement", "law": "that of each fit", "price": {"epsilon": 1.0}}
+    nodes, entries = claimed["plan"]["nodes"], claimed["guarantee"]["public_inputs"]["pooled"]
+    nodes[[entry["epsilon"] for entry in entries].index(1.0)] = price
+    claimed["noise"]["counts"]["variance"] -= 8.0
+    assert "last fit" in verify(json.dumps(claimed)).reason
 
 
 def test_a_pool_of_pools_is_not_covered():
