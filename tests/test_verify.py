@@ -11,7 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from skdpsurv import DPDiscreteTimeSurvival, DPKaplanMeierFitter, pool_releases
 from skdpsurv import verify as verifier
+from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.evaluation import SurvivalEvaluation, private_survival_metrics
 from skdpsurv.verify import verify
 from tests.support import checks
 from tests.support.registry import PRIVATE
@@ -149,6 +152,11 @@ DEFECTS = [
     ("DPDiscreteTimeSurvival: objective", "hazard.gradient_sensitivity", half),
     ("DPCompetingRisks: objective", "competing_hazard.stacked_sensitivity", half),
     (
+        "DPDiscreteTimeSurvival: raw columns with standard errors",
+        "moments.ColumnMoments.__init__.__defaults__",  # the weight of squares
+        lambda real: (1.7,),
+    ),
+    (
         "DPDiscreteTimeSurvival: descent with standard errors",
         "links.CLogLog.event_curvature",
         lambda real: 0.2,
@@ -165,6 +173,65 @@ def test_planted_defects_are_found(monkeypatch, name, place, planted):
         owner = getattr(owner, step)
     monkeypatch.setattr(owner, last, planted(getattr(owner, last)))
     assert verify(released(next(s for s in PRIVATE if str(s) == name))).word == "refuted"
+
+
+def site(seed, epsilon, **options):
+    rng = np.random.default_rng(seed)
+    model = DPKaplanMeierFitter(epsilon, max_time=10.0, n_intervals=4, **options)
+    return model.fit(rng.exponential(4.0, 100 + seed), rng.random(100 + seed) < 0.7).release_
+
+
+@pytest.mark.parametrize("disjoint", [True, False])
+def test_pools_are_verified_from_the_plans_in_them(disjoint):
+    """Digests of the parts have no file here, and effects of tables are fixed."""
+    sites = [site(1, 1.0), site(2, 2.0), site(3, 0.5)]
+    text = pool_releases(sites, disjoint=disjoint).to_json()
+    found = verify(text)
+    assert found.word == "verified", found.reason
+    assert f"epsilon {2 if disjoint else 3.5:g}, replace-one, proved" in found.reason
+    assert sum("states this plan" in one for one in found.granted) == 3
+    for path, other in forgeries(text, 200, seed=7):
+        if "effects" not in path:
+            assert verify(json.dumps(other)).word != "verified", path
+    claimed = json.loads(text)
+    claimed["plan"]["node"] = "sequence" if disjoint else "disjoint"
+    assert verify(json.dumps(claimed)).word == "refuted"
+    claimed = json.loads(text)
+    claimed["noise"] = {}
+    assert verify(json.dumps(claimed)).word == "refuted"
+    claimed = json.loads(text)
+    del claimed["guarantee"]["public_inputs"]["pooled"]
+    assert verify(json.dumps(claimed)).word == "refuted"
+
+
+def test_a_part_of_a_pool_hides_no_search():
+    """The price of fits to come is taken on trust only where the last fit is there."""
+    claimed = json.loads(pool_releases([site(1, 1.0), site(2, 2.0)]).to_json())
+    price = {"node": "measurement", "law": "that of each fit", "price": {"epsilon": 1.0}}
+    nodes, entries = claimed["plan"]["nodes"], claimed["guarantee"]["public_inputs"]["pooled"]
+    nodes[[entry["epsilon"] for entry in entries].index(1.0)] = price
+    claimed["noise"]["counts"]["variance"] -= 8.0
+    assert "last fit" in verify(json.dumps(claimed)).reason
+
+
+def test_a_pool_of_pools_is_not_covered():
+    first = pool_releases([site(1, 1.0), site(2, 2.0)])
+    assert "check each" in verify(pool_releases([first, site(3, 0.5)]).to_json()).reason
+
+
+def test_an_evaluation_is_verified():
+    data = make_discrete_time_survival(200, 1, random_state=0)
+    model = DPDiscreteTimeSurvival(1.0, max_time=1.0, n_intervals=5).fit(data.X, data.y)
+    found = private_survival_metrics(model, data.X, data.y, epsilon=1.0, max_time=1.0)
+    text = json.dumps(found.to_dict())
+    assert SurvivalEvaluation.from_dict(json.loads(text)) == found
+    assert verify(text).reason == "an evaluation, epsilon 1, replace-one, proved"
+    other = json.loads(text)
+    other["plan"]["nodes"].pop()
+    assert verify(json.dumps(other)).word == "refuted"
+    del other["plan"]
+    assert verify(json.dumps(other)).word == "not covered"
+    assert SurvivalEvaluation.from_dict(other).plan is None
 
 
 def test_it_runs_alone(tmp_path):

@@ -167,27 +167,25 @@ def write_acro(
 
 
 @command
-def verify(releases: list[Path], /) -> None:
+def verify(paths: list[Path], /) -> None:
     """Compute guarantees again from what releases state; 9 ends a refuted one, 10 another.
 
     The file verify.py of the package does the same alone, without the package.
 
     Parameters
     ----------
-    releases : list of Path
-        Releases, as fit wrote them.
+    paths : list of Path
+        Releases, as fit wrote them; folders of studies, with the files of their ledgers.
     """
-    from skdpsurv.verify import CODES, verify, worst
+    from skdpsurv.verify import CODES, checked, worst
 
-    found = []
-    for path in releases:
-        with refusals("description", f"{path} is no release: "):
-            found.append(verify(path.read_text(encoding="utf-8")))
-    both = list(zip(map(str, releases), found, strict=True))
-    content = [{"release": path, **asdict(verdict)} for path, verdict in both]
-    lines = (line for path, verdict in both for line in (path, *verdict.lines()))
+    with refusals("description", "a file is missing, or is no release: "):
+        found = list(checked(paths))
+    require(bool(found), "releases, or the folder of a study, must be given.", "description")
+    content = [{"release": path, **asdict(verdict)} for path, verdict in found]
+    lines = (line for path, verdict in found for line in (path, *verdict.lines()))
     printing.show({"releases": content}, lines)
-    most = worst(found)
+    most = worst(verdict for _, verdict in found)
     names = {code: word for word, code in CODES.items()}
     require(not most, f"{names[most]}: not every release is verified.", names[most])
 

@@ -20,6 +20,7 @@ from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.checks import Check, horizon
 from skdpsurv.dp.guarantee import immutable
 from skdpsurv.dp.plan import Context, Mechanism, Plan, Sequential
+from skdpsurv.dp.stated_noise import checked_plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation import predictions
 from skdpsurv.evaluation.evaluation_plan import EvaluationSetting, evaluation_plan
@@ -360,4 +361,5 @@ class Evaluation(PrivateEstimator, released=False, takes=("model",), late_entry=
         groups = tuple(starmap(RiskGroup.of, rows))
         times = tuple(reading.edges.band_ends[1:].tolist())
         stated |= {"uncensored": reading.uncensored(sums), "cause": plain(self.cause)}
+        stated["plan"] = checked_plan(published.plan)
         return SurvivalEvaluation(c_index, brier, ratio, groups, times, **stated)

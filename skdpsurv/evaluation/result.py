@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import pandas as pd
 
 from skdpsurv.dp.guarantee import PrivacyGuarantee, as_json, immutable
+from skdpsurv.dp.stated_noise import checked_plan
 
 #: Overall measures, in words.
 MEASURES = {
@@ -106,6 +107,8 @@ class SurvivalEvaluation:
     cause : label or None, default=None
         The cause of events that all measures are of, with incidences in place of survival in
         ``groups``, ``calibration`` and ``curves``. None: events are of one kind.
+    plan : mapping or None, default=None
+        The measurements with their noise, as a release states them; None in older files.
     """
 
     c_index: Estimate
@@ -119,6 +122,7 @@ class SurvivalEvaluation:
     guarantee: PrivacyGuarantee
     released: Mapping[str, object]
     cause: Any = None
+    plan: Mapping[str, Any] | None = None
 
     @property
     def outcome(self) -> str:
@@ -164,9 +168,11 @@ class SurvivalEvaluation:
             "groups": [group._asdict() for group in self.groups],
             "guarantee": self.guarantee.to_dict(),
             "released": as_json(self.released),
+            "plan": as_json(self.plan),
         }
-        if self.cause is None:  # as earlier versions read it
-            del content["cause"]
+        for name in ("cause", "plan"):
+            if content[name] is None:  # as earlier versions read it
+                del content[name]
         plain: dict[str, Any] = json.loads(json.dumps(content))  # lists in place of tuples
         return plain
 
@@ -188,6 +194,7 @@ class SurvivalEvaluation:
         content |= {
             "times": tuple(data["times"]),
             "released": immutable("released", data["released"]),
+            "plan": checked_plan(data.get("plan")),
         }
         return cls(**content)
 

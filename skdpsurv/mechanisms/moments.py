@@ -133,7 +133,7 @@ def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:
     return total
 
 
-#: Weight of squares, w: at most 1.665.
+#: Weight of squares, w.
 SQUARE_WEIGHT = 1.6
 
 
@@ -141,13 +141,15 @@ SQUARE_WEIGHT = 1.6
 class ColumnMoments(VectorMean):
     """A query for means of columns u and, of ``n_squares`` of them, of w(u² - 1/2).
 
-    ``squared_move`` is a public bound on Δ², by the kinds of the columns.
+    ``squared_move`` is a public bound on Δ², by the kinds of the columns. A release states w, too,
+    as that bound holds for no larger one than 1.665.
     """
 
     n_records: int
     n_columns: int
     n_squares: int
     squared_move: int
+    square_weight: float = SQUARE_WEIGHT
 
     def __post_init__(self) -> None:
         require_theorem(self.dimension)
@@ -170,7 +172,7 @@ class ColumnMoments(VectorMean):
             found = np.zeros(self.dimension, dtype=np.int64)
             for piece in row_pieces(*units.shape):
                 u = np.clip(units[piece], -1.0, 1.0)
-                y = np.hstack([u, SQUARE_WEIGHT * (u[:, squared] ** 2 - 0.5)])
+                y = np.hstack([u, self.square_weight * (u[:, squared] ** 2 - 0.5)])
                 found += to_lattice(y).sum(axis=0)
             return found
 
@@ -179,7 +181,7 @@ class ColumnMoments(VectorMean):
     def moments(self, noisy: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return means of u, and mean squares of the columns that are squared."""
         mean, squares = np.split(noisy, [self.n_columns])
-        return mean, squares / SQUARE_WEIGHT + 0.5
+        return mean, squares / self.square_weight + 0.5
 
 
 #: Rows are rounded to multiples of this power of two. Products of two such numbers, and sums of a

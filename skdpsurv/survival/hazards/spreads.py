@@ -10,7 +10,7 @@ from skdpsurv.data.known_columns import KnownColumns
 from skdpsurv.dp.plan import Context
 from skdpsurv.dp.privacy_cost import Price
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.mechanisms.moments import SHRINKAGE, SQUARE_WEIGHT, ColumnMoments, MeanOfRows
+from skdpsurv.mechanisms.moments import SHRINKAGE, ColumnMoments, MeanOfRows
 from skdpsurv.survival.hazards.fit import HazardSum
 from skdpsurv.survival.hazards.model import Records
 
@@ -94,7 +94,7 @@ class ColumnSpreads(HazardSum):
         mean, square = query.moments(noisy)
         second = np.ones_like(mean)
         second[~known.two_valued] = square
-        of_square = np.where(known.two_valued, 0.0, noise / SQUARE_WEIGHT**2)
+        of_square = np.where(known.two_valued, 0.0, noise / query.square_weight**2)
         error = of_square + 4.0 * mean**2 * noise + 2.0 * noise**2
         variance = known.variances(second - mean**2 + noise, error)
         # As James and Stein shrink a mean, in part (:data:`SHRINKAGE`), to the stated centre.

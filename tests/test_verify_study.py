@@ -1,0 +1,223 @@
+"""The verifier on the folder of a study: what it accepts, and forgeries that it refuses."""
+
+import copy
+import json
+import random
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from skdpsurv import PrivacyAccountant
+from skdpsurv import verify as verifier
+from skdpsurv.report import curves, figures
+from skdpsurv.study.journal import _linked
+from skdpsurv.verify import checked
+from tests.study.studies import ANALYSES
+from tests.study.test_run import LIGHT, Place, end_in
+from tests.test_verify import at, forged, leaves
+
+#: Fields on which nothing depends that a study promises.
+HARMLESS = {"when", "deal", "made_with", "file", "ledger"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a study, and its ledger beside it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "can_draw", lambda: False)
+        patch.setattr(curves, "N_RESAMPLES", 10)
+        place = Place(tmp_path_factory.mktemp("made"))
+        place.run()
+    return place.out.parent
+
+
+@pytest.fixture
+def folder(made, tmp_path):
+    return shutil.copytree(made, tmp_path / "copy")
+
+
+def verdict(folder):
+    """Return what is said of the study as a whole, whose releases are verified elsewhere."""
+    files = sorted((folder / "out" / "releases").iterdir())
+    ledgers = [folder / "ledger.sqlite"]
+    return verifier._verdict(verifier._check_study, folder / "out", files, ledgers)
+
+
+def lines_of(folder):
+    text = (folder / "out" / "journal").read_text()
+    return [{k: v for k, v in json.loads(t).items() if k != "link"} for t in text.splitlines()]
+
+
+def write(folder, lines):
+    """Write a journal anew, with hashes that fit."""
+    linked = []
+    for line in lines:
+        linked.append(_linked(linked, line))
+    text = "".join(json.dumps(line, sort_keys=True) + "\n" for line in linked)
+    (folder / "out" / "journal").write_text(text)
+
+
+def rewrite(folder, name, change):
+    """Change a release, and its mark in the journal."""
+    path, lines = folder / "out" / "releases" / f"{name}.json", lines_of(folder)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    for line in lines:
+        if line["what"] == "released" and line["analysis"] == name:
+            line["sha256"] = verifier._sha256(path.read_text())
+    write(folder, lines)
+
+
+def test_a_study_is_verified_with_its_ledger(folder):
+    found = [*checked([folder / "out", folder / "ledger.sqlite"])]
+    assert [one.word for _, one in found] == ["verified"] * (len(ANALYSES) + 1)
+    assert "epsilon 6, replace-one-person, proved" in found[-1][1].reason
+    granted = " ".join(found[-1][1].granted)
+    assert "dealt by coins" in granted
+    assert "not verified: private " in granted
+    alone = subprocess.run(
+        [sys.executable, "-I", verifier.__file__, folder / "out", folder / "ledger.sqlite"],
+        capture_output=True,
+        text=True,
+    )
+    assert (alone.returncode, alone.stdout.count("\nverified: ")) == (0, len(ANALYSES) + 1)
+
+
+def test_without_its_ledger_a_study_is_not_covered(folder):
+    *_, (_, found) = checked([folder / "out"])
+    assert (found.word, "give its file" in found.reason) == ("not covered", True)
+
+
+def test_nothing_is_never_verified(folder, capsys):
+    assert verifier.main([]) == verifier.main([folder / "ledger.sqlite"]) == 10
+    assert capsys.readouterr().out.startswith("usage: ")
+    (folder / "bytes").write_bytes(b"\xff\xfe")
+    (folder / "empty").mkdir()
+    given = [folder / "bytes", folder / "empty", folder / "missing.json"]
+    assert [one.word for _, one in checked(given)] == ["refuted"] * 3
+
+
+def test_a_study_of_everybody_without_a_ledger(tmp_path):
+    place = Place(tmp_path, None, **LIGHT)
+    place.run()
+    *_, (_, found) = checked([place.out])
+    assert (found.word, found.reason.count("2 analyses")) == ("verified", 1)
+    assert "no ledger counts what else these people cost" in found.granted
+
+
+def drop_a_charge(folder):
+    write(folder, [line for line in lines_of(folder) if line["what"] != "charged"])
+
+
+def run_twice(folder):
+    lines = lines_of(folder)
+    write(folder, [*lines, next(line for line in lines if line["what"] == "started")])
+
+
+def release_twice(folder):
+    lines = lines_of(folder)
+    write(folder, [*lines, next(line for line in lines if line["what"] == "released")])
+
+
+def add_a_release(folder):
+    releases = folder / "out" / "releases"
+    shutil.copy(releases / "curves.json", releases / "more.json")
+
+
+def count_one_part(folder):
+    """State that the training's people are not among everybody's."""
+    path = folder / "out" / "protocol.json"
+    protocol = json.loads(path.read_text())
+    protocol["analyses"][1]["of"] = "regression"
+    path.write_text(json.dumps(protocol))
+    lines = lines_of(folder)
+    lines[0]["protocol"] = verifier._sha256(path.read_text())
+    write(folder, lines)
+
+
+def halve(folder):
+    rewrite(folder, "curves", lambda one: one["guarantee"].update(epsilon=0.75))
+
+
+def other_receipt(folder):
+    rewrite(folder, "curves", lambda one: one["receipt"].update(entries=2))
+
+
+def other_protocol(folder):
+    path = folder / "out" / "protocol.json"
+    path.write_text(path.read_text().replace('"epsilon": 6.0', '"epsilon": 60.0'))
+
+
+def other_file(folder):
+    path = folder / "out" / "releases" / "curves.json"
+    path.write_text(path.read_text() + "\n")
+
+
+def cut(folder):
+    path = folder / "out" / "journal"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
+
+
+FORGERIES = (drop_a_charge, run_twice, release_twice, add_a_release, count_one_part, halve)
+FORGERIES += (other_receipt, other_protocol, other_file, cut)
+
+
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_forged_folders_are_refused(folder, forge):
+    forge(folder)
+    assert verdict(folder).word != "verified"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entries SET epsilon = 3.0",
+        "UPDATE entries SET dataset = 'another'",
+        "UPDATE entries SET guarantee = 'x'",
+        "UPDATE ledger SET epsilon = 100.0",
+        "UPDATE ledger SET rehearsal = 1",
+        "DELETE FROM entries",
+        'INSERT INTO entries SELECT 2, nonce, "when", estimator, mechanism, epsilon, delta, '
+        "status, dataset, renyi, neighbours, who, purpose, guarantee, link FROM entries",
+    ],
+)
+def test_forged_ledgers_are_refused(folder, change):
+    with sqlite3.connect(folder / "ledger.sqlite") as ledger:
+        ledger.execute(change)
+    assert verdict(folder).word != "verified"
+
+
+def test_another_charge_for_the_same_protocol_is_found(folder):
+    ledger = PrivacyAccountant(path=folder / "ledger.sqlite")._ledger
+    ledger.charge(*ledger.entries())
+    assert "other charges" in verdict(folder).reason
+
+
+def test_forged_journals_are_refused(folder):
+    """Fields are drawn by a seed, and all hashes written anew."""
+    rng, lines = random.Random(5), lines_of(folder)
+    places = [path for path in leaves(lines) if not HARMLESS & {*map(str, path)}]
+    for path in rng.sample(places, 60):
+        other = forged(lines, path, rng)
+        if other == lines:
+            continue
+        write(folder, copy.deepcopy(other))
+        assert verdict(folder).word != "verified", (path, at(lines, path))
+
+
+def test_a_lost_analysis_that_was_charged_again(tmp_path):
+    place = Place(tmp_path, **LIGHT, reserve=3.0, epsilon=9.0)
+    end_in(place, "weibull")
+    assert verdict(tmp_path).word == "verified"  # of one release, under a charge for two
+    place.run()
+    found = verdict(tmp_path)
+    assert (found.word, "epsilon 9," in found.reason) == ("verified", True), found.reason
+    lines = lines_of(tmp_path)
+    again = [line for line in lines if line["what"] == "intent"][1]
+    again["guarantee"]["epsilon"] = 1.0
+    write(tmp_path, lines)
+    assert "another price" in verdict(tmp_path).reason
