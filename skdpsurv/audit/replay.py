@@ -7,6 +7,7 @@ import math
 import random
 import warnings
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import joblib
@@ -133,7 +134,7 @@ def replay_audit(
         diverged = [f"the fit: {name} is another" for name in sorted(names)]
     except Exception as error:
         diverged = [f"the fit: raised {type(error).__name__}: {error}"]
-    diverged = [*again.diverged, *_other_parts(tape, again), *diverged]
+    diverged = [*_other_parts(tape, again), *diverged]
     pairs = list(zip(tape.parts, again.parts, strict=False))
     with suppressed_float_errors():
         distances = [each for pair in pairs for each in _distances(*pair)]
@@ -160,16 +161,20 @@ def _run(ready: functools.partial[PreparedFit], tape: Tape) -> tuple[PreparedFit
 
 
 def _other_parts(tape: Tape, again: Tape) -> list[str]:
-    """Return how measurements, and numbers of draws, are other ones."""
+    """Return how measurements and their draws are other ones, or none."""
     names = [[part.name for part in each.parts] for each in (tape, again)]
     found = [] if names[0] == names[1] else ["the fit: runs other measurements"]
     for one, other in zip(tape.parts, again.parts, strict=False):
-        if len(one.draws) > len(other.draws):
-            found.append(f"{one.name}: {len(other.draws)} draws, and were {len(one.draws)}")
-        if one.node is None and one.draws:
-            found.append("the fit: draws outside of its measurements")
+        found += [
+            f"{one.name}: draw {place} is {new or 'none'}, and was {old or 'none'}"
+            for place, (old, new) in enumerate(zip_longest(one.draws, other.draws), 1)
+            if old is None or new is None or str(old) != str(new)
+        ]
         if any(draw.uses != 1 for part in (one, other) for draw in part.draws):
             found.append(f"{one.name}: noise is drawn, and not added once")
+        if (one.node is None) == bool(one.draws) and one.whole is None and not one.holds_fits:
+            what = "draws nothing" if one.node else "draws outside of its measurements"
+            found.append(f"{one.name}: {what}")
     return found
 
 
@@ -184,7 +189,7 @@ def _distances(one: Part, other: Part) -> list[MeasuredDistance]:
     rows: dict[tuple[str, float], MeasuredDistance] = {}
     costs = list[float]()
     for mine, theirs in zip(one.draws, other.draws, strict=False):
-        if mine.public != theirs.public or not (mine.uses and theirs.uses):
+        if str(mine) != str(theirs) or not (mine.uses and theirs.uses):
             continue
         for gap in mine.gaps(mine, theirs):
             costs.append(gap.found / gap.unit)

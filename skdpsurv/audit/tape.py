@@ -16,13 +16,13 @@ import numpy as np
 
 from skdpsurv.audit.density_ratio import Density
 from skdpsurv.dp.exact_vectors import ExactVector
-from skdpsurv.dp.noise import REPLAYED, RandomSource, round_to_lattice
+from skdpsurv.dp.noise import REPLAYED, RandomSource
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, highest_level
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.perturbation import Minimisers, Problem
 from skdpsurv.mechanisms.semidefinite_noise import SemidefiniteLaplace, symmetric, trace_distance
-from skdpsurv.mechanisms.vector_noise import Drawn, nearest_doubles
+from skdpsurv.mechanisms.vector_noise import Drawn, nearest_doubles, with_noise
 
 #: Nodes of a grid at which ladders are compared, at most.
 N_NODES = 256
@@ -54,9 +54,16 @@ class Draw:
     answer: Any = None
     uses: int = 1
 
+    #: Lattice of the answer, where noise is on a vector.
+    step: float = 0.0
+
     @property
     def law(self) -> str:
+        """Name of the distribution."""
         return str(self.public[0])
+
+    def __str__(self) -> str:
+        return " ".join(map(str, (*self.public, self.step) if self.step else self.public))
 
 
 @dataclass
@@ -85,7 +92,6 @@ class Tape:
     def __init__(self, given: Tape | None = None) -> None:
         self.given = given
         self.parts = [Part()]
-        self.diverged: list[str] = []
         self.sampling = _Exact(0, seeded=True)
         self._open = [self.parts[0]]
         self._n_sources = 0
@@ -131,32 +137,16 @@ class Tape:
 
     def drawn(self, draw: Draw) -> Draw | None:
         """Note a draw, and return that of the fit before if it is the same but for the records."""
-        draws = self.part.draws
+        draws, before = self.part.draws, self._before(self.parts.index(self.part))
         draws.append(draw)
-        before = self._before(self.parts.index(self.part))
-        if self.given is None or before is None:
-            return None
-        theirs = before.draws[len(draws) - 1] if len(draws) <= len(before.draws) else None
-        if theirs is None or theirs.public != draw.public:
-            was = "nothing" if theirs is None else _words(theirs.public)
-            self.note(f"draw {len(draws)} is {_words(draw.public)}, and was {was}")
-            return None
-        return theirs
-
-    def note(self, text: str) -> None:
-        """Note how this fit diverges from the one before."""
-        self.diverged.append(f"{self.part.name}: {text}")
+        theirs = [] if before is None else before.draws[len(draws) - 1 : len(draws)]
+        return next((one for one in theirs if one.public == draw.public), None)
 
     def _before(self, place: int) -> Part | None:
         if self.given is None or place >= len(self.given.parts):
             return None
         part = self.given.parts[place]
         return part if part.name == self.parts[place].name else None
-
-
-def _words(public: tuple[Any, ...]) -> str:
-    law, *numbers = public
-    return " ".join([law, *(f"{n:.6g}" if isinstance(n, float) else str(n) for n in numbers)])
 
 
 class _Exact(RandomSource):
@@ -232,11 +222,13 @@ def _cell(name: str, levels: LadderLevels, epsilon: float, n_levels: int | None 
 
     def gaps(one: Draw, other: Draw) -> Sequence[Gap]:
         nodes = {*range(1, n_cells, max(1, n_cells // N_NODES)), one.answer, one.answer + 1}
-        both = [
-            [[min(way(node), top) for way in (one.down_to, one.up_to)] for node in nodes]
-            for one in (one.hidden, other.hidden)
-        ]
-        return [Gap("levels", float(np.abs(np.subtract(*both)).max()) / UNIT, 1.0 / epsilon, 1.0)]
+        ways = [(a.hidden.down_to, a.hidden.up_to) for a in (one, other)]
+        moved = max(
+            abs(min(mine(node), top) - min(theirs(node), top))
+            for node in nodes
+            for mine, theirs in zip(*ways, strict=True)
+        )
+        return [Gap("levels", moved / UNIT, 1.0 / epsilon, 1.0)]
 
     return Draw(("ladder", float(epsilon), n_levels, n_cells), gaps, levels)
 
@@ -253,34 +245,34 @@ DRAWS: dict[str, Callable[..., Draw]] = {
 class _Noise(ExactVector):
     """Noise on a vector, which notes what it is added to, and makes the sum the one before."""
 
+    _law: Any
+    _drawn: Drawn
+    _draw: Draw
+    _before: Draw | None
+    _part: Part
+
     def __init__(self, tape: Tape, law: Any, noise: Drawn) -> None:
-        scale = noise.scale if isinstance(noise, ExactVector) else float(law.scale)
-        super().__init__([0] * law.dimension, scale)
-        # As it was drawn, whatever was stated.
-        law = replace(law, scale=scale) if isinstance(noise, ExactVector) else law
-        draw = Draw((type(law).__name__, scale, law.dimension), self._gaps, uses=0)
-        values = {"_tape": tape, "_law": law, "_drawn": noise, "_draw": draw}
-        for name, value in {**values, "_before": tape.drawn(draw), "_part": tape.part}.items():
-            object.__setattr__(self, name, value)
+        if isinstance(noise, ExactVector):  # as it was drawn, whatever was stated
+            law = replace(law, scale=noise.scale)
+        super().__init__([0] * law.dimension, law.scale)
+        draw = Draw((type(law).__name__, float(law.scale), law.dimension), self._gaps, uses=0)
+        vars(self).update(_law=law, _drawn=noise, _draw=draw, _part=tape.part)
+        vars(self).update(_before=tape.drawn(draw))
 
     def added_to(self, values: FloatArray, step: float) -> FloatArray:
         draw, before = self._draw, self._before
-        draw.hidden, draw.uses = np.array(values), draw.uses + 1
+        draw.hidden, draw.uses, draw.step = np.array(values), draw.uses + 1, step
         draw.answer = None if before is None else before.answer
-        if np.shape(draw.answer) != np.shape(values):
-            exact = isinstance(self._drawn, ExactVector)
-            draw.answer = (
-                self._drawn.added_to(values, step)
-                if exact
-                else round_to_lattice(values + self._drawn, step)
-            )
+        if draw.answer is None:
+            draw.answer = with_noise(values, self._drawn, self._law)
         return np.array(draw.answer)
 
     def nearest_doubles(self) -> FloatArray:
         """Return the noise in an objective; the minimum with it is the answer."""
         draw, before = self._draw, self._before
         problem = next(self._part.problems, None)
-        if problem is None:
+        certificate = None if problem is None else problem.calibration.certificate
+        if problem is None or certificate is None:
             raise TypeError("estimator has noise that is added to nothing known: no replay.")
         density = replace(Density.of(problem), linear=self._law)
         objective, noise = density.objective, nearest_doubles(self._drawn)
@@ -290,7 +282,7 @@ class _Noise(ExactVector):
             center = objective.center
             return -objective.derivatives(draw.answer - center, order=1).gradient
         parts = objective.likelihood, objective.blocks, objective.kappa, objective.center
-        draw.answer = minimize(Objective(*parts, noise), problem.calibration.certificate)
+        draw.answer = minimize(Objective(*parts, noise), certificate)
         return noise
 
     def _gaps(self, one: Draw, other: Draw) -> Sequence[Gap]:

@@ -29,7 +29,8 @@ from skdpsurv.dp.types import FloatArray, IntArray
 
 #: One integer, or an array of them.
 Integers = TypeVar("Integers", int, IntArray)
-Given, Answer = ParamSpec("Given"), TypeVar("Answer")
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 _KEY_BITS = 256
 #: Default label from which a source derives its key.

@@ -23,7 +23,6 @@ from skdpsurv.mechanisms.semidefinite_noise import SemidefiniteLaplace
 from skdpsurv.published import weibull_fitters
 from tests.fence.places import find
 
-
 REPLAYED = find("REPLAYED")
 
 
@@ -185,6 +184,7 @@ INSTEAD = {
     weibull_fitters.PublishedLadder.place: _independent,
     weibull_fitters.NoisyEstimates._estimates: _independent,
 }
+
 
 @contextmanager
 def otherwise(function, instead):
