@@ -20,7 +20,7 @@ from skdpsurv.audit.measurements import (
     both_fits,
     price_of,
 )
-from skdpsurv.audit.tape import Gap, Part, Tape
+from skdpsurv.audit.tape import Part, Tape
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.noise import restored_streams
@@ -71,7 +71,8 @@ def replay_audit(
     Returns
     -------
     ReplayResult
-        Its ``table`` has a row for each draw, and one for all draws of a measurement together.
+        Its ``table`` has a row for each sort of draw whose sensitivity is known, and one for all
+        draws of a measurement together.
 
     Raises
     ------
@@ -101,7 +102,8 @@ def replay_audit(
     by the price (:func:`density_ratio_audit`). A Markov chain is frozen as a whole, and its
     energies are compared as by :func:`measurement_audit`.
 
-    With one draw in a measurement, ``allowed`` is the sensitivity that noise of this scale hides.
+    If a measurement draws once, ``allowed`` is the sensitivity that noise of this scale hides.
+    Several draws share its price, and are compared with that: ``found`` is an epsilon, or a mu.
 
     References
     ----------
@@ -186,23 +188,20 @@ def _distances(one: Part, other: Part) -> list[MeasuredDistance]:
     if one.whole is not None:
         far = one.node.distances(one.context, one.records, other.records)
         return [MeasuredDistance(name, price, *each) for each in far]
-    rows: dict[tuple[str, float], MeasuredDistance] = {}
+    rows: dict[str, MeasuredDistance] = {}
     costs = list[float]()
     for mine, theirs in zip(one.draws, other.draws, strict=False):
         if str(mine) != str(theirs) or not (mine.uses and theirs.uses):
             continue
         for gap in mine.gaps(mine, theirs):
             costs.append(gap.found / gap.unit)
-            row = _row(name, price, mine.law, gap)
-            key = row.what, row.allowed
-            rows[key] = max(rows.get(key, row), row, key=lambda each: each.found)
+            if gap.declared is None and len(one.draws) > 1:
+                continue  # its share of the price is not stated
+            allowed = gap.unit * price if gap.declared is None else gap.declared
+            row = MeasuredDistance(name, price, f"{mine.law}, {gap.what}", gap.found, allowed)
+            rows[row.what] = max(rows.get(row.what, row), row, key=lambda each: each.share)
     if not costs:
         return []
     squares = any("gaussian" in draw.law.lower() for draw in one.draws)
     total = math.hypot(*costs) if squares else math.fsum(costs)
     return [*rows.values(), MeasuredDistance(name, price, "all that it drew", total, price)]
-
-
-def _row(name: str, price: float, law: str, gap: Gap) -> MeasuredDistance:
-    allowed = gap.unit * price if gap.declared is None else gap.declared
-    return MeasuredDistance(name, price, f"{law}, {gap.what}", gap.found, allowed)
