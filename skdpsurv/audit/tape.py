@@ -10,18 +10,21 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdpsurv.audit.density_ratio import Density
 from skdpsurv.dp.exact_vectors import ExactVector
+from skdpsurv.dp.measurement import NoisySum
 from skdpsurv.dp.noise import REPLAYED, RandomSource
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.ladder import UNIT, LadderLevels, highest_level
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.perturbation import Minimisers, Problem
 from skdpsurv.mechanisms.semidefinite_noise import SemidefiniteLaplace, symmetric, trace_distance
+from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.mechanisms.vector_noise import Drawn, nearest_doubles, with_noise
 
 #: Nodes of a grid at which ladders are compared, at most.
@@ -84,6 +87,12 @@ class Part:
     def name(self) -> str:
         """Name of the measurement."""
         return "the fit" if self.node is None else self.node.name
+
+    @property
+    def is_of_runs(self) -> bool:
+        """Whether each number is of another run of a private selection, and has the price."""
+        in_runs = isinstance(self.node, NoisySum) and "_drawn" in self.context
+        return in_runs and isinstance(self.node.query_for(self.context), Sum)
 
 
 class Tape:
@@ -185,7 +194,8 @@ class _Source(RandomSource):
 
         if name == "draw_noise":
             return _Noise(tape, given[0], honest())
-        draw = DRAWS[name](name, *(one for one in given if one is not self), **options)
+        others = (one for one in given if one is not self)
+        draw = DRAWS[name](tape.part, name, *others, **options)
         before = tape.drawn(draw)
         draw.answer = honest() if before is None else before.answer
         return draw.answer
@@ -194,20 +204,23 @@ class _Source(RandomSource):
 # ---- What is compared, sampler by sampler.
 
 
-def _on_lattice(name: str, value: Any, scale: float) -> Draw:
+def _on_lattice(part: Part, name: str, value: Any, scale: float) -> Draw:
     law = f"discrete {name.removeprefix('lattice_')}"
-    return Draw((law, float(scale), np.shape(value)), _of_integers, value)
+    gaps = partial(_of_integers, each=part.is_of_runs)
+    return Draw((law, float(scale), np.shape(value)), gaps, value)
 
 
-def _of_integers(one: Draw, other: Draw) -> Sequence[Gap]:
+def _of_integers(one: Draw, other: Draw, *, each: bool) -> Sequence[Gap]:
     exact = (np.ravel(np.asarray(draw.hidden, dtype=object)) for draw in (one, other))
     moved = [float(abs(a - b)) for a, b in zip(*exact, strict=True)]
+    if each:
+        return [Gap("in a sum", max(moved), one.public[1])]
     if "gaussian" in one.law:
         return [Gap("in L2", math.hypot(*moved), one.public[1])]
     return [Gap("in L1", math.fsum(moved), one.public[1])]
 
 
-def _choice(name: str, scores: Any, epsilon: float, sensitivity: float) -> Draw:
+def _choice(part: Part, name: str, scores: Any, epsilon: float, sensitivity: float) -> Draw:
     public = (name.replace("_", " "), float(epsilon), float(sensitivity), len(scores))
 
     def gaps(one: Draw, other: Draw) -> Sequence[Gap]:
@@ -217,7 +230,9 @@ def _choice(name: str, scores: Any, epsilon: float, sensitivity: float) -> Draw:
     return Draw(public, gaps, list(scores))
 
 
-def _cell(name: str, levels: LadderLevels, epsilon: float, n_levels: int | None = None) -> Draw:
+def _cell(
+    part: Part, name: str, levels: LadderLevels, epsilon: float, n_levels: int | None = None
+) -> Draw:
     top, n_cells = highest_level(epsilon, n_levels), levels.n_cells
 
     def gaps(one: Draw, other: Draw) -> Sequence[Gap]:
