@@ -41,7 +41,10 @@ audited = functools.partial(measurements.audited, audit=replay_audit)
     "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in CASES]
 )
 def test_every_measurement_passes_and_is_moved_by_more_than_half(name):
-    """Of what all its draws may cost, by the pairs that are made for it."""
+    """Of what all its draws may cost, by the pairs that are made for it.
+
+    Of noise in an objective a part only: the frozen minimum is not the worst one.
+    """
     most = {}
     for result in audited(name):
         assert result.passed, result
@@ -49,7 +52,7 @@ def test_every_measurement_passes_and_is_moved_by_more_than_half(name):
             if each.what == "all that it drew":
                 most[each.measurement] = max(most.get(each.measurement, 0.0), each.share)
     names = [leaf for number, leaf in enumerate(most) if number not in CASES[name].unmoved]
-    assert all(most[leaf] > 0.5 for leaf in names), most
+    assert all(most[leaf] > (0.05 if leaf.startswith("objective") else 0.5) for leaf in names), most
 
 
 @pytest.mark.slow
