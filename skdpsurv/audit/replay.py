@@ -174,9 +174,10 @@ def _other_parts(tape: Tape, again: Tape) -> list[str]:
         ]
         if any(draw.uses != 1 for part in (one, other) for draw in part.draws):
             found.append(f"{one.name}: noise is drawn, and not added once")
-        if (one.node is None) == bool(one.draws) and one.whole is None and not one.holds_fits:
-            what = "draws nothing" if one.node else "draws outside of its measurements"
-            found.append(f"{one.name}: {what}")
+        if one.node is None and one.draws:
+            found.append("the fit: draws outside of its measurements")
+        if one.node and not one.draws and one.whole is None and not one.holds_fits:
+            found.append(f"{one.name}: draws nothing")
     return found
 
 

@@ -170,7 +170,7 @@ def test_a_planted_defect_is_found(defect, name, said):
 
 
 class Private(DPKaplanMeierFitter):
-    """Keeps, warns of or fails by a private number."""
+    """Keeps, warns of or fails by a private number, or draws noise beside its plan."""
 
     def __init__(self, epsilon=1.0, *, max_time=None, random_state=None, does="keeps"):
         super().__init__(epsilon, max_time=max_time, random_state=random_state)
@@ -181,6 +181,8 @@ class Private(DPKaplanMeierFitter):
             self.first_ = float(X[0])
         elif self.does == "warns":
             warnings.warn(f"the first is {X[0]}", UserWarning, stacklevel=1)
+        elif self.does == "draws":
+            lattice_laplace(int(X[0]), 1.0, random_source(0))
         elif X[0] > 5.0:
             raise ValueError("late")
         return super()._read(shape, X, *arguments, **options)
@@ -188,7 +190,12 @@ class Private(DPKaplanMeierFitter):
 
 @pytest.mark.parametrize(
     ("does", "said"),
-    [("keeps", "first_ is another"), ("warns", "warns of"), ("fails", "raised ValueError: late")],
+    [
+        ("keeps", "first_ is another"),
+        ("warns", "warns of"),
+        ("fails", "raised ValueError: late"),
+        ("draws", "outside of its measurements"),
+    ],
 )
 def test_what_a_fit_keeps_says_and_raises_is_compared(does, said):
     result = replay_audit(Private(max_time=10.0, does=does), *EVENT)
