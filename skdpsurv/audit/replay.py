@@ -176,7 +176,8 @@ def _other_parts(tape: Tape, again: Tape) -> list[str]:
             found.append(f"{one.name}: noise is drawn, and not added once")
         if one.node is None and one.draws:
             found.append("the fit: draws outside of its measurements")
-        if one.node and not one.draws and one.whole is None and not one.holds_fits:
+        has_price = one.node is not None and price_of(one.node) > 0.0  # and is no public fact
+        if has_price and not one.draws and one.whole is None and not one.holds_fits:
             found.append(f"{one.name}: draws nothing")
     return found
 

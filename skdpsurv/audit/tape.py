@@ -43,7 +43,7 @@ class Gap(NamedTuple):
     declared: float | None = None
 
 
-@dataclass
+@dataclass(eq=False)
 class Draw:
     """One draw: its law with public numbers, what it hides, and the answer.
 
@@ -69,7 +69,7 @@ class Draw:
         return " ".join(map(str, (*self.public, self.step) if self.step else self.public))
 
 
-@dataclass
+@dataclass(eq=False)
 class Part:
     """One measurement of a fit, and its draws; or the fit itself, outside of measurements."""
 
