@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from skdpsurv.audit.subject import at_most, audited, check_neighbours, verdict
 from skdpsurv.audit.walk import Visit, prepared, visits
@@ -185,8 +186,7 @@ def measurement_audit(
     0    1.0          in L1    2.0      2.0
     1    1.0  in squared L2    2.0      2.0
     """
-    make = _evaluation if isinstance(estimator, functools.partial) else _fit
-    both = make(estimator, data, neighbour)
+    both = both_fits(estimator, data, neighbour)
     silent: list[str] = []
     with suppressed_warnings(), suppressed_float_errors(), restored_streams():
         fit, found = _compared(both, random_state, silent)
@@ -199,17 +199,27 @@ def measurement_audit(
     return MeasurementResult(tuple(found), plan.epsilon, plan.delta, unseen)
 
 
-def _fit(estimator: Any, data: Any, neighbour: Any) -> list[Ready]:
+def both_fits(
+    estimator: Any, data: Any, neighbour: Any, seed: int = 0, **parameters: Any
+) -> list[Ready]:
+    """Return calls that prepare the fits of an audit, perhaps with other parameters."""
+    if isinstance(estimator, functools.partial):
+        return _evaluations(estimator, data, neighbour, seed)
     subject, arguments = audited(estimator, data, neighbour)
-    return [functools.partial(prepared, subject.seeded(0), **each) for each in arguments]
+    model = subject.seeded(seed)
+    own = {name: name.split("__")[-1] for name in model.get_params()}
+    model.set_params(**{name: parameters[word] for name, word in own.items() if word in parameters})
+    return [functools.partial(prepared, clone(model), **each) for each in arguments]
 
 
-def _evaluation(function: functools.partial[Any], data: Any, neighbour: Any) -> list[Ready]:
+def _evaluations(
+    function: functools.partial[Any], data: Any, neighbour: Any, seed: int
+) -> list[Ready]:
     if function.func is not private_survival_metrics:
         raise TypeError("estimator must be an estimator, or a partial of private_survival_metrics.")
     signature = inspect.signature(private_survival_metrics)
     stated = signature.bind_partial(*function.args, **function.keywords).arguments
-    stated = {"epsilon": 1.0, **stated, "random_state": 0, "accountant": None}
+    stated = {"epsilon": 1.0, **stated, "random_state": seed, "accountant": None}
     both = [(X, y, *more) for X, y, *more in (data, neighbour)]
     arguments = [{"X": X, "y": y} | dict(*more) for X, y, *more in both]
     check_neighbours(*arguments)
@@ -243,13 +253,13 @@ def _of_sets(visit: Visit, node: Disjoint) -> MeasuredDistance:
     """Return the number of disjoint sets that differ: at most one may."""
     moved = sum(not same_records(a, b) for a, b in zip(visit.one, visit.other, strict=True))
     names = " | ".join(dict.fromkeys(leaf.name for leaf in leaves(node)))
-    return MeasuredDistance(names, _price(node), "sets that share a record", float(moved), 1.0)
+    return MeasuredDistance(names, price_of(node), "sets that share a record", float(moved), 1.0)
 
 
 def _of_measurement(
     visit: Visit, leaf: Measurement, seed: int, silent: list[str]
 ) -> list[MeasuredDistance]:
-    price = _price(leaf)
+    price = price_of(leaf)
     far = leaf.distances(visit.context, visit.one, visit.other)
     found = [MeasuredDistance(leaf.name, price, *each) for each in far]
     fits = [leaf.nested(visit.context, records) for records in (visit.one, visit.other)]
@@ -269,7 +279,8 @@ def _of_measurement(
     return found
 
 
-def _price(node: Measurement | Disjoint) -> float:
+def price_of(node: Measurement | Disjoint) -> float:
+    """Return the epsilon of a node, or the mu of Gaussian noise."""
     return epsilon_or_mu(node.price) if hasattr(node, "price") else _number(node.cost)
 
 

@@ -155,6 +155,7 @@ def audit(
         audit_epsilon,
         density_ratio_audit,
         measurement_audit,
+        replay_audit,
         worst_neighbours,
     )
 
@@ -168,16 +169,21 @@ def audit(
         with working(f"Attacking: {name}"):
             result = audit_epsilon(estimator, *pair, n_trials=trials, confidence=confidence)
             measured = measurement_audit(estimator, *pair)
+            replayed = replay_audit(estimator, *pair)
             density = None
             with suppress(TypeError):  # not every distribution is known
                 density = density_ratio_audit(estimator, *pair)
         row = {
             "pair": name,
-            "passed": result.passed and measured.passed and (density is None or density.passed),
+            "passed": all(
+                one is None or one.passed for one in (result, measured, replayed, density)
+            ),
             "lower_bound": result.lower_bound,
             "resolution": result.resolution,
             "largest_log_ratio": None if density is None else density.largest,
             "measured": measured.table.to_dict("records"),
+            "replayed": replayed.table.to_dict("records"),
+            "diverged": list(replayed.diverged),
         }
         found.append(row)
     passed = all(row["passed"] for row in found)
@@ -186,7 +192,7 @@ def audit(
     verdict = "Not refuted. That proves nothing: the proofs are in the documentation."
     lines = [
         f"{name} claims epsilon = {epsilon:g}; {trials:,} fits of each data set",
-        rich_table(pd.DataFrame(found).drop(columns="measured")),
+        rich_table(pd.DataFrame(found).drop(columns=["measured", "replayed", "diverged"])),
         WORDS["audit"],
         verdict if passed else "The claim is REFUTED.",
     ]

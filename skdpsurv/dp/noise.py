@@ -13,10 +13,11 @@ import math
 import os
 import random
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any, NoReturn, TypeVar
+from contextvars import ContextVar
+from functools import cache, wraps
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +29,8 @@ from skdpsurv.dp.types import FloatArray, IntArray
 
 #: One integer, or an array of them.
 Integers = TypeVar("Integers", int, IntArray)
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 _KEY_BITS = 256
 #: Default label from which a source derives its key.
@@ -120,6 +123,14 @@ class RandomSource:
             return random_source(self._seed, purpose=purpose)
         return RandomSource(_derive_key("other", self._key, purpose), seeded=True)
 
+    def draw(self, sampler: Callable[..., Answer], *given: Any, **options: Any) -> Answer:
+        """Return what a sampler draws; the source of an audit notes it, or answers itself."""
+        return sampler(*given, **options)
+
+    def measure(self, measurement: Any, context: Any, records: Any) -> Any:
+        """Return what a measurement releases, with noise from this source."""
+        return measurement.run(context, records, self)
+
     def spawn(self, n: int) -> list[RandomSource]:
         """Return ``n`` independent child sources, one for each model or worker thread.
 
@@ -148,6 +159,24 @@ class RandomSource:
 
     def __repr__(self) -> str:
         return f"RandomSource(seeded={self._seeded})"
+
+
+#: Makes the sources of seeded fits, which are not private, while an audit replays them.
+REPLAYED: ContextVar[Callable[[int], RandomSource] | None] = ContextVar("REPLAYED", default=None)
+
+
+def drawn_by_source(sampler: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Have a sampler's source call it (:meth:`RandomSource.draw`)."""
+
+    @wraps(sampler)
+    def draw(*given: Given.args, **options: Given.kwargs) -> Answer:
+        every = (*given, *options.values())
+        source = next((one for one in every if isinstance(one, RandomSource)), None)
+        if source is None:  # the sampler says what is missing
+            return sampler(*given, **options)
+        return source.draw(sampler, *given, **options)
+
+    return draw
 
 
 def random_source(random_state: int | None, *, purpose: str = NOISE) -> RandomSource:
@@ -179,7 +208,10 @@ def random_source(random_state: int | None, *, purpose: str = NOISE) -> RandomSo
     if random_state is None:
         return RandomSource(secrets.randbits(_KEY_BITS), seeded=False)
     known = int(random_state)
-    return RandomSource(_derive_key("seed", purpose, str(known)), seeded=True, seed=known)
+    key, replayed = _derive_key("seed", purpose, str(known)), REPLAYED.get()
+    if replayed is not None and purpose == NOISE:
+        return replayed(key)
+    return RandomSource(key, seeded=True, seed=known)
 
 
 def uniform_below(bound: int, source: RandomSource) -> int:
@@ -274,6 +306,7 @@ def lattice_sum(values: ArrayLike, step_exponent: int = -30) -> int:
     return (high << 32) + low
 
 
+@drawn_by_source
 def lattice_laplace(value: Integers, scale: float, source: RandomSource) -> Integers:
     r"""Add discrete Laplace noise, :math:`P(k) \propto e^{-|k| / \text{scale}}`, to each integer.
 
@@ -306,6 +339,7 @@ def lattice_laplace(value: Integers, scale: float, source: RandomSource) -> Inte
     return _noisy(value, "laplace", positive_number("scale", scale), source)
 
 
+@drawn_by_source
 def lattice_gaussian(value: Integers, deviation: float, source: RandomSource) -> Integers:
     r"""Add discrete Gaussian noise, :math:`P(k) \propto e^{-k^2 / (2\sigma^2)}`, to each integer.
 

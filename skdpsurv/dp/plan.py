@@ -252,7 +252,7 @@ def _run(node: Node, context: Context, records: Any, source: RandomSource, log: 
         return node.run(context, records, source, log)
     if log is not None:
         log.append(one_drawn(node, context))
-    return node.run(context, records, source)
+    return source.measure(node, context, records)
 
 
 def all_drawn(node: Node) -> Drawn:

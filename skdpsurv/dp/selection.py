@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.dp.checks import positive_number
 from skdpsurv.dp.input_errors import as_float_array, check_finite
-from skdpsurv.dp.noise import RandomSource, uniform_below
+from skdpsurv.dp.noise import RandomSource, drawn_by_source, uniform_below
 
 
+@drawn_by_source
 def permute_and_flip(
     scores: ArrayLike, epsilon: float, sensitivity: float, source: RandomSource
 ) -> int:
@@ -80,6 +81,7 @@ def permute_and_flip(
             return candidate
 
 
+@drawn_by_source
 def exponential_mechanism(
     scores: ArrayLike, epsilon: float, sensitivity: float, source: RandomSource
 ) -> int:

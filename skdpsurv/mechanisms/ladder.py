@@ -28,7 +28,7 @@ from functools import cache
 from typing import Protocol
 
 from skdpsurv.dp.checks import positive_number
-from skdpsurv.dp.noise import RandomSource, uniform_below
+from skdpsurv.dp.noise import RandomSource, drawn_by_source, uniform_below
 
 #: Levels are counted in these parts of one record, so that they can be interpolated.
 UNIT = 2**20
@@ -79,6 +79,7 @@ def first_level(reached: Callable[[int], bool], top: int) -> int:
     return high
 
 
+@drawn_by_source
 def draw_cell(
     ladder: LadderLevels, epsilon: float, source: RandomSource, n_levels: int | None = None
 ) -> int:

@@ -23,7 +23,7 @@ from skdpsurv.dp.exact_vectors import (
     spherical_gaussian,
     spherical_laplace,
 )
-from skdpsurv.dp.noise import RandomSource, lattice_step, round_to_lattice
+from skdpsurv.dp.noise import RandomSource, drawn_by_source, lattice_step, round_to_lattice
 from skdpsurv.dp.privacy_cost import Concentrated, Price
 from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
 from skdpsurv.dp.stated_noise import GAUSSIAN, LAPLACE, NONE, Noise
@@ -222,6 +222,7 @@ def vector_noise(
 Drawn = ExactVector | FloatArray
 
 
+@drawn_by_source
 def draw_noise(distribution: NoiseDistribution | Proved, source: RandomSource) -> Drawn:
     """Return noise, to be added by :func:`with_noise`."""
     # A class that is derived of these may have a distribution of its own.

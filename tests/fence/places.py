@@ -6,7 +6,7 @@ import inspect
 #: Names, and the modules in which they are looked for: the first that has one is taken.
 PLACES = {
     "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random", "skdpsurv.dp.noise"),
-    "NOISE": ("skdpsurv.dp.random", "skdpsurv.dp.noise"),
+    "REPLAYED": ("skdpsurv.dp.noise",),
     "uniform_below": ("skdpsurv.dp.selection", "skdpsurv.dp.noise"),
     "exact_spherical_laplace": ("skdpsurv.dp.random", "skdpsurv.dp.exact_vectors"),
     "exact_spherical_gaussian": ("skdpsurv.dp.random", "skdpsurv.dp.exact_vectors"),

@@ -1,8 +1,8 @@
 """A source that is asked what samplers are to draw, instead of for random numbers.
 
-For replays of fits, which look at what each sampler is given. The package knows nothing of it: as
-long as fits are replayed, the code of samplers, and of what begins a part of a fit, is another,
-whoever holds the functions. Sources of random numbers are drawn from as ever.
+For replays of fits, which look at what each sampler is given. Samplers ask their source; as long as
+fits are replayed, the code of what begins a part of a fit, and of the generators of vectors, is
+another, whoever holds the functions. Sources of random numbers are drawn from as ever.
 
 Who answers for a part of a release has three methods: ``part(what, price)`` begins another part,
 ``ask(draw)`` returns what is drawn, ``refuse()`` takes note of a draw whose law nobody knows.
@@ -16,15 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp import RandomSource, exact_matrices, noise, random_source, selection
-from skdpsurv.dp.checks import seed
-from skdpsurv.mechanisms import ladder, sums, vector_noise
+from skdpsurv.dp import RandomSource, exact_matrices, noise, selection
+from skdpsurv.mechanisms import sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.semidefinite_noise import SemidefiniteLaplace
 from skdpsurv.published import weibull_fitters
 from tests.fence.places import find
 
-NOISE = find("NOISE")
+REPLAYED = find("REPLAYED")
 
 
 class Draw(NamedTuple):
@@ -73,6 +72,9 @@ class AskedSource(RandomSource):
 
     def ask(self, draw):
         return self._answers.ask(draw)
+
+    def draw(self, sampler, *given, **options):
+        return SAMPLERS[sampler.__name__](sampler, *given, **options)
 
 
 # ---- What samplers answer: their own code, but for a source that is asked.
@@ -158,16 +160,18 @@ def _independent(honest, *arguments):
     return honest(*others, source._independent)
 
 
+SAMPLERS = {
+    "lattice_laplace": _lattice("discrete Laplace"),
+    "lattice_gaussian": _lattice("discrete Gaussian"),
+    "permute_and_flip": _choice("permute-and-flip"),
+    "exponential_mechanism": _choice("exponential mechanism"),
+    "draw_noise": _stated_vector,
+    "draw_cell": _cell,
+}
 INSTEAD = {
-    noise.lattice_laplace: _lattice("discrete Laplace"),
-    noise.lattice_gaussian: _lattice("discrete Gaussian"),
     find("exact_spherical_laplace"): _vector("Laplace on a vector"),
     find("exact_spherical_gaussian"): _vector("Gaussian on a vector"),
     exact_matrices.exact_semidefinite_laplace: _matrix,
-    selection.permute_and_flip: _choice("permute-and-flip"),
-    selection.exponential_mechanism: _choice("exponential mechanism"),
-    vector_noise.draw_noise: _stated_vector,
-    ladder.draw_cell: _cell,
     sums._released: _query(),
     sums.Sums.release: _query(),
     sums.Sums.least: _query(),
@@ -180,17 +184,6 @@ INSTEAD = {
     weibull_fitters.PublishedLadder.place: _independent,
     weibull_fitters.NoisyEstimates._estimates: _independent,
 }
-
-#: Who answers in place of the seeded sources of a fit that is replayed.
-_ANSWERS = ContextVar("_ANSWERS", default=None)
-
-
-def _source(honest, random_state, *, purpose=NOISE):
-    answers = _ANSWERS.get()
-    if random_state is None or purpose != NOISE or answers is None:
-        return honest(random_state, purpose=purpose)
-    seed("random_state", random_state)
-    return AskedSource(answers.part(None, None))
 
 
 @contextmanager
@@ -222,12 +215,11 @@ def _if_asked(instead):
 @contextmanager
 def asked_instead(answers):
     """Have fits with an integer ``random_state``, which are not private anyway, ask for noise."""
-    token = _ANSWERS.set(answers)
+    token = REPLAYED.set(lambda key: AskedSource(answers.part(None, None)))
     try:
         with ExitStack() as stack:
-            stack.enter_context(otherwise(random_source, _source))
             for function, instead in INSTEAD.items():
                 stack.enter_context(otherwise(function, _if_asked(instead)))
             yield
     finally:
-        _ANSWERS.reset(token)
+        REPLAYED.reset(token)
