@@ -20,7 +20,7 @@ from skdpsurv import DPDiscreteTimeSurvival, PublicColumns
 SHARE, END, Q = 0.3, 5.0, 50
 #: Fits of one measurement where hazards are proportional, as levels ask for more, and where they
 #: cross; how many of them are tested by Cox regression, too; and people on whom curves are tried.
-FITS, COX, TRIED_ON = (40, 20), 4, 20_000
+FITS, COX, TRIED_ON = (40, 20), 2, 20_000
 #: People, functions of time, records, epsilon.
 TRIED = (
     ("moderate", "step", 5_000, 3.0),
