@@ -20,7 +20,7 @@ from skdpsurv.audit.measurements import (
     both_fits,
     price_of,
 )
-from skdpsurv.audit.tape import Part, Tape
+from skdpsurv.audit.tape import Stage, Tape
 from skdpsurv.base.prepared import PreparedFit
 from skdpsurv.dp.input_errors import suppressed_float_errors
 from skdpsurv.dp.noise import restored_streams
@@ -182,7 +182,7 @@ def _other_parts(tape: Tape, again: Tape) -> list[str]:
     return found
 
 
-def _distances(one: Part, other: Part) -> list[MeasuredDistance]:
+def _distances(one: Stage, other: Stage) -> list[MeasuredDistance]:
     """Return the distances of what the draws of a measurement hide, and what hides them all."""
     if one.node is None or one.name != other.name:
         return []

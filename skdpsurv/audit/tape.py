@@ -31,7 +31,7 @@ from skdpsurv.mechanisms.vector_noise import Drawn, nearest_doubles, with_noise
 N_NODES = 256
 
 
-class Gap(NamedTuple):
+class Move(NamedTuple):
     """Distance of the inputs of one draw in two fits.
 
     ``unit`` is the distance that costs 1; ``declared`` is the sensitivity, if the draw states it.
@@ -52,7 +52,7 @@ class Draw:
     """
 
     public: tuple[Any, ...]
-    gaps: Callable[[Draw, Draw], Sequence[Gap]]
+    gaps: Callable[[Draw, Draw], Sequence[Move]]
     hidden: Any = None
     answer: Any = None
     uses: int = 1
@@ -70,7 +70,7 @@ class Draw:
 
 
 @dataclass(eq=False)
-class Part:
+class Stage:
     """One measurement of a fit, and its draws; or the fit itself, outside of measurements."""
 
     node: Any = None
@@ -100,7 +100,7 @@ class Tape:
 
     def __init__(self, given: Tape | None = None) -> None:
         self.given = given
-        self.parts = [Part()]
+        self.parts = [Stage()]
         self.sampling = _Exact(0, seeded=True)
         self._open = [self.parts[0]]
         self._n_sources = 0
@@ -120,13 +120,13 @@ class Tape:
         return _Source(self, key ^ self._n_sources)
 
     @property
-    def part(self) -> Part:
+    def part(self) -> Stage:
         """The part that is being measured."""
         return self._open[-1]
 
     def measured(self, source: RandomSource, node: Any, context: Any, records: Any) -> Any:
         """Run a measurement as a part, or release what it released as a whole before."""
-        part = Part(node, context, records)
+        part = Stage(node, context, records)
         if isinstance(node, Minimisers):
             part.problems = (p for p in node.problems(context, records) if p.calibration.linear)
         self.part.holds_fits = True
@@ -151,7 +151,7 @@ class Tape:
         theirs = [] if before is None else before.draws[len(draws) - 1 : len(draws)]
         return next((one for one in theirs if one.public == draw.public), None)
 
-    def _before(self, place: int) -> Part | None:
+    def _before(self, place: int) -> Stage | None:
         if self.given is None or place >= len(self.given.parts):
             return None
         part = self.given.parts[place]
@@ -204,38 +204,38 @@ class _Source(RandomSource):
 # ---- What is compared, sampler by sampler.
 
 
-def _on_lattice(part: Part, name: str, value: Any, scale: float) -> Draw:
+def _on_lattice(part: Stage, name: str, value: Any, scale: float) -> Draw:
     law = f"discrete {name.removeprefix('lattice_')}"
     gaps = partial(_of_integers, each=part.is_of_runs)
     return Draw((law, float(scale), np.shape(value)), gaps, value)
 
 
-def _of_integers(one: Draw, other: Draw, *, each: bool) -> Sequence[Gap]:
+def _of_integers(one: Draw, other: Draw, *, each: bool) -> Sequence[Move]:
     exact = (np.ravel(np.asarray(draw.hidden, dtype=object)) for draw in (one, other))
     moved = [float(abs(a - b)) for a, b in zip(*exact, strict=True)]
     if each:
-        return [Gap("in a sum", max(moved), one.public[1])]
+        return [Move("in a sum", max(moved), one.public[1])]
     if "gaussian" in one.law:
-        return [Gap("in L2", math.hypot(*moved), one.public[1])]
-    return [Gap("in L1", math.fsum(moved), one.public[1])]
+        return [Move("in L2", math.hypot(*moved), one.public[1])]
+    return [Move("in L1", math.fsum(moved), one.public[1])]
 
 
-def _choice(part: Part, name: str, scores: Any, epsilon: float, sensitivity: float) -> Draw:
+def _choice(part: Stage, name: str, scores: Any, epsilon: float, sensitivity: float) -> Draw:
     public = (name.replace("_", " "), float(epsilon), float(sensitivity), len(scores))
 
-    def gaps(one: Draw, other: Draw) -> Sequence[Gap]:
+    def gaps(one: Draw, other: Draw) -> Sequence[Move]:
         moved = [float(abs(a - b)) for a, b in zip(one.hidden, other.hidden, strict=True)]
-        return [Gap("scores", max(moved), sensitivity / epsilon, sensitivity)]
+        return [Move("scores", max(moved), sensitivity / epsilon, sensitivity)]
 
     return Draw(public, gaps, list(scores))
 
 
 def _cell(
-    part: Part, name: str, levels: LadderLevels, epsilon: float, n_levels: int | None = None
+    part: Stage, name: str, levels: LadderLevels, epsilon: float, n_levels: int | None = None
 ) -> Draw:
     top, n_cells = highest_level(epsilon, n_levels), levels.n_cells
 
-    def gaps(one: Draw, other: Draw) -> Sequence[Gap]:
+    def gaps(one: Draw, other: Draw) -> Sequence[Move]:
         nodes = {*range(1, n_cells, max(1, n_cells // N_NODES)), one.answer, one.answer + 1}
         ways = [(a.hidden.down_to, a.hidden.up_to) for a in (one, other)]
         moved = max(
@@ -243,7 +243,7 @@ def _cell(
             for node in nodes
             for mine, theirs in zip(*ways, strict=True)
         )
-        return [Gap("levels", moved / UNIT, 1.0 / epsilon, 1.0)]
+        return [Move("levels", moved / UNIT, 1.0 / epsilon, 1.0)]
 
     return Draw(("ladder", float(epsilon), n_levels, n_cells), gaps, levels)
 
@@ -264,7 +264,7 @@ class _Noise(ExactVector):
     _drawn: Drawn
     _draw: Draw
     _before: Draw | None
-    _part: Part
+    _part: Stage
 
     def __init__(self, tape: Tape, law: Any, noise: Drawn) -> None:
         if isinstance(noise, ExactVector):  # as it was drawn, whatever was stated
@@ -300,19 +300,19 @@ class _Noise(ExactVector):
         draw.answer = minimize(Objective(*parts, noise), certificate)
         return noise
 
-    def _gaps(self, one: Draw, other: Draw) -> Sequence[Gap]:
+    def _gaps(self, one: Draw, other: Draw) -> Sequence[Move]:
         law = self._law
         if isinstance(one.hidden, Density):
             return _of_objectives(one, other)
         with np.errstate(invalid="ignore"):
             gap = np.where(one.hidden == other.hidden, 0.0, one.hidden - other.hidden)
         if isinstance(law, SemidefiniteLaplace):
-            return [Gap("in traces", trace_distance(symmetric(gap, law.width)), law.scale)]
+            return [Move("in traces", trace_distance(symmetric(gap, law.width)), law.scale)]
         far = float(np.nan_to_num(np.linalg.norm(gap), nan=math.inf))
-        return [Gap("in L2", far, far / law.cost(far) if far else law.scale)]
+        return [Move("in L2", far, far / law.cost(far) if far else law.scale)]
 
 
-def _of_objectives(one: Draw, other: Draw) -> Sequence[Gap]:
+def _of_objectives(one: Draw, other: Draw) -> Sequence[Move]:
     """Compare gradients and densities at the minimum of the first objective with its noise."""
     at, both = one.answer, (one.hidden, other.hidden)
     logs = [density.log_density(at) for density in both]
@@ -323,6 +323,6 @@ def _of_objectives(one: Draw, other: Draw) -> Sequence[Gap]:
     found = float(np.linalg.norm(gradients[0] - gradients[1]))
     sensitivity = one.hidden.objective.likelihood.constants.gradient_sensitivity
     return [
-        Gap("gradients at the minimum", found, math.inf, float(sensitivity)),
-        Gap("log densities at the minimum", abs(logs[0] - logs[1]), 1.0),
+        Move("gradients at the minimum", found, math.inf, float(sensitivity)),
+        Move("log densities at the minimum", abs(logs[0] - logs[1]), 1.0),
     ]
