@@ -621,6 +621,7 @@ def _settings():
     own["also"] += ("max_cumulative_hazard", "evidence_error")
     yield one("late entries with standard errors", late_competing, **own)
     seen = (*own["also"], *hidden, "row_scale")
+    seen = tuple(one for one in seen if one != "row_radius")  # public where columns are scaled
     asked = {**own, "columns": raw, "epsilon": 50.0, "also": (*seen, "inference_known")}
     yield one("raw columns with standard errors", raw_competing, quick=True, **asked)
 
