@@ -923,6 +923,9 @@ def _check_ledger(path: Path, charges: list[_Node], dataset: str, name: str) -> 
     """Compare the charges of a study with a ledger, and return what that says of these people."""
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
         file.row_factory = sqlite3.Row
+        kinds = dict(file.execute("SELECT name, type FROM sqlite_master").fetchall())
+        stored = kinds.get("ledger") == kinds.get("entries") == "table"
+        _need(stored, "a ledger's entries are not stored in it")  # a view may never end
         (made,) = file.execute("SELECT * FROM ledger").fetchall()
         rows = [*map(dict, file.execute("SELECT * FROM entries ORDER BY id"))]
     counts = not made["rehearsal"] and not made["moved_to"]
