@@ -974,7 +974,8 @@ def _check_charge(charge: _Node, protocol: _Node) -> str:
         spent[people] = spent[people].plus(price)
         relations.add(own["neighbours"])
         stated = own.part("public_inputs").get("n_records") == sizes[people] > 0
-        _need(stated and own["status"] == "proved", f"{name} is not of these people, or not proved")
+        _need(stated, f"{name} is not of these people")
+        _need(own["status"] == "proved", f"the status of {name} is {own['status']!r}", _NEW)
         expected[f"epsilon_{name}"] = own["epsilon"]
         expected |= {f"delta_{name}": own["delta"]} if delta else {}
     public = relation + "-same-group"

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -128,6 +129,20 @@ def add_a_release(folder):
     shutil.copy(releases / "curves.json", releases / "more.json")
 
 
+def add_a_file_of_the_same_name(folder):
+    releases = folder / "out" / "releases"
+    shutil.copy(releases / "weibull.json", releases / "curves")
+
+
+def put_a_release_elsewhere(folder):
+    path = folder / "out" / "releases" / "curves.json"
+    path.symlink_to(path.rename(folder / "curves.json"))
+
+
+def put_a_pipe(folder):
+    os.mkfifo(folder / "out" / "releases" / "more.json")
+
+
 def count_one_part(folder):
     """State that the training's people are not among everybody's."""
     path = folder / "out" / "protocol.json"
@@ -163,6 +178,7 @@ def cut(folder):
 
 
 FORGERIES = (drop_a_charge, run_twice, release_twice, add_a_release, count_one_part, halve)
+FORGERIES += (add_a_file_of_the_same_name, put_a_release_elsewhere, put_a_pipe)
 FORGERIES += (other_receipt, other_protocol, other_file, cut)
 
 
@@ -181,13 +197,14 @@ def test_forged_folders_are_refused(folder, forge):
         "UPDATE ledger SET epsilon = 100.0",
         "UPDATE ledger SET rehearsal = 1",
         "DELETE FROM entries",
+        "ALTER TABLE entries RENAME TO some; CREATE VIEW entries AS SELECT * FROM some",
         'INSERT INTO entries SELECT 2, nonce, "when", estimator, mechanism, epsilon, delta, '
         "status, dataset, renyi, neighbours, who, purpose, guarantee, link FROM entries",
     ],
 )
 def test_forged_ledgers_are_refused(folder, change):
     with sqlite3.connect(folder / "ledger.sqlite") as ledger:
-        ledger.execute(change)
+        ledger.executescript(change)
     assert verdict(folder).word != "verified"
 
 
