@@ -198,7 +198,7 @@ def _covers(price: _Cost, found: _Cost) -> bool:
         pairs = (*each,), ((most.rho_of_mu, own.rho),)
         return any(all(b <= a * (1 + _ROUNDING) ** 2 for a, b in some) for some in pairs)
 
-    return any(all(within(most, own) for own in found) for most in price)
+    return any(all(within(most, own) and not own.runs for own in found) for most in price)
 
 
 def _pays(price: _Cost, found: _Cost, what: str, unspent: Fraction = _UNSPENT) -> None:
@@ -743,7 +743,7 @@ def _check_inputs(inputs: _Node, tree: _Tree) -> None:
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
     n = inputs.get("n_records", inputs.get("n_private"))
     whole = n_records == levels and sum(levels) == n if levels else {*n_records} <= {n}
-    _need(whole or n is None, "n_records is not that of the fits")
+    _need(whole, "n_records is not that of the fits")
     if runs and "eta" in inputs:
         _need(runs[0] == inputs["eta"], "eta is not that of the runs")
         near = abs(inputs.number("expected_runs") / runs[1] - 1) < 1e-9
@@ -1083,6 +1083,8 @@ def checked(paths: Iterable[str | Path]) -> Iterator[tuple[str, Verdict]]:
             yield _shown(str(path)), whole
         elif path not in ledgers:
             yield _shown(str(path)), _verdict(_check_release, path)
+        elif len(given) > len(ledgers) and not any(one.is_dir() for one in given):
+            yield _shown(str(path)), Verdict(_NEW, "a ledger is of the folder of a study")
 
 
 def worst(verdicts: Iterable[Verdict]) -> int:

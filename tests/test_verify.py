@@ -276,6 +276,20 @@ def test_all_of_a_record_has_the_loss_of_its_parts():
     assert "another loss" in verify(json.dumps(release)).reason
 
 
+def test_a_last_fit_is_no_search_of_its_own():
+    runs = {"node": "random number of runs", "eta": 0.0, "gamma": 0.5, "nodes": [noisy(2.0)]}
+    found = verifier._Tree(verifier._read(json.dumps(runs))).cost
+    assert not verifier._covers([verifier._Spent.of("mu", Fraction(3))], found)
+
+
+def test_a_number_of_records_that_noise_rests_on_is_stated():
+    name = "HybridMEstimator: residuals"
+    release = json.loads(released(next(s for s in PRIVATE if str(s) == name)))
+    assert release["guarantee"]["public_inputs"].pop("n_private")
+    release["guarantee"]["public_inputs"].pop("n_records", None)
+    assert "n_records is not" in verify(json.dumps(release)).reason
+
+
 def test_many_sets_of_people_take_no_time():
     nodes = [noisy(0.1 + number / 1000) for number in range(50)]
     parts = {"node": "sequence", "nodes": [{"node": "disjoint", "nodes": nodes}] * 2}

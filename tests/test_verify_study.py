@@ -93,6 +93,11 @@ def test_without_its_ledger_a_study_is_not_covered(folder):
     assert (found.word, "give its file" in found.reason) == ("not covered", True)
 
 
+def test_a_ledger_is_not_compared_with_a_release_alone(folder):
+    given = [folder / "out" / "releases" / "curves.json", folder / "ledger.sqlite"]
+    assert [one.word for _, one in checked(given)] == ["verified", "not covered"]
+
+
 def test_nothing_is_never_verified(folder, capsys):
     assert verifier.main([]) == verifier.main([folder / "ledger.sqlite"]) == 10
     assert capsys.readouterr().out.startswith("usage: ")
