@@ -253,9 +253,9 @@ def test_a_price_is_of_the_noise_that_it_pays_for():
         tree(verifier._read(json.dumps(noisy(1.0) | {"price": parts})))
     small = noisy(1.0) | {"law": "laplace", "norm": "L1", "scale": 2.0, "variance": 8.0}
     assert tree(verifier._read(json.dumps(small | {"price": {"epsilon": 1.0}}))).cost
+    small["price"] = {"sequence": [{"epsilon": 0.125}] * 8}
     with pytest.raises(verifier._EndError, match="other noise"):
-        price = {"sequence": [{"epsilon": 0.125}] * 8}
-        tree(verifier._read(json.dumps(small | {"price": price})))
+        tree(verifier._read(json.dumps(small)))
 
 
 def test_divergences_are_those_of_all_people():
@@ -300,7 +300,7 @@ def test_many_sets_of_people_take_no_time():
 def test_a_verdict_is_of_one_line():
     release = json.loads(site(1, 1.0).to_json())
     release["estimator"] = "A\nverified: \x1b[2K\ud800"
-    assert [*verify(json.dumps(release)).lines()][0].startswith(
+    assert next(verify(json.dumps(release)).lines()).startswith(
         r"verified: A\nverified: \x1b[2K\ud800, epsilon"
     )
 

@@ -97,6 +97,8 @@ class OutputCheck:
         else:
             every = (one for guarantee in asked for one in appetite.faults(guarantee))
             faults = list(dict.fromkeys(f"{one.rule}: {one.asked}" for one in every))
+            if self.guarantee.n_protected is None and appetite.min_records > 1:
+                faults.append(f"min_records = {appetite.min_records}: it states no number")
             why = "; ".join(faults) or f"{appetite.name} allows epsilon, delta and status"
             found.append(Check("RiskAppetite", "fail" if faults else "pass", why))
         if self.part == "other":

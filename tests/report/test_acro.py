@@ -117,6 +117,12 @@ def test_what_passes_and_what_does_not():
     assert status(seed) == "fail"
     assert output_check(seed, parts, APPETITE).mitigation == "none"
     assert status(seed, replace(APPETITE, status="seeded")) == "review"
+    public = {"data_norm": release.guarantee.public_inputs["data_norm"]}
+    nobody = replace(release, guarantee=replace(release.guarantee, public_inputs=public))
+    assert (
+        "min_records = 2: it"
+        in output_check(nobody, parts, replace(APPETITE, min_records=2)).summary
+    )
     less = replace(release, guarantee=replace(release.guarantee, epsilon=0.5))
     assert output_check(less, parts, APPETITE).verdict.word == "refuted"
     assert status(less) == "fail"
