@@ -104,6 +104,10 @@ def harmless(path, old, new):
         return True
     if path[-2:] == ("output_noise", "scale"):  # the solver's share is not stated
         return new > old
+    if path[-1] == "square_weight":  # squares that count less move less
+        return new < old
+    if path[-1] == "n_functions":  # the rank is no more than the number of intervals
+        return new > old
     # Ridges of descents, orders of a curve, and how many runs there are on average.
     return path[-1] in ("kappa", "gamma") or "renyi" in path
 
