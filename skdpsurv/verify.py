@@ -81,8 +81,13 @@ class Verdict:
 
     def lines(self) -> Iterator[str]:
         """Yield the verdict as text."""
-        yield f"{self.word}: {self.reason}"
-        yield from (f"  taken for granted: {what}" for what in self.granted)
+        yield _shown(f"{self.word}: {self.reason}")
+        yield from (_shown(f"  taken for granted: {what}") for what in self.granted)
+
+
+def _shown(text: str) -> str:
+    """Return a text without what would move a cursor or begin a line: a file may hold it."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 # ---- Numbers of a file, and functions of them.
@@ -170,9 +175,10 @@ _Cost = list[_Spent]
 
 def _sequence(costs: Iterable[_Cost]) -> _Cost:
     found = [_Spent()]
-    for cost in costs:
+    for cost in map(dict.fromkeys, costs):
+        few = len(found) * len(cost) <= 1_000
+        _need(few, "there are more sets of people than are added up here", _NEW)
         found = list(dict.fromkeys(one.plus(other) for one, other in product(found, cost)))
-        _need(len(found) <= 10_000, "there are more sets of people than are added up here", _NEW)
     return found
 
 
@@ -184,10 +190,22 @@ def _size(cost: _Cost) -> tuple[str, Fraction]:
     return "epsilon", max(one.epsilon for one in cost)
 
 
+def _covers(price: _Cost, found: _Cost) -> bool:
+    """Say whether one set of a price allows all that was found, in each unit, or all as a mu."""
+
+    def within(most: _Spent, own: _Spent) -> bool:
+        each = zip(most[2:5], own[2:5], strict=True)  # epsilon, rho, rho of mu
+        pairs = (*each,), ((most.rho_of_mu, own.rho),)
+        return any(all(b <= a * (1 + _ROUNDING) ** 2 for a, b in some) for some in pairs)
+
+    return any(all(within(most, own) and not own.runs for own in found) for most in price)
+
+
 def _pays(price: _Cost, found: _Cost, what: str, unspent: Fraction = _UNSPENT) -> None:
     (unit, most), (own, spent) = _size(price), _size(found)
     words = f"{what}: its noise costs {float(spent):.12g}, and its price is {float(most):.12g}"
     _need(unit == own and most * (1 - unspent) <= spent <= most * (1 + _ROUNDING), words)
+    _need(_covers(price, found), f"{what}: its price is of other noise")
 
 
 def _mean_runs(eta: Fraction, gamma: Fraction) -> Fraction:
@@ -479,8 +497,9 @@ def _together(fits: list[_Fit]) -> tuple[Fraction, Fraction]:
     if whole is None:
         return sum((fit.S for fit in fits), _ZERO), sum((fit.tau for fit in fits), _ZERO)
     S, tau, *_ = _constants(whole)
-    steep = all(S >= fit.S and fit.loss.get("slope") == whole.get("slope") for fit in fits)
-    _need(steep, "all of a record moves a gradient by less than a part of it")
+    apart = dict.fromkeys(("data_norm", "n_features"))
+    steep = all(S >= fit.S and {**fit.loss, **apart} == {**whole, **apart} for fit in fits)
+    _need(steep, "all of a record has another loss, or moves a gradient by less than a part of it")
     return S, tau
 
 
@@ -613,7 +632,7 @@ class _Tree:
                 _need(known and len(moves) == n, "a record moves a loss by another number")
             _pays(price, _sequence([_Spent.of(unit, one)] for one in spent), law)
         elif law == "that of each fit":
-            self.seen["trained"].append(_size(price))
+            self.seen["trained"].append(price)
         else:
             _check_query(node, price)
             self.seen["n_records"] += [n for key, n in node["query"].items() if key == "n_records"]
@@ -672,7 +691,7 @@ def _check_curves(promised: _Node, cost: _Cost) -> None:
     _need(bool(curve) == runs, "divergences are those of a search")
     for order, value in reversed(curve):
         _need(1 < order < last, "orders rise from 1 on")
-        found = _divergence(cost[0], Fraction(order))
+        found = max(_divergence(one, Fraction(order)) for one in cost)
         least, last = found if least is None else min(least, found), order  # higher ones hold
         _bound(_number(value, "a divergence"), least, "a Renyi divergence")
 
@@ -724,7 +743,7 @@ def _check_inputs(inputs: _Node, tree: _Tree) -> None:
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
     n = inputs.get("n_records", inputs.get("n_private"))
     whole = n_records == levels and sum(levels) == n if levels else {*n_records} <= {n}
-    _need(whole or n is None, "n_records is not that of the fits")
+    _need(whole, "n_records is not that of the fits")
     if runs and "eta" in inputs:
         _need(runs[0] == inputs["eta"], "eta is not that of the runs")
         near = abs(inputs.number("expected_runs") / runs[1] - 1) < 1e-9
@@ -771,7 +790,8 @@ def _check_pool(promised: _Node, plan: _Node) -> tuple[_Tree, str]:
     for node, entry in zip(nodes, entries, strict=True):
         tree = _Tree(node)
         _check_total(entry, tree.cost)
-        _need({*tree.seen["n_records"]} <= {entry["n_records"]}, "n_records of a part is another")
+        n = entry.count("n_records")
+        _need({*tree.seen["n_records"]} <= {n}, "n_records of a part is another")
         for kind, found in tree.seen.items():
             whole.seen[kind] += found
         whole.seen["granted"].append(f"the release {entry['sha256'][:16]} states this plan")
@@ -779,7 +799,7 @@ def _check_pool(promised: _Node, plan: _Node) -> tuple[_Tree, str]:
             of_all = whole.gives.setdefault(name, {"law": "sum", "variance": _ZERO})
             of_all["variance"] += _number(one["variance"], "a variance")
     for name in ("sha256", "released"):
-        known = {entry[name] for entry in entries if len(bytes.fromhex(entry[name])) == 32}
+        known = {one for e in entries if len(one := bytes.fromhex(e[name])) == 32}
         _need(len(known) == len(entries), "a release is there twice, or has no hash")
     for name in ("epsilon", "delta"):
         each = [entry.number(name) for entry in entries]
@@ -789,6 +809,7 @@ def _check_pool(promised: _Node, plan: _Node) -> tuple[_Tree, str]:
     _need(not {"rho", "renyi"} & {*promised}, "rho and divergences are not those of a pool")
     total = sum(entry["n_records"] for entry in entries)
     _need(inputs.have("n_records") == total, "n_records is not that of the parts")
+    whole.seen["granted"] += ["pooling.md: nobody is in two of the data sets"] * (how is max)
     whole.seen["granted"].append("the values of the pool follow from those of its releases")
     return whole, f"epsilon {float(promised['epsilon']):.9g}"
 
@@ -818,10 +839,8 @@ def _check_release(text: str | Path) -> Verdict:
     last = tree
     if release.get("fit_guarantee") is not None:
         last, _ = _check_part(release.part("fit_guarantee"), release.get("fit_plan"), published)
-        unit, spent = _size(last.cost)
-        most = [size for own, size in tree.seen["trained"] if own == unit]
-        within = tree.searches and most and spent <= max(most) * (1 + _ROUNDING)
-        _need(within, "a last fit costs more than a search has for it")
+        within = any(_covers(price, last.cost) for price in tree.seen["trained"])
+        _need(tree.searches and within, "a last fit costs more than a search has for it")
     else:
         alone = not tree.seen["trained"] and release.get("fit_plan") is None
         _need(alone, "a last fit has no guarantee")
@@ -882,6 +901,12 @@ def _digest(content: Any) -> str:
     return _sha256(json.dumps(content, separators=(",", ":"), sort_keys=True))
 
 
+def _own_text(path: Path) -> str:
+    """Return the text of a file of a folder, which is there itself."""
+    _need(path.is_file() and not path.is_symlink(), f"{path.name} is no file of its own")
+    return path.read_text(encoding="utf-8")
+
+
 def _journal(text: str) -> defaultdict[str, list[_Node]]:
     """Return the lines of a journal by kind; each has a hash of itself and of that before it."""
     found: defaultdict[str, list[_Node]] = defaultdict(list)
@@ -898,6 +923,9 @@ def _check_ledger(path: Path, charges: list[_Node], dataset: str, name: str) -> 
     """Compare the charges of a study with a ledger, and return what that says of these people."""
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
         file.row_factory = sqlite3.Row
+        kinds = dict(file.execute("SELECT name, type FROM sqlite_master").fetchall())
+        stored = kinds.get("ledger") == kinds.get("entries") == "table"
+        _need(stored, "a ledger's entries are not stored in it")  # a view may never end
         (made,) = file.execute("SELECT * FROM ledger").fetchall()
         rows = [*map(dict, file.execute("SELECT * FROM entries ORDER BY id"))]
     counts = not made["rehearsal"] and not made["moved_to"]
@@ -946,7 +974,8 @@ def _check_charge(charge: _Node, protocol: _Node) -> str:
         spent[people] = spent[people].plus(price)
         relations.add(own["neighbours"])
         stated = own.part("public_inputs").get("n_records") == sizes[people] > 0
-        _need(stated and own["status"] == "proved", f"{name} is not of these people, or not proved")
+        _need(stated, f"{name} is not of these people")
+        _need(own["status"] == "proved", f"the status of {name} is {own['status']!r}", _NEW)
         expected[f"epsilon_{name}"] = own["epsilon"]
         expected |= {f"delta_{name}": own["delta"]} if delta else {}
     public = relation + "-same-group"
@@ -975,9 +1004,11 @@ def _check_charge(charge: _Node, protocol: _Node) -> str:
 
 def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -> Verdict:
     """Compare releases with the journal, and this with the protocol and the ledger."""
-    text = (folder / "protocol.json").read_text(encoding="utf-8")
-    releases = {one.name.removesuffix(".json"): one.read_text(encoding="utf-8") for one in files}
-    lines, sha256 = _journal((folder / "journal").read_text(encoding="utf-8")), _sha256(text)
+    text = _own_text(folder / "protocol.json")
+    _need(not (folder / "releases").is_symlink(), "the releases are in another folder")
+    _need(all(one.suffix == ".json" for one in files), "a file of the releases is not of JSON")
+    releases = {one.stem: _own_text(one) for one in files}
+    lines, sha256 = _journal(_own_text(folder / "journal")), _sha256(text)
     protocol, intents, charges = _read(text), lines["intent"], dict[str, _Node]()
     ((first,),) = (lines["study"],)
     _need(first["protocol"] == sha256, "the journal is of another protocol")
@@ -1043,15 +1074,17 @@ def checked(paths: Iterable[str | Path]) -> Iterator[tuple[str, Verdict]]:
     for path in given:
         if path.is_dir():
             files = sorted((path / "releases").glob("*"))
-            found = [_verdict(_check_release, one) for one in files]
-            yield from zip(map(str, files), found, strict=True)
+            found = [_verdict(lambda own: _check_release(_own_text(own)), one) for one in files]
+            yield from ((_shown(str(one)), own) for one, own in zip(files, found, strict=True))
             whole = _verdict(_check_study, path, files, ledgers)
             if code := worst([whole, *found]):
                 word = next(word for word, own in CODES.items() if own == code)
                 whole = whole if whole.word == word else Verdict(word, "a release is: see above")
-            yield str(path), whole
+            yield _shown(str(path)), whole
         elif path not in ledgers:
-            yield str(path), _verdict(_check_release, path)
+            yield _shown(str(path)), _verdict(_check_release, path)
+        elif len(given) > len(ledgers) and not any(one.is_dir() for one in given):
+            yield _shown(str(path)), Verdict(_NEW, "a ledger is of the folder of a study")
 
 
 def worst(verdicts: Iterable[Verdict]) -> int:

@@ -3,9 +3,11 @@
 import copy
 import importlib
 import json
+import math
 import random
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -101,6 +103,10 @@ def harmless(path, old, new):
     if {*path} & HARMLESS or old == new:
         return True
     if path[-2:] == ("output_noise", "scale"):  # the solver's share is not stated
+        return new > old
+    if path[-1] == "square_weight":  # squares that count less move less
+        return new < old
+    if path[-1] == "n_functions":  # the rank is no more than the number of intervals
         return new > old
     # Ridges of descents, orders of a curve, and how many runs there are on average.
     return path[-1] in ("kappa", "gamma") or "renyi" in path
@@ -232,6 +238,82 @@ def test_an_evaluation_is_verified():
     del other["plan"]
     assert verify(json.dumps(other)).word == "not covered"
     assert SurvivalEvaluation.from_dict(other).plan is None
+
+
+def noisy(mu):
+    """State a histogram with Gaussian noise."""
+    query = {"kind": "Histogram", "sensitivity": 2}
+    how = {"node": "measurement", "law": "gaussian", "name": "counts", "norm": "squared L2"}
+    how |= {"lattice": 1.0, "sensitivity": 2.0, "scale": math.sqrt(2.0) / mu}
+    return how | {"price": {"mu": mu}, "query": query, "variance": 2.0 / mu**2}
+
+
+def test_a_price_is_of_the_noise_that_it_pays_for():
+    """A mu is no epsilon and a smaller mu, and no epsilon is many small ones, of less rho."""
+    tree = verifier._Tree
+    parts = {"sequence": [{"epsilon": 0.8}, {"mu": 0.6}]}
+    assert tree(verifier._read(json.dumps(noisy(1.0)))).cost[0].rho == 0.5
+    with pytest.raises(verifier._EndError, match="other noise"):
+        tree(verifier._read(json.dumps(noisy(1.0) | {"price": parts})))
+    small = noisy(1.0) | {"law": "laplace", "norm": "L1", "scale": 2.0, "variance": 8.0}
+    assert tree(verifier._read(json.dumps(small | {"price": {"epsilon": 1.0}}))).cost
+    small["price"] = {"sequence": [{"epsilon": 0.125}] * 8}
+    with pytest.raises(verifier._EndError, match="other noise"):
+        tree(verifier._read(json.dumps(small)))
+
+
+def test_divergences_are_those_of_all_people():
+    runs = [{"node": "random number of runs", "eta": 0.0, "gamma": 0.5} for _ in range(2)]
+    nodes = [one | {"nodes": [noisy(mu)]} for one, mu in zip(runs, (0.1, 2.0), strict=True)]
+    tree = verifier._Tree(verifier._read(json.dumps({"node": "disjoint", "nodes": nodes})))
+    first, second = (float(verifier._divergence(one, Fraction(8))) for one in tree.cost)
+    verifier._check_curves(verifier._Node(renyi=[[8.0, second]]), tree.cost)
+    with pytest.raises(verifier._EndError, match="divergence"):
+        verifier._check_curves(verifier._Node(renyi=[[8.0, first]]), tree.cost)
+
+
+def test_all_of_a_record_has_the_loss_of_its_parts():
+    name = "PrivateStackingClassifier: columns"
+    release = json.loads(released(next(s for s in PRIVATE if str(s) == name)))
+    for fit in release["plan"]["fits"]:
+        fit["whole"] |= {"kind": "Other", "curvature": 1e-9}
+    assert "another loss" in verify(json.dumps(release)).reason
+
+
+def test_a_last_fit_is_no_search_of_its_own():
+    runs = {"node": "random number of runs", "eta": 0.0, "gamma": 0.5, "nodes": [noisy(2.0)]}
+    found = verifier._Tree(verifier._read(json.dumps(runs))).cost
+    assert not verifier._covers([verifier._Spent.of("mu", Fraction(3))], found)
+
+
+def test_a_number_of_records_that_noise_rests_on_is_stated():
+    name = "HybridMEstimator: residuals"
+    release = json.loads(released(next(s for s in PRIVATE if str(s) == name)))
+    assert release["guarantee"]["public_inputs"].pop("n_private")
+    release["guarantee"]["public_inputs"].pop("n_records", None)
+    assert "n_records is not" in verify(json.dumps(release)).reason
+
+
+def test_many_sets_of_people_take_no_time():
+    nodes = [noisy(0.1 + number / 1000) for number in range(50)]
+    parts = {"node": "sequence", "nodes": [{"node": "disjoint", "nodes": nodes}] * 2}
+    release = json.loads(site(1, 1.0).to_json()) | {"plan": parts}
+    assert "more sets" in verify(json.dumps(release)).reason
+
+
+def test_a_verdict_is_of_one_line():
+    release = json.loads(site(1, 1.0).to_json())
+    release["estimator"] = "A\nverified: \x1b[2K\ud800"
+    assert next(verify(json.dumps(release)).lines()).startswith(
+        r"verified: A\nverified: \x1b[2K\ud800, epsilon"
+    )
+
+
+def test_a_release_is_in_a_pool_once():
+    claimed = json.loads(pool_releases([site(1, 1.0), site(2, 1.0)]).to_json())
+    pooled = claimed["guarantee"]["public_inputs"]["pooled"]
+    pooled[1] |= {key: pooled[0][key].upper() for key in ("sha256", "released")}
+    assert "there twice" in verify(json.dumps(claimed)).reason
 
 
 def test_it_runs_alone(tmp_path):

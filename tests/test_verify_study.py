@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -92,6 +93,11 @@ def test_without_its_ledger_a_study_is_not_covered(folder):
     assert (found.word, "give its file" in found.reason) == ("not covered", True)
 
 
+def test_a_ledger_is_not_compared_with_a_release_alone(folder):
+    given = [folder / "out" / "releases" / "curves.json", folder / "ledger.sqlite"]
+    assert [one.word for _, one in checked(given)] == ["verified", "not covered"]
+
+
 def test_nothing_is_never_verified(folder, capsys):
     assert verifier.main([]) == verifier.main([folder / "ledger.sqlite"]) == 10
     assert capsys.readouterr().out.startswith("usage: ")
@@ -126,6 +132,20 @@ def release_twice(folder):
 def add_a_release(folder):
     releases = folder / "out" / "releases"
     shutil.copy(releases / "curves.json", releases / "more.json")
+
+
+def add_a_file_of_the_same_name(folder):
+    releases = folder / "out" / "releases"
+    shutil.copy(releases / "weibull.json", releases / "curves")
+
+
+def put_a_release_elsewhere(folder):
+    path = folder / "out" / "releases" / "curves.json"
+    path.symlink_to(path.rename(folder / "curves.json"))
+
+
+def put_a_pipe(folder):
+    os.mkfifo(folder / "out" / "releases" / "more.json")
 
 
 def count_one_part(folder):
@@ -163,6 +183,7 @@ def cut(folder):
 
 
 FORGERIES = (drop_a_charge, run_twice, release_twice, add_a_release, count_one_part, halve)
+FORGERIES += (add_a_file_of_the_same_name, put_a_release_elsewhere, put_a_pipe)
 FORGERIES += (other_receipt, other_protocol, other_file, cut)
 
 
@@ -181,13 +202,14 @@ def test_forged_folders_are_refused(folder, forge):
         "UPDATE ledger SET epsilon = 100.0",
         "UPDATE ledger SET rehearsal = 1",
         "DELETE FROM entries",
+        "ALTER TABLE entries RENAME TO some; CREATE VIEW entries AS SELECT * FROM some",
         'INSERT INTO entries SELECT 2, nonce, "when", estimator, mechanism, epsilon, delta, '
         "status, dataset, renyi, neighbours, who, purpose, guarantee, link FROM entries",
     ],
 )
 def test_forged_ledgers_are_refused(folder, change):
     with sqlite3.connect(folder / "ledger.sqlite") as ledger:
-        ledger.execute(change)
+        ledger.executescript(change)
     assert verdict(folder).word != "verified"
 
 

@@ -76,7 +76,8 @@ class RiskAppetite:
     status : str, default="proved"
         The weakest status of a guarantee that may be charged.
     min_records : int, default=1
-        Fewest records, or people, that a result may be about.
+        Fewest records, or people, that a result may be about. A first look at records of which
+        nobody knows how many there are is let pass; an output that does not state it is not.
     safe_threshold : int, default=10
         Output checkers look at an output with a noisy count below this.
     safe_dof_threshold : int, default=10

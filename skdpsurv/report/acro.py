@@ -19,12 +19,14 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.dp.appetite import RiskAppetite
+from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.dp.references import __version__
 from skdpsurv.evaluation.result import SurvivalEvaluation
 from skdpsurv.report.numbers import ShownNumber, csv_text
 from skdpsurv.report.output_check import OutputCheck, output_check
 from skdpsurv.report.results import all_of
 from skdpsurv.report.text import WORDS
+from skdpsurv.verify import Verdict
 
 #: The version whose layout this is: ACRO reads no other.
 ACRO_VERSION = "1.0.2"
@@ -44,6 +46,8 @@ class Output(NamedTuple):
         Of a page about it, as :func:`~skdpsurv.report.results.results` returns them.
     comment : str
         What it is, in words.
+    study : (PrivacyGuarantee, Verdict) or None, default=None
+        What its study spent in all, and what the verifier says of the study's folder.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Output(NamedTuple):
     text: str
     parts: Mapping[str, Any]
     comment: str
+    study: tuple[PrivacyGuarantee, Verdict] | None = None
 
 
 def acro_files(
@@ -75,7 +80,8 @@ def acro_files(
     files: dict[str, bytes] = {}
     results: dict[str, Any] = {}
     for output in outputs:
-        check = output_check(output.found, output.parts, appetite)
+        how: Any = {"text": output.text, "study": output.study}
+        check = output_check(output.found, output.parts, appetite, **how)
         tables = dict(_tables(output, f"output_{len(results)}"))
         drawn = {
             f"{output.name}{one.name}.png": one.drawn("png")

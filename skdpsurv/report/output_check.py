@@ -6,6 +6,7 @@ nobody may. In their place stand the guarantee, the verifier of it, and the publ
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -54,6 +55,8 @@ class OutputCheck:
         Records less fitted numbers.
     appetite : RiskAppetite or None
         What the environment allows. None: that is for a person to say.
+    study : (PrivacyGuarantee, Verdict) or None, default=None
+        What the study of the result spent in all, and what the verifier says of its folder.
     """
 
     part: str
@@ -62,6 +65,7 @@ class OutputCheck:
     smallest_count: float | None
     dof: int | None
     appetite: RiskAppetite | None
+    study: tuple[PrivacyGuarantee, Verdict] | None = None
 
     @property
     def words(self) -> Any:
@@ -83,10 +87,18 @@ class OutputCheck:
         """The checks that stand in the place of those of records."""
         appetite, found = self.appetite, []
         found.append(Check("Verifier", _OF_VERDICT[self.verdict.word], self.verifier))
+        asked = [self.guarantee]
+        if self.study is not None:
+            spent, whole = self.study
+            found.append(Check("StudyVerifier", _OF_VERDICT[whole.word], next(whole.lines())))
+            asked.append(spent)
         if appetite is None:
             found.append(Check("RiskAppetite", "review", "no risk appetite was stated"))
         else:
-            faults = [f"{one.rule}: {one.asked}" for one in appetite.faults(self.guarantee)]
+            every = (one for guarantee in asked for one in appetite.faults(guarantee))
+            faults = list(dict.fromkeys(f"{one.rule}: {one.asked}" for one in every))
+            if self.guarantee.n_protected is None and appetite.min_records > 1:
+                faults.append(f"min_records = {appetite.min_records}: it states no number")
             why = "; ".join(faults) or f"{appetite.name} allows epsilon, delta and status"
             found.append(Check("RiskAppetite", "fail" if faults else "pass", why))
         if self.part == "other":
@@ -123,7 +135,12 @@ class OutputCheck:
 
 
 def output_check(
-    found: Any, parts: Mapping[str, Any], appetite: RiskAppetite | None = None
+    found: Any,
+    parts: Mapping[str, Any],
+    appetite: RiskAppetite | None = None,
+    *,
+    text: str | None = None,
+    study: tuple[PrivacyGuarantee, Verdict] | None = None,
 ) -> OutputCheck:
     """Return what an output checker needs to know of a release or an evaluation.
 
@@ -133,20 +150,25 @@ def output_check(
     parts : mapping
         Of a page about it, as :func:`~skdpsurv.report.results.results` returns them.
     appetite : RiskAppetite or None, default=None
+    text : str or None, default=None
+        Its file, as it is published, which is what is verified. None: as it would be written.
+    study : (PrivacyGuarantee, Verdict) or None, default=None
+        As of :class:`OutputCheck`.
     """
     if isinstance(found, SurvivalEvaluation):
-        verdict = Verdict("not covered", "an evaluation, which states no tree of measurements")
-        return OutputCheck("quality", found.guarantee, verdict, None, None, appetite)
+        verdict = verify(json.dumps(found.to_dict()) if text is None else text)
+        return OutputCheck("quality", found.guarantee, verdict, None, None, appetite, study)
     kinds = [name for name in WORDS["outputs"] if parts.get(name) is not None]
     counts = [one.estimate for one in all_of(parts, "numbers") if _COUNTS.match(one.quantity)]
     counts += np.ravel(found.values.get("n_events", ())).tolist()
     return OutputCheck(
         kinds[0] if kinds else "other",
         found.guarantee,
-        verify(found.to_json()),
+        verify(found.to_json() if text is None else text),
         min(counts, default=None),
         _residual(found),
         appetite,
+        study,
     )
 
 

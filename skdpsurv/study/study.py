@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from os import PathLike
+from pathlib import Path
 from typing import Self
 
 import pandas as pd
@@ -19,6 +20,7 @@ from skdpsurv.study.journal import Journal
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.report import StudyReport
 from skdpsurv.study.study_plan import StudyPlan
+from skdpsurv.verify import checked
 
 
 class Study:
@@ -130,9 +132,12 @@ class Study:
     def outputs(self, folder: str | PathLike[str]) -> tuple[list[Output], str]:
         """Return the results in a folder for :func:`~skdpsurv.report.acro.acro_files`.
 
-        With the time of the charge. A release that is not the file that was marked is refused.
+        With the time of the charge. A release that is not the file that was marked is refused. What
+        the verifier says of the folder needs the ledger's file, if the protocol names one.
         """
-        place = Folder(folder)
+        place, ledger = Folder(folder), self.protocol.ledger
+        ledgers = [Path(ledger)] if ledger is not None and Path(ledger).is_file() else []
+        *_, (_, verdict) = checked([place.path, *ledgers])
         report, journal = self._report(place), Journal(place.journal)
         found = [
             Output(
@@ -141,6 +146,7 @@ class Study:
                 place.file_of(one.analysis.name).read_text(encoding="utf-8"),
                 one.parts,
                 f"{self.protocol.title}: {one.heading}",
+                (report.spent, verdict),
             )
             for one in report.sections
             if one.guarantee is not None

@@ -74,7 +74,8 @@ class StudyPlan:
             )
         found = cls(protocol, int(n_people), parts_of(protocol, int(n_people)))
         if protocol.appetite is not None:
-            protocol.appetite.require(found.guarantee())
+            for one in (found.guarantee(), *(part.guarantee for part in found.parts.values())):
+                protocol.appetite.require(one)
         return found
 
     @property

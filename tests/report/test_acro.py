@@ -14,6 +14,7 @@ from skdpsurv.report import curves
 from skdpsurv.report.acro import Output, acro_files, save_acro
 from skdpsurv.report.output_check import output_check
 from skdpsurv.report.results import results
+from skdpsurv.verify import Verdict
 from tests.report import acro_layout
 from tests.report.releases import seeded
 from tests.report.test_report import evaluation, of, setting, with_names
@@ -116,6 +117,12 @@ def test_what_passes_and_what_does_not():
     assert status(seed) == "fail"
     assert output_check(seed, parts, APPETITE).mitigation == "none"
     assert status(seed, replace(APPETITE, status="seeded")) == "review"
+    public = {"data_norm": release.guarantee.public_inputs["data_norm"]}
+    nobody = replace(release, guarantee=replace(release.guarantee, public_inputs=public))
+    assert (
+        "min_records = 2: it"
+        in output_check(nobody, parts, replace(APPETITE, min_records=2)).summary
+    )
     less = replace(release, guarantee=replace(release.guarantee, epsilon=0.5))
     assert output_check(less, parts, APPETITE).verdict.word == "refuted"
     assert status(less) == "fail"
@@ -130,6 +137,26 @@ def test_degrees_of_freedom_that_nobody_states(stated):
     assert output_check(replace(release, guarantee=guarantee), {}, APPETITE).dof is None
 
 
+def test_the_file_is_verified_and_not_what_was_read_from_it(tmp_path):
+    release = of("DPKaplanMeierFitter: everybody")
+    text = release.to_json().replace('"epsilon"', '"epsilon": 0.1, "epsilon"', 1)
+    records, _ = written([output(release)._replace(text=text)], tmp_path / "acro")
+    assert {one["status"] for one in records.values()} == {"fail"}
+    assert "refuted: a key is there twice" in records["output_0"]["summary"]
+
+
+def test_nothing_of_a_study_passes_that_does_not_as_a_whole():
+    release = of("DPLogisticRegression: objective")
+
+    def status(epsilon, word):
+        study = PrivacyGuarantee(epsilon), Verdict(word)
+        return output_check(release, results(release), APPETITE, study=study).status
+
+    assert status(3.0, "verified") == "pass"
+    assert status(3.5, "verified") == status(3.0, "refuted") == "fail"
+    assert status(3.0, "not covered") == "review"
+
+
 def test_an_evaluation_is_for_a_person_to_check(tmp_path):
     found = evaluation(PrivacyGuarantee(0.2))
     parts = {"quality": {"numbers": [], "figures": []}}
@@ -138,7 +165,7 @@ def test_an_evaluation_is_for_a_person_to_check(tmp_path):
     (record,) = records.values()
     assert record["status"] == "review"
     assert record["fair"]["statbarn"] == "LinearAggregations"
-    assert "not covered: an evaluation" in record["summary"]
+    assert "not covered: no plan is stated" in record["summary"]
 
 
 def test_folder_is_new_and_the_same_twice(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.data import PublicColumns
+from skdpsurv.dp import AppetiteError, RiskAppetite
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.dp.plan import leaves
 from skdpsurv.dp.privacy_cost import Concentrated, epsilon_at
@@ -44,6 +45,14 @@ def worth(plan):
         gaussian = epsilon_at((square + more) / 2.0, delta) if square + more else 0.0
         costs.append(float(epsilon + own) + gaussian)
     return costs
+
+
+def test_the_people_of_each_part_are_enough_for_the_appetite():
+    """Of 120 people 36 are held out."""
+    assert StudyPlan.of(protocol(appetite=RiskAppetite(max_epsilon=6.0, min_records=36)), 120)
+    stricter = protocol(appetite=RiskAppetite(max_epsilon=6.0, min_records=37))
+    with pytest.raises(AppetiteError, match="a result about 36"):
+        StudyPlan.of(stricter, 120)
 
 
 class TestCost:
