@@ -66,9 +66,19 @@ docs: $(VENV)/.installed-docs ## build the documentation; warnings are errors
 site-check: docs ## draw the documentation's pages in Chromium, if there is one, and look at them
 	$(BIN)/python docs/check_drawn.py docs/_build/html
 
-dist: $(UV) ## wheel and sdist, each installed into an empty environment and tried there
+# Dates in the files are the commit's, and the backend that builds them is pinned, so that
+# everybody who builds a commit gets the same bytes.
+BUILD = SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" $(UV) build --quiet --build-constraints constraints.txt
+
+dist: $(UV) ## wheel and sdist, built twice to the same bytes, each installed into an empty environment and tried there
 	rm -rf dist
-	@$(UV) build --quiet --out-dir dist
+	@$(BUILD) --out-dir dist
+	@mkdir dist/again && tar -xmzf dist/*.tar.gz -C dist/again --strip-components 1
+	@umask 077; $(BUILD) --out-dir dist/again/dist dist/again
+	@for package in dist/*.whl dist/*.tar.gz; do \
+		cmp "$$package" "dist/again/$$package" || exit 1; \
+	done
+	@rm -rf dist/again
 	@for package in dist/*.whl dist/*.tar.gz; do \
 		$(UV) venv --quiet --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv-dist && \
 		$(UV) pip install --quiet --python .venv-dist --constraints constraints.txt "$$package" && \
