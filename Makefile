@@ -16,7 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test quick test-slow test-lowest check mutants fence lint format docs site-check dist bench constraints clean distclean
+.PHONY: help demo test quick test-slow test-lowest check mutants fence lint format licences docs site-check dist bench constraints clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,7 +40,7 @@ test-lowest: BIN := $(LOWEST)/bin
 test-lowest: $(LOWEST)/.installed-test ## quick tests with the oldest Python and dependencies allowed
 	$(PYTEST) -m "not slow" $(if $(PART),--part $(PART)) $(ARGS)
 
-check: lint test docs dist test-lowest test-slow ## everything; continuous integration runs a third of the last two, in turn
+check: lint test licences docs dist test-lowest test-slow ## everything; continuous integration runs a third of the last two, in turn
 
 mutants: $(VENV)/.installed-test ## which small defects of the code that privacy rests on do tests find? (half an hour)
 	@$(INSTALL) --group mutants
@@ -58,6 +58,9 @@ lint: $(VENV)/.installed-lint ## ruff and mypy, changing nothing
 format: $(VENV)/.installed-lint ## format the code and apply ruff's safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+licences: $(VENV)/.installed-test ## licences of what a user installs; an unknown one, or a new copyleft, is an error
+	@$(BIN)/python -m tests.packaging.licences
 
 docs: $(VENV)/.installed-docs ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
