@@ -1,10 +1,11 @@
 # Needs python3 (3.11 or newer) with pip, and a network. It brings its own uv into .uv, makes
-# .venv and installs from constraints.txt (test-lowest makes .venv-lowest, from lower bounds);
-# nothing outside this directory is changed but uv's cache.
+# .venv and installs from constraints.txt (test-lowest makes .venv-lowest, from lower bounds, and
+# test-newest .venv-newest, from none); nothing outside this directory is changed but uv's cache.
 
 PYTHON ?= python3
 VENV := .venv
 LOWEST := .venv-lowest
+NEWEST := .venv-newest
 BIN := $(VENV)/bin
 UV := .uv/bin/uv
 INSTALL = $(UV) pip install --quiet --python $(VENV) --constraints constraints.txt
@@ -16,7 +17,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test quick test-slow test-lowest check mutants fence lint format licences docs site-check dist bench constraints clean distclean
+.PHONY: help demo test quick test-slow test-lowest test-newest check mutants fence lint format licences docs site-check dist bench constraints clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +39,10 @@ test-slow: $(VENV)/.installed-test $(VENV)/.installed-bench ## the slow tests: s
 
 test-lowest: BIN := $(LOWEST)/bin
 test-lowest: $(LOWEST)/.installed-test ## quick tests with the oldest Python and dependencies allowed
+	$(PYTEST) -m "not slow" $(if $(PART),--part $(PART)) $(ARGS)
+
+test-newest: BIN := $(NEWEST)/bin
+test-newest: $(NEWEST)/.installed-test ## quick tests with the newest dependencies, pandas 3 among them, whatever is pinned
 	$(PYTEST) -m "not slow" $(if $(PART),--part $(PART)) $(ARGS)
 
 check: lint test licences docs dist test-lowest test-slow ## everything; continuous integration runs a third of the last two, in turn
@@ -147,6 +152,17 @@ $(LOWEST)/pyvenv.cfg: | $(UV)
 $(LOWEST)/.installed-test: pyproject.toml | $(LOWEST)/pyvenv.cfg
 	@echo "installing skdpsurv and its oldest dependencies into $(LOWEST)"
 	@$(UV) pip install --quiet --python $(LOWEST) --resolution lowest-direct --upgrade \
+		--editable '.[all]' --group test
+	@touch $@
+
+# The newest of everything. An override installs pandas 3 beside lifelines, which asks for less.
+$(NEWEST)/pyvenv.cfg: | $(UV)
+	@$(CHECK_PYTHON)
+	@$(UV) venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(NEWEST)
+
+$(NEWEST)/.installed-test: pyproject.toml | $(NEWEST)/pyvenv.cfg
+	@echo "installing skdpsurv and its newest dependencies into $(NEWEST)"
+	@echo "pandas>=3" | $(UV) pip install --quiet --python $(NEWEST) --upgrade --overrides - \
 		--editable '.[all]' --group test
 	@touch $@
 

@@ -36,6 +36,7 @@ def stated(about: Any) -> str:
         return str(expression)
     classifiers = about.get_all("Classifier") or []
     named = [text.split(" :: ")[-1] for text in classifiers if text.startswith("License ::")]
+    named = [name for name in named if name != "OSI Approved"]  # which says of no one which
     return " AND ".join(named) or (about.get("License") or "").strip().partition("\n")[0]
 
 

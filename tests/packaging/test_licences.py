@@ -35,8 +35,9 @@ def test_what_metadata_state():
     about = Message()
     assert stated(about) == ""
     about["License"] = "BSD 3-Clause License\n\nCopyright (c) 2020"
-    assert stated(about) == "BSD 3-Clause License"
     about["Classifier"] = "Programming Language :: Python"
+    about["Classifier"] = "License :: OSI Approved"
+    assert stated(about) == "BSD 3-Clause License"
     about["Classifier"] = "License :: OSI Approved :: MIT License"
     assert stated(about) == "MIT License"
     about["License-Expression"] = "GPL-3.0-only"
