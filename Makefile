@@ -1,10 +1,11 @@
 # Needs python3 (3.11 or newer) with pip, and a network. It brings its own uv into .uv, makes
-# .venv and installs from constraints.txt (test-lowest makes .venv-lowest, from lower bounds);
-# nothing outside this directory is changed but uv's cache.
+# .venv and installs from constraints.txt (test-lowest makes .venv-lowest, from lower bounds, and
+# test-newest .venv-newest, from none); nothing outside this directory is changed but uv's cache.
 
 PYTHON ?= python3
 VENV := .venv
 LOWEST := .venv-lowest
+NEWEST := .venv-newest
 BIN := $(VENV)/bin
 UV := .uv/bin/uv
 INSTALL = $(UV) pip install --quiet --python $(VENV) --constraints constraints.txt
@@ -16,7 +17,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test quick test-slow test-lowest check mutants fence lint format docs site-check dist bench constraints clean distclean
+.PHONY: help demo test quick test-slow test-lowest test-newest check mutants fence lint format licences docs site-check dist bench constraints clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,7 +41,11 @@ test-lowest: BIN := $(LOWEST)/bin
 test-lowest: $(LOWEST)/.installed-test ## quick tests with the oldest Python and dependencies allowed
 	$(PYTEST) -m "not slow" $(if $(PART),--part $(PART)) $(ARGS)
 
-check: lint test docs dist test-lowest test-slow ## everything; continuous integration runs a third of the last two, in turn
+test-newest: BIN := $(NEWEST)/bin
+test-newest: $(NEWEST)/.installed-test ## quick tests with the newest dependencies, pandas 3 among them, whatever is pinned
+	$(PYTEST) -m "not slow" $(if $(PART),--part $(PART)) $(ARGS)
+
+check: lint test licences docs dist test-lowest test-slow ## everything; continuous integration runs a third of the last two, in turn
 
 mutants: $(VENV)/.installed-test ## which small defects of the code that privacy rests on do tests find? (half an hour)
 	@$(INSTALL) --group mutants
@@ -59,6 +64,9 @@ format: $(VENV)/.installed-lint ## format the code and apply ruff's safe fixes
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+licences: $(VENV)/.installed-test ## licences of what a user installs; an unknown one, or a new copyleft, is an error
+	@$(BIN)/python -m tests.packaging.licences
+
 docs: $(VENV)/.installed-docs ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 	$(BIN)/python docs/check_site.py docs/_build/html
@@ -66,9 +74,19 @@ docs: $(VENV)/.installed-docs ## build the documentation; warnings are errors
 site-check: docs ## draw the documentation's pages in Chromium, if there is one, and look at them
 	$(BIN)/python docs/check_drawn.py docs/_build/html
 
-dist: $(UV) ## wheel and sdist, each installed into an empty environment and tried there
+# Dates in the files are the commit's, and the backend that builds them is pinned, so that
+# everybody who builds a commit gets the same bytes.
+BUILD = SOURCE_DATE_EPOCH="$$(git log -1 --format=%ct)" $(UV) build --quiet --build-constraints constraints.txt
+
+dist: $(UV) ## wheel and sdist, built twice to the same bytes, each installed into an empty environment and tried there
 	rm -rf dist
-	@$(UV) build --quiet --out-dir dist
+	@$(BUILD) --out-dir dist
+	@mkdir dist/again && tar -xmzf dist/*.tar.gz -C dist/again --strip-components 1
+	@umask 077; $(BUILD) --out-dir dist/again/dist dist/again
+	@for package in dist/*.whl dist/*.tar.gz; do \
+		cmp "$$package" "dist/again/$$package" || exit 1; \
+	done
+	@rm -rf dist/again
 	@for package in dist/*.whl dist/*.tar.gz; do \
 		$(UV) venv --quiet --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv-dist && \
 		$(UV) pip install --quiet --python .venv-dist --constraints constraints.txt "$$package" && \
@@ -134,6 +152,17 @@ $(LOWEST)/pyvenv.cfg: | $(UV)
 $(LOWEST)/.installed-test: pyproject.toml | $(LOWEST)/pyvenv.cfg
 	@echo "installing skdpsurv and its oldest dependencies into $(LOWEST)"
 	@$(UV) pip install --quiet --python $(LOWEST) --resolution lowest-direct --upgrade \
+		--editable '.[all]' --group test
+	@touch $@
+
+# The newest of everything. An override installs pandas 3 beside lifelines, which asks for less.
+$(NEWEST)/pyvenv.cfg: | $(UV)
+	@$(CHECK_PYTHON)
+	@$(UV) venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(NEWEST)
+
+$(NEWEST)/.installed-test: pyproject.toml | $(NEWEST)/pyvenv.cfg
+	@echo "installing skdpsurv and its newest dependencies into $(NEWEST)"
+	@echo "pandas>=3" | $(UV) pip install --quiet --python $(NEWEST) --upgrade --overrides - \
 		--editable '.[all]' --group test
 	@touch $@
 

@@ -1,4 +1,4 @@
-"""Files of each layout load, and their estimates and intervals stay what they were.
+"""Files of each layout load, of later versions too, and their numbers stay what they were.
 
 ``releases_v2.json`` was written by the last version with layout 2, with these numbers; but bands of
 incidences are by draws that processors agree on, which came later. Layout 3 may still change until
@@ -12,8 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from jsonschema import Draft202012Validator
 
 from skdpsurv import Release
+from skdpsurv.report import explain
 from skdpsurv.survival.comparisons import multivariate_logrank_test
 from skdpsurv.survival.weibull import tuning
 from tests.leaks.test_golden_releases import FILE as GOLDEN
@@ -124,6 +126,36 @@ def test_numbers_are_those_that_were_kept(layout, name, simulated):
             assert (np.abs(np.log(now / then)) <= tolerance).all()
         else:
             np.testing.assert_allclose(now, then, rtol=1e-9, atol=1e-12, err_msg=what)
+
+
+def of_a_later_version(content):
+    """Return a release with what a later version may add without another layout."""
+    content = json.loads(json.dumps(content)) | {
+        "estimator": "DPLater",
+        "made_with": "skdpsurv 1.9",
+    }
+    content["parameters"]["later"] = [1, {"a": None}]
+    content["values"]["later"] = [1.5, 2.0]
+    content["guarantee"]["public_inputs"]["later"] = 3
+    ahead = [content["plan"]]
+    while ahead:
+        node = ahead.pop()
+        ahead += node.get("nodes", [])
+        if "query" in node:
+            node["query"] |= {"kind": "LaterQuery", "later": 1}
+    return content
+
+
+@pytest.mark.parametrize("name", RECORDED[3])
+def test_releases_of_later_versions_load(name):
+    content = of_a_later_version(recorded(name, 3)["release"])
+    schema = Path(__file__).parents[1] / "docs" / "schemas" / "release-3.json"
+    Draft202012Validator(json.loads(schema.read_text())).validate(content)
+    release = Release.from_json(json.dumps(content))
+    assert json.loads(release.to_json()) == content
+    assert "epsilon" in explain(release)
+    with pytest.raises(ValueError, match=r"'DPLater'.*use what made it, 'skdpsurv 1\.9'"):
+        release.to_estimator()
 
 
 def write():

@@ -3,11 +3,13 @@
 Fields that layout 3 shares with layout 2 are described by the schema of that one.
 """
 
+import hashlib
 import json
 from dataclasses import fields
 from pathlib import Path
 
 from skdpsurv.dp import plan as plans
+from skdpsurv.dp.references import __version__
 from skdpsurv.dp.stated_noise import Noise
 from skdpsurv.release import layout
 
@@ -207,6 +209,22 @@ def test_the_file_is_as_the_code_has_it():
     content = json.loads(schema())
     assert set(content["required"]) == layout.FIELDS[layout.SCHEMA_VERSION] | {"schema_version"}
     assert set(content["properties"]) - set(content["required"]) == layout.OPTIONAL[3]
+
+
+#: The layout that all versions of a major number write, and SHA-256 of schemas that stay.
+MAJOR_LAYOUT = {0: 3, 1: 3}
+FROZEN = {2: "f59b6011d643adc571d645ab9ca47148aecac8b84d69048e48e323a8f4476a3c"}
+
+
+def test_a_published_layout_stays():
+    """From 1.0 on that of today is one: its sum is added above."""
+    major = int(__version__.partition(".")[0])
+    written = layout.SCHEMA_VERSION
+    assert written == MAJOR_LAYOUT[major]
+    assert [*FROZEN] == [*range(2, written + (major >= 1))]
+    for version, expected in FROZEN.items():
+        content = (SCHEMAS / f"release-{version}.json").read_bytes()
+        assert hashlib.sha256(content).hexdigest() == expected
 
 
 if __name__ == "__main__":

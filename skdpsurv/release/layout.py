@@ -17,7 +17,9 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee, as_json, immutable
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.release.older_layouts import upgraded
 
-#: Version of the layout that is written. Docs: docs/schemas/release-3.json.
+#: Version of the layout that is written, docs/schemas/release-3.json. All of 1.x write this one, so
+#: that any of them reads what another wrote: what is new has its place in parameters, values,
+#: public inputs and queries, whose names are open.
 SCHEMA_VERSION = 3
 
 #: Required fields of each version, and optional ones.

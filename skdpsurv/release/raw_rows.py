@@ -68,7 +68,8 @@ class ReleasedModel:
         if kind is None:
             raise ValueError(
                 f"estimator of the release must be a class of this package, got "
-                f"{self.estimator!r:.60}; import the module that defines it."
+                f"{self.estimator!r:.60}; import the module that defines it, or use what made it, "
+                f"{self.made_with!r:.40}."
             )
         return kind
 
