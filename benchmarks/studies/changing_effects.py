@@ -225,7 +225,7 @@ def report_curves(rows: pd.DataFrame, pages: Pages) -> None:
 
 
 def repetitions(case: Case) -> int:
-    return 50 if case["functions"] == "step" else 17
+    return 15 if case["functions"] == "step" else 17
 
 
 EXPERIMENT = Experiment(cases, measure, report, repetitions)
