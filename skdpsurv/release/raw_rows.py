@@ -45,6 +45,7 @@ class ReleasedModel:
     #: Estimators by their names: each class enters itself when it is imported.
     kinds: ClassVar[Kinds] = Kinds()
     estimator: str
+    made_with: str
 
     def to_estimator(self, **arguments: Any) -> Any:
         """Return a fitted estimator, without data.
