@@ -345,6 +345,11 @@ class TestFunctions:
         model = fitted(*people(600), columns=columns(x=x, arm={"boolean": True}), n_intervals=q)
         assert model.baseline_coef_.size == expected
 
+    @pytest.mark.parametrize("n_knots", [1, 2, 8, 12])
+    def test_steps_stay_beside_many_knots(self, n_knots):
+        model = fitted(*people(600), n_intervals=50, n_knots=n_knots)
+        assert model.baseline_coef_.size == n_knots + 1
+
 
 class TestEverywhere:
     def test_formula_report_and_explanation(self):

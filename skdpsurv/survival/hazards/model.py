@@ -50,11 +50,13 @@ def published_basis(n_intervals: int, n_knots: int, changing: Changing | None = 
         d = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1])
         columns += [d[:, j] - d[:, -1] for j in range(n_knots - 2)]
     basis = np.stack(columns, axis=1)
-    if changing is None:
+    if changing is None or not changing.step_times:
         return basis
-    both = np.hstack([basis, changing.steps])
-    rank = np.linalg.matrix_rank(both / np.linalg.norm(both, axis=0), tol=1e-3)
-    return both if rank == both.shape[1] else basis
+    # What the paper's columns, which are nearly collinear, leave of the steps.
+    q, _ = np.linalg.qr(basis)
+    left = (steps := changing.steps) - q @ (q.T @ steps)
+    rank = np.linalg.matrix_rank(left / np.linalg.norm(steps, axis=0), tol=1e-3)
+    return np.hstack([basis, steps]) if rank == steps.shape[1] else basis
 
 
 def orthogonal_basis(
