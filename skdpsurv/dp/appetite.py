@@ -140,7 +140,7 @@ asks for epsilon = 2.0. Nothing was charged.
             if "max_epsilon" not in stated:
                 raise ValueError("max_epsilon must be given.")
             return cls(**stated, name=Path(path).name)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path}: {error}") from None
 
     @property

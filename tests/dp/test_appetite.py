@@ -131,6 +131,7 @@ def test_file(tmp_path):
         ("max_epsilon = 1\nname = 'x'", "no key 'name'"),
         ("max_delta = 0", "max_epsilon must be given"),
         ("max_epsilon", "appetite.toml: "),
+        (f"max_epsilon = {'[' * 5000}", "appetite.toml: "),
     ],
 )
 def test_file_that_breaks_a_rule(tmp_path, text, says):
