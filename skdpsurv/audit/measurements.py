@@ -190,13 +190,15 @@ def measurement_audit(
     silent: list[str] = []
     with suppressed_warnings(), suppressed_float_errors(), restored_streams():
         fit, found = _compared(both, random_state, silent)
-    plan = fit.plan
-    if math.isinf(plan.epsilon):
-        raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
-    if fit.guarantee.status == "none":
-        silent.append(PROMISES_NOTHING)
-    unseen = (*NOT_AUDITED, *dict.fromkeys(silent))
+    plan, unseen = fit.plan, (*NOT_AUDITED, *dict.fromkeys((*silent, *unpromised(fit))))
     return MeasurementResult(tuple(found), plan.epsilon, plan.delta, unseen)
+
+
+def unpromised(fit: PreparedFit) -> list[str]:
+    """Say if a fit promises nothing; refuse one that claims nothing."""
+    if math.isinf(fit.plan.epsilon):
+        raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
+    return [PROMISES_NOTHING] if fit.guarantee.status == "none" else []
 
 
 def both_fits(

@@ -19,6 +19,7 @@ from skdpsurv.audit.measurements import (
     MeasurementResult,
     both_fits,
     price_of,
+    unpromised,
 )
 from skdpsurv.audit.tape import Stage, Tape
 from skdpsurv.base.prepared import PreparedFit
@@ -127,9 +128,7 @@ def replay_audit(
     tape = Tape()
     again = Tape(tape)
     fit, kept = _run(first, tape)
-    if math.isinf(fit.plan.epsilon):
-        raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
-    diverged = []
+    nothing, diverged = unpromised(fit), []
     try:
         _, found = _run(second, again)
         names = {name for name in {*kept, *found} if kept.get(name) != found.get(name)}
@@ -141,7 +140,7 @@ def replay_audit(
     with suppressed_float_errors():
         distances = [each for pair in pairs for each in _distances(*pair)]
     frozen = (f"draws of {part.name}, frozen as a whole" for part in tape.parts if part.whole)
-    unseen = (*NOT_AUDITED, *dict.fromkeys(frozen))
+    unseen = (*NOT_AUDITED, *dict.fromkeys((*frozen, *nothing)))
     plan = fit.plan
     return ReplayResult(tuple(distances), plan.epsilon, plan.delta, unseen, tuple(diverged))
 

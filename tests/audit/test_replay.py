@@ -8,8 +8,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from skdpsurv import DPKaplanMeierFitter, PosteriorSampling
-from skdpsurv.audit import replay_audit
+from skdpsurv import DPKaplanMeierFitter, DPLogisticRegression, PosteriorSampling
+from skdpsurv.audit import measurement_audit, replay_audit
+from skdpsurv.audit.measurements import PROMISES_NOTHING
 from skdpsurv.audit.tape import Tape
 from skdpsurv.dp import random_source
 from skdpsurv.dp.noise import lattice_laplace
@@ -208,6 +209,16 @@ def test_what_no_record_moved_is_listed():
     assert result.passed
     assert result.unmoved
     assert list(result.table) == ["measurement", "price", "what", "found", "allowed"]
+
+
+@pytest.mark.parametrize("audit", [measurement_audit, replay_audit])
+def test_a_fit_that_promises_nothing_is_called_that(audit):
+    """Its classes are read off the records."""
+    rows, labels = [[0.1], [0.2], [0.3], [0.4]], [0, 1, 0, 1]
+    model = DPLogisticRegression(random_state=0)
+    result = audit(model, (rows, labels), ([[0.9], *rows[1:]], labels))
+    assert PROMISES_NOTHING in result.not_audited
+    assert "its status is 'none'" in repr(result)
 
 
 def test_answers_are_those_of_the_seed_and_are_frozen():
