@@ -245,9 +245,10 @@ def _room(protocol: Protocol, guarantee: PrivacyGuarantee) -> list[str]:
 def _ledger(protocol: Protocol, moved: str | None = None) -> PrivacyAccountant | None:
     if (place := moved or protocol.ledger) is None:
         return None
+    from skdpsurv.study.charges import ledger_of
+
     hint = f" skdpsurv ledger create {place} --budget {protocol.epsilon:g} makes it."
-    ledger = opened(place, protocol.dataset, hint=hint, purpose=protocol.purpose)
-    return ledger if protocol.appetite is None else ledger.within(protocol.appetite)
+    return ledger_of(protocol, opened(place, hint=hint), moved=moved is not None)
 
 
 def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFile:
