@@ -194,6 +194,12 @@ def measurement_audit(
     return MeasurementResult(tuple(found), plan.epsilon, plan.delta, unseen)
 
 
+def seed_streams() -> None:
+    """Let what draws from global streams draw the same for both neighbours."""
+    np.random.seed(PUBLIC_SEED)  # noqa: NPY002
+    random.seed(PUBLIC_SEED)
+
+
 def unpromised(fit: PreparedFit) -> list[str]:
     """Say if a fit promises nothing; refuse one that claims nothing."""
     if math.isinf(fit.plan.epsilon):
@@ -235,8 +241,7 @@ def _compared(
     """Return the first fit and all distances; note measurements without any."""
     fits = []
     for each in both:
-        np.random.seed(PUBLIC_SEED)  # noqa: NPY002
-        random.seed(PUBLIC_SEED)
+        seed_streams()
         fits.append(each())
         fits[-1].read()
     fit, another = fits

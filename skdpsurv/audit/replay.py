@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
-import random
 import warnings
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
 
 import joblib
-import numpy as np
 
 from skdpsurv.audit.measurements import (
-    PUBLIC_SEED,
     MeasuredDistance,
     MeasurementResult,
     both_fits,
     price_of,
+    seed_streams,
     unpromised,
 )
 from skdpsurv.audit.tape import Stage, Tape
@@ -148,8 +146,7 @@ def replay_audit(
 def _run(ready: functools.partial[PreparedFit], tape: Tape) -> tuple[PreparedFit, dict[str, str]]:
     """Run a fit on a tape; return it, and hashes of what it leaves by name."""
     with restored_streams(), suppressed_float_errors(), tape.running():
-        np.random.seed(PUBLIC_SEED)  # noqa: NPY002
-        random.seed(PUBLIC_SEED)
+        seed_streams()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             fit = ready()
