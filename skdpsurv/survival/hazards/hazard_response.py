@@ -343,7 +343,7 @@ def to_released(
     ``unit`` is that of the rows of the fit.
     """
     n_strata, curve = model.n_strata, model.curve[1:]
-    published = np.stack([to_published(column, *curve) for column in basis.T], axis=1)
+    published = to_published(basis, *curve)
     level = np.tile(to_published(np.ones(len(basis)), *curve), n_strata)
     baselines, change = np.kron(np.eye(n_strata), published), np.eye(mean.size) / unit
     nothing = np.zeros((mean.size, model.n_baseline))

@@ -68,8 +68,8 @@ def orthogonal_basis(
 
 
 def to_published(values: FloatArray, n_knots: int, changing: Changing | None = None) -> FloatArray:
-    """Return coefficients in the published basis for a baseline on the grid."""
-    basis = published_basis(values.size, n_knots, changing)
+    """Return coefficients in the published basis for a baseline on the grid, or for columns."""
+    basis = published_basis(len(values), n_knots, changing)
     return np.asarray(np.linalg.lstsq(basis, values, rcond=None)[0])
 
 
@@ -329,5 +329,4 @@ def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict
 
     Baselines are on the grid, one for each stratum if there are any.
     """
-    rows = [to_published(one, *model.curve[1:]) for one in np.atleast_2d(baseline)]
-    return {"coef": coef, "baseline_coef": np.array(rows) if baseline.ndim == 2 else rows[0]}
+    return {"coef": coef, "baseline_coef": to_published(baseline.T, *model.curve[1:]).T}
