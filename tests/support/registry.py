@@ -573,7 +573,7 @@ def _settings():
     in_classes["also"] = seen
     yield one("raw columns with strata, late entries, standard errors", late_in_wards, **in_classes)
     seen = (*estimated, "over_time_coef", "row_center", "row_scale")
-    changing |= {**by_class, "also": seen}
+    changing |= {**by_class, "also": (*seen, *hidden, "inference_known")}
     yield one("raw columns, effects over time, standard errors", raw_survival, **changing)
     in_time |= {**by_class, "method": "auto", "also": (*seen, *hidden, "inference_known")}
     yield one("raw columns with strata, changing, standard errors", late_in_wards, **in_time)

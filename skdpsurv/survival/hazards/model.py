@@ -329,4 +329,5 @@ def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict
 
     Baselines are on the grid, one for each stratum if there are any.
     """
-    return {"coef": coef, "baseline_coef": to_published(baseline.T, *model.curve[1:]).T}
+    rows = to_published(baseline.T, *model.curve[1:]).T
+    return {"coef": coef, "baseline_coef": np.ascontiguousarray(rows)}
