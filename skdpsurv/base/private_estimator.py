@@ -48,7 +48,8 @@ from skdpsurv.dp.proofs import status_of
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.stated_noise import noise_of
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
-from skdpsurv.release.release import Release, Released, parameters_of
+from skdpsurv.release.release import Release
+from skdpsurv.release.released import Released, parameters_of
 
 __all__ = ["PrivateEstimator"]
 

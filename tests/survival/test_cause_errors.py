@@ -17,13 +17,14 @@ from skdpsurv.plotting import plot_coefficients
 from skdpsurv.report.coefficients import cautions, coefficients
 from skdpsurv.survival.hazards.causes import CausesFit
 from skdpsurv.survival.hazards.fit_plan import fit_of
-from skdpsurv.survival.hazards.hazard_response import CauseOutcomes, HazardMoments, OutcomeCounts
+from skdpsurv.survival.hazards.hazard_inference import HazardMoments, OutcomeCounts
 from skdpsurv.survival.hazards.model import (
     HazardModel,
     HazardRecords,
     orthogonal_basis,
     published_basis,
 )
+from skdpsurv.survival.hazards.outcome_probabilities import CauseOutcomes
 from tests.support.checks import quietly
 from tests.support.coverage import miss_rarely
 

@@ -15,10 +15,10 @@ from skdpsurv.data.target import survival_target
 from skdpsurv.inference import CovariateDistribution, Part
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.survival.hazards import hazard_response
+from skdpsurv.survival.hazards import hazard_inference, outcome_probabilities
 from skdpsurv.survival.hazards import model as hazard_model
 from skdpsurv.survival.hazards.fit_plan import fit_of
-from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCounts
+from skdpsurv.survival.hazards.hazard_inference import HazardMoments, OutcomeCounts
 from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.model import HazardRecords
 from skdpsurv.survival.hazards.record_classes import RecordClasses, seen_from
@@ -94,7 +94,7 @@ def planned(n, has_entry=False, n_strata=1, epsilon=3.0):
 def outcomes(entry, cap=1.2, q=Q):
     basis = hazard_model.orthogonal_basis(q, 3)
     likelihood = DiscreteHazard(basis, 1, 1.0, LINKS["cloglog"].bounded_at(0.05), cap)
-    return hazard_response.OutcomeProbabilities(likelihood, np.full(min(q, 20), 0.03), entry)
+    return outcome_probabilities.OutcomeProbabilities(likelihood, np.full(min(q, 20), 0.03), entry)
 
 
 class TestOutcomes:
@@ -136,7 +136,7 @@ class TestOutcomes:
         outcome = np.where(time == 1.0, 10, 2 * band + (event <= lost))
         table = np.stack([np.bincount(outcome[place == k], minlength=11) for k in range(3)])
         seen = np.array([seen_from(s, np.arange(6)) for s in (*entries, 0.0)])
-        found = hazard_response.loss_rates(table, 200, seen, 1.0)
+        found = hazard_inference.loss_rates(table, 200, seen, 1.0)
         assert found[0].sum() == pytest.approx(0.4, rel=0.05)
         assert found[1, 12:].sum() == pytest.approx(1.5 * 0.4, rel=0.05)
         assert found[2, :8].sum() == pytest.approx(0.4 * 0.4, rel=0.06)
@@ -158,8 +158,8 @@ class TestOutcomes:
         law = replace(law, mean_exposure=float(exposure.mean()))
         for rate in (2.0, 6.0, 20.0):
             losses = np.full(20, rate / 20.0)
-            plain = hazard_response.OutcomeProbabilities(likelihood, losses, start)
-            found = hazard_response.as_exposed(Part(plain), law, coef, left)
+            plain = outcome_probabilities.OutcomeProbabilities(likelihood, losses, start)
+            found = hazard_inference.as_exposed(Part(plain), law, coef, left)
             assert found.response.losses.sum() == pytest.approx(6.0, rel=0.06)
 
 
@@ -257,7 +257,7 @@ class TestQueries:
             entry=np.array([20, 59, 120, 60, 0]),
         )
         block = hazard_block(np.zeros((5, 3)), histories)
-        exposures = hazard_response.exposures(left, block, None).tolist()
+        exposures = hazard_inference.exposures(left, block, None).tolist()
         found = dict(zip(block.entered.tolist(), exposures, strict=True))
         assert found[20] == found[120] == 1.0
         assert 0.0 < found[59] < 0.03
@@ -308,9 +308,9 @@ class TestFitted:
     def test_many_strata_have_them_as_fast_as_few(self, monkeypatch):
         """Only the parts that a step moves are asked again: a count, not a time."""
         counted = []
-        real = hazard_response.OutcomeProbabilities._predictor
+        real = outcome_probabilities.OutcomeProbabilities._predictor
         monkeypatch.setattr(
-            hazard_response.OutcomeProbabilities,
+            outcome_probabilities.OutcomeProbabilities,
             "_predictor",
             lambda self, a, b: counted.append(1) or real(self, a, b),
         )

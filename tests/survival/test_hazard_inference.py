@@ -17,7 +17,7 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.report.coefficients import cautions, coefficients
 from skdpsurv.survival.hazards.fit import OUTCOME_PART
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
-from skdpsurv.survival.hazards.hazard_response import HazardMoments
+from skdpsurv.survival.hazards.hazard_inference import HazardMoments
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
 from tests.support.coverage import miss_rarely
 from tests.support.refusing import refused

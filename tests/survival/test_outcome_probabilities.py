@@ -13,12 +13,13 @@ from skdpsurv.likelihoods.changing_hazard import ChangingHazard, TimeEffects
 from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.survival.hazards import hazard_response
+from skdpsurv.survival.hazards import hazard_inference, outcome_probabilities
 from skdpsurv.survival.hazards import model as hazard_model
 from skdpsurv.survival.hazards.fit_plan import fit_of
-from skdpsurv.survival.hazards.hazard_response import N_BANDS, N_BLOCKS
+from skdpsurv.survival.hazards.hazard_inference import N_BANDS
 from skdpsurv.survival.hazards.life_table import outcome_counts
 from skdpsurv.survival.hazards.model import HazardRecords
+from skdpsurv.survival.hazards.outcome_probabilities import N_BLOCKS
 from tests.support.combinations import thinned
 from tests.support.hazard_blocks import hazard_block
 from tests.support.spies import queries_without_noise
@@ -30,7 +31,7 @@ A, B = np.array([-2.0, 0.4, 0.2]), np.array([-1.0, 0.0, 1.5])
 def outcomes(link="cloglog", cap=1.2, q=Q, losses=0.03):
     basis = hazard_model.orthogonal_basis(q, 3)
     likelihood = DiscreteHazard(basis, 1, 1.0, LINKS[link].bounded_at(0.05), cap)
-    return hazard_response.OutcomeProbabilities(likelihood, np.full(min(q, N_BLOCKS), losses))
+    return outcome_probabilities.OutcomeProbabilities(likelihood, np.full(min(q, N_BLOCKS), losses))
 
 
 def numerically(function, a, b, step=1e-6):
@@ -101,7 +102,7 @@ def test_curvatures_are_derivatives_of_expected_scores(link, cap):
 
 def test_blocks_cover_the_grid():
     for q in [1, 7, 20, 37, 200, 100_000]:
-        edges = hazard_response.block_edges(q)
+        edges = outcome_probabilities.block_edges(q)
         assert (edges[0], edges[-1]) == (0, q)
         assert (np.diff(edges) > 0).all()
 
@@ -119,7 +120,7 @@ def test_rates_are_those_of_the_people(monkeypatch):
     seen = queries_without_noise(monkeypatch)
     model = hazard_model.HazardModel("cloglog", 200, 3, 4000, 1, 1.0, "auto", 0.5)
     fit, _ = fit_of(model, 3.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
-    asked = hazard_response.OutcomeCounts(price=0.5, fit=fit)
+    asked = hazard_inference.OutcomeCounts(price=0.5, fit=fit)
     known = Plan(asked, 0.5).tree.run({}, InMemory([people()]), random_source(0))
     assert known["_losses"].sum() == pytest.approx(1.0, rel=0.12)
     assert [(sensitivity, epsilon) for sensitivity, _, epsilon in seen] == [(2, 0.5)]
@@ -140,6 +141,6 @@ def test_any_noisy_table_gives_rates():
         exact = outcome_counts(InMemory([people(40, q=q)]), q, N_BANDS, horizon=True)
         for seed in range(20):
             noisy = HISTOGRAM.release(exact, 1e-3, random_source(seed))
-            rates = hazard_response.loss_rates(noisy[None], q)
+            rates = hazard_inference.loss_rates(noisy[None], q)
             assert rates.shape == (1, min(q, N_BLOCKS))
             assert ((rates >= 0) & np.isfinite(rates)).all()

@@ -17,8 +17,8 @@ from skdpsurv.dp.privacy_cost import Concentrated
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards import recalibration, risk_layout
 from skdpsurv.survival.hazards.fit_plan import fit_of, perturbed_plan
-from skdpsurv.survival.hazards.hazard_response import outcome_probabilities
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
+from skdpsurv.survival.hazards.outcome_probabilities import outcome_probabilities
 from skdpsurv.survival.hazards.recalibration import fit_table
 from skdpsurv.survival.hazards.risk_layout import N_GROUPS, POSITIONS, RiskLayout
 from tests.support.combinations import thinned

@@ -19,7 +19,7 @@ from skdpsurv.survival.hazards.fit import (
     TABLE_PART,
     HazardFit,
 )
-from skdpsurv.survival.hazards.hazard_response import HazardMoments, OutcomeCounts
+from skdpsurv.survival.hazards.hazard_inference import HazardMoments, OutcomeCounts
 from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.model import HazardModel, hazard_plan
 from skdpsurv.survival.hazards.posterior import HazardChain, LangevinFit
