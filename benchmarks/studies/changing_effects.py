@@ -224,9 +224,5 @@ def report_curves(rows: pd.DataFrame, pages: Pages) -> None:
     )
 
 
-def repetitions(case: Case) -> int:
-    return 15 if case["functions"] == "step" else 17
-
-
-EXPERIMENT = Experiment(cases, measure, report, repetitions)
+EXPERIMENT = Experiment(cases, measure, report, repetitions=50)
 CURVES = Experiment(curve_cases, measure_curves, report_curves, repetitions=20)
