@@ -33,6 +33,7 @@ from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.mechanisms.sums import Histograms
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.raw_rows import headline
+from skdpsurv.release.simulation import TABLE, Margin
 from skdpsurv.release.values import LARGEST_VARIANCE, released_noise
 
 #: Half-width of shares of a group above which a fit is warned of.
@@ -338,6 +339,19 @@ class DPTableOne(
         laplace = law == LAPLACE
         self._summary = Summary.of(cells, found, variance, n_records, groups, sizes, laplace)
         self.groups_, self.n_records_ = groups, n_records
+
+    def _margins(self) -> dict[str, tuple[ColumnKind, list[Margin]]]:
+        """Return kind and margins of each column, of everybody and of each group."""
+        found = {one.kind.column: (one.kind, own) for one, own in self._summary.margins()}
+        for kind in self.columns._kinds():
+            if kind.column == self.by:
+                sizes, k = self._summary.sizes.estimate, len(kind.labels)
+                missing = float(np.clip(sizes[k:].sum() / self.n_records_, 0.0, 1.0))
+                found[kind.column] = kind, [Margin.of_shares(TABLE, sizes[:k], missing)]
+        return found
+
+    def _draw_outcomes(self, X: pd.DataFrame, censored: Any, rng: np.random.Generator) -> None:
+        """Draw no outcome of made-up people: ``fit`` takes none."""
 
     @property
     def table_(self) -> pd.DataFrame:

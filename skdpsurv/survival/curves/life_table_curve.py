@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 from scipy import linalg, special
 
 from skdpsurv.data.histories import Histories
 from skdpsurv.data.labels import stated_labels
 from skdpsurv.dp.noise import random_source
-from skdpsurv.dp.types import FloatArray, IndexArray
+from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.values import released_noise
 from skdpsurv.survival.curves.entry_life_table import EntryEstimate, EntryTable
@@ -207,6 +210,61 @@ class LifeTableCurve(ReleasedCurve):
 
     def plausible(self, n_resamples: int) -> FloatArray:
         return np.cumsum(self.plausible_masses(n_resamples).sum(axis=1), axis=-1)
+
+    # ---- Made-up people.
+
+    def _members(self, X: pd.DataFrame) -> Iterator[tuple[Self, BoolArray]]:
+        """Yield the curve of each group with its rows; everybody's for other groups or none."""
+        labels = [] if self.groups is None else self.groups.tolist()
+        group = X["group"] if "group" in X else pd.Series(index=X.index, dtype=object)
+        if not group.isin(labels).all():
+            yield self, np.ones(len(X), dtype=bool)
+            return
+        for label in labels:
+            yield self.of_group(label), (group == label).to_numpy()
+
+    def _draw_rows(self, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
+        """Draw groups and entries of made-up people by the released counts."""
+        X = pd.DataFrame(index=range(n_rows))
+        if self.groups is not None:
+            people = np.array([self.of_group(one).fit.n_people for one in self.groups.tolist()])
+            X["group"] = rng.choice(self.groups, n_rows, p=people / people.sum())
+        if self.has_entry:
+            X["entry"] = 0.0
+            for curve, rows in self._members(X):
+                entrants = curve.fit.entrants
+                edge = rng.choice(entrants.size, rows.sum(), p=entrants / entrants.sum())
+                width = np.diff(self.timeline, prepend=0.0)  # 0 of those who are seen from 0
+                X.loc[rows, "entry"] = self.timeline[edge] - rng.random(edge.size) * width[edge]
+        return X
+
+    def _draw_times(
+        self, X: pd.DataFrame, masses: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
+        """Draw times after entry by masses of hazard; infinite beyond the horizon."""
+        reached, edges = np.append(0.0, np.cumsum(masses)), self.timeline
+        entry = X["entry"] if self.has_entry and "entry" in X else 0.0
+        hazard = np.interp(entry, edges, reached) + rng.exponential(size=len(X))
+        return np.interp(hazard, reached, edges, right=np.inf)
+
+    def _draw_outcomes(
+        self, X: pd.DataFrame, censored: FloatArray, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        time, cause = np.empty(len(X)), np.empty(len(X), dtype=np.intp)
+        for curve, rows in self._members(X):
+            time[rows] = drawn = curve._draw_times(X[rows], curve.hazards.sum(axis=0), rng)
+            band = np.minimum(np.searchsorted(self.ends, drawn), self.ends.size - 1)
+            below = np.cumsum(curve.hazards[:, band], axis=0)
+            cause[rows] = 1 + (below < rng.random(drawn.size) * below[-1]).sum(axis=0)
+        last = np.minimum(censored, self.max_time)
+        return self.causes.target(np.where(time <= last, cause, 0), np.minimum(time, last))
+
+    def _draw_censoring(self, X: pd.DataFrame, rng: np.random.Generator) -> FloatArray:
+        """Draw times of censoring: its masses of hazard are the last ones of the table."""
+        time = np.empty(len(X))
+        for curve, rows in self._members(X):
+            time[rows] = curve._draw_times(X[rows], curve.fit.masses[-1], rng)
+        return time
 
 
 def _counts(

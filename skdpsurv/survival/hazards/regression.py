@@ -21,6 +21,8 @@ from skdpsurv.data.target import no_events, paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.types import FloatArray, IndexArray
+from skdpsurv.inference import ROW_VALUES
+from skdpsurv.release import released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.curves.event_counts import Causes
 from skdpsurv.survival.hazards.changing import Changing, FittedChanges
@@ -287,6 +289,45 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         """
         require_in_memory(X, y, sample_weight)
         return concordance_index(paired(y), self.predict(X), sample_weight=sample_weight)
+
+    def _draw_outcomes(
+        self, X: ArrayLike, censored: FloatArray, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Draw outcomes of made-up people, so that a fit without privacy has no bias.
+
+        It reads intervals: when in its interval an event comes is nobody's knowledge, and whoever
+        is lost has survived the interval. So an event in the same interval is seen.
+        """
+        place, cause = self._draw_events(X, rng)
+        end, q = float(self.unique_times_[-1]), self.unique_times_.size
+        lost = np.minimum(censored, end)
+        seen = place < Histories(lost, np.zeros(lost.size, dtype=bool)).on_grid(end, q).exit
+        time = (place + 1.0 - rng.random(lost.size)) * (end / q)
+        causes = Causes.of(self.release_.parameters)
+        return causes.target(np.where(seen, cause, 0), np.where(seen, time, lost))
+
+    def _draw_events(self, X: ArrayLike, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
+        """Draw the index of each row's interval, beyond the last without an event, and a cause."""
+
+        def drawn(hazard: FloatArray) -> IndexArray:
+            return np.asarray((hazard < rng.exponential(size=(len(hazard), 1))).sum(axis=1))
+
+        place = self._by_blocks(X, drawn, dtype=np.intp)
+        return place, np.ones_like(place)
+
+    def _measured_moments(self) -> dict[str, tuple[Feature, float, float]]:
+        """Return features with the mean and variance that the fit measured, NaN where it did not.
+
+        A fit that measures nothing has the centre 0, and one without scales has ones.
+        """
+        release, d = self.release_, self.release_.n_features
+        if ROW_VALUES[0] not in release.values:
+            return {}
+        center, scale = (released_array(release, name, (d,)) for name in ROW_VALUES[:2])
+        mean = center if center.any() else np.full(d, np.nan)
+        variance = np.square(np.where((scale == 1.0).all(), np.nan, scale))
+        both = zip(release.features, mean.tolist(), variance.tolist(), strict=True)
+        return {one.name: (one, *moments) for one, *moments in both}
 
     def _by_blocks(
         self,
