@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.descriptive import differences, share_intervals
 from skdpsurv.descriptive.column_tables import Cells
 from skdpsurv.descriptive.solution import Sizes, Solved
@@ -68,11 +69,13 @@ class Summary:
         numbers = [(one.estimate, *one.people, *one.population) for _, one in rows]
         return pd.DataFrame(numbers, index=index, columns=COLUMNS)
 
-    def margins(self) -> Iterator[tuple[Cells, list[Margin]]]:
-        """Yield columns with how they are drawn again: for everybody, and for each group."""
-        chosen = [weights for _, weights in self.parts]
-        for cells, solved in zip(self.columns, self.solved, strict=True):
-            yield cells, [_margin(cells, solved, own) for own in chosen]
+    def margins(self) -> dict[str, tuple[ColumnKind, list[Margin]]]:
+        """Return kinds of columns, and how they are drawn: for everybody, and for each group."""
+        parts, both = [own for _, own in self.parts], zip(self.columns, self.solved, strict=True)
+        return {
+            cells.kind.column: (cells.kind, [_margin(cells, solved, own) for own in parts])
+            for cells, solved in both
+        }
 
     def _rows(self, level: share_intervals.Level) -> Iterator[Row]:
         for label, chosen in self.parts:

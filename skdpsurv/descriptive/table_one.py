@@ -340,15 +340,15 @@ class DPTableOne(
         self._summary = Summary.of(cells, found, variance, n_records, groups, sizes, laplace)
         self.groups_, self.n_records_ = groups, n_records
 
-    def _margins(self) -> dict[str, tuple[ColumnKind, list[Margin]]]:
-        """Return kind and margins of each column, of everybody and of each group."""
-        found = {one.kind.column: (one.kind, own) for one, own in self._summary.margins()}
+    def _margins(self) -> tuple[str | None, dict[str, tuple[ColumnKind, list[Margin]]]]:
+        """Return the column of groups, and kind and margins of each, of all and by group."""
+        found, sizes = self._summary.margins(), self._summary.sizes.estimate
         for kind in self.columns._kinds():
             if kind.column == self.by:
-                sizes, k = self._summary.sizes.estimate, len(kind.labels)
-                missing = float(np.clip(sizes[k:].sum() / self.n_records_, 0.0, 1.0))
-                found[kind.column] = kind, [Margin.of_shares(TABLE, sizes[:k], missing)]
-        return found
+                shares = np.clip(sizes / self.n_records_, 0.0, 1.0)
+                k = len(kind.labels)
+                found[kind.column] = kind, [Margin.of_shares(TABLE, shares[:k], shares[k:].sum())]
+        return self.by, found
 
     def _draw_outcomes(self, X: pd.DataFrame, censored: Any, rng: np.random.Generator) -> None:
         """Draw no outcome of made-up people: ``fit`` takes none."""

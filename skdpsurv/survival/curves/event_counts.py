@@ -150,11 +150,8 @@ class Causes:
         """Return outcomes as ``fit`` takes them, by numbers of causes, 0 where censored."""
         if self.labels is None:
             return survival_target(cause > 0, time)
-        labels = [self.censored, *self.labels]
-        mixed = len({isinstance(label, str) for label in labels}) > 1
-        event = np.array(labels, dtype=object if mixed else None)[cause]
-        y = np.empty(time.size, dtype=[("event", event.dtype), ("time", "f8")])
-        y["event"], y["time"] = event, time
+        y = np.empty(time.size, dtype=[("event", "O"), ("time", "f8")])
+        y["event"], y["time"] = np.array([self.censored, *self.labels], dtype=object)[cause], time
         return y
 
     def stated(self) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -16,13 +16,13 @@ from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import Feature, short_horizon
 from skdpsurv.data.histories import Histories, read_target, with_entry
+from skdpsurv.data.known_columns import Moments
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import no_events, paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.types import FloatArray, IndexArray
 from skdpsurv.inference import ROW_VALUES
-from skdpsurv.release import released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.curves.event_counts import Causes
 from skdpsurv.survival.hazards.changing import Changing, FittedChanges
@@ -315,19 +315,20 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         place = self._by_blocks(X, drawn, dtype=np.intp)
         return place, np.ones_like(place)
 
-    def _measured_moments(self) -> dict[str, tuple[Feature, float, float]]:
-        """Return features with the mean and variance that the fit measured, NaN where it did not.
+    def _measured_moments(self) -> Iterator[tuple[Feature, Moments]]:
+        """Yield features with the moments that the fit measured, NaN where it did not.
 
         A fit that measures nothing has the centre 0, and one without scales has ones.
         """
-        release, d = self.release_, self.release_.n_features
-        if ROW_VALUES[0] not in release.values:
-            return {}
-        center, scale = (released_array(release, name, (d,)) for name in ROW_VALUES[:2])
-        mean = center if center.any() else np.full(d, np.nan)
-        variance = np.square(np.where((scale == 1.0).all(), np.nan, scale))
-        both = zip(release.features, mean.tolist(), variance.tolist(), strict=True)
-        return {one.name: (one, *moments) for one, *moments in both}
+        d, values = self.release_.n_features, self.release_.values
+        center, scale = (np.array(values.get(name, np.zeros(d))) for name in ROW_VALUES[:2])
+        measured = center.any(), (scale != 1.0).any() and scale.all()
+        means, variances = (
+            np.where(measured[0], center, np.nan),
+            np.where(measured[1], scale**2, np.nan),
+        )
+        for feature, mean, variance in zip(self.release_.features, means, variances, strict=True):
+            yield feature, (mean, variance, 0.0)
 
     def _by_blocks(
         self,
