@@ -299,6 +299,21 @@ def test_stated_margins_are_used_and_others_are_even():
     assert stats.kstest(M["nodes"] / 35, "uniform").pvalue > 1e-7
 
 
+def test_what_a_small_fit_did_not_measure_is_even():
+    """Below n * epsilon = 200 a release holds public centres and scales alone."""
+    columns = PublicColumns(
+        {"age": {"bounds": [18, 100], "spread": 9}, "stage": STAGES, "n": (0, 1)}
+    )
+    rows = X[:100].assign(n=0.9)[["age", "stage", "n"]]
+    model = DPDiscreteTimeSurvival(1.0, max_time=END, columns=columns).fit(rows, Y[:100])
+    M, _ = model.release_.simulate(N, 19)
+    even = "none: spread evenly"
+    assert M.attrs["margins"] == {"age": "the columns", "stage": even, "n": even}
+    for label in STAGES:
+        assert_near((M["stage"] == label).mean(), 1 / 3, binomial(1 / 3))
+    assert_near(M["n"].mean(), 0.5, np.sqrt(1 / 12 / N))
+
+
 KINDS = {
     "number": {"bounds": [-3, 5], "missing": "midpoint"},
     "gap": {"bounds": [0, 1], "missing": "category"},

@@ -111,7 +111,7 @@ class Summary:
 
 
 def _margin(cells: Cells, solved: Solved, chosen: FloatArray) -> Margin:
-    counts = np.maximum(chosen @ solved.cells, 0.0)
+    counts = chosen @ solved.cells
     missing = counts[cells.n_present :].sum() / max(counts.sum(), 1e-300)
     if cells.points is None:
         return Margin.of_shares(TABLE, counts[: cells.n_present], missing)

@@ -225,17 +225,21 @@ class LifeTableCurve(ReleasedCurve):
 
     def _draw_rows(self, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
         """Draw groups and entries of made-up people by the released counts."""
-        X = pd.DataFrame(index=range(n_rows))
+
+        def drawn(number: int, counts: Any) -> IndexArray:
+            counts = np.maximum(counts, 1e-9)  # noise may leave nobody
+            return rng.choice(counts.size, number, p=counts / counts.sum())
+
+        X, width = pd.DataFrame(index=range(n_rows)), np.diff(self.timeline, prepend=0.0)
         if self.groups is not None:
-            people = np.array([self.of_group(one).fit.n_people for one in self.groups.tolist()])
-            X["group"] = rng.choice(self.groups, n_rows, p=people / people.sum())
+            people = [self.of_group(one).fit.n_people for one in self.groups.tolist()]
+            X["group"] = self.groups[drawn(n_rows, people)]
         if self.has_entry:
-            X["entry"] = 0.0
+            entry = np.empty(n_rows)
             for curve, rows in self._members(X):
-                entrants = curve.fit.entrants
-                edge = rng.choice(entrants.size, rows.sum(), p=entrants / entrants.sum())
-                width = np.diff(self.timeline, prepend=0.0)  # 0 of those who are seen from 0
-                X.loc[rows, "entry"] = self.timeline[edge] - rng.random(edge.size) * width[edge]
+                edge = drawn(int(rows.sum()), curve.fit.entrants)
+                entry[rows] = self.timeline[edge] - rng.random(edge.size) * width[edge]
+            X["entry"] = entry
         return X
 
     def _draw_times(

@@ -16,13 +16,14 @@ from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import Feature, short_horizon
 from skdpsurv.data.histories import Histories, read_target, with_entry
-from skdpsurv.data.known_columns import Moments
+from skdpsurv.data.known_columns import KnownColumns, Moments
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import no_events, paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.types import FloatArray, IndexArray
 from skdpsurv.inference import ROW_VALUES
+from skdpsurv.release import released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.curves.event_counts import Causes
 from skdpsurv.survival.hazards.changing import Changing, FittedChanges
@@ -318,17 +319,17 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
     def _measured_moments(self) -> Iterator[tuple[Feature, Moments]]:
         """Yield features with the moments that the fit measured, NaN where it did not.
 
-        A fit that measures nothing has the centre 0, and one without scales has ones.
+        What it did not measure is the public centre and scale of the columns, or 0 and 1.
         """
-        d, values = self.release_.n_features, self.release_.values
-        center, scale = (np.array(values.get(name, np.zeros(d))) for name in ROW_VALUES[:2])
-        measured = center.any(), (scale != 1.0).any() and scale.all()
-        means, variances = (
-            np.where(measured[0], center, np.nan),
-            np.where(measured[1], scale**2, np.nan),
-        )
-        for feature, mean, variance in zip(self.release_.features, means, variances, strict=True):
-            yield feature, (mean, variance, 0.0)
+        release, features = self.release_, self.release_.features
+        if ROW_VALUES[0] in release.values and (known := KnownColumns.of(features)) is not None:
+            shape = (release.n_features,)
+            center, scale = (released_array(release, name, shape) for name in ROW_VALUES[:2])
+            public = known.scales(shared=True)
+            means = np.where((center == public[0]) | (center == 0.0), np.nan, center)
+            variances = np.where((scale == public[1]) | (scale == 1.0), np.nan, scale**2)
+            for one, *moments in zip(features, means.tolist(), variances.tolist(), strict=True):
+                yield one, (moments[0], moments[1], 0.0)
 
     def _by_blocks(
         self,
