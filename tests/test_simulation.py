@@ -51,7 +51,7 @@ def people(n=6000, seed=0):
 
 
 def cause_of(y, labels=(0, 1, 2)):
-    which = np.random.default_rng(5).random(y.size) < 0.3 + 0.04 * y["years"]
+    which = np.random.default_rng(5).random(y.size) < 0.05 + 0.02 * y["years"]
     return np.array(labels, dtype=object)[np.where(y["died"], 1 + which, 0)]
 
 

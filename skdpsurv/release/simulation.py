@@ -126,7 +126,8 @@ def simulated(
     y = model._draw_outcomes(X if has_names else X.to_numpy(object), censored, of_outcomes)
     if len(names := release.target_names) == 2 and not {*names} & {*X.columns}:
         y.dtype.names = event_first(*names)
-    X.attrs["made_up"] = f"nobody's records, from a release of a {name}, seed {seed}"
+    source = f"a release of a {name}, status {release.guarantee.status}"
+    X.attrs["made_up"] = f"nobody's records, from {source}, seed {seed}"
     return X, y
 
 

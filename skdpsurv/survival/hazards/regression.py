@@ -322,10 +322,10 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         What it did not measure is the public centre and scale of the columns, or 0 and 1.
         """
         release, features = self.release_, self.release_.features
-        if ROW_VALUES[0] in release.values and (known := KnownColumns.of(features)) is not None:
-            shape = (release.n_features,)
+        if ROW_VALUES[0] in release.values:
+            shape, known = (release.n_features,), KnownColumns.of(features)
             center, scale = (released_array(release, name, shape) for name in ROW_VALUES[:2])
-            public = known.scales(shared=True)
+            public = (0.0, 1.0) if known is None else known.scales(shared=True)
             means = np.where((center == public[0]) | (center == 0.0), np.nan, center)
             variances = np.where((scale == public[1]) | (scale == 1.0), np.nan, scale**2)
             for one, *moments in zip(features, means.tolist(), variances.tolist(), strict=True):
