@@ -252,7 +252,7 @@ def simulate(
     about: dict[str, Any] = {"out": str(out.resolve()), **X.attrs, "columns": [*rows, "made_up"]}
     lines = [f"{people:,} made-up people: {X.attrs['made_up']}."]
     lines += [f"Margin of {name}: {source}" for name, source in X.attrs.get("margins", {}).items()]
-    show(about, [*lines, f"File: {out}"], out)
+    show(about, [*lines, f"File: {out}"])
 
 
 def _entries(text: str | None) -> Any:
