@@ -237,17 +237,12 @@ def simulate(
     published = load_release(release)
     known = None if table is None else load_release(table)
     lost = None if censoring is None else parse(censoring)
+    lost = load_release(Path(lost)) if isinstance(lost, str) else lost
     with refusals("parameter"):
-        X, y = published.simulate(
-            people,
-            seed,
-            table=known,
-            censoring=load_release(Path(censoring or "")) if isinstance(lost, str) else lost,
-        )
-    rows = X
-    if y is not None:
-        label = next(iter(published.target_names), "class")
-        rows = X.join(pd.DataFrame(y, columns=None if y.dtype.names else [label]))
+        X, y = published.simulate(people, seed, table=known, censoring=lost)
+    label = next(iter(published.target_names), "class")
+    outcome = pd.DataFrame({label: y} if y is not None and not y.dtype.names else y)
+    rows = X.join(outcome)
     save(csv_text(rows.assign(made_up=True)), out)
     about: dict[str, Any] = {"out": str(out.resolve()), **X.attrs, "columns": [*rows, "made_up"]}
     lines = [f"{people:,} made-up people: {X.attrs['made_up']}."]

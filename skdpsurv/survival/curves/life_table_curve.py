@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -243,32 +243,35 @@ class LifeTableCurve(ReleasedCurve):
         return X
 
     def _draw_times(
-        self, X: pd.DataFrame, masses: FloatArray, rng: np.random.Generator
-    ) -> FloatArray:
-        """Draw times after entry by masses of hazard; infinite beyond the horizon."""
-        reached, edges = np.append(0.0, np.cumsum(masses)), self.timeline
-        entry = X["entry"] if self.has_entry and "entry" in X else 0.0
-        hazard = np.interp(entry, edges, reached) + rng.exponential(size=len(X))
-        return np.interp(hazard, reached, edges, right=np.inf)
+        self, X: pd.DataFrame, masses_of: Callable[[Self], FloatArray], rng: np.random.Generator
+    ) -> tuple[FloatArray, IndexArray]:
+        """Draw times after entry, infinite beyond the horizon, and which of the masses ended them.
+
+        Masses of hazard of a curve have the shape (n_outcomes, n_bands).
+        """
+        time, which = np.empty(len(X)), np.empty(len(X), dtype=np.intp)
+        entry = X["entry"].to_numpy() if self.has_entry and "entry" in X else np.zeros(len(X))
+        for curve, rows in self._members(X):
+            masses = masses_of(curve)
+            reached = np.append(0.0, np.cumsum(masses.sum(axis=0)))
+            hazard = np.interp(entry[rows], self.timeline, reached)
+            hazard += rng.exponential(size=hazard.size)
+            time[rows] = drawn = np.interp(hazard, reached, self.timeline, right=np.inf)
+            below = np.cumsum(masses, axis=0)
+            below = below[:, np.minimum(np.searchsorted(self.ends, drawn), self.ends.size - 1)]
+            which[rows] = (below < rng.random(drawn.size) * below[-1]).sum(axis=0)
+        return time, which
 
     def _draw_outcomes(
         self, X: pd.DataFrame, censored: FloatArray, rng: np.random.Generator
     ) -> NDArray[Any]:
-        time, cause = np.empty(len(X)), np.empty(len(X), dtype=np.intp)
-        for curve, rows in self._members(X):
-            time[rows] = drawn = curve._draw_times(X[rows], curve.hazards.sum(axis=0), rng)
-            band = np.minimum(np.searchsorted(self.ends, drawn), self.ends.size - 1)
-            below = np.cumsum(curve.hazards[:, band], axis=0)
-            cause[rows] = 1 + (below < rng.random(drawn.size) * below[-1]).sum(axis=0)
+        time, cause = self._draw_times(X, lambda curve: curve.hazards, rng)
         last = np.minimum(censored, self.max_time)
-        return self.causes.target(np.where(time <= last, cause, 0), np.minimum(time, last))
+        return self.causes.target(np.where(time <= last, 1 + cause, 0), np.minimum(time, last))
 
     def _draw_censoring(self, X: pd.DataFrame, rng: np.random.Generator) -> FloatArray:
         """Draw times of censoring: its masses of hazard are the last ones of the table."""
-        time = np.empty(len(X))
-        for curve, rows in self._members(X):
-            time[rows] = curve._draw_times(X[rows], curve.fit.masses[-1], rng)
-        return time
+        return self._draw_times(X, lambda curve: curve.fit.masses[-1:], rng)[0]
 
 
 def _counts(
