@@ -202,6 +202,13 @@ class PrivateClassifier(
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
+    def _draw_outcomes(
+        self, X: ArrayLike, censored: FloatArray, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Draw classes of made-up people by their probabilities."""
+        below = np.cumsum(self.predict_proba(X), axis=1)[:, :-1]
+        return np.asarray(self.classes_[(below < rng.random((len(below), 1))).sum(axis=1)])
+
     def _score_of(self, y: ArrayLike, predicted: NDArray[Any], sample_weight: Any) -> float:
         # scikit-learn's own message may quote labels.
         found = call_or_none(

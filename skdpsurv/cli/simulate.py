@@ -1,4 +1,4 @@
-"""Commands that simulate records and spend nothing: plan a study, and audit a claim."""
+"""Commands that simulate records and spend nothing: plans, audits, and made-up people."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from typing import Any
 
 from skdpsurv.cli.failures import AS_JSON, WORDS, refusals, require
 from skdpsurv.cli.fitting import Kind, estimator_class, make
-from skdpsurv.cli.options import NONE, command
-from skdpsurv.cli.printing import reserve, rich_table, show, working
+from skdpsurv.cli.options import NONE, command, parse
+from skdpsurv.cli.printing import reserve, rich_table, save, show, working
+from skdpsurv.cli.releases import load_release
 from skdpsurv.cli.survival_columns import public_columns
 
 #: Models that can be attacked.
@@ -198,6 +199,55 @@ def audit(
     ]
     show({**content, "pairs": found}, lines)
     require(passed, f"epsilon = {epsilon:g} does not hold.", "refuted")
+
+
+@command
+def simulate(
+    release: Path,
+    /,
+    *,
+    people: int,
+    seed: int,
+    out: Path,
+    table: Path | None = None,
+    censoring: str | None = None,
+) -> None:
+    """Make up people who resemble a release, for teaching and power calculations. Spends nothing.
+
+    They are nobody's records: each row says so in a column made_up, which fit leaves out by --drop.
+
+    Parameters
+    ----------
+    release : Path
+        A release, as fit wrote it.
+    people : int
+        Number of made-up people.
+    seed : int
+        The same seed gives the same people.
+    table : Path or None
+        A release of the command table, for the margins of columns.
+    censoring : str or None
+        How people are lost before the horizon: a rate per unit of time, or a release of curves.
+    """
+    import pandas as pd
+
+    from skdpsurv.report.numbers import csv_text
+
+    reserve(out)
+    published = load_release(release)
+    known = None if table is None else load_release(table)
+    lost = None if censoring is None else parse(censoring)
+    lost = load_release(Path(lost)) if isinstance(lost, str) else lost
+    with refusals("parameter"):
+        X, y = published.simulate(people, seed, table=known, censoring=lost)
+    label = next(iter(published.target_names), "class")
+    outcome = pd.DataFrame({label: y} if y is not None and not y.dtype.names else y)
+    rows = X.join(outcome)
+    save(csv_text(rows.assign(made_up=True)), out)
+    about: dict[str, Any] = {"out": str(out.resolve()), **X.attrs, "columns": [*rows, "made_up"]}
+    lines = [f"{people:,} made-up people: {X.attrs['made_up']}."]
+    lines += [f"Margin of {name}: {source}" for name, source in X.attrs.get("margins", {}).items()]
+    show(about, [*lines, f"File: {out}"])
 
 
 def _entries(text: str | None) -> Any:

@@ -243,6 +243,18 @@ class Moments:
         return Estimated(value, *found)
 
 
+def cumulated(
+    solved: Solved, points: FloatArray, chosen: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return rising numbers of values of some groups, and the edges up to which they are."""
+    counts = chosen @ solved.cells[:, : points.size]
+    edges = np.concatenate([points[:1], 0.5 * points[1:] + 0.5 * points[:-1], points[-1:]])
+    present = max(float(counts.sum()), 0.0)
+    below = isotonic_regression(np.cumsum(counts), y_min=0.0, y_max=present)
+    below[-1] = present
+    return np.append(0.0, below), edges
+
+
 def quantile(
     solved: Solved, points: FloatArray, chosen: FloatArray, p: float, level: Level
 ) -> Estimated:
@@ -250,14 +262,12 @@ def quantile(
     m, n_cells = points.size, solved.cells.shape[1]
     z = level.quantile(0.0)
     counts = chosen @ solved.cells[:, :m]
-    edges = np.concatenate([points[:1], 0.5 * points[1:] + 0.5 * points[:-1], points[-1:]])
     present = float(counts.sum())
     low, high = float(points[0]), float(points[-1])
     if present <= 0.0:
         return Estimated(math.nan, Ends(low, high), Ends(low, high))
-    below = isotonic_regression(np.cumsum(counts), y_min=0.0, y_max=present)
-    below[-1] = present
-    away = np.append(0.0, below) - p * present
+    below, edges = cumulated(solved, points, chosen)
+    away = below - p * present
     estimate = float(np.interp(0.0, away, edges))
     k = np.arange(m - 1)
     # The weights of the cells are 1 - p up to k, -p above, and 0 if missing.

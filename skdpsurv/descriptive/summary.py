@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skdpsurv.data.column_kind import ColumnKind
 from skdpsurv.descriptive import differences, share_intervals
 from skdpsurv.descriptive.column_tables import Cells
 from skdpsurv.descriptive.solution import Sizes, Solved
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.release.simulation import TABLE, Margin
 
 #: Levels of the quantiles, by name.
 QUARTILES = {"q1": 0.25, "median": 0.5, "q3": 0.75}
@@ -67,6 +69,14 @@ class Summary:
         numbers = [(one.estimate, *one.people, *one.population) for _, one in rows]
         return pd.DataFrame(numbers, index=index, columns=COLUMNS)
 
+    def margins(self) -> dict[str, tuple[ColumnKind, list[Margin]]]:
+        """Return kinds of columns, and how they are drawn: for everybody, and for each group."""
+        parts, both = [own for _, own in self.parts], zip(self.columns, self.solved, strict=True)
+        return {
+            cells.kind.column: (cells.kind, [_margin(cells, solved, own) for own in parts])
+            for cells, solved in both
+        }
+
     def _rows(self, level: share_intervals.Level) -> Iterator[Row]:
         for label, chosen in self.parts:
             yield ("n", "", "n", label), self._size(chosen, level)
@@ -98,6 +108,17 @@ class Summary:
         return share_intervals.Estimated(
             n, share_intervals.Ends(n - reach, n + reach), share_intervals.UNKNOWN
         )
+
+
+def _margin(cells: Cells, solved: Solved, chosen: FloatArray) -> Margin:
+    counts = chosen @ solved.cells
+    missing = counts[cells.n_present :].sum() / max(counts.sum(), 1e-300)
+    if cells.points is None:
+        return Margin.of_shares(TABLE, counts[: cells.n_present], missing)
+    below, edges = share_intervals.cumulated(solved, cells.points, chosen)
+    if not below[-1] > 0.0:  # noise hides the group
+        return Margin(TABLE, np.array([0.0, 1.0]), cells.points[[0, -1]], missing)
+    return Margin(TABLE, below / below[-1], edges, missing)
 
 
 def _of_part(

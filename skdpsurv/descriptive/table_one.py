@@ -33,6 +33,7 @@ from skdpsurv.dp.stated_noise import LAPLACE
 from skdpsurv.mechanisms.sums import Histograms
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.raw_rows import headline
+from skdpsurv.release.simulation import TABLE, Margin
 from skdpsurv.release.values import LARGEST_VARIANCE, released_noise
 
 #: Half-width of shares of a group above which a fit is warned of.
@@ -338,6 +339,19 @@ class DPTableOne(
         laplace = law == LAPLACE
         self._summary = Summary.of(cells, found, variance, n_records, groups, sizes, laplace)
         self.groups_, self.n_records_ = groups, n_records
+
+    def _margins(self) -> tuple[str | None, dict[str, tuple[ColumnKind, list[Margin]]]]:
+        """Return the column of groups, and kind and margins of each, of all and by group."""
+        found, sizes = self._summary.margins(), self._summary.sizes.estimate
+        for kind in self.columns._kinds():
+            if kind.column == self.by:
+                shares = np.clip(sizes / self.n_records_, 0.0, 1.0)
+                k = len(kind.labels)
+                found[kind.column] = kind, [Margin.of_shares(TABLE, shares[:k], shares[k:].sum())]
+        return self.by, found
+
+    def _draw_outcomes(self, X: pd.DataFrame, censored: Any, rng: np.random.Generator) -> None:
+        """Draw no outcome of made-up people: ``fit`` takes none."""
 
     @property
     def table_(self) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from skdpsurv.data.public_steps import columns_out_of_bounds
 from skdpsurv.dp.containers import is_frame, labels_of, select
 from skdpsurv.dp.guarantee import SAME_GROUP
 from skdpsurv.dp.types import FloatArray
+from skdpsurv.release.simulation import simulated
 
 
 class Kinds(dict[str, Any]):
@@ -151,6 +152,64 @@ class ReleasedModel:
         """
         name = "predict_cumulative_incidence_function"
         return self._predicted(name, table, strict, cause=cause, return_array=return_array)
+
+    def simulate(
+        self, n_records: int, seed: int, *, table: Any = None, censoring: Any = None
+    ) -> tuple[pd.DataFrame, Any]:
+        """Make up a cohort that resembles the release, for teaching, code review and power.
+
+        Nothing is spent: it follows from releases and the seed. **Nobody is in it**, and it shows
+        of real people what these releases show and nothing else, so conclude nothing from it about
+        them. Outcomes depend on columns as the model predicts; columns are independent of each
+        other, but for the groups of a table.
+
+        Parameters
+        ----------
+        n_records : int
+            Number of made-up people.
+        seed : int
+            Not negative; the same seed gives the same people. Public.
+        table : Release or None, default=None
+            Release of a :class:`~skdpsurv.DPTableOne`: its columns have its margins, by group where
+            its groups are a column of the model. Other columns have the centre and spread that the
+            fit measured, or what its ``columns`` state, or are spread evenly.
+        censoring : None, float, array-like, callable or Release, default=None
+            When people are lost, if before the horizon: None, never; a rate per unit of time; a
+            time for each; a function of X and a :class:`numpy.random.Generator` that returns these;
+            or a release of Kaplan-Meier or Aalen-Johansen curves, whose censoring it is.
+
+        Returns
+        -------
+        X : DataFrame
+            Raw rows, as ``fit`` takes them. For curves: columns ``group`` and ``entry``, if the
+            release has them. ``X.attrs["made_up"]`` says what it is, and ``X.attrs["margins"]``
+            where the margin of each column is from.
+        y : ndarray of shape (n_records,), or None
+            Structured array of event or cause, and time; or classes. None for a Table 1.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If an argument breaks its rule, or the release does not describe its raw columns.
+
+        Notes
+        -----
+        Times are spread evenly in their interval. An event in the interval in which somebody is
+        lost is seen, as a fit of hazards reads it. Everybody is seen from 0, but for curves of
+        people who entered late.
+
+        Examples
+        --------
+        >>> from skdpsurv import DPDiscreteTimeSurvival, PublicColumns
+        >>> from skdpsurv.datasets import make_discrete_time_survival
+        >>> data = make_discrete_time_survival(2000, 1, random_state=0)
+        >>> model = DPDiscreteTimeSurvival(1.0, max_time=1.0, columns=PublicColumns.of(x0=(-1, 1)))
+        >>> release = model.fit(data.X, data.y).release_
+        >>> X, y = release.simulate(500, seed=1, censoring=0.5)
+        >>> X.shape, y.dtype.names, X.attrs["margins"]
+        ((500, 1), ('event', 'time'), {'x0': 'the fit'})
+        """
+        return simulated(self, n_records, seed, table, censoring)
 
     @property
     def _model(self) -> Any:

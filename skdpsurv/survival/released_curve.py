@@ -15,13 +15,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.histories import Histories, checked_times
+from skdpsurv.data.target import survival_target
 from skdpsurv.dp.checks import fraction, required_horizon
 from skdpsurv.dp.containers import unlabelled
 from skdpsurv.dp.input_errors import InputValueError, refuse_masked
@@ -145,6 +146,18 @@ class ReleasedCurve(ABC):
             hazards = self.cumulative_hazard(knots, parameters)
         hazards = np.maximum.accumulate(np.minimum(hazards, 1e9), axis=-1)
         return np.array([crossing(knots, row, -math.log(p)) for row in hazards])
+
+    def _draw_rows(self, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
+        """Draw groups and entries of made-up people: here there are none."""
+        return pd.DataFrame(index=range(n_rows))
+
+    def _draw_outcomes(
+        self, X: pd.DataFrame, censored: FloatArray, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Draw outcomes of made-up people, by the times at which a unit exponential is reached."""
+        time = np.array([self.reached(one) for one in rng.exponential(size=len(X)).tolist()])
+        last = np.minimum(censored, self.max_time)
+        return survival_target(time <= last, np.minimum(time, last))
 
     def mean_log_likelihood(self, histories: Histories) -> float:
         """Return the mean log-likelihood of histories that are not clipped yet."""

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.histories import Histories
 from skdpsurv.data.labels import label_indices, stated_labels
+from skdpsurv.data.target import survival_target
 from skdpsurv.dp.checks import is_list, is_real, number_in
 from skdpsurv.dp.input_errors import refuse_masked
 from skdpsurv.dp.plan import Context, Node, NoisySum, Sequential
@@ -144,6 +145,14 @@ class Causes:
         if self.labels is None or np.ndim(label) > 0 or not is_one_of(label, self.labels):
             raise ValueError(f"{name} must be one of causes, {self.labels}, got {label!r}.")
         return self.labels.index(label)
+
+    def target(self, cause: IndexArray, time: FloatArray) -> NDArray[Any]:
+        """Return outcomes as ``fit`` takes them, by numbers of causes, 0 where censored."""
+        if self.labels is None:
+            return survival_target(cause > 0, time)
+        y = np.empty(time.size, dtype=[("event", "O"), ("time", "f8")])
+        y["event"], y["time"] = np.array([self.censored, *self.labels], dtype=object)[cause], time
+        return y
 
     def stated(self) -> dict[str, Any]:
         """Return the parameters that a release states."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 from scipy import linalg, special
 
 from skdpsurv.data.histories import Histories
 from skdpsurv.data.labels import stated_labels
 from skdpsurv.dp.noise import random_source
-from skdpsurv.dp.types import FloatArray, IndexArray
+from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 from skdpsurv.release import Release, check_parameters, released_array, stated_records
 from skdpsurv.release.values import released_noise
 from skdpsurv.survival.curves.entry_life_table import EntryEstimate, EntryTable
@@ -207,6 +210,68 @@ class LifeTableCurve(ReleasedCurve):
 
     def plausible(self, n_resamples: int) -> FloatArray:
         return np.cumsum(self.plausible_masses(n_resamples).sum(axis=1), axis=-1)
+
+    # ---- Made-up people.
+
+    def _members(self, X: pd.DataFrame) -> Iterator[tuple[Self, BoolArray]]:
+        """Yield the curve of each group with its rows; everybody's for other groups or none."""
+        labels = [] if self.groups is None else self.groups.tolist()
+        group = X["group"] if "group" in X else pd.Series(index=X.index, dtype=object)
+        if not group.isin(labels).all():
+            yield self, np.ones(len(X), dtype=bool)
+            return
+        for label in labels:
+            yield self.of_group(label), (group == label).to_numpy()
+
+    def _draw_rows(self, n_rows: int, rng: np.random.Generator) -> pd.DataFrame:
+        """Draw groups and entries of made-up people by the released counts."""
+
+        def drawn(number: int, counts: Any) -> IndexArray:
+            counts = np.maximum(counts, 1e-9)  # noise may leave nobody
+            return rng.choice(counts.size, number, p=counts / counts.sum())
+
+        X, width = pd.DataFrame(index=range(n_rows)), np.diff(self.timeline, prepend=0.0)
+        if self.groups is not None:
+            people = [self.of_group(one).fit.n_people for one in self.groups.tolist()]
+            X["group"] = self.groups[drawn(n_rows, people)]
+        if self.has_entry:
+            entry = np.empty(n_rows)
+            for curve, rows in self._members(X):
+                edge = drawn(int(rows.sum()), curve.fit.entrants)
+                entry[rows] = self.timeline[edge] - rng.random(edge.size) * width[edge]
+            X["entry"] = entry
+        return X
+
+    def _draw_times(
+        self, X: pd.DataFrame, masses_of: Callable[[Self], FloatArray], rng: np.random.Generator
+    ) -> tuple[FloatArray, IndexArray]:
+        """Draw times after entry, infinite beyond the horizon, and which of the masses ended them.
+
+        Masses of hazard of a curve have the shape (n_outcomes, n_bands).
+        """
+        time, which = np.empty(len(X)), np.empty(len(X), dtype=np.intp)
+        entry = X["entry"].to_numpy() if self.has_entry and "entry" in X else np.zeros(len(X))
+        for curve, rows in self._members(X):
+            masses = masses_of(curve)
+            reached = np.append(0.0, np.cumsum(masses.sum(axis=0)))
+            hazard = np.interp(entry[rows], self.timeline, reached)
+            hazard += rng.exponential(size=hazard.size)
+            time[rows] = drawn = np.interp(hazard, reached, self.timeline, right=np.inf)
+            below = np.cumsum(masses, axis=0)
+            below = below[:, np.minimum(np.searchsorted(self.ends, drawn), self.ends.size - 1)]
+            which[rows] = (below < rng.random(drawn.size) * below[-1]).sum(axis=0)
+        return time, which
+
+    def _draw_outcomes(
+        self, X: pd.DataFrame, censored: FloatArray, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        time, cause = self._draw_times(X, lambda curve: curve.hazards, rng)
+        last = np.minimum(censored, self.max_time)
+        return self.causes.target(np.where(time <= last, 1 + cause, 0), np.minimum(time, last))
+
+    def _draw_censoring(self, X: pd.DataFrame, rng: np.random.Generator) -> FloatArray:
+        """Draw times of censoring: its masses of hazard are the last ones of the table."""
+        return self._draw_times(X, lambda curve: curve.fit.masses[-1:], rng)[0]
 
 
 def _counts(

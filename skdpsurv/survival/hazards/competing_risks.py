@@ -22,7 +22,7 @@ from skdpsurv.data.target import paired, survival_target
 from skdpsurv.dp import checks
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, IndexArray
 from skdpsurv.inference import Inference
 from skdpsurv.inference.uncertainty import NAMES
 from skdpsurv.priors import is_prior
@@ -358,6 +358,21 @@ class DPCompetingRisks(
     def _cumulative_hazard(self, risk: FloatArray, stratum: Any = None) -> FloatArray:
         log_odds = self._log_odds(risk)
         return np.cumsum(np.logaddexp(np.logaddexp.reduce(log_odds, axis=1), 0.0), axis=1)
+
+    def _draw_events(self, X: ArrayLike, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
+        def drawn(log_odds: FloatArray) -> IndexArray:
+            total = np.logaddexp(np.logaddexp.reduce(log_odds, axis=1), 0.0)
+            survived = np.cumsum(total, axis=1) < rng.exponential(size=(len(total), 1))
+            place = survived.sum(axis=1)
+            at = log_odds[np.arange(len(total)), :, np.minimum(place, total.shape[1] - 1)]
+            # The largest sum with Gumbel noise is of each cause in proportion to its odds.
+            return np.column_stack([place, 1 + (at + rng.gumbel(size=at.shape)).argmax(axis=1)])
+
+        def of(risk: FloatArray, stratum: Any = None) -> FloatArray:
+            return self._log_odds(risk)
+
+        place, cause = self._by_blocks(X, drawn, 2, dtype=np.intp, of=of).T
+        return place, cause
 
     @supports_lazy_input(_n_times, _curve_type)
     def predict_cumulative_incidence_function(

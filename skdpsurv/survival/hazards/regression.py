@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -16,11 +16,14 @@ from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.dask import supports_lazy_input
 from skdpsurv.data.feature import Feature, short_horizon
 from skdpsurv.data.histories import Histories, read_target, with_entry
+from skdpsurv.data.known_columns import KnownColumns, Moments
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import no_events, paired
 from skdpsurv.dp import checks
 from skdpsurv.dp.input_errors import check_unclipped
 from skdpsurv.dp.types import FloatArray, IndexArray
+from skdpsurv.inference import ROW_VALUES
+from skdpsurv.release import released_array
 from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.curves.event_counts import Causes
 from skdpsurv.survival.hazards.changing import Changing, FittedChanges
@@ -287,6 +290,46 @@ class SurvivalRegression(TabularEstimator, ABC, such_as={"max_time": 1.0}, measu
         """
         require_in_memory(X, y, sample_weight)
         return concordance_index(paired(y), self.predict(X), sample_weight=sample_weight)
+
+    def _draw_outcomes(
+        self, X: ArrayLike, censored: FloatArray, rng: np.random.Generator
+    ) -> NDArray[Any]:
+        """Draw outcomes of made-up people, so that a fit without privacy has no bias.
+
+        It reads intervals: when in its interval an event comes is nobody's knowledge, and whoever
+        is lost has survived the interval. So an event in the same interval is seen.
+        """
+        place, cause = self._draw_events(X, rng)
+        end, q = float(self.unique_times_[-1]), self.unique_times_.size
+        lost = np.minimum(censored, end)
+        seen = place < Histories(lost, np.zeros(lost.size, dtype=bool)).on_grid(end, q).exit
+        time = (place + 1.0 - rng.random(lost.size)) * (end / q)
+        causes = Causes.of(self.release_.parameters)
+        return causes.target(np.where(seen, cause, 0), np.where(seen, time, lost))
+
+    def _draw_events(self, X: ArrayLike, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
+        """Draw the index of each row's interval, beyond the last without an event, and a cause."""
+
+        def drawn(hazard: FloatArray) -> IndexArray:
+            return np.asarray((hazard < rng.exponential(size=(len(hazard), 1))).sum(axis=1))
+
+        place = self._by_blocks(X, drawn, dtype=np.intp)
+        return place, np.ones_like(place)
+
+    def _measured_moments(self) -> Iterator[tuple[Feature, Moments]]:
+        """Yield features with the moments that the fit measured, NaN where it did not.
+
+        What it did not measure is the public centre and scale of the columns, or 0 and 1.
+        """
+        release, features = self.release_, self.release_.features
+        if ROW_VALUES[0] in release.values:
+            shape, known = (release.n_features,), KnownColumns.of(features)
+            center, scale = (released_array(release, name, shape) for name in ROW_VALUES[:2])
+            public = (0.0, 1.0) if known is None else known.scales(shared=True)
+            means = np.where((center == public[0]) | (center == 0.0), np.nan, center)
+            variances = np.where((scale == public[1]) | (scale == 1.0), np.nan, scale**2)
+            for one, *moments in zip(features, means.tolist(), variances.tolist(), strict=True):
+                yield one, (moments[0], moments[1], 0.0)
 
     def _by_blocks(
         self,
