@@ -72,6 +72,7 @@ class TestPoisson:
         near = DPPoissonRegressor(3.0, max_residual=4.0, random_state=0).fit(X, y)
         assert near.score(X, y) > 0.6 * ours.score(X, y)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
     def test_exact_ratios_are_below_epsilon_and_not_far(self, method):
         model = DPPoissonRegressor(1.0, method=method, alpha=20.0)

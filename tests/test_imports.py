@@ -28,6 +28,7 @@ def told(script: str, without: tuple[str, ...] = ()) -> str:
     return subprocess.check_output([sys.executable, "-c", script], text=True, cwd=root).strip()
 
 
+@pytest.mark.slow
 def test_importing_loads_little_and_a_release_finds_what_nobody_has_imported(tmp_path):
     fitter = skdpsurv.DPKaplanMeierFitter(epsilon=5.0, max_time=10.0)
     fitter.fit([2.0, 5.0, 9.5] * 20, [1, 0, 1] * 20).release_.save(tmp_path / "curve.json")
@@ -46,6 +47,7 @@ def test_importing_loads_little_and_a_release_finds_what_nobody_has_imported(tmp
     assert loaded.split("\n") == ["[] False", "False DPKaplanMeierFitter", "[] True"]
 
 
+@pytest.mark.slow
 def test_the_command_line_imports_what_a_command_needs_as_it_runs():
     found = told(
         """
@@ -91,6 +93,7 @@ def test_type_checkers_see_each_public_name_where_it_is():
         skdpsurv.DPCox  # noqa: B018
 
 
+@pytest.mark.slow
 def test_the_package_works_without_its_extras():
     found = told(
         """

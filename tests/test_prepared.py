@@ -95,6 +95,7 @@ def test_it_tells_what_it_would_promise_and_cost_and_spends_nothing(make, data):
     assert "planned" in repr(prepared)
 
 
+@pytest.mark.slow
 @each
 def test_it_holds_records_until_it_runs_and_leaves_no_process(make, data):
     rows = [None if one is None else one.copy() for one in data]

@@ -205,6 +205,7 @@ class TestEstimates:
         assert (np.abs(one.inference_.estimate - TRUTH) < 5.0 * error).all()
         assert error.max() < 0.2
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("cap", "method"), thinned(["auto", 0.5], METHODS))
     def test_intervals_cover(self, cap, method):
         """60 fits; each of 5 parameters fails by chance with a probability below 1e-8."""

@@ -20,6 +20,7 @@ def fast(monkeypatch):
     monkeypatch.setattr(curves, "N_RESAMPLES", 10)
 
 
+@pytest.mark.slow
 def test_a_release_for_output_checkers(study):
     study.run(*KM, "--epsilon", "1", "--out", "@model.json", code=0)
     (study.folder / "appetite.toml").write_text("max_epsilon = 0.5\n")

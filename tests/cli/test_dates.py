@@ -53,6 +53,7 @@ def test_dates_give_the_releases_of_times(study, more):
             np.testing.assert_array_equal(found[name], wanted[name])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["km", "weibull", "competing"])
 def test_every_fit_of_times_takes_dates(study, kind):
     labels = ("--causes", "1") if kind == "competing" else ()
@@ -72,6 +73,7 @@ def test_years_have_a_horizon_in_years(study):
     assert study.release("years").parameters["max_time"] == 10.0
 
 
+@pytest.mark.slow
 def test_an_evaluation_takes_dates(study):
     own = ("--drop", "born", "--out", "@model.json")
     regression(study, *DATES, *FORM, *own, code=0)

@@ -23,6 +23,7 @@ def test_version_and_help():
     assert "demo" in run("--help").output
 
 
+@pytest.mark.slow
 def test_demo_prints_a_table_and_saves_a_figure(tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "curves.png"
@@ -56,6 +57,7 @@ def test_demo_refuses():
         assert said in run("demo", "--out", path, code=2).stderr
 
 
+@pytest.mark.slow
 def test_the_fits_are_compared_in_order_and_agree_with_cox():
     """Noise is seeded, and far below the margins here: no false alarm."""
     comparison = compare_on_flchain([1.0, 10.0, 1.0], seed=0)

@@ -261,6 +261,7 @@ def test_an_error_that_nobody_expects_says_nothing_of_itself(study, monkeypatch)
 # ---- Budgets before files.
 
 
+@pytest.mark.slow
 def test_a_budget_that_does_not_do_ends_a_command_before_the_file_is_read(study):
     study.survival(code=0)
     PrivacyAccountant(0.5, path=study.path("study.sqlite"))

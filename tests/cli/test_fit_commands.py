@@ -58,6 +58,7 @@ def test_curves_and_interactions_are_those_of_python(study):
     assert names[-4:] == [f"age_spline{j}:stage_{k}" for j in (1, 2) for k in ("II", "III")]
 
 
+@pytest.mark.slow
 def test_curves_and_a_weibull_fit_are_those_of_python(study):
     """Of groups, and where nobody is censored."""
     fitter, y = DPKaplanMeierFitter(1.0, max_time=3650.0), study.frame[["died", "days"]]
@@ -110,6 +111,7 @@ def test_competing_events_are_those_of_python(study):
         study.run(*arguments, "--causes", "1,2", *more, "--out", "@x", code=2)
 
 
+@pytest.mark.slow
 def test_a_regression_of_competing_events_is_that_of_python(study):
     which = study.frame["died"] * np.random.default_rng(1).integers(1, 3, len(study.frame))
     words = dict(enumerate(["none yet", "relapse", "death"]))
@@ -215,6 +217,7 @@ def test_people_are_protected_where_they_are_named(study):
     assert all(np.array_equal(both[0][name], both[1][name]) for name in both[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--dask",)])
 def test_people_who_came_late(study, more):
     """Only estimators that take entries have them; the column is no covariate."""
@@ -371,6 +374,7 @@ def test_a_fit_starts_from_a_release(study):
         study.survival("--prior", other, out="@other.json", code=4)
 
 
+@pytest.mark.slow
 def test_releases_add_up(study):
     shares = ("--epsilon", "20", "--intervals", "0.3")
     for name, seed in (("north", "1"), ("south", "2")):

@@ -133,6 +133,7 @@ def test_classes_are_predicted_with_their_probabilities(study):
 FORMULAS = ["=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1", "-cmd|' /C calc'!A0"]
 
 
+@pytest.mark.slow
 def test_text_that_a_spreadsheet_would_run_is_written_as_text(study):
     """Of records, of classes, of a ledger; and none of it ends a row."""
     plain = ["-1.5", "+2", "-1,5", "-2e-3", "a=b", "007", "it's", ""]
@@ -181,6 +182,7 @@ def test_releases_are_verified(study):
 # ---- evaluate and explain
 
 
+@pytest.mark.slow
 def test_an_evaluation_is_released_and_charged(study):
     study.survival(code=0)
     more = ("--epsilon", "2", "--ledger", "@others.sqlite", "--budget", "3")
@@ -234,6 +236,7 @@ def test_a_ledger_is_made_shown_and_exported(study):
 slow = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("survival", "weibull")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["km", "logistic", "table", *slow])
 def test_an_audit_attacks_each_kind(study, kind):
     found = study.json("audit", kind, "--trials", "100", "--pairs", "1", "--epsilon", "0.5")
@@ -242,6 +245,7 @@ def test_an_audit_attacks_each_kind(study, kind):
     assert found["pairs"][0]["resolution"] > 0.5
 
 
+@pytest.mark.slow
 def test_an_audit_that_refutes_a_claim_fails(study, monkeypatch):
     def refuted(*arguments, real=audit.audit_epsilon, **options):
         result = real(*arguments, **options)
@@ -294,6 +298,7 @@ def test_a_plan_is_a_forecast(study, kind):
         assert "has no parameter 'delta'" in refused.stderr
 
 
+@pytest.mark.slow
 def test_a_plan_takes_a_schema_and_settings(study):
     given = ("plan", "survival", "--records", "200", "--epsilon", "1", "--repeats", "2")
     more = ("--schema", "@columns.toml", "--intervals", "0.2", "--set", "link=cloglog")

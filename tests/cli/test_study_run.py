@@ -41,6 +41,7 @@ def signed(study):
     return study
 
 
+@pytest.mark.slow
 def test_a_study_from_the_command_line(signed):
     signed.run_study(code=6, says="no privacy ledger")
     PrivacyAccountant(5.0, path=signed.path("l.sqlite"))

@@ -86,6 +86,7 @@ def test_an_estimator_of_somebodys_own_is_its_class_and_its_card(own):
         )
 
 
+@pytest.mark.slow
 def test_a_release_of_table_1_finds_an_estimator_that_nobody_has_imported(tmp_path):
     columns = PublicColumns({"age": (0, 100)})
     fitted = skdpsurv.DPTableOne(epsilon=5.0, columns=columns).fit(

@@ -259,6 +259,7 @@ class TestInteraction:
         assert names == ["age", "treat", *(f"bmi_spline{j}" for j in (1, 2, 3)), "age:treat"]
 
 
+@pytest.mark.slow
 def test_a_record_does_not_speak_for_others():
     """Each row is what it is alone, to the bit, wherever it stands, and within its range."""
     columns = PublicColumns(

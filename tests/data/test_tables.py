@@ -124,6 +124,7 @@ def arrow(frame):
 KINDS = pytest.mark.parametrize("of", [arrow, pl.DataFrame], ids=["pyarrow", "polars"])
 
 
+@pytest.mark.slow
 @KINDS
 def test_tables_of_other_libraries_go_everywhere(of):
     pandas, own = {"X": RAW, "y": Y}, {"X": of(RAW.to_dict("list")), "y": of(Y.to_dict("list"))}

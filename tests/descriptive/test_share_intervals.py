@@ -135,6 +135,7 @@ class TestHardCases:
     )
     columns = PublicColumns.of(arm=["control", "treated"], score=(0, 4), rare=bool)
 
+    @pytest.mark.slow
     def test_values_at_the_points_of_a_grid(self):
         found = redrawn(self.score, self.columns, "arm", 1.0, 5, 150)
         frames = [one.frame(0.95) for one in found]
@@ -175,6 +176,7 @@ class TestHardCases:
             truth = X.x.quantile(p, interpolation="lower")
             assert np.mean((ends[:, 0] <= truth) & (truth <= ends[:, 1])) > 0.84
 
+    @pytest.mark.slow
     def test_large_differences(self):
         p, q = 0.02, 0.6
         truth = (q - p) / math.sqrt(0.5 * (p * (1 - p) + q * (1 - q)))

@@ -219,6 +219,7 @@ def coverage(statistics, which, n_draws, population=None):
 
 
 class TestIntervals:
+    @pytest.mark.slow
     def test_of_these_people(self):
         """150 draws: below 0.82 with probability 1e-8 at 95 %. Quartiles cover more."""
         found = coverage(("share", "mean", "count", "missing"), "people", 150)

@@ -136,6 +136,7 @@ def test_the_readme_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
     assert [file.name for file in tmp_path.iterdir()] == ["model.json"]
 
 
+@pytest.mark.slow
 def test_commands_of_the_page_about_them_run(tmp_path, monkeypatch):
     pytest.importorskip("matplotlib")
     study = Study(tmp_path, records(600))

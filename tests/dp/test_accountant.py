@@ -214,6 +214,7 @@ class TestThreads:
 
 
 class TestProcesses:
+    @pytest.mark.slow
     def test_loky_workers_share_a_file(self, path):
         """Two try 60 charges, together; 40 fit."""
         accountant = PrivacyAccountant(5.0, path=path)
@@ -291,6 +292,7 @@ class TestCopies:
             other.charge(cost(0.125))
             assert accountant.spent() == 0.125 * number
 
+    @pytest.mark.slow
     def test_pickle_outliving_its_ledger_is_detached(self):
         """Nobody knows then what was spent."""
         accountant = PrivacyAccountant(1.0, rehearsal=True)

@@ -296,6 +296,7 @@ def test_simulated_people_enter_as_asked(shape, entries):
     assert found == pytest.approx(late / half, abs=0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["survival", "km"])
 def test_a_forecast_with_entries(kind):
     options = {"epsilons": [3.0], "n_repeats": 2, "random_state": 0}
@@ -333,6 +334,7 @@ def test_forecasts_refuse_entries_by_name():
             forecast_accuracy(kind, 800, entry=entry, n_repeats=1)
 
 
+@pytest.mark.slow
 def test_no_neighbour_exceeds_epsilon(monkeypatch):
     """All draws of an evaluation together, of extreme records and entries; and some come close."""
     monkeypatch.setattr(evaluation, "intervals", lambda reading, released, made, level: (made,) * 2)

@@ -64,6 +64,7 @@ def few_resamples(monkeypatch):
     monkeypatch.setattr(forecast_studies, "N_RESAMPLES", 20)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["survival", "logistic"])
 def test_losses_shrink_as_epsilon_grows(kind):
     table = forecast_accuracy(kind, 3000, n_columns=6, n_repeats=6, random_state=0).table
@@ -222,6 +223,7 @@ def test_standard_errors_are_forecast_where_they_are_asked_for():
     assert 0.4 < odds["coefficient_error"].iloc[1] < 1.8
 
 
+@pytest.mark.slow
 def test_terms_that_noise_will_hide_are_named_before():
     columns = PublicColumns(
         {
@@ -287,6 +289,7 @@ def test_nothing_is_charged_and_nobody_is_warned():
     assert not hasattr(model, "release_")
 
 
+@pytest.mark.slow
 def test_what_comes_out_can_be_read_and_kept():
     forecast = forecast_accuracy("survival", 20_000, n_columns=3, epsilons=[3.0, 0.001], **QUICK)
     assert [forecast.smallest_epsilon(*tolerance) for tolerance in ((), (1.0,))] == [3.0, 0.001]
@@ -392,6 +395,7 @@ class TestGainOfDelta:
             assert delta_warnings(delta, True, n) == []
             assert delta > 0.4 / n**2
 
+    @pytest.mark.slow
     def test_a_forecast_says_it(self):
         for n_columns, said in ((50, True), (3, False)):
             found = forecast_accuracy(HAZARD, 300, n_columns=n_columns, epsilons=[1.0], **QUICK)

@@ -312,6 +312,7 @@ class TestWithoutNoise:
             assert test.degrees_of_freedom == theirs.df_denom == len(places)
             assert test.test_statistic == pytest.approx(theirs.statistic, rel=0.12)
 
+    @pytest.mark.slow
     def test_hazards_are_those_of_lifelines(self):
         X, _, y = people(20_000, 0)
         described = with_products()

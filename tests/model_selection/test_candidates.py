@@ -92,6 +92,7 @@ def test_what_is_no_private_fit_is_refused():
         PrivacyAccountant(1.0).plan([(LogisticRegression(), X, Y)])
 
 
+@pytest.mark.slow
 def test_in_a_process_that_has_imported_nothing_else():
     code = (
         "import numpy as np\n"

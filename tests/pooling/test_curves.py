@@ -125,6 +125,7 @@ def few_draws(monkeypatch):
     monkeypatch.setattr(poolable, "N_DRAWS", 60)
 
 
+@pytest.mark.slow
 def test_weibull(distributions):
     pooled = pool_releases(distributions)
     fitter = pooled.to_estimator()

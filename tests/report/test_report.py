@@ -264,6 +264,7 @@ class TestHostileText:
         assert page.tags.count("svg") == 1
 
 
+@pytest.mark.slow
 @checks.each([setting("DPDiscreteTimeSurvival: raw columns"), setting("HybridMEstimator: auto")])
 def test_crafted_releases_are_refused_or_shown(setting, no_figures):
     content = json.loads(seeded(setting).to_json())

@@ -129,6 +129,7 @@ def test_the_same_protocol_in_another_folder_is_refused(place):
     assert place.ledger.spent() == 6.0
 
 
+@pytest.mark.slow
 def test_the_report(tmp_path):
     place = Place(tmp_path, **LIGHT)
     study = Study(place.protocol)
@@ -236,6 +237,7 @@ def test_in_python(tmp_path):
     assert Study(Place(tmp_path / "out", title="Another").protocol).check(place.out)
 
 
+@pytest.mark.slow
 def test_an_open_ledger_is_that_of_the_protocol_and_its_data_set_is_charged(tmp_path):
     place = Place(tmp_path, **LIGHT)
     study, opened = Study(place.protocol), PrivacyAccountant(path=tmp_path / "ledger.sqlite")
@@ -284,6 +286,7 @@ def test_what_another_version_charged_covers_its_analyses_by_their_guarantees(de
     assert not _covers(plan.protocol, stated, {**planned, "curves": dear})
 
 
+@pytest.mark.slow
 def test_a_folder_of_a_version_that_planned_otherwise(place, monkeypatch):
     """Its journal states what each analysis costs: neither check nor report plan anew."""
 

@@ -118,6 +118,7 @@ def own_page(own):
     return Study(own).plan(120).page()
 
 
+@pytest.mark.slow
 def test_late_entries_are_forecast():
     """By people who enter evenly, unless the scenario says otherwise; curves from 0 are not."""
     plan = Study(late(entry="seen")).plan(120)
@@ -136,6 +137,7 @@ def test_what_knows_of_no_entries_is_refused_by_name():
     protocol(time=None, dates=since_entry, analyses=analyses, evaluation_share=0.0)
 
 
+@pytest.mark.slow
 def test_an_evaluation_has_the_entries_of_those_held_out(tmp_path):
     PrivacyAccountant(6.0, path=tmp_path / "l.sqlite")
     evaluation = Analysis("evaluation", "evaluation", options={"of": "regression"})
@@ -146,6 +148,7 @@ def test_an_evaluation_has_the_entries_of_those_held_out(tmp_path):
     assert all(group.since_entry is not None for group in found.groups)
 
 
+@pytest.mark.slow
 def test_intervals_of_people_who_enter_late_are_planned_and_forecast():
     analyses = (Analysis("regression", "regression", 1.0, {"intervals": 0.3}),)
     plan = Study(late(entry="seen", analyses=analyses)).plan(120)
@@ -185,6 +188,7 @@ def folder(tmp_path):
     return study
 
 
+@pytest.mark.slow
 def test_a_study_of_dates_from_the_command_line(folder):
     found = Protocol.from_toml(folder.folder / "protocol.toml")
     assert (found.time, found.entry) == ("months", "entry")

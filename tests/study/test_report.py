@@ -154,6 +154,7 @@ def text_of(report):
     return page.text
 
 
+@pytest.mark.slow
 def test_what_was_found_comes_first_and_constants_last(report):
     page = Page(report.html)
     assert page.faults == []

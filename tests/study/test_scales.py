@@ -104,6 +104,7 @@ class TestRun:
         assert place.check() == []
         assert place.ledger.spent() == 6.0
 
+    @pytest.mark.slow
     def test_an_evaluation_comes_last(self, tmp_path):
         place = Place(tmp_path, analyses=(EVALUATION, REGRESSION, TABLE))
         assert place.run(FRAME) == []

@@ -46,6 +46,7 @@ def plan():
 
 
 class TestForecast:
+    @pytest.mark.slow
     def test_each_analysis_has_its_errors(self, plan):
         found = plan.forecast(ONCE)
         analyses = [one.name for one in EVERY_KIND]
@@ -61,6 +62,7 @@ class TestForecast:
         first, again = (StudyPlan.of(only, 400).outlook(ONCE) for _ in range(2))
         assert first["weibull"] == again["weibull"]
 
+    @pytest.mark.slow
     def test_it_says_how_sure_it_is(self):
         only = (Analysis("curves", "curves", options={"by": "stage"}),)
         plan = StudyPlan.of(protocol(analyses=only, evaluation_share=0.0), 900)
@@ -180,6 +182,7 @@ class TestShares:
 
 
 class TestAdvice:
+    @pytest.mark.slow
     def test_intervals_that_cannot_be_had(self):
         columns = {f"x{place}": (0, 1) for place in range(31)}
         study = protocol(
@@ -209,6 +212,7 @@ class TestAdvice:
         assert (terms["twice epsilon"] > terms["without privacy"]).all()
         assert "factor of the interval of x (0.25 to 0.75)" in plan.page(ONCE)
 
+    @pytest.mark.slow
     def test_strata_are_no_term(self):
         columns = {"site": ["A", "B"], "x": (0, 1), "z": bool}
         options = {"intervals": 0.3, "strata": "site"}

@@ -75,6 +75,7 @@ def test_noise_is_smoothed_and_is_less_than_that_of_the_cells():
     assert smooth < 0.67 * plain
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "epsilon"), thinned([200, 2000], [0.3, 3.0]))
 def test_errors_are_as_large_as_they_are_said_to_be(n, epsilon):
     """By 400 tables each: cumulative hazards are centred, and spread by their covariance."""

@@ -94,6 +94,7 @@ def model():
 
 
 class TestWorth:
+    @pytest.mark.slow
     @pytest.mark.parametrize("is_late", [False, True])
     def test_with_hardly_any_noise_they_are_those_of_a_logit_of_each_cause(self, is_late):
         people = clinic(8000, 1)
@@ -118,6 +119,7 @@ class TestWorth:
         errors = found.inference_["death"].standard_errors()[3:]
         assert errors == pytest.approx(logit(people, 2, 60)[1], rel=0.1)
 
+    @pytest.mark.slow
     def test_with_one_cause_they_are_those_of_one_kind_of_event(self):
         X, (what, time), bounds, end = clinic(4000, 4)
         how = {"max_cumulative_hazard": 2.0, "n_intervals": 50}

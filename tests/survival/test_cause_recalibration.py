@@ -84,6 +84,7 @@ def test_whoever_had_another_event_leaves_an_interval_earlier():
     assert own.at_risk.tolist() == [False, False, True, True, True]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 def test_each_record_is_in_one_cell_of_each_table(late):
     """Over 10,000 pairs a record moves two cells of a table by one, and no more."""
@@ -114,6 +115,7 @@ def test_each_record_is_in_one_cell_of_each_table(late):
     assert most == 2
 
 
+@pytest.mark.slow
 def test_audit_of_each_measurement():
     model = recalibrated(500.0, n_intervals=4, n_knots=1, alpha=1.0, data_norm=1.0)
     most = {}

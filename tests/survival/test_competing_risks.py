@@ -436,6 +436,7 @@ class TestPrivacy:
         assert longest <= bound.norm
         assert longest > 0.5 * bound.norm
 
+    @pytest.mark.slow
     def test_audit_of_each_measurement(self):
         model = made(20.0, n_intervals=4, n_knots=1, alpha=1.0, causes=[1, 2])
         most = {}

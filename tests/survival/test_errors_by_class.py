@@ -278,6 +278,7 @@ class TestQueries:
         np.testing.assert_array_equal(found, np.bincount(band, minlength=5))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["strata", "entry", "some from the start"])
 def test_with_hardly_any_noise_they_are_those_of_cox(kind):
     people = of_sites if kind == "strata" else late
@@ -294,6 +295,7 @@ def test_with_hardly_any_noise_they_are_those_of_cox(kind):
 
 
 class TestFitted:
+    @pytest.mark.slow
     def test_with_both_there_is_a_class_for_each_stratum_and_entry(self):
         X, y, _ = of_sites(4000, 2)
         entry = 0.5 * np.random.default_rng(0).random(4000)

@@ -115,6 +115,7 @@ class TestWithNoise:
             assert (np.diff(found) <= 0).all()
             assert found[-1] == curve.predict(8.0) > 0
 
+    @pytest.mark.slow
     def test_a_study_may_end_before_its_horizon(self):
         """Most are censored at once, late in the last band; the seeds are fixed."""
         time = np.random.default_rng(0).exponential(2.0, 20_000)

@@ -186,6 +186,7 @@ class TestTables:
             entries[0].tolist(),
         ]
 
+    @pytest.mark.slow
     def test_replacing_a_record_moves_two_cells_of_each_by_one(self):
         """The sensitivity of the proof, and exact ratios of densities, by 20,000 pairs."""
         rng = np.random.default_rng(0)
@@ -253,6 +254,7 @@ class TestAttacks:
 
 
 class TestCoverage:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("n", "epsilon", "n_intervals"), [(1000, 1.0, "auto"), (1000, 1.0, 25), (2000, np.inf, 12)]
     )
@@ -368,6 +370,7 @@ class TestComparisons:
         model = model.fit(time, event, entry=entry, group=group)
         return model.of_group(0), model.of_group(1)
 
+    @pytest.mark.slow
     def test_rejects_as_often_as_it_should(self):
         """Of 200 tests at 5 %, 28 or more with a probability below 1e-6."""
         found = [logrank_test(*self.fitted(1.0, seed)).p_value for seed in range(200)]

@@ -37,6 +37,7 @@ def fitted(kind=DPKaplanMeierFitter, **options):
     return fitter(kind, 3.0).fit(*records(), **options)
 
 
+@pytest.mark.slow
 def test_restricted_means_are_those_of_lifelines():
     law, steps = WeibullFitter().fit(*records()), KaplanMeierFitter().fit(*records())
     release = fitter(DPWeibullFitter, max_time=20.0).fit(*records()).release_

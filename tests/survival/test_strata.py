@@ -213,6 +213,7 @@ class TestPrivate:
         exact = fitted(X, y, np.inf, n_intervals=50).coef_ / [2.0, 1.0]
         assert np.abs(model.estimand(X, y) - exact).max() < 0.1
 
+    @pytest.mark.slow
     def test_metrics_of_other_people_take_their_curves(self):
         X, y = people(2000)
         with warnings.catch_warnings():

@@ -151,6 +151,7 @@ def fitted(X, y, epsilon=3.0, seed=0, columns=COLUMNS, **options):
         return DPDiscreteTimeSurvival(epsilon, random_state=seed, **how).fit(X, y, **entry)
 
 
+@pytest.mark.slow
 def test_private_risks_are_nearer_to_the_truth_in_each_stratum():
     """At quarters of the horizon, of other people: the mean of 5 fits is 8 errors away."""
     (X, y, _), (other, _, truth) = people(20_000, 1), people(5000, 2)

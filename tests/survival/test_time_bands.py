@@ -60,6 +60,7 @@ def counts(records, plan):
     return plan.exact_answer({}, InMemory([Histories(time.astype(float), cause, stratum=group)]))
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(records=st.lists(RECORD, min_size=1, max_size=6), other=RECORD, data=st.data())
 def test_replacing_a_record_moves_two_cells_by_one(records, other, data):

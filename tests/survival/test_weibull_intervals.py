@@ -78,6 +78,7 @@ class TestFromTheReleaseAlone:
 
 
 class TestWidth:
+    @pytest.mark.slow
     def test_wider_for_less_epsilon(self, fitted):
         """The same released values throughout. Widths differ by their noise, not by luck."""
 
