@@ -38,13 +38,7 @@ _LEAST_NOISE = 1.001e-9
 _DIGITS, _PAD, ZERO = Context(prec=60), Fraction(1, 10**50), Fraction(0)
 STATUSES = ("proved", "asymptotic", "asserted", "seeded", "none")
 _SAID = {"-person": "person names whose", "-same-group": "the group of each record"}
-#: What no release can show.
-_GRANTED = (
-    "the program drew this noise, once, and published nothing else",
-    "a record is clipped and counted as its queries and losses say",
-)
-#: By law: the unit of its price and the norm of its sensitivity if it is noise on an answer, and
-#: the theorem in docs/proofs.
+#: By law: unit of the price and norm of the sensitivity of an answer; the theorem in docs/proofs.
 _LAWS = {
     "laplace": ("epsilon", "L1", "noise.md: discrete Laplace noise on integers"),
     "gaussian": ("mu", "squared L2", "gaussian.md: discrete Gaussian noise on integers"),
@@ -150,11 +144,11 @@ def root(value: Fraction | int) -> Fraction:
 
 
 def follows(
-    stated: Fraction, found: Fraction, what: str, above: Any = NEAR, below: Any = ULPS
+    own: Fraction, found: Fraction, what: str, above: Any = NEAR, below: Any = ULPS
 ) -> None:
     """Compare a stated number with what it follows as: it may be hardly less, or more."""
-    holds = found * (1 - below) <= stated <= found * (1 + above)
-    need(holds, f"{what} is {float(stated):.12g}, and follows as {float(found):.12g}")
+    holds = found * (1 - below) <= own <= found * (1 + above)
+    need(holds, f"{what} is {float(own):.12g}, and follows as {float(found):.12g}")
 
 
 # ---- Prices: an epsilon, or a mu of Gaussian noise.
@@ -460,11 +454,10 @@ class Tree:
     def price(self, stated: Node) -> Spent:
         """Return a stated price, which a guarantee may state, too."""
         ((unit, value),) = stated.items()
-        if unit in ("sequence", "disjoint"):
-            each = [self.price(one) for one in stated.parts(unit)]
-            cost = sequence(each) if unit == "sequence" else disjoint(each)
+        if unit == "sequence":
+            cost = sequence(self.price(one) for one in stated.parts(unit))
         else:
-            need(unit in ("epsilon", "mu"), "a price is in another unit")
+            need(unit in ("epsilon", "mu"), "a price in another unit", NEW)
             need(value != "inf", "a price is infinite: nothing is promised", NEW)
             cost = Spent.of(unit, stated.number(unit))
         unit, spent = cost.size
@@ -529,18 +522,21 @@ class Tree:
         return price
 
     def perturbed(self, node: Node, price: Spent) -> None:
-        """Compare the calibration of a fit, or of several alike, with its price."""
-        alone = "parts" not in node and [one.have("part") for one in node.parts("fits")] == [0]
-        need(alone, "the models of a stack (stacking.md)", NEW)
-        (stated,) = node.parts("fits")
-        fit, n_models = _Fit(stated, self.published), stated.count("models", most=1000)
-        unspent = Fraction(1) if self.published else _UNSPENT
-        if fit.noise.get("output", ("", 1))[1] <= _LEAST_NOISE:
-            unspent = max(unspent, _SOLVER)
-        need(n_models == price.n_prices, "there is not a price for each model")
-        pays(price, sequence([fit.cost(node["law"])] * n_models), node["law"], unspent)
-        self.seen["n_records"].append(fit.n)
-        self.seen["fits"].append(fit)
+        """Compare the calibration of fits with their price: on parts of the people, or on all."""
+        stated, apart, law = node.parts("fits"), node.get("parts") == "disjoint", node["law"]
+        alone = [one.have("part") for one in stated] == [*range(len(stated))]
+        need(alone, "models of one part that share what a record moves (stacking.md)", NEW)
+        fits = [_Fit(one, self.published) for one in stated]
+        costs = [sequence([fit.cost(law)] * fit.stated.count("models", most=1000)) for fit in fits]
+        tiny = any(fit.noise.get("output", ("", 1))[1] <= _LEAST_NOISE for fit in fits)
+        unspent = Fraction(1) if self.published else _SOLVER if tiny else _UNSPENT
+        for found in costs if apart else [sequence(costs)]:
+            need(found.n_prices == price.n_prices, "there is not a price for each model")
+            pays(price, found, law, unspent)
+        n_records = [fit.n for fit in fits]
+        self.seen["n_records"] += [sum(n_records)] if apart else {*n_records}
+        self.seen["granted"] += ["stacking.md: the parts of the rows share nobody"] * apart
+        self.seen["fits"].append(fits[0])
 
 
 def check_total(promised: Node, cost: Spent) -> str:
@@ -556,14 +552,14 @@ def check_total(promised: Node, cost: Spent) -> str:
 def _check_inputs(inputs: Node, tree: Tree) -> None:
     """Compare the public numbers that a guarantee states with those of the tree."""
     for name, value in inputs.items():
-        unit = name.split("_")[0]
+        unit, of_fit = name.split("_")[0], name.removeprefix("high_level_")
         if unit in ("epsilon", "mu", "rho"):
             known = tree.seen[unit] + [ZERO] * name.endswith(("_center", "_recalibration"))
             for stated in inputs.each(name):
                 near = any(abs(stated - one) <= NEAR * one for one in known)
                 need(near, f"no measurement costs {name}, {float(stated):.9g}")
-        for fit in tree.seen["fits"] if name in _OF_FIT else ():
-            own = fit.known.get(_OF_FIT[name])
+        if of_fit in _OF_FIT and tree.seen["fits"]:
+            own = tree.seen["fits"][0 if name == of_fit else -1].known.get(_OF_FIT[of_fit])
             if not isinstance(value, Node):
                 need(value in (own, [own]), f"{name} is not that of the fits")
             elif name != "n_steps":  # which neither end bounds
@@ -573,8 +569,10 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
         names = [name for name in inputs if name.startswith(("epsilon_", "mu_"))]
         each = [Spent.of(name.split("_")[0], one) for name in names for one in inputs.each(name)]
         pays(tree.cost, sequence(each), "the prices that the guarantee states")
-    n = inputs.get("n_records", inputs.get("n_private"))
-    need({*tree.seen["n_records"]} <= {n}, "n_records is not that of the fits")
+    n, n_records = inputs.get("n_records", inputs.get("n_private")), tree.seen["n_records"]
+    levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
+    whole = n_records == levels and sum(levels) == n if levels else {*n_records} <= {n}
+    need(whole, "n_records is not that of the fits")
     for name, found in (*tree.seen["runs"],) if "eta" in inputs else ():
         near = abs(inputs.number(name, -1.0) - Fraction(found)) <= 1e-9 * abs(found)
         need(near, f"{name} is not that of the runs")
@@ -601,10 +599,9 @@ def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
     published = str(release.get("estimator")).startswith("Published")
     tree = Tree(release.part(f"{of}plan"), published)
     found = check_total(promised, tree.cost)
-    unit, rho = tree.cost.size
-    need(("rho" in promised) == (unit == "mu"), "rho is stated where noise is Gaussian")
-    if "rho" in promised:
-        follows(promised.number("rho"), rho, "rho")
+    if tree.cost.rho_of_mu:
+        follows(promised.number("rho"), tree.cost.rho, "rho")
+    need(tree.cost.rho_of_mu or "rho" not in promised, "rho is stated where noise is Gaussian")
     need(not promised.get("renyi"), "divergences are those of a search")
     _check_inputs(promised.part("public_inputs"), tree)
     return tree, found
@@ -612,20 +609,23 @@ def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
 
 def verified(name: str, promised: Node, tree: Tree, found: str) -> Verdict:
     """Return the verdict on a guarantee that is that of a tree."""
-    granted = [*dict.fromkeys(tree.seen["granted"]), *_GRANTED]
+    granted = [*dict.fromkeys(tree.seen["granted"])]
+    granted.append("the program drew this noise, once, and published nothing else")
+    granted.append("a record is clipped and counted as its queries and losses say")
     if tree.seen["fits"]:
         granted.append("rounding.md: roundings and losses at the centre; points are certified")
     words = f"{name}, {found}, {promised['neighbours']}, {promised['status']}"
     return Verdict("verified", words, granted)
 
 
-def check_release(release: Node) -> Verdict:
+def check_release(source: str | Path | Node) -> Verdict:
     """Check a release, or an evaluation, which has no estimator and no noise on values."""
+    release = read(source)
     is_evaluation = "integrated_brier" in release and not {"estimator", "noise"} & {*release}
     promised = release.part("guarantee")
     need("pooled" not in promised.part("public_inputs"), BESIDE, NEW)
-    right = is_evaluation or release.have("schema_version") == 3
-    need(right, "the layout is not that of version 3", NEW)
+    version = 3 if is_evaluation else release.have("schema_version")
+    need(version == 3, "the layout is not that of version 3", NEW)
     tree, found = _check_guarantee(release)
     last, trained = tree, tree.seen["trained"]
     if release.get("fit_guarantee") is not None:  # of a search
@@ -636,17 +636,17 @@ def check_release(release: Node) -> Verdict:
         need(not trained and release.get("fit_plan") is None, "a last fit has no guarantee")
     same = is_evaluation or release.part("noise") == last.gives
     need(same, "the noise on values is not that of the plan")
-    name = "an evaluation" if is_evaluation else release["estimator"]
+    name = "an evaluation" if is_evaluation else release.have("estimator")
     return verified(name, promised, tree, found)
 
 
-def read(source: str | Path) -> Node:
+def read(source: str | Path | Node) -> Node:
     """Return the object of JSON that a text, or a file, holds."""
     if isinstance(source, Path):
         content = b"SQLite" if source.is_dir() else source.read_bytes()
         need(not content.startswith(b"SQLite"), BESIDE, NEW)
         source = content.decode("utf-8")
-    found = json.loads(source, object_pairs_hook=Node)
+    found = source if isinstance(source, Node) else json.loads(source, object_pairs_hook=Node)
     need(isinstance(found, Node), "a file or a line is no object of JSON")
     return found
 
@@ -670,7 +670,7 @@ def verify(text: str) -> Verdict:
     >>> verify("{}").word
     'not covered'
     """
-    return judged(lambda: check_release(read(text)))
+    return judged(check_release, text)
 
 
 def worst(verdicts: Iterable[Verdict]) -> int:
@@ -689,10 +689,7 @@ def report(found: list[tuple[str, Verdict]]) -> int:
 
 def main(arguments: Sequence[str]) -> int:
     """Check files; what needs more, by the file beside this one."""
-    found = [
-        (shown(str(one)), judged(lambda at: check_release(read(at)), Path(one)))
-        for one in arguments
-    ]
+    found = [(shown(str(one)), judged(check_release, Path(one))) for one in arguments]
     beside = Path(__file__).with_name("verify_study.py")
     if beside.is_file() and any(verdict.reason == BESIDE for _, verdict in found):
         found = [*runpy.run_path(str(beside))["checked"](arguments)]

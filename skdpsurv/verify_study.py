@@ -12,7 +12,7 @@ import json
 import sqlite3
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -82,8 +82,9 @@ def _check_noise(release: base.Node, tree: base.Tree) -> None:
         base.follows(own.number("variance"), variance, f"the variance of {name}")
 
 
-def check_release(release: base.Node) -> base.Verdict:
+def check_release(source: str | Path) -> base.Verdict:
     """Check a release, an evaluation, or a pool of releases."""
+    release = base.read(source)
     pooled = "pooled" in release.part("guarantee").part("public_inputs")
     return _check_pool(release) if pooled else base.check_release(release)
 
@@ -97,7 +98,7 @@ def verify(text: str) -> base.Verdict:
     >>> verify("{}").word
     'not covered'
     """
-    return base.judged(lambda: check_release(base.read(text)))
+    return base.judged(check_release, text)
 
 
 # ---- The folder of a study: what its releases cost together, and the ledger.
@@ -282,10 +283,6 @@ def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -
     return base.Verdict("verified", f"{words}, epsilon {float(total):.9g}{found}", granted)
 
 
-def _check_text(path: Path, reader: Callable[[Path], str | Path]) -> base.Verdict:
-    return check_release(base.read(reader(path)))
-
-
 def checked(paths: Iterable[str | Path]) -> Iterator[tuple[str, base.Verdict]]:
     """Check releases, and folders of studies; yield names and verdicts.
 
@@ -296,7 +293,7 @@ def checked(paths: Iterable[str | Path]) -> Iterator[tuple[str, base.Verdict]]:
     for path in given:
         if path.is_dir():
             files = sorted((path / "releases").glob("*"))
-            found = [base.judged(_check_text, one, _own_text) for one in files]
+            found = [base.judged(lambda own: check_release(_own_text(own)), one) for one in files]
             yield from ((base.shown(str(one)), own) for one, own in zip(files, found, strict=True))
             whole = base.judged(_check_study, path, files, ledgers)
             if code := base.worst([whole, *found]):
@@ -305,7 +302,7 @@ def checked(paths: Iterable[str | Path]) -> Iterator[tuple[str, base.Verdict]]:
                 whole = whole if whole.word == word else see
             yield base.shown(str(path)), whole
         elif path not in ledgers:
-            yield base.shown(str(path)), base.judged(_check_text, path, Path)
+            yield base.shown(str(path)), base.judged(check_release, path)
         elif len(given) > len(ledgers) and not any(one.is_dir() for one in given):
             alone = base.Verdict(base.NEW, "a ledger is of the folder of a study")
             yield base.shown(str(path)), alone

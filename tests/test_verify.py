@@ -53,7 +53,9 @@ def expected(setting):
         ("PublishedDiscreteTimeSurvival: psgld", "the status is 'none'"),
         ("psgld", "the status is 'asymptotic'"),
         ("mala", "the status is 'asymptotic'"),
-        ("StackingClassifier", "the models of a stack"),
+        ("StackingClassifier: rows", None),
+        ("spreads, rows", None),
+        ("StackingClassifier", "models of one part"),
         ("Gaussian runs", "the best of a random number of runs with a delta"),
     ):
         if words in name:
