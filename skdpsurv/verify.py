@@ -312,8 +312,7 @@ def _constants(loss: Node) -> tuple[Fraction, Fraction, int, int]:
     need(loss.have("kind") in ("hazard", "LogisticLoss"), f"a loss of the kind {loss['kind']}", NEW)
     if loss["kind"] == "LogisticLoss":
         slope, bend = loss.positive("slope"), Fraction(1, 4)
-        right = slope <= 1 and loss.number("curvature") == bend
-        need(right, "slope or curvature is not that of a logistic loss")
+        need(slope <= 1 and loss.number("curvature") == bend, "a logistic loss is not as steep")
         return 2 * slope * norm, bend * norm**2, 1, d
     slope, radius, diameter = map(loss.positive, ("event_slope", "radius", "diameter"))
     q, n_basis, link = loss.count("n_intervals"), loss.count("n_basis"), loss.have("link")
@@ -476,9 +475,11 @@ class Tree:
             ((unit, spent),) = (one.size for one in costs)
             need(unit == "epsilon", "the best of a random number of runs with a delta", NEW)
             eta, gamma = float(node.number("eta", -1.0)), float(node.positive("gamma"))
-            need(-1 < eta <= 1 and gamma < 1, "eta or gamma is beyond its range")
-            steep = eta / (1 - gamma**eta) if eta else -1 / math.log(gamma)
-            self.seen["runs"] += [("eta", eta), ("expected_runs", steep * (1 / gamma - 1))]
+            need(-1 < eta <= 1 and gamma <= 1, "eta or gamma is beyond its range")
+            odds, mean = -math.log(gamma), 1.0
+            if odds:  # gamma is below 1
+                mean = (eta / -math.expm1(-eta * odds) if eta else 1 / odds) * (1 - gamma) / gamma
+            self.seen["runs"] += [("eta", eta), ("expected_runs", mean)]
             return Spent.of(unit, (2 + Fraction(eta)) * spent)
         if kind == "disjoint":
             self.seen["granted"].append("composition.md: the parts of a split share nobody")
@@ -542,8 +543,8 @@ class Tree:
 def check_total(promised: Node, cost: Spent) -> str:
     """Compare epsilon and delta with a cost, and return that."""
     epsilon, delta = promised.positive("epsilon"), promised.number("delta")
-    words = "delta is above 0 where noise is Gaussian, and else 0"
-    need(bool(cost.rho_of_mu) == (delta > 0) and delta < 1, words)
+    right = 0 < delta < 1 if cost.rho_of_mu else delta == 0
+    need(right, "delta is above 0 where noise is Gaussian, and else 0")
     spent = epsilon_of(cost, delta)
     follows(spent, epsilon, "the cost of all", ROUNDING, _UNSPENT)
     return f"epsilon {float(spent):.9g}" + (f" at delta {float(delta):.3g}" if delta else "")
@@ -596,8 +597,7 @@ def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
     promised = release.part(f"{of}guarantee")
     check_words(promised)
     need(release.get(f"{of}plan") is not None, "no plan is stated, as by older versions", NEW)
-    published = str(release.get("estimator")).startswith("Published")
-    tree = Tree(release.part(f"{of}plan"), published)
+    tree = Tree(release.part(f"{of}plan"), str(release.get("estimator")).startswith("Published"))
     found = check_total(promised, tree.cost)
     if tree.cost.rho_of_mu:
         follows(promised.number("rho"), tree.cost.rho, "rho")

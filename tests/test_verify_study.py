@@ -286,6 +286,13 @@ def test_pools_are_verified_from_the_plans_in_them(disjoint):
     assert verify(json.dumps(claimed)).word == "refuted"
 
 
+def test_a_pool_is_verified_by_both_files(tmp_path):
+    file, path = shutil.copy(single.__file__, tmp_path / "verify.py"), tmp_path / "pool.json"
+    pool_releases([site(1, 1.0), site(2, 2.0)]).save(path)
+    assert [run_alone(one, path).returncode for one in (single.__file__, file)] == [0, 10]
+    assert single.verify(path.read_text()).reason == single.BESIDE
+
+
 def test_a_part_of_a_pool_hides_no_search():
     """The price of fits to come is taken on trust only where the last fit is there."""
     claimed = json.loads(pool_releases([site(1, 1.0), site(2, 2.0)]).to_json())
