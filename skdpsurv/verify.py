@@ -263,7 +263,7 @@ def _vectors(query: Node, law: str) -> tuple[Fraction, Fraction]:
             square = Fraction(w + 3, 2 * w * (d + 1)) * (1 + Fraction(d, d + 2))
             return move, 2 * d * (2 * d + 1) * (square - Fraction(2 * d, (d + 1) * w**2))
         move *= root(2)
-    return move, Fraction(d + 1 if law == "spherical laplace" else 1)
+    return move, Fraction({"spherical laplace": d + 1, "spherical gaussian": 1}[law])
 
 
 def _lattice(scale: Fraction) -> Fraction:
