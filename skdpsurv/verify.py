@@ -584,7 +584,7 @@ def check_words(promised: Node) -> None:
     """Look at neighbours and status of a guarantee, and at whether it promises anything."""
     status, relation = promised.have("status"), str(promised.have("neighbours"))
     for suffix, words in _SAID.items():
-        told = any(str(one).startswith(words) for one in promised.several("assumptions"))
+        told = any(str(one).startswith(words) for one in promised.have("assumptions"))
         need((suffix in relation) == told, f"{relation}, and assumptions say otherwise")
         relation = relation.replace(suffix, "")
     need(relation == "replace-one" and status in STATUSES, "unknown neighbours or status")
