@@ -1,4 +1,4 @@
-"""The verifier on the folder of a study: what it accepts, and forgeries that it refuses."""
+"""The verifier on pools and folders of studies: what it accepts, and forgeries it refuses."""
 
 import copy
 import json
@@ -9,16 +9,18 @@ import sqlite3
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from skdpsurv import PrivacyAccountant
-from skdpsurv import verify as verifier
+from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant, pool_releases
+from skdpsurv import verify as single
+from skdpsurv import verify_study as verifier
 from skdpsurv.report import curves, figures
 from skdpsurv.study.journal import _linked
-from skdpsurv.verify import checked
+from skdpsurv.verify_study import checked, verify
 from tests.study.studies import ANALYSES
 from tests.study.test_run import LIGHT, Place, end_in
-from tests.test_verify import at, forged, leaves
+from tests.test_verify import at, forged, forgeries, leaves
 
 #: Fields on which nothing depends that a study promises.
 HARMLESS = {"when", "deal", "made_with", "file", "ledger"}
@@ -44,7 +46,7 @@ def verdict(folder):
     """Return what is said of the study as a whole, whose releases are verified elsewhere."""
     files = sorted((folder / "out" / "releases").iterdir())
     ledgers = [folder / "ledger.sqlite"]
-    return verifier._verdict(verifier._check_study, folder / "out", files, ledgers)
+    return single.judged(verifier._check_study, folder / "out", files, ledgers)
 
 
 def lines_of(folder):
@@ -80,12 +82,22 @@ def test_a_study_is_verified_with_its_ledger(folder):
     granted = " ".join(found[-1][1].granted)
     assert "dealt by coins" in granted
     assert "not verified: private " in granted
-    alone = subprocess.run(
-        [sys.executable, "-I", verifier.__file__, folder / "out", folder / "ledger.sqlite"],
-        capture_output=True,
-        text=True,
-    )
-    assert (alone.returncode, alone.stdout.count("\nverified: ")) == (0, len(ANALYSES) + 1)
+    for file in (single.__file__, verifier.__file__):  # the first hands over to the second
+        alone = run_alone(file, folder / "out", folder / "ledger.sqlite")
+        assert (alone.returncode, alone.stdout.count("\nverified: ")) == (0, len(ANALYSES) + 1)
+
+
+def run_alone(*arguments):
+    command = [sys.executable, "-I", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_one_file_without_the_other_does_not_cover_a_folder(folder):
+    file = shutil.copy(single.__file__, folder / "verify.py")
+    for given in (folder / "out", folder / "ledger.sqlite"):
+        alone = run_alone(file, given)
+        assert alone.returncode == 10
+        assert "needs verify_study.py beside this file" in alone.stdout
 
 
 def test_without_its_ledger_a_study_is_not_covered(folder):
@@ -99,7 +111,7 @@ def test_a_ledger_is_not_compared_with_a_release_alone(folder):
 
 
 def test_nothing_is_never_verified(folder, capsys):
-    assert verifier.main([]) == verifier.main([folder / "ledger.sqlite"]) == 10
+    assert single.main([]) == single.main([folder / "ledger.sqlite"]) == 10
     assert capsys.readouterr().out.startswith("usage: ")
     (folder / "bytes").write_bytes(b"\xff\xfe")
     (folder / "empty").mkdir()
@@ -243,3 +255,61 @@ def test_a_lost_analysis_that_was_charged_again(tmp_path):
     again["guarantee"]["epsilon"] = 1.0
     write(tmp_path, lines)
     assert "another price" in verdict(tmp_path).reason
+
+
+def site(seed, epsilon, **options):
+    rng = np.random.default_rng(seed)
+    model = DPKaplanMeierFitter(epsilon, max_time=10.0, n_intervals=4, **options)
+    return model.fit(rng.exponential(4.0, 100 + seed), rng.random(100 + seed) < 0.7).release_
+
+
+@pytest.mark.parametrize("disjoint", [True, False])
+def test_pools_are_verified_from_the_plans_in_them(disjoint):
+    """Digests of the parts have no file here, and effects of tables are fixed."""
+    sites = [site(1, 1.0), site(2, 2.0), site(3, 0.5)]
+    text = pool_releases(sites, disjoint=disjoint).to_json()
+    found = verify(text)
+    assert found.word == "verified", found.reason
+    assert f"epsilon {2 if disjoint else 3.5:g}, replace-one, proved" in found.reason
+    assert sum("states this plan" in one for one in found.granted) == 3
+    for path, other in forgeries(text, 200, seed=7):
+        if "effects" not in path:
+            assert verify(json.dumps(other)).word != "verified", path
+    claimed = json.loads(text)
+    claimed["plan"]["node"] = "sequence" if disjoint else "disjoint"
+    assert verify(json.dumps(claimed)).word == "refuted"
+    claimed = json.loads(text)
+    claimed["noise"] = {}
+    assert verify(json.dumps(claimed)).word == "refuted"
+    claimed = json.loads(text)
+    del claimed["guarantee"]["public_inputs"]["pooled"]
+    assert verify(json.dumps(claimed)).word == "refuted"
+
+
+def test_a_pool_is_verified_by_both_files(tmp_path):
+    file, path = shutil.copy(single.__file__, tmp_path / "verify.py"), tmp_path / "pool.json"
+    pool_releases([site(1, 1.0), site(2, 2.0)]).save(path)
+    assert [run_alone(one, path).returncode for one in (single.__file__, file)] == [0, 10]
+    assert single.verify(path.read_text()).reason == single.BESIDE
+
+
+def test_a_part_of_a_pool_hides_no_search():
+    """The price of fits to come is taken on trust only where the last fit is there."""
+    claimed = json.loads(pool_releases([site(1, 1.0), site(2, 2.0)]).to_json())
+    price = {"node": "measurement", "law": "that of each fit", "price": {"epsilon": 1.0}}
+    nodes, entries = claimed["plan"]["nodes"], claimed["guarantee"]["public_inputs"]["pooled"]
+    nodes[[entry["epsilon"] for entry in entries].index(1.0)] = price
+    claimed["noise"]["counts"]["variance"] -= 8.0
+    assert "last fit" in verify(json.dumps(claimed)).reason
+
+
+def test_a_pool_of_pools_is_not_covered():
+    first = pool_releases([site(1, 1.0), site(2, 2.0)])
+    assert "check each" in verify(pool_releases([first, site(3, 0.5)]).to_json()).reason
+
+
+def test_a_release_is_in_a_pool_once():
+    claimed = json.loads(pool_releases([site(1, 1.0), site(2, 1.0)]).to_json())
+    pooled = claimed["guarantee"]["public_inputs"]["pooled"]
+    pooled[1] |= {key: pooled[0][key].upper() for key in ("sha256", "released")}
+    assert "there twice" in verify(json.dumps(claimed)).reason

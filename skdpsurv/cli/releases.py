@@ -170,14 +170,15 @@ def write_acro(
 def verify(paths: list[Path], /) -> None:
     """Compute guarantees again from what releases state; 9 ends a refuted one, 10 another.
 
-    The file verify.py of the package does the same alone, without the package.
+    The files verify.py and verify_study.py of the package do the same alone, without the package.
 
     Parameters
     ----------
     paths : list of Path
         Releases, as fit wrote them; folders of studies, with the files of their ledgers.
     """
-    from skdpsurv.verify import CODES, checked, worst
+    from skdpsurv.verify import CODES, worst
+    from skdpsurv.verify_study import checked
 
     with refusals("description", "a file is missing, or is no release: "):
         found = list(checked(paths))

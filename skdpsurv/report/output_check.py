@@ -20,7 +20,8 @@ from skdpsurv.dp.guarantee import PrivacyGuarantee
 from skdpsurv.evaluation.result import SurvivalEvaluation
 from skdpsurv.report.results import all_of
 from skdpsurv.report.text import WORDS, exact, short
-from skdpsurv.verify import Verdict, verify
+from skdpsurv.verify import Verdict
+from skdpsurv.verify_study import verify
 
 #: Quantities of a page that are noisy counts, and names of released values that a fit has chosen.
 _COUNTS = re.compile(r"n\b|number of events|number at risk|count of |missing of ")

@@ -20,7 +20,7 @@ from skdpsurv.study.journal import Journal
 from skdpsurv.study.protocol import Protocol
 from skdpsurv.study.report import StudyReport
 from skdpsurv.study.study_plan import StudyPlan
-from skdpsurv.verify import checked
+from skdpsurv.verify_study import checked
 
 
 class Study:

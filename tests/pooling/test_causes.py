@@ -12,7 +12,7 @@ from skdpsurv import DPCompetingRisks, PublicInputWarning, Release, pool_release
 from skdpsurv.cli import app
 from skdpsurv.pooling import heterogeneity, plot_forest
 from skdpsurv.report import explain, html_report
-from skdpsurv.verify import verify
+from skdpsurv.verify_study import verify
 from tests.support.pooling_sites import PARAMETERS, covariance, guarantee, site
 
 CAUSES = ("relapse", "death")
