@@ -115,7 +115,7 @@ LEAST_EACH = 50.0
 #: errors: with less, most intervals of simulated columns are infinite.
 INTERVALS_NEED, USUAL_SHARE = 100.0, 0.2
 #: Number of features, and n * epsilon for each coefficient, between which a delta gained about 0.03
-#: of C-index or AUC and more (docs/benchmarks/delta).
+#: of C-index or AUC (docs/benchmarks/delta).
 MANY_FEATURES, LARGE_GAIN_FROM, LARGE_GAIN_BELOW = 40, 5.0, 75.0
 
 
