@@ -88,8 +88,8 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
         ("ε", "DP-FedAvg", "skdpsurv, pure", "skdpsurv, δ = 1e-4"),
         table,
         f"Without a delta, accuracy is beyond its interval above theirs at {sum(ahead)} of "
-        f"{len(ahead)} ε. Theirs never pools records, ours does, and much of the difference is there "
-        "without privacy.",
+        f"{len(ahead)} ε. Theirs never pools records, ours does, and much of the difference is "
+        "there without privacy.",
         f"Mean accuracy over four hospitals' test records: {rows.train.max():.0f} records for "
         f"training, {rows.test.max():.0f} for testing, mean of {rows.repetition.max() + 1} draws "
         "of noise and half of its 95 % interval.",

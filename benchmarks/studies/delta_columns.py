@@ -84,14 +84,13 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
         table.append((model, *size, *cells, mean, "yes" if is_said else "no"))
     found = pd.DataFrame(told, columns=["said", "mean"])
     quiet, loud = (found[found.said == said]["mean"] for said in (False, True))
-    most = f"elsewhere {quiet.min():.3f} to {quiet.max():.3f}"
     pages.table(
         "delta_columns",
         ("model", "records", "ε", "n ε for each column", *SETS, "mean", "said"),
         table,
         f"Where a fit says so, the mean gain is {loud.min():.3f} to {loud.max():.3f} "
-        f"({loud.mean():.3f} on average), {most}. It is at least {LARGE:g} in "
-        f"{int((loud >= LARGE).sum())} of {len(loud)} such rows, and in "
+        f"({loud.mean():.3f} on average), elsewhere at most {quiet.max():.3f}. It is "
+        f"at least {LARGE:g} in {int((loud >= LARGE).sum())} of {len(loud)} such rows, and in "
         f"{int((quiet >= LARGE).sum())} of {len(quiet)} others.",
         f"Gain in C-index, or in the classifier's AUC, by δ = 1/n², {N_COLUMNS} columns, "
         f"{rows.repetition.max() + 1} divisions and draws of noise, ± 95 %. Said: whether a fit "
