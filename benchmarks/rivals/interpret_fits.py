@@ -17,9 +17,16 @@ from worker import Prediction, logistic, mean_scores, serve
 
 
 def accuracy(arrays: dict[str, np.ndarray], options: dict[str, Any]) -> list[list[float]]:
-    """Return scores of each of ``settings``, (epsilon, delta); without privacy if both are 0."""
-    bounds = np.tile([-1.0, 1.0], (arrays["X"].shape[1], 1))
-    stated = {"feature_types": ["continuous"] * len(bounds), "n_jobs": 1}
+    """Return scores of each of ``settings``, (epsilon, delta); without privacy if both are 0.
+
+    Columns are within [-1, 1], unless ``bounds`` are stated; those of ``nominal`` are labels.
+    """
+    n_columns = arrays["X"].shape[1]
+    bounds = arrays.get("bounds", np.tile([-1.0, 1.0], (n_columns, 1)))
+    kinds = [
+        "nominal" if j in options.get("nominal", ()) else "continuous" for j in range(n_columns)
+    ]
+    stated = {"feature_types": kinds, "n_jobs": 1}
     found = []
     for epsilon, delta in options["settings"]:
         if epsilon > 0.0:

@@ -94,7 +94,11 @@ class TabularEstimator(PrivateEstimator):
         # Noise on coefficients is measured by a norm of rows; other noise has other rules.
         if hasattr(self, "data_norm"):
             number = shape.n_features * getattr(shape, "n_outputs", 1)
-            found += shapes.small_budget(shape.n_records, float(self.epsilon), number)
+            public = shape.n_records, float(self.epsilon), number
+            found += shapes.small_budget(*public)
+            method = getattr(self, "method", None)
+            if getattr(method, "kind", method) == "auto" and not getattr(self, "delta", 1.0):
+                found += shapes.helpful_delta(*public, shape.n_features)
             of_groups = getattr(getattr(self, "partition", None), "norms", None)
             norms = [self.data_norm, self.columns, of_groups]
             if all(norm is None or isinstance(norm, str) for norm in norms):

@@ -114,6 +114,9 @@ LEAST_EACH = 50.0
 #: Least n * epsilon for each squared number of features, with a fifth of epsilon for standard
 #: errors: with less, most intervals of simulated columns are infinite.
 INTERVALS_NEED, USUAL_SHARE = 100.0, 0.2
+#: Number of features, and n * epsilon for each coefficient, between which a delta gained about 0.03
+#: of C-index or AUC (docs/benchmarks/delta).
+MANY_FEATURES, LARGE_GAIN_FROM, LARGE_GAIN_BELOW = 40, 5.0, 75.0
 
 
 class PublicInputWarning(UserWarning):
@@ -131,6 +134,17 @@ def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[st
     needed = math.ceil(LEAST_EACH * n_coefficients / epsilon)
     own = {"budget": budget, "needed": needed, "least": LEAST_EACH}
     return [phrase("small_budget", **own, number=n_coefficients, epsilon=epsilon)]
+
+
+def helpful_delta(
+    n_records: int, epsilon: float, n_coefficients: int, n_features: int
+) -> list[str]:
+    """Return a list: a warning if a delta would gain much, or nothing."""
+    each = float(n_records) * epsilon / n_coefficients
+    if n_features < MANY_FEATURES or not LARGE_GAIN_FROM <= each < LARGE_GAIN_BELOW:
+        return []
+    bound = float(n_records) ** -2
+    return [phrase("helpful_delta", n_features=n_features, budget=each, bound=bound)]
 
 
 def unstated_norm() -> list[str]:

@@ -269,3 +269,27 @@ def test_intervals_that_cannot_be_had_are_asked_about(settings, said):
     model = hazard(columns, **{"inference_share": 0.2, **settings})
     found = [words for words in asked(lambda: model.fit(X, Y)) if "inference_share" in words]
     assert [said in one for one in found] == ([] if said is None else [True])
+
+
+@pytest.mark.parametrize(
+    ("n_features", "settings", "is_said"),
+    [
+        (40, {}, True),
+        (40, {"epsilon": 5.0}, False),
+        (40, {"epsilon": 0.3}, False),
+        (39, {}, False),
+        (40, {"delta": 1e-6}, False),
+        (40, {"method": "obj_pert"}, False),
+        (40, {"epsilon": np.inf}, False),
+    ],
+)
+def test_a_delta_that_would_gain_much_is_asked_about(n_features, settings, is_said):
+    rows = RNG.uniform(-0.1, 0.1, (N, n_features))
+    for kind, target, options in (
+        (DPDiscreteTimeSurvival, Y, {"max_time": 5.0, "data_norm": 0.8}),
+        (DPLogisticRegression, LABELS, CLASSIFIER),
+    ):
+        found = kind(**options | settings).prepare(rows, target).warnings
+        said = [one for one in found if "a delta gained" in one]
+        assert [f"with {n_features} features" in one for one in said] == [True] * is_said
+        assert all("1/n^2 = 2.8e-06" in one for one in said)

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from benchmarks.data import adult
 from benchmarks.data.labelled import TABLE_BOUNDS
 from benchmarks.data.organisations import GUSTO
 
@@ -40,6 +41,7 @@ def write_files(folder: Path) -> None:
         frame.insert(0, "time", np.minimum(time, end))
         frame.to_csv(folder / name, index=False)
     _labelled(folder, rng)
+    _adult(folder, rng)
     _components(folder, rng)
 
 
@@ -87,6 +89,24 @@ def _labelled(folder: Path, rng: np.random.Generator) -> None:
     gusto = _flags(*GUSTO) | TABLE_BOUNDS["GUSTO-I"]
     region = rng.integers(1, 17, N)
     write("gusto1_16regions.csv.gz", gusto, region=region, group=region, small_group=region)
+
+
+def _adult(folder: Path, rng: np.random.Generator) -> None:
+    numbers = {"age": (17, 90), "education_num": (1, 16), "hours_per_week": (1, 99)}
+    frame = _columns(numbers | {"capital_gain": (0, 9999), "capital_loss": (0, 4000)}, rng)
+    labels = {
+        "workclass": [*adult.WORK],
+        "marital_status": [*adult.MARITAL],
+        "occupation": [*adult.OCCUPATIONS],
+        "relationship": [*adult.RELATIONS],
+        "race": ["White", "Black"],
+        "sex": ["Male", "Female"],
+        "native_country": ["United-States", "Mexico"],
+    }
+    for name, known in labels.items():
+        frame[name] = rng.choice(known, N)
+    frame["income_over_50k"] = _labels(frame, rng)
+    frame.to_csv(folder / adult.FILE, index=False)
 
 
 def _components(folder: Path, rng: np.random.Generator) -> None:
