@@ -1,4 +1,4 @@
-"""Commands that simulate records and spend nothing: plan a study, and audit a claim."""
+"""Commands that read no record and spend nothing: plan a study, and audit a claim."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from skdpsurv.cli.failures import AS_JSON, WORDS, refusals, require
 from skdpsurv.cli.fitting import Kind, estimator_class, make
 from skdpsurv.cli.options import NONE, command
-from skdpsurv.cli.printing import reserve, rich_table, show, working
+from skdpsurv.cli.printing import reserve, rich_table, save, show, working
 from skdpsurv.cli.survival_columns import public_columns
 
 #: Models that can be attacked.
@@ -120,6 +120,22 @@ def plan(
         np.ravel(forecast.plot())[0].figure.savefig(figure, dpi=150)
         lines.append(f"Figure: {figure}")
     show(forecast.to_dict(), lines)
+
+
+@command
+def planner(out: Path, /) -> None:
+    """Write a page with sliders, to see what an epsilon will cost a study. It needs no network.
+
+    Parameters
+    ----------
+    out : Path
+        New HTML file, for any browser.
+    """
+    from skdpsurv.report.planner import planner_page
+
+    reserve(out)
+    save(planner_page(), out)
+    show({"page": str(out.resolve())}, [f"Open in a browser: {out}"], out)
 
 
 @command
