@@ -95,32 +95,32 @@ function figures(state) {
 const places = (x) => (Math.abs(100 * x) < 9.95 ? 1 : 0);
 const points = (x) => `± ${(100 * x).toFixed(places(x))} points`;
 const percent = (x) => `${Math.round(100 * x)} %`;
-const byRatio = (one, other) => (one <= 1.25 * other ? 0 : one <= 2 * other ? 1 : 2);
+const byRatio = (one, other) => (one <= Math.max(1.25 * other, 0.02) ? 0 : one <= Math.max(2 * other, 0.05) ? 1 : 2);
 
-function cards(f, state) {
+function cards(f) {
   const m = f.model, w = f.model_without, loss = w.concordance - m.concordance;
-  const half = (one, other, middle, more) => ({
+  const half = (one, other, more) => ({
     big: points(one), than: `${points(other)} without privacy`, more,
-    rows: [[middle - one, middle, middle + one], [middle - other, middle, middle + other]], ends: [0, 1],
-    label: percent, rank: byRatio(one, other),
+    rows: [[-one, 0, one], [-other, 0, other]], ends: [-0.2, 0.2],
+    label: (x) => `${x < 0 ? "−" : "+"} ${100 * Math.abs(x)} points`, rank: byRatio(one, other),
   });
   const width = Number.isNaN(m.width) ? "Hardly any ends: they say nothing." : `Those that end are ${m.width.toFixed(1)} times as wide as without.`;
   return {
     concordance: {
       big: m.concordance.toFixed(2), than: `${w.concordance.toFixed(2)} without privacy`,
       more: `8 of 10 studies: ${m.concordance_low.toFixed(2)} to ${m.concordance_high.toFixed(2)}. 0.50 is guessing.`,
-      rows: [m, w].map((one) => [one.concordance_low, one.concordance, one.concordance_high]), ends: [0.3, 0.8],
-      label: (x) => x.toFixed(1), rank: loss <= 0.01 ? 0 : loss <= 0.03 ? 1 : 2,
+      rows: [m, w].map((one) => [one.concordance_low, one.concordance, one.concordance_high]), ends: [0.4, 0.75],
+      label: (x) => x.toFixed(2), rank: loss <= 0.01 ? 0 : loss <= 0.03 ? 1 : 2,
     },
-    risk: half(m.risk_error, w.risk_error, state.events,
-      `Predicted for each event that comes: ${m.calibration_low.toFixed(2)} to ${m.calibration_high.toFixed(2)}, in 8 of 10 studies.`),
+    risk: half(m.risk_error, w.risk_error,
+      `On average. Events predicted for each that comes: ${m.calibration_low.toFixed(2)} to ${m.calibration_high.toFixed(2)}, in 8 of 10 studies.`),
     finite: {
       big: percent(m.finite), than: "100 % without privacy", more: width, rows: [[0, m.finite, m.finite], [0, 1, 1]],
       ends: [0, 1], label: percent, rank: m.finite >= 0.9 && m.width <= 1.25 ? 0 : m.finite >= 0.5 ? 1 : 2,
     },
-    curve: half(f.curve, f.curve_without, 1 - state.events, "95 % interval, at the end of follow-up."),
-    share: half(f.share, f.share_without, 0.5, "95 % interval, of a share of one half."),
-    mean: half(f.mean, f.mean_without, 0.5, "95 % interval, in hundredths of the column's bounds."),
+    curve: half(f.curve, f.curve_without, "95 % interval, at the end of follow-up."),
+    share: half(f.share, f.share_without, "95 % interval, of a share of one half."),
+    mean: half(f.mean, f.mean_without, "95 % interval, in hundredths of the column's bounds."),
   };
 }
 
@@ -159,7 +159,7 @@ function read() {
   return state;
 }
 
-const shownCards = (state) => Object.entries(cards(figures(state), state)).filter(([name]) => state[at(name).dataset.of]);
+const shownCards = (state) => Object.entries(cards(figures(state))).filter(([name]) => state[at(name).dataset.of]);
 
 // From which epsilon on nothing that is published is too noisy.
 function answer(state) {
@@ -201,8 +201,8 @@ function draw() {
     at(name).setAttribute("aria-valuetext", text);
   }
   const delta = `1 in ${Math.round(1 / smallDelta(state.people)).toLocaleString("en")}`;
-  at("delta-is").textContent = `${delta}: the chance that is given to failure. It can mean less noise.`;
-  for (const [name, one] of Object.entries(cards(f, state))) {
+  at("delta-is").textContent = `The promise may then fail with a probability of ${delta}. Noise can be less.`;
+  for (const [name, one] of Object.entries(cards(f))) {
     const card = at(name), [tone, verdict] = VERDICTS[one.rank];
     card.hidden = !state[card.dataset.of];
     for (const part of ["big", "than", "more"]) card.querySelector(`.${part}`).textContent = one[part];

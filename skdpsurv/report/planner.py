@@ -99,10 +99,9 @@ def model_figures(point: Mapping[str, float], has_delta: bool = False) -> dict[s
 def planner_page() -> str:
     """Return the page: HTML that loads nothing, the same bytes for the same version."""
     inlined = {
-        name: Markup((FOLDER / f"planner.{name}").read_text("utf-8"))  # noqa: S704  our own files
-        for name in ("js", "css")
+        name: Markup((FOLDER / f"planner.{name}").read_text("utf-8")) for name in ("js", "css")
     }
     about = {"logarithmic": LOGARITHMIC, "least_finite": LEAST_FINITE}
-    data = Markup(json.dumps({**grid(), **about}, separators=(",", ":")))  # noqa: S704  numbers
+    data = Markup(json.dumps({**grid(), **about}, separators=(",", ":")))
     page = PAGES.get_template("planner.html.jinja")
     return page.render(version=__version__, data=data, about=grid()["about"], **inlined)
