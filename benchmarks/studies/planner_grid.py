@@ -289,9 +289,9 @@ def report_fresh(rows: pd.DataFrame, pages: Pages) -> None:
         ("figure", "close", "median difference", "median standard error"),
         cells,
         f"At {n_points} points off the grid, {found.close.sum()} of {len(found)} figures of the "
-        f"page are close to a fresh simulation: within {CLOSE:.0%} (of a share: that many points), or "
-        f"within {ERRORS:g} of its standard errors. The page's range of concordance, for {WITHIN:.0%} of studies, holds "
-        f"{within:.0%} of the fresh ones.",
+        f"page are close to a fresh simulation: within {CLOSE:.0%} (of a share: that many points), "
+        f"or within {ERRORS:g} of its standard errors. The page's range of concordance, for "
+        f"{WITHIN:.0%} of studies, holds {within:.0%} of the fresh ones.",
         "Points at random between 300 and 10,000 people, 2 and 20 columns, 10 and 80 % of events, "
         f"and epsilons of 0.1 and 10, every fourth with a delta; {rows.repetition.max() + 1} fresh "
         "studies of each. Widths are compared where the page shows them.",

@@ -213,7 +213,8 @@ function draw() {
   at("answer").innerHTML = answer(state);
   at("posterior").textContent = `at most ${Math.ceil(1000 * f.posterior - 1e-9) / 10} %`;
   const added = state.delta ? ` Delta may add ${delta} to the probability of anything published.` : "";
-  at("posterior-more").textContent = `And at least ${Math.floor(1000 * f.least) / 10} %. No one can be sure either way.${added}`;
+  const sure = f.posterior < 0.95 ? "No one can be sure either way." : "That promises little.";
+  at("posterior-more").textContent = `And at least ${Math.floor(1000 * f.least) / 10} %. ${sure}${added}`;
   at("people-picture").innerHTML = crowd(f, state);
   at("protocol").textContent = protocol(state);
   at("schema").textContent = schema(state);
