@@ -29,7 +29,7 @@ from skdpsurv.report import planner
 PEOPLE, COLUMNS, EVENTS = (300, 1000, 3000, 10_000, 30_000), (2, 5, 10, 20), (0.1, 0.3, 0.8)
 EPSILONS, CURVE_EPSILONS, GROUPS = (0.1, 0.3, 1, 3, 10), (0.03, 0.1, 0.3, 1, 3, 10), (1, 2, 4, 8)
 #: Studies of a case, and points off the grid with the studies of each.
-STUDIES, POINTS, FRESH = 8, 20, 8
+STUDIES, POINTS, FRESH = 8, 20, 6
 #: Concordance of the best model, share of epsilon for intervals, and of studies within ranges.
 BEST, INTERVALS, WITHIN = 0.7, 0.3, 0.8
 #: With fewer columns a fit has no use for a delta.
@@ -146,7 +146,9 @@ def table(found: pd.DataFrame, names: Mapping[str, str]) -> dict[str, Any]:
     axes = {names[level]: sorted(found.index.unique(level)) for level in names}
     found = found.reindex(pd.MultiIndex.from_product([axes[names[level]] for level in names]))
     values, shape = {}, [len(ends) for ends in axes.values()]
-    for name in found.columns[found.notna().all()]:
+    for name in found.columns[found.notna().any()]:
+        if found[name].isna().any():
+            raise ValueError(f"{name} is not measured everywhere yet.")
         cube = found[name].to_numpy().reshape(shape)
         if sign := MONOTONE.get(name):
             cube = monotone(cube, sign, [k for k, axis in enumerate(axes) if axis in RISING])
@@ -179,7 +181,7 @@ def grid(rows: pd.DataFrame) -> dict[str, Any]:
     curves = {"people": "people", "size": "groups", "events": "events"}
     pure = private.loc[MODEL, "no"]
     gaussian = private.loc[MODEL, "yes"].combine_first(pure) if "yes" in _deltas(private) else pure
-    studies = int(rows.repetition.max()) + 1
+    studies = int(rows[rows.what == MODEL].repetition.max()) + 1
     return {
         "about": {"studies": studies, "concordance": BEST, "intervals": INTERVALS},
         "model": table(pure, model | {"epsilon": "epsilon"}),
@@ -226,7 +228,13 @@ def report(rows: pd.DataFrame, pages: Pages) -> None:
     )
 
 
-GRID = Experiment(cases, measure, report, repetitions=STUDIES)
+GRID = Experiment(
+    cases,
+    measure,
+    report,
+    # Widths of curves hardly vary.
+    repetitions=lambda case: 1 if case["what"] == CURVES else STUDIES,
+)
 
 
 def points() -> list[Case]:
