@@ -29,7 +29,7 @@ from skdpsurv.report import planner
 PEOPLE, COLUMNS, EVENTS = (300, 1000, 3000, 10_000, 30_000), (2, 5, 10, 20), (0.1, 0.3, 0.8)
 EPSILONS, CURVE_EPSILONS, GROUPS = (0.1, 0.3, 1, 3, 10), (0.03, 0.1, 0.3, 1, 3, 10), (1, 2, 4, 8)
 #: Studies of a case, and points off the grid with the studies of each.
-STUDIES, POINTS, FRESH = 8, 20, 6
+STUDIES, POINTS, FRESH = 3, 20, 4
 #: Concordance of the best model, share of epsilon for intervals, and of studies within ranges.
 BEST, INTERVALS, WITHIN = 0.7, 0.3, 0.8
 #: With fewer columns a fit has no use for a delta.
@@ -128,10 +128,16 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     keys = ["what", "delta", "people", "size", "events", "epsilon"]
     by = rows.groupby(keys)
     found = by[["concordance", "calibration", "risk_error", "finite", "half_width"]].mean()
-    for name in ("concordance", "calibration"):
-        # Where the next study is expected, given these few.
-        n, spread = by[name].count().clip(lower=2), by[name].std().fillna(0.0)
-        reach = stats.t.ppf(0.5 + WITHIN / 2.0, n - 1) * np.sqrt(1.0 + 1.0 / n) * spread
+    # Where the next study is expected, given these few. Absolute risks spread alike, however many
+    # have an event, and so do ranks.
+    alike = [key for key in keys if key != "events"]
+    events = found.index.get_level_values("events").to_numpy()
+    for name, unit in (("concordance", 1.0), ("calibration", events)):
+        n = by[name].count()
+        spare = (n - 1).groupby(alike).transform("sum").clip(lower=1)
+        variance = (by[name].var().fillna(0.0) * (n - 1) * unit**2).groupby(alike)
+        spread = np.sqrt(variance.transform("sum") / spare) / unit
+        reach = stats.t.ppf(0.5 + WITHIN / 2.0, spare) * np.sqrt(1.0 + 1.0 / n) * spread
         found[f"{name}_low"] = (found[name] - reach).clip(lower=0.0)
         found[f"{name}_high"] = found[name] + reach
     found["concordance_high"] = found.concordance_high.clip(upper=BEST)
