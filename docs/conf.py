@@ -24,6 +24,7 @@ extensions = [
     "sphinx-mathjax-offline",
     "numpydoc",
     "public_names",
+    "planner_page",
     "sphinx_gallery.gen_gallery",
     "thumbnails",
 ]

@@ -43,6 +43,7 @@ def main():
             "explain model.json --html report.html",
             "predict model.json study.csv --out predictions.csv",
             "ledger show l.sqlite",
+            "planner planner.html",
         ):
             words = [str(Path(sys.executable).parent / "skdpsurv"), *command.split()]
             subprocess.run(words, cwd=folder, check=True, stdout=subprocess.DEVNULL)

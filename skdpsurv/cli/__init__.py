@@ -15,7 +15,7 @@ from skdpsurv.cli.demo import demo
 from skdpsurv.cli.failures import EXIT_CODES, WORDS, print_failure
 from skdpsurv.cli.fitting import evaluate, fit
 from skdpsurv.cli.releases import explain, pool, predict, verify
-from skdpsurv.cli.simulate import audit, plan, simulate
+from skdpsurv.cli.simulate import audit, plan, planner, simulate
 from skdpsurv.cli.survival_columns import schema
 from skdpsurv.cli.table_command import table
 from skdpsurv.dp.references import __version__
@@ -74,8 +74,8 @@ def main(
 
 
 # In the order of the work.
-published = (plan, schema, table, fit, explain, verify, predict, evaluate, pool)
-for each in (*published, simulate, audit, demo):
+COMMANDS = planner, plan, schema, table, fit, explain, verify, predict, evaluate, pool
+for each in (*COMMANDS, simulate, audit, demo):
     app.command()(each)
 app.add_typer(study_command.app, name="study")
 app.add_typer(ledger_command.app, name="ledger")

@@ -1,4 +1,4 @@
-"""Commands that simulate records and spend nothing: plans, audits, and made-up people."""
+"""Commands that read no record and spend nothing: plans, audits, and made-up people."""
 
 from __future__ import annotations
 
@@ -121,6 +121,22 @@ def plan(
         np.ravel(forecast.plot())[0].figure.savefig(figure, dpi=150)
         lines.append(f"Figure: {figure}")
     show(forecast.to_dict(), lines)
+
+
+@command
+def planner(out: Path, /) -> None:
+    """Write a page with sliders, to see what an epsilon will cost a study. It needs no network.
+
+    Parameters
+    ----------
+    out : Path
+        New HTML file, for any browser.
+    """
+    from skdpsurv.report.planner import planner_page
+
+    reserve(out)
+    save(planner_page(), out)
+    show({"page": str(out.resolve())}, [f"Open in a browser: {out}"], out)
 
 
 @command

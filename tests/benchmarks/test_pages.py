@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.first_page import write_first_page
-from benchmarks.harness import RESULTS, manifest, report
+from benchmarks.harness import RESULTS, Results, manifest, report
 from benchmarks.pages import DOCS, Pages
+from benchmarks.studies import planner_grid
+from skdpsurv.report import planner
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = manifest()
@@ -62,6 +64,11 @@ def test_tables_are_what_reports_make_of_the_rows(made):
     anew = {path.name: path.read_text() for path in made.iterdir()}
     assert here.keys() == anew.keys()
     assert [name for name in anew if here[name] != anew[name]] == []
+
+
+def test_the_planner_has_the_grid_that_was_measured():
+    rows = Results(RESULTS / "planner_grid.csv").frame
+    assert planner.GRID_FILE.read_text() == planner_grid.written(planner_grid.grid(rows))
 
 
 def test_every_table_is_included_and_every_result_has_an_experiment():
