@@ -9,14 +9,19 @@ const clamp = (x, low, high) => Math.min(Math.max(x, low), high);
 
 function interpolated(table, point) {
   const scaled = (axis, x) => (axis === "events" ? Math.log(x / (1 - x)) : Math.log(x));
-  let corners = [[0, 1]];
+  const epsilons = table.axes.epsilon ?? [1];
+  let corners = [[0, 1, clamp(point.epsilon, epsilons[0], epsilons.at(-1))]];
   for (const [name, axis] of Object.entries(table.axes)) {
-    const x = clamp(point[name], axis[0], axis.at(-1));
-    let k = 0;
-    while (k < axis.length - 2 && x > axis[k + 1]) k++;
-    const [low, here, high] = [axis[k], x, axis[k + 1]].map((one) => scaled(name, one));
-    const part = (here - low) / (high - low);
-    corners = corners.flatMap(([i, w]) => [0, 1].map((j) => [i * axis.length + k + j, w * (j ? part : 1 - part)]));
+    corners = corners.flatMap(([place, weight, epsilon]) => {
+      const x = clamp(name === "epsilon" ? epsilon : point[name], axis[0], axis.at(-1));
+      let k = 0;
+      while (k < axis.length - 2 && x > axis[k + 1]) k++;
+      const [low, here, high] = [axis[k], x, axis[k + 1]].map((one) => scaled(name, one));
+      const part = (here - low) / (high - low);
+      // At a corner epsilon is that with as much noise as here.
+      const alike = (own) => epsilon * (x / axis[own]) ** (GRID.noise[name] ?? 0);
+      return [[k, 1 - part], [k + 1, part]].map(([own, share]) => [place * axis.length + own, weight * share, alike(own)]);
+    });
   }
   const found = {};
   for (const [name, values] of Object.entries(table.values)) {

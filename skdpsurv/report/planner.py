@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -17,8 +18,6 @@ from typing import Any
 
 import numpy as np
 from markupsafe import Markup
-from scipy import special
-from scipy.interpolate import RegularGridInterpolator
 
 from skdpsurv.dp.references import __version__
 from skdpsurv.report.text import FOLDER, PAGES
@@ -27,6 +26,9 @@ from skdpsurv.report.text import FOLDER, PAGES
 GRID_FILE: Path = FOLDER / "planner_grid.json"
 #: Figures that are interpolated by their logarithm, as they fall like powers.
 LOGARITHMIC = ("risk_error", "half_width")
+#: Powers of axes in what makes noise small, beside epsilon: noise has the length of the number of
+#: columns, and each coefficient of theirs is the smaller, the more there are.
+NOISE = {"people": 1.0, "columns": -1.5, "groups": -1.0}
 #: Share of finite intervals from which a width is shown.
 LEAST_FINITE = 0.1
 
@@ -41,29 +43,43 @@ def grid() -> dict[str, Any]:
 def interpolated(table: Mapping[str, Any], point: Mapping[str, float]) -> dict[str, float]:
     """Return all figures of a table at a point, linear in logs of axes, and in logits of shares.
 
-    Beyond an end of an axis they are those at the end.
+    Noise depends on epsilon beside other axes (``NOISE``): at each corner of the grid epsilon is
+    that with as much noise as at the point. Beyond an end of an axis figures are those at the end.
 
     Parameters
     ----------
     table : mapping
-        With ``axes`` and ``values``.
+        With ``axes``, of which epsilon is the last one, and ``values``.
     point : mapping of str to float
         A value for each axis; others are not used.
     """
     axes: dict[str, Sequence[float]] = table["axes"]
-    ends = [_scaled(name, np.array(values, float)) for name, values in axes.items()]
-    own = (_scaled(name, np.clip(point[name], min(axes[name]), max(axes[name]))) for name in axes)
-    where, found = np.array([*own]), {}
+    epsilons = axes.get("epsilon", (1.0,))
+    start = min(max(point.get("epsilon", 1.0), epsilons[0]), epsilons[-1])
+    corners = [(0, 1.0, start)]
+    for name, ends in axes.items():
+        found = []
+        for place, weight, epsilon in corners:
+            x = min(max(epsilon if name == "epsilon" else point[name], ends[0]), ends[-1])
+            k = max(bisect_left(ends, x, 1, len(ends) - 1) - 1, 0)
+            low, here, high = (_scaled(name, one) for one in (ends[k], x, ends[k + 1]))
+            part = (here - low) / (high - low)
+            for own, share in ((k, 1.0 - part), (k + 1, part)):
+                alike = epsilon * (x / ends[own]) ** NOISE.get(name, 0.0)
+                found.append((place * len(ends) + own, weight * share, alike))
+        corners = found
+    places, weights, _ = map(np.array, zip(*corners, strict=True))
+    figures = {}
     for name, values in table["values"].items():
-        cube = np.reshape(values, [len(end) for end in ends])
+        at = np.array(values)[places]
         is_log = name in LOGARITHMIC
-        value = RegularGridInterpolator(ends, np.log(cube) if is_log else cube)(where)[0]
-        found[name] = float(np.exp(value) if is_log else value)
-    return found
+        value = float(weights @ (np.log(at) if is_log else at))
+        figures[name] = math.exp(value) if is_log else value
+    return figures
 
 
-def _scaled(name: str, values: Any) -> Any:
-    return special.logit(values) if name == "events" else np.log(values)
+def _scaled(name: str, value: float) -> float:
+    return math.log(value / (1.0 - value) if name == "events" else value)
 
 
 def model_figures(point: Mapping[str, float], has_delta: bool = False) -> dict[str, float]:
@@ -101,7 +117,7 @@ def planner_page() -> str:
     inlined = {
         name: Markup((FOLDER / f"planner.{name}").read_text("utf-8")) for name in ("js", "css")
     }
-    about = {"logarithmic": LOGARITHMIC, "least_finite": LEAST_FINITE}
+    about = {"logarithmic": LOGARITHMIC, "least_finite": LEAST_FINITE, "noise": NOISE}
     data = Markup(json.dumps({**grid(), **about}, separators=(",", ":")))
     page = PAGES.get_template("planner.html.jinja")
     return page.render(version=__version__, data=data, about=grid()["about"], **inlined)

