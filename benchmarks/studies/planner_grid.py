@@ -27,9 +27,10 @@ from skdpsurv.evaluation.forecast_studies import ERROR_OF, Guess, Run, simulated
 from skdpsurv.report import planner
 
 PEOPLE, COLUMNS, EVENTS = (300, 1000, 3000, 10_000, 30_000), (2, 5, 10, 20), (0.1, 0.3, 0.8)
-EPSILONS, CURVE_EPSILONS, GROUPS = (0.1, 0.3, 1, 3, 10), (0.03, 0.1, 0.3, 1, 3, 10), (1, 2, 4, 8)
+EPSILONS = (0.1, 0.18, 0.3, 0.55, 1, 1.8, 3, 5.5, 10)
+CURVE_EPSILONS, GROUPS = (0.03, 0.1, 0.3, 1, 3, 10), (1, 2, 4, 8)
 #: Studies of a case, and points off the grid with the studies of each.
-STUDIES, POINTS, FRESH = 3, 20, 4
+STUDIES, POINTS, FRESH = 4, 20, 4
 #: Concordance of the best model, share of epsilon for intervals, and of studies within ranges.
 BEST, INTERVALS, WITHIN = 0.7, 0.3, 0.8
 #: With fewer columns a fit has no use for a delta.
