@@ -60,7 +60,7 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
     """Return what a fit, and without noise the Logits, say of those left out, by cause."""
     data = competing(case["data"])
     train, test = split(data.time.size, repetition)
-    constant = [_incidence(data, train, cause) for cause in data.causes]
+    constant = [aalen_johansen(data, train, cause) for cause in data.causes]
     found = []
     if math.isinf(case["epsilon"]):
         found.append((LOGITS, *_logits(data, train, test)))
@@ -88,14 +88,14 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
             "cause": data.labels[j],
             "n": train.size,
             "events": int((data.cause == j + 1).sum()),
-            **_quality(data, test, j, risk[j], incidence[j], constant[j]),
+            **quality(data, test, j, risk[j], incidence[j], constant[j]),
         }
         for name, risk, incidence in found
         for j in range(len(data.labels))
     ]
 
 
-def _incidence(data: Competing, rows: np.ndarray, cause: int) -> np.ndarray:
+def aalen_johansen(data: Competing, rows: np.ndarray, cause: int) -> np.ndarray:
     """Return Aalen-Johansen's incidence of a cause at the quarters of the horizon."""
     time, what = data.time[rows], data.cause[rows]
     times = np.unique(time)
@@ -112,7 +112,7 @@ def _quarters(data: Competing) -> np.ndarray:
     return data.max_time * np.arange(1, QUARTERS + 1) / QUARTERS
 
 
-def _quality(
+def quality(
     data: Competing,
     rows: np.ndarray,
     j: int,
@@ -129,7 +129,7 @@ def _quality(
         own = incidence[:, number]
         fifth = np.argsort(np.argsort(own, kind="stable"), kind="stable") * 5 // own.size
         off = [
-            abs(own[fifth == k].mean() - _incidence(data, rows[fifth == k], j + 1)[number])
+            abs(own[fifth == k].mean() - aalen_johansen(data, rows[fifth == k], j + 1)[number])
             for k in range(5)
         ]
         happened = (cause == j + 1) & (time <= at)
