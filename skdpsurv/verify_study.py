@@ -61,7 +61,8 @@ def _check_pool(release: base.Node) -> base.Verdict:
     need(not {"rho", "renyi"} & {*promised}, "rho and divergences are not those of a pool")
     total = sum(entry["n_records"] for entry in entries)
     need(inputs.have("n_records") == total, "n_records is not that of the parts")
-    fits = [whole.seen["trained"], release.get("fit_guarantee"), release.get("fit_plan")]
+    fits = [*map(release.get, ("fit_guarantee", "fit_plan"))]
+    fits += [whole.seen["trained"], whole.seen["candidates"]]
     need(not any(fits), "a pool has no last fit")
     _check_noise(release, whole)
     whole.seen["granted"] += ["pooling.md: nobody is in two of the data sets"] * (how is max)
