@@ -355,6 +355,26 @@ def test_measured_shares_of_missing_values_are_used():
     assert abs(M["age"].isna().mean() - 0.25) < 0.05
 
 
+def test_measured_moments_are_those_of_values_that_are_there():
+    """A fit measures the middle of the bounds where a value is missing, and that as a feature."""
+    columns = PublicColumns(
+        {
+            "age": {"bounds": [0, 100], "missing": "category"},
+            "treated": {"boolean": True, "missing": "category"},
+        }
+    )
+    rng = np.random.default_rng(2)
+    raw = pd.DataFrame({"age": rng.normal(80, 5, len(X)), "treated": rng.random(len(X)) < 0.9})
+    raw = raw.astype(object).mask(rng.random(raw.shape) < 0.4)
+    model = DPDiscreteTimeSurvival(500.0, max_time=END, columns=columns, inference_share=0.3)
+    M, _ = model.fit(raw, Y).release_.simulate(N, 20)
+    assert set(M.attrs["margins"].values()) == {"the fit"}
+    assert_near(M.isna().mean(), 0.4, 0.01)
+    assert_near(M["age"].astype(float).mean(), 80, 0.3)
+    assert_near(M["age"].astype(float).std(), 5, 1)
+    assert_near(M["treated"].dropna().astype(float).mean(), 0.9, 0.01)
+
+
 def test_arrays_come_without_names():
     for columns in (PublicColumns.of(a=(0, 1), b=bool), PublicBoundsScaler([0, 0], [1, 1])):
         rows = np.column_stack([X["age"] / 100, X["treated"]])
