@@ -263,6 +263,8 @@ def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -
         need((mark["nonce"], name) in started, f"{name} was released and never started")
         need(mark["sha256"] == _sha256(releases[name]), f"{name} is not the file that was marked")
         same = release["guarantee"] == whole["planned"][name]
+        alone = "pooled" not in release["guarantee"]["public_inputs"]
+        need(alone, f"{name} is a pool, which says that its people are of several data sets")
         need(same and release.get("receipt") == charge["receipt"], f"{name} is of another charge")
         about = {"protocol_sha256": sha256, "analysis": name}
         need(about.items() <= release["study"].items(), f"{name} is of another study")
