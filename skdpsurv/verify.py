@@ -599,13 +599,15 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
 def check_words(promised: Node) -> None:
     """Look at neighbours and status of a guarantee, and at whether it promises anything."""
     status, relation = promised.have("status"), str(promised.have("neighbours"))
+    need(isinstance(promised.have("assumptions"), list), "assumptions are no list")
     for suffix, words in _SAID.items():
-        told = any(str(one).startswith(words) for one in promised.have("assumptions"))
+        told = any(str(one).startswith(words) for one in promised["assumptions"])
         need((suffix in relation) == told, f"{relation}, and assumptions say otherwise")
         relation = relation.replace(suffix, "")
     need(relation == "replace-one" and status in STATUSES, "unknown neighbours or status")
     need(promised.have("epsilon") != "inf", "epsilon is infinite: nothing is promised", NEW)
     need(status in ("proved", "asserted"), f"the status is {status!r}, which is no promise", NEW)
+    need(not promised.get("not_covered"), "the guarantee says that it does not cover all", NEW)
 
 
 def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:

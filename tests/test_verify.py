@@ -340,6 +340,21 @@ def test_an_exact_answer_is_no_public_number():
     assert verify(json.dumps(release)).word == "refuted"
 
 
+@pytest.mark.parametrize("assumptions", ["person names whose each record is", {}, None])
+def test_assumptions_are_a_list(assumptions):
+    release = search("repeat")
+    release["guarantee"]["assumptions"] = assumptions
+    assert verify(json.dumps(release)).reason == "assumptions are no list"
+
+
+def test_what_a_guarantee_does_not_cover_is_not_verified():
+    release = search("repeat")
+    for name in ("guarantee", "fit_guarantee"):
+        other = copy.deepcopy(release)
+        other[name]["not_covered"] = ["a scaler that learned from records"]
+        assert verify(json.dumps(other)).reason.startswith("the guarantee says")
+
+
 def test_what_has_no_noise_is_about_public_groups():
     name = "DPDiscreteTimeSurvival: objective with a first look"
     release = json.loads(released(next(s for s in PRIVATE if str(s) == name)))
