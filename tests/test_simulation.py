@@ -202,6 +202,28 @@ def test_late_entries_come_back():
     assert_near(again.predict(QUARTERS), model.predict(QUARTERS), greenwood(again))
 
 
+def test_nobody_is_lost_before_an_entry():
+    entry = np.random.default_rng(1).uniform(0.0, 4.0, Y.size)
+    seen = Y["years"] > entry
+    settings = {**EXACT, "n_intervals": 40, "breakpoints": "equal"}
+    late = DPKaplanMeierFitter(**settings)
+    late = late.fit(Y["years"][seen], Y["died"][seen], entry=entry[seen]).release_
+    plain = DPKaplanMeierFitter(**settings).fit(Y["years"], Y["died"]).release_
+
+    def soon(X, rng):
+        return X["entry"] + 0.5
+
+    for censoring in (0.5, late, plain, soon):
+        M, y = late.simulate(N, 21, censoring=censoring)
+        assert (M["entry"] < y["time"]).all()
+        assert (~y["event"] & (y["time"] < END)).any()
+    _, y = late.simulate(N, 21, censoring=0.5)
+    left = (y["time"] - M["entry"])[~y["event"] & (y["time"] < END)]
+    assert left.mean() < 2.0  # 1 / 0.5, less those who had an event
+    with pytest.raises(ValueError, match="not before an entry"):
+        late.simulate(N, 21, censoring=np.full(N, 1.0))
+
+
 def test_weibull_distributions_come_back():
     model = DPWeibullFitter(**EXACT).fit(Y["years"], Y["died"])
     _, y = alone(model).simulate(N, 7, censoring=0.05)

@@ -38,7 +38,8 @@ LEAST = 1e-3
 TABLE, STATED, MEASURED, EVEN = "Table 1", "the columns", "the fit", "none: spread evenly"
 CENSORING = (
     "censoring must be None, a positive rate, a Release of Kaplan-Meier or Aalen-Johansen curves, "
-    "n_records times of at least 0, or a function of X and a generator that returns such times."
+    "n_records times of at least 0 and not before an entry, or a function of X and a generator "
+    "that returns such times."
 )
 
 
@@ -180,14 +181,16 @@ def _censored(
     """Return the time by which each person is lost, perhaps by group; inf without censoring."""
     if censoring is None:
         return np.full(len(X), np.inf)
-    if checks.is_real(censoring):
-        return rng.exponential(1.0 / checks.positive_number("censoring", censoring), len(X))
+    entry = groups["entry"].to_numpy() if "entry" in groups else np.zeros(len(X))
+    if checks.is_real(censoring):  # nobody is lost before anybody sees them
+        rate = checks.positive_number("censoring", censoring)
+        return np.asarray(entry + rng.exponential(1.0 / rate, len(X)))
     if hasattr(censoring, "to_estimator"):
         curve = getattr(censoring.to_estimator(), "_released", None)
         found = getattr(curve, "_draw_censoring", lambda *how: None)(groups, rng)
     else:
         found = censoring(X, rng) if callable(censoring) else censoring
     times = call_or_none(lambda: np.asarray(found, dtype=np.float64))
-    if times is None or times.shape != (len(X),) or not (times >= 0.0).all():
+    if times is None or times.shape != (len(X),) or not (times >= entry).all():
         raise ValueError(CENSORING)
     return np.asarray(times)
