@@ -445,7 +445,7 @@ class Tree:
     """A plan that a release states: its cost, the noise on values, and what else was seen in it."""
 
     def __init__(self, plan: Node, published: bool = False) -> None:
-        self.published, self.searches = published, False
+        self.published = published
         self.gives: dict[str, Any] = {}
         self.seen: defaultdict[str, list[Any]] = defaultdict(list)
         self.cost = self.walk(plan)
@@ -467,7 +467,7 @@ class Tree:
 
     def walk(self, node: Node) -> Spent:
         """Return the cost of a node, with all below it checked."""
-        kind = node.have("node")
+        kind, before = node.have("node"), len(self.seen["n_records"])
         if kind == "measurement":
             return self.measured(node, self.price(node.part("price")))
         costs = [self.walk(one) for one in node.parts("nodes")]
@@ -482,10 +482,7 @@ class Tree:
             self.seen["runs"] += [("eta", eta), ("expected_runs", mean)]
             return Spent.of(unit, (2 + Fraction(eta)) * spent)
         if kind == "disjoint":
-            self.seen["granted"].append("composition.md: the parts of a split share nobody")
-            if any(one.get("law") == "that of each fit" for one in node.parts("nodes")):
-                self.searches = len(costs) == 2  # candidates, and what tells the best
-                pays(costs[0], costs[-1], "what tells the best candidate")
+            self.split([one.get("law") for one in node.parts("nodes")], costs, before)
             return disjoint(costs)
         need(kind in ("sequence", "choice"), f"a node of the kind {kind!r:.40}", NEW)
         found = sequence(costs)
@@ -495,11 +492,30 @@ class Tree:
         pays(total, found, f"a {kind}")
         return total
 
+    def split(self, laws: list[Any], costs: list[Spent], before: int) -> None:
+        """Look at parts that share nobody: those of a search, or those of a stack with its sizes.
+
+        A search has candidates, and what tells the best. Other parts of an honest sum, declared to
+        be of different people, would count the largest alone.
+        """
+        self.seen["granted"].append("composition.md: the parts of a split share nobody")
+        if "that of each fit" in laws:
+            first, *others = laws
+            known = others in (["laplace"], ["gaussian"], ["permute-and-flip"])
+            need(known and first == "that of each fit", "a search has candidates and one choice")
+            pays(costs[0], costs[1], "what tells the best candidate")
+            self.seen["candidates"].append(self.seen["trained"].pop())
+        else:
+            parts = self.seen["n_records"][before:]
+            need(len(parts) == len(costs), "a part of a split does not state its n_records")
+            self.seen["n_records"][before:] = [sum(parts)]
+            self.seen["levels"] += parts
+
     def measured(self, node: Node, price: Spent) -> Spent:
         law, (unit, most) = node.have("law"), price.size
         if law == "none" and not most:
             need(not {"query", "gives", "fits"} & {*node}, "an answer about records has no noise")
-            self.seen["granted"].append(f"public, and no answer about records: {node.have('name')}")
+            self.seen["public"].append(f"public, and no answer about records: {node.have('name')}")
             return price
         need(law in _LAWS, f"a measurement of the law {law!r:.60}", NEW)
         _, norm, theorem = _LAWS[law]
@@ -570,9 +586,9 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
         names = [name for name in inputs if name.startswith(("epsilon_", "mu_"))]
         each = [Spent.of(name.split("_")[0], one) for name in names for one in inputs.each(name)]
         pays(tree.cost, sequence(each), "the prices that the guarantee states")
-    n, n_records = inputs.get("n_records", inputs.get("n_private")), tree.seen["n_records"]
+    n = inputs.count("n_records" if "n_records" in inputs else "n_private")
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
-    whole = n_records == levels and sum(levels) == n if levels else {*n_records} <= {n}
+    whole = {*tree.seen["n_records"]} <= {n} and tree.seen["levels"] == levels
     need(whole, "n_records is not that of the fits")
     for name, found in (*tree.seen["runs"],) if "eta" in inputs else ():
         near = abs(inputs.number(name, -1.0) - Fraction(found)) <= 1e-9 * abs(found)
@@ -583,13 +599,15 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
 def check_words(promised: Node) -> None:
     """Look at neighbours and status of a guarantee, and at whether it promises anything."""
     status, relation = promised.have("status"), str(promised.have("neighbours"))
+    need(isinstance(promised.have("assumptions"), list), "assumptions are no list")
     for suffix, words in _SAID.items():
-        told = any(str(one).startswith(words) for one in promised.have("assumptions"))
+        told = any(str(one).startswith(words) for one in promised["assumptions"])
         need((suffix in relation) == told, f"{relation}, and assumptions say otherwise")
         relation = relation.replace(suffix, "")
     need(relation == "replace-one" and status in STATUSES, "unknown neighbours or status")
     need(promised.have("epsilon") != "inf", "epsilon is infinite: nothing is promised", NEW)
     need(status in ("proved", "asserted"), f"the status is {status!r}, which is no promise", NEW)
+    need(not promised.get("not_covered"), "the guarantee says that it does not cover all", NEW)
 
 
 def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
@@ -609,7 +627,9 @@ def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
 
 def verified(name: str, promised: Node, tree: Tree, found: str) -> Verdict:
     """Return the verdict on a guarantee that is that of a tree."""
-    granted = [*dict.fromkeys(tree.seen["granted"])]
+    of_groups = "-same-group" in promised["neighbours"] or not tree.seen["public"]
+    need(of_groups, "an answer without noise, and no groups are public")
+    granted = [*dict.fromkeys(tree.seen["public"] + tree.seen["granted"])]
     granted.append("the program drew this noise, once, and published nothing else")
     granted.append("a record is clipped and counted as its queries and losses say")
     if tree.seen["fits"]:
@@ -627,11 +647,13 @@ def check_release(source: str | Path | Node) -> Verdict:
     version = 3 if is_evaluation else release.have("schema_version")
     need(version == 3, "the layout is not that of version 3", NEW)
     tree, found = _check_guarantee(release)
-    last, trained = tree, tree.seen["trained"]
+    last, candidates = tree, tree.seen["candidates"]
+    trained = tree.seen["trained"] or candidates  # a fit to all records, or the best candidate
     if release.get("fit_guarantee") is not None:  # of a search
         last, _ = _check_guarantee(release, "fit_")
-        within = any(price.covers(last.cost) for price in trained)
-        need(tree.searches and within, "a last fit costs more than a search has for it")
+        within = candidates and all(price.covers(last.cost) for price in trained)
+        need(within, "a last fit costs more than a search has for it")
+        need(not last.seen["trained"] + last.seen["candidates"], "a last fit has no noise")
     else:
         need(not trained and release.get("fit_plan") is None, "a last fit has no guarantee")
     same = is_evaluation or release.part("noise") == last.gives
@@ -646,7 +668,8 @@ def read(source: str | Path | Node) -> Node:
         content = b"SQLite" if source.is_dir() else source.read_bytes()
         need(not content.startswith(b"SQLite"), BESIDE, NEW)
         source = content.decode("utf-8")
-    found = source if isinstance(source, Node) else json.loads(source, object_pairs_hook=Node)
+    how = {"object_pairs_hook": Node, "parse_constant": int}  # NaN is no JSON, and no integer
+    found = source if isinstance(source, Node) else json.loads(source, **how)
     need(isinstance(found, Node), "a file or a line is no object of JSON")
     return found
 

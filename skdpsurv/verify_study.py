@@ -61,7 +61,8 @@ def _check_pool(release: base.Node) -> base.Verdict:
     need(not {"rho", "renyi"} & {*promised}, "rho and divergences are not those of a pool")
     total = sum(entry["n_records"] for entry in entries)
     need(inputs.have("n_records") == total, "n_records is not that of the parts")
-    fits = [whole.seen["trained"], release.get("fit_guarantee"), release.get("fit_plan")]
+    fits = [*map(release.get, ("fit_guarantee", "fit_plan"))]
+    fits += [whole.seen["trained"], whole.seen["candidates"]]
     need(not any(fits), "a pool has no last fit")
     _check_noise(release, whole)
     whole.seen["granted"] += ["pooling.md: nobody is in two of the data sets"] * (how is max)
@@ -262,6 +263,8 @@ def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -
         need((mark["nonce"], name) in started, f"{name} was released and never started")
         need(mark["sha256"] == _sha256(releases[name]), f"{name} is not the file that was marked")
         same = release["guarantee"] == whole["planned"][name]
+        alone = "pooled" not in release["guarantee"]["public_inputs"]
+        need(alone, f"{name} is a pool, which says that its people are of several data sets")
         need(same and release.get("receipt") == charge["receipt"], f"{name} is of another charge")
         about = {"protocol_sha256": sha256, "analysis": name}
         need(about.items() <= release["study"].items(), f"{name} is of another study")

@@ -202,6 +202,28 @@ def test_late_entries_come_back():
     assert_near(again.predict(QUARTERS), model.predict(QUARTERS), greenwood(again))
 
 
+def test_nobody_is_lost_before_an_entry():
+    entry = np.random.default_rng(1).uniform(0.0, 4.0, Y.size)
+    seen = Y["years"] > entry
+    settings = {**EXACT, "n_intervals": 40, "breakpoints": "equal"}
+    late = DPKaplanMeierFitter(**settings)
+    late = late.fit(Y["years"][seen], Y["died"][seen], entry=entry[seen]).release_
+    plain = DPKaplanMeierFitter(**settings).fit(Y["years"], Y["died"]).release_
+
+    def soon(X, rng):
+        return X["entry"] + 0.5
+
+    for censoring in (0.5, late, plain, soon):
+        M, y = late.simulate(N, 21, censoring=censoring)
+        assert (M["entry"] < y["time"]).all()
+        assert (~y["event"] & (y["time"] < END)).any()
+    _, y = late.simulate(N, 21, censoring=0.5)
+    left = (y["time"] - M["entry"])[~y["event"] & (y["time"] < END)]
+    assert left.mean() < 2.0  # 1 / 0.5, less those who had an event
+    with pytest.raises(ValueError, match="not before an entry"):
+        late.simulate(N, 21, censoring=np.full(N, 1.0))
+
+
 def test_weibull_distributions_come_back():
     model = DPWeibullFitter(**EXACT).fit(Y["years"], Y["died"])
     _, y = alone(model).simulate(N, 7, censoring=0.05)
@@ -353,6 +375,26 @@ def test_measured_shares_of_missing_values_are_used():
     model = DPDiscreteTimeSurvival(50.0, max_time=END, columns=columns).fit(raw, Y)
     M, _ = model.release_.simulate(N, 14)
     assert abs(M["age"].isna().mean() - 0.25) < 0.05
+
+
+def test_measured_moments_are_those_of_values_that_are_there():
+    """A fit measures the middle of the bounds where a value is missing, and that as a feature."""
+    columns = PublicColumns(
+        {
+            "age": {"bounds": [0, 100], "missing": "category"},
+            "treated": {"boolean": True, "missing": "category"},
+        }
+    )
+    rng = np.random.default_rng(2)
+    raw = pd.DataFrame({"age": rng.normal(80, 5, len(X)), "treated": rng.random(len(X)) < 0.9})
+    raw = raw.astype(object).mask(rng.random(raw.shape) < 0.4)
+    model = DPDiscreteTimeSurvival(500.0, max_time=END, columns=columns, inference_share=0.3)
+    M, _ = model.fit(raw, Y).release_.simulate(N, 20)
+    assert set(M.attrs["margins"].values()) == {"the fit"}
+    assert_near(M.isna().mean(), 0.4, 0.01)
+    assert_near(M["age"].astype(float).mean(), 80, 0.3)
+    assert_near(M["age"].astype(float).std(), 5, 1)
+    assert_near(M["treated"].dropna().astype(float).mean(), 0.9, 0.01)
 
 
 def test_arrays_come_without_names():

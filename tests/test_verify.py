@@ -7,6 +7,7 @@ import math
 import random
 import subprocess
 import sys
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -223,12 +224,77 @@ def test_a_price_is_of_the_noise_that_it_pays_for():
 
 def test_people_who_spend_most_spend_most_in_each_unit():
     """The larger of two costs of different people is one of them, or there is no verdict."""
-    small = {"node": "disjoint", "nodes": [noisy(1.0), noisy(2.0)]}
-    assert verifier.Tree(verifier.read(json.dumps(small))).cost.rho == 2.0
-    price = {"law": "laplace", "norm": "L1", "scale": 0.2, "variance": 0.08}
-    small["nodes"].append(noisy(1.0) | price | {"price": {"epsilon": 10.0}})
+    costs = [verifier.Tree(verifier.read(json.dumps(noisy(mu)))).cost for mu in (1.0, 2.0)]
+    assert verifier.disjoint(costs).rho == 2.0
     with pytest.raises(verifier.EndError, match="no set of people"):
-        verifier.Tree(verifier.read(json.dumps(small)))
+        verifier.disjoint([*costs, verifier.Spent.of("epsilon", Fraction(10))])
+
+
+def settled(release):
+    """Return a forged release whose epsilon is what its plan costs, with no other price stated."""
+    cost = verifier.Tree(verifier.read(json.dumps(release["plan"]))).cost
+    promised = release["guarantee"]
+    promised["epsilon"] = float(cost.epsilon)
+    inputs = promised["public_inputs"]
+    promised["public_inputs"] = {k: v for k, v in inputs.items() if "epsilon" not in k}
+    return json.dumps(release)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "DPDiscreteTimeSurvival: objective with a first look",
+        "DPKaplanMeierFitter: late entry",
+        "DPLogisticRegression: objective with a table of margins",
+        "HybridMEstimator: subset",
+        "PublishedWeibullFitter: exact levels",
+    ],
+)
+def test_measurements_of_the_same_people_are_no_split(name):
+    """Only searches and stacks split people: elsewhere the largest cost is not that of all."""
+    release = json.loads(released(next(s for s in PRIVATE if str(s) == name)))
+    release["plan"]["node"] = "disjoint"
+    release["plan"].pop("total", None)
+    with pytest.raises(verifier.EndError, match="does not state its n_records"):
+        settled(release)
+    release["guarantee"]["public_inputs"] |= {"n_low_level": 47, "n_high_level": 0}
+    assert verify(json.dumps(release)).word == "refuted"
+
+
+def test_two_fits_of_the_same_people_are_no_split():
+    name = "DPLogisticRegression: objective"
+    release = json.loads(released(next(s for s in PRIVATE if str(s) == name)))
+    release["plan"] = {"node": "disjoint", "nodes": [release["plan"], release["plan"]]}
+    release["noise"] = {}
+    assert "n_records is not" in verify(settled(release)).reason
+
+
+def search(name):
+    return json.loads(released(next(s for s in PRIVATE if str(s) == f"PrivateSearchCV: {name}")))
+
+
+def test_a_last_fit_has_noise():
+    release = search("repeat")
+    price = {"epsilon": release["fit_guarantee"]["epsilon"]}
+    fit = {"node": "measurement", "law": "that of each fit", "name": "a fit", "price": price}
+    release["fit_plan"] = fit
+    release["noise"] = {}
+    assert verify(json.dumps(release)).reason == "a last fit has no noise"
+
+
+def test_a_last_fit_to_all_records_is_not_paid_for_by_candidates():
+    release, dearer = search("refit"), search("repeat")
+    candidates, last = release["plan"]["nodes"]
+    candidates["nodes"] = dearer["plan"]["nodes"][0]["nodes"]
+    last["total"] = last["nodes"][0]["price"] = {"epsilon": 0.01}
+    release |= {name: dearer[name] for name in ("fit_plan", "fit_guarantee", "noise")}
+    assert verify(settled(release)).reason == "a last fit costs more than a search has for it"
+
+
+@pytest.mark.parametrize("n", ["NaN", "Infinity", "true", "[47]", "-1", "0", "47.5"])
+def test_a_number_of_records_is_a_positive_integer(n):
+    text = released(next(s for s in PRIVATE if str(s) == "DPKaplanMeierFitter: everybody"))
+    assert verify(text.replace('"n_records": 47', f'"n_records": {n}')).word == "refuted"
 
 
 def test_a_number_of_records_that_noise_rests_on_is_stated():
@@ -236,7 +302,7 @@ def test_a_number_of_records_that_noise_rests_on_is_stated():
     release = json.loads(released(next(s for s in PRIVATE if str(s) == name)))
     assert release["guarantee"]["public_inputs"].pop("n_private")
     release["guarantee"]["public_inputs"].pop("n_records", None)
-    assert "n_records is not" in verify(json.dumps(release)).reason
+    assert "'n_private' is not stated" in verify(json.dumps(release)).reason
 
 
 def test_a_verdict_is_of_one_line():
@@ -272,6 +338,29 @@ def test_an_exact_answer_is_no_public_number():
     release = json.loads(text)
     release["plan"]["nodes"][0]["query"] = {"kind": "Histogram", "sensitivity": 2}
     assert verify(json.dumps(release)).word == "refuted"
+
+
+@pytest.mark.parametrize("assumptions", ["person names whose each record is", {}, None])
+def test_assumptions_are_a_list(assumptions):
+    release = search("repeat")
+    release["guarantee"]["assumptions"] = assumptions
+    assert verify(json.dumps(release)).reason == "assumptions are no list"
+
+
+def test_what_a_guarantee_does_not_cover_is_not_verified():
+    release = search("repeat")
+    for name in ("guarantee", "fit_guarantee"):
+        other = copy.deepcopy(release)
+        other[name]["not_covered"] = ["a scaler that learned from records"]
+        assert verify(json.dumps(other)).reason.startswith("the guarantee says")
+
+
+def test_what_has_no_noise_is_about_public_groups():
+    name = "DPDiscreteTimeSurvival: objective with a first look"
+    release = json.loads(released(next(s for s in PRIVATE if str(s) == name)))
+    fit = {"node": "measurement", "law": "none", "name": "a fit", "price": {"epsilon": 0.0}}
+    release["plan"]["nodes"][1] = fit
+    assert "no groups are public" in verify(settled(release)).reason
 
 
 def test_a_worst_verdict_is_that_of_all():

@@ -243,6 +243,17 @@ def test_forged_journals_are_refused(folder):
         assert verdict(folder).word != "verified", (path, at(lines, path))
 
 
+def test_a_release_of_a_study_is_no_pool(folder):
+    """Parts of one release, declared to be of different people, would count the largest cost."""
+    rewrite(folder, "curves", lambda one: one["guarantee"]["public_inputs"].update(pooled=[]))
+    lines = lines_of(folder)
+    for line in lines:
+        if line["what"] == "intent":
+            line["planned"]["curves"]["public_inputs"]["pooled"] = []
+    write(folder, lines)
+    assert "curves is a pool" in verdict(folder).reason
+
+
 def test_a_lost_analysis_that_was_charged_again(tmp_path):
     place = Place(tmp_path, **LIGHT, reserve=3.0, epsilon=9.0)
     end_in(place, "weibull")

@@ -258,6 +258,9 @@ def simulate(
         X, y = published.simulate(people, seed, table=known, censoring=lost)
     label = next(iter(published.target_names), "class")
     outcome = pd.DataFrame({label: y} if y is not None and not y.dtype.names else y)
+    taken = sorted({*X} & {*outcome, "made_up"})
+    message = f"the file would have two columns {', '.join(taken)}: use Release.simulate in Python."
+    require(not taken, message, "description")
     rows = X.join(outcome)
     save(csv_text(rows.assign(made_up=True)), out)
     about: dict[str, Any] = {"out": str(out.resolve()), **X.attrs, "columns": [*rows, "made_up"]}

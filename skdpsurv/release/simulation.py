@@ -38,7 +38,8 @@ LEAST = 1e-3
 TABLE, STATED, MEASURED, EVEN = "Table 1", "the columns", "the fit", "none: spread evenly"
 CENSORING = (
     "censoring must be None, a positive rate, a Release of Kaplan-Meier or Aalen-Johansen curves, "
-    "n_records times of at least 0, or a function of X and a generator that returns such times."
+    "n_records times of at least 0 and not before an entry, or a function of X and a generator "
+    "that returns such times."
 )
 
 
@@ -69,17 +70,26 @@ class Margin(NamedTuple):
         known = stated.released(features, measured)
         known_by = {STATED: stated, MEASURED: known}.items()
         found = (name for name, one in known_by if np.isfinite([one.center, one.variance]).any())
-        source, means, missing = next(found, EVEN), (1.0 + known.center) / 2.0, 0.0
+        source, center, variance, missing = next(found, EVEN), known.center, known.variance, 0.0
         if kind.missing == "category":
-            means, missing = means[:-1], float(np.nan_to_num(means[-1]))
+            missing = float(np.nan_to_num((1.0 + center[-1]) / 2.0))
+            center, variance = center[:-1], variance[:-1]
+            if kind.fillable:  # a fit measures the middle, 0, in place of what is missing
+                here = max(1.0 - missing, LEAST)
+                own = np.isnan(stated.center[:-1])
+                center = np.where(own, np.clip(center / here, -1.0, 1.0), center)
+                own = np.isnan(stated.variance[:-1])
+                variance = np.where(own, variance / here - (1.0 - here) * center**2, variance)
+        means = (1.0 + center) / 2.0
         if kind.labels:
             by_label = dict(zip((one.level for one in features), means.tolist(), strict=False))
             shares = np.array([by_label.get(label, np.nan) for label in kind.labels])
-            rest = 1.0 - missing - np.nansum(shares)  # that of the reference
+            absent = 0.0 if kind.fillable else missing
+            rest = 1.0 - absent - np.nansum(shares)  # that of the reference
             return cls.of_shares(source, np.where(np.isnan(shares), rest, shares), missing)
         mean = float(np.clip(np.nan_to_num(means[0], nan=0.5), LEAST, 1.0 - LEAST))
         # A third of the largest variance is that of an even spread.
-        part = np.nan_to_num(known.variance[0] / (4.0 * mean * (1.0 - mean)), nan=1.0 / 3.0)
+        part = np.nan_to_num(variance[0] / (4.0 * mean * (1.0 - mean)), nan=1.0 / 3.0)
         size = 1.0 / float(np.clip(part, LEAST, 1.0 - LEAST)) - 1.0
         places = special.betaincinv(mean * size, (1.0 - mean) * size, PROBABILITIES)
         low, high = kind.encode(np.array(kind.ends))[0]  # the feature of an inverse falls
@@ -171,14 +181,16 @@ def _censored(
     """Return the time by which each person is lost, perhaps by group; inf without censoring."""
     if censoring is None:
         return np.full(len(X), np.inf)
-    if checks.is_real(censoring):
-        return rng.exponential(1.0 / checks.positive_number("censoring", censoring), len(X))
+    entry = groups["entry"].to_numpy() if "entry" in groups else np.zeros(len(X))
+    if checks.is_real(censoring):  # nobody is lost before anybody sees them
+        rate = checks.positive_number("censoring", censoring)
+        return np.asarray(entry + rng.exponential(1.0 / rate, len(X)))
     if hasattr(censoring, "to_estimator"):
         curve = getattr(censoring.to_estimator(), "_released", None)
         found = getattr(curve, "_draw_censoring", lambda *how: None)(groups, rng)
     else:
         found = censoring(X, rng) if callable(censoring) else censoring
     times = call_or_none(lambda: np.asarray(found, dtype=np.float64))
-    if times is None or times.shape != (len(X),) or not (times >= 0.0).all():
+    if times is None or times.shape != (len(X),) or not (times >= entry).all():
         raise ValueError(CENSORING)
     return np.asarray(times)

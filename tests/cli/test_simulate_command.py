@@ -1,8 +1,10 @@
 """Made-up people in a file: marked in each row, and read by fit like any file."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from skdpsurv import DPDiscreteTimeSurvival, PublicColumns
 from tests.cli.study import HORIZON, TARGET
 
 MADE = ("--people", "200", "--seed", "1")
@@ -58,6 +60,18 @@ def test_classes_have_the_name_of_the_column(study):
     study.run("fit", "logistic", "@study.csv", *given, code=0)
     study.run("simulate", "@classes.json", *MADE, "--out", "@made.csv", code=0)
     assert set(pd.read_csv(study.folder / "made.csv")["died"]) == {0, 1}
+
+
+def test_a_file_has_no_two_columns_of_one_name(study):
+    columns = PublicColumns.of(made_up=bool, time=bool)
+    X = pd.DataFrame({"made_up": [True, False] * 50, "time": [True, False] * 50})
+    model = DPDiscreteTimeSurvival(1.0, max_time=1.0, columns=columns)
+    model.fit(X, (np.ones(100, dtype=bool), np.full(100, 0.5))).release_.save(
+        study.folder / "names.json"
+    )
+    says = "two columns made_up, time"
+    study.run("simulate", "@names.json", *MADE, "--out", "@made.csv", code=4, says=says)
+    assert not (study.folder / "made.csv").exists()
 
 
 def test_wrong_options_are_named(published):

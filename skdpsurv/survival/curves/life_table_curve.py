@@ -250,13 +250,14 @@ class LifeTableCurve(ReleasedCurve):
         Masses of hazard of a curve have the shape (n_outcomes, n_bands).
         """
         time, which = np.empty(len(X)), np.empty(len(X), dtype=np.intp)
-        entry = X["entry"].to_numpy() if self.has_entry and "entry" in X else np.zeros(len(X))
+        entry = X["entry"].to_numpy() if "entry" in X else np.zeros(len(X))
         for curve, rows in self._members(X):
             masses = masses_of(curve)
             reached = np.append(0.0, np.cumsum(masses.sum(axis=0)))
             hazard = np.interp(entry[rows], self.timeline, reached)
             hazard += rng.exponential(size=hazard.size)
-            time[rows] = drawn = np.interp(hazard, reached, self.timeline, right=np.inf)
+            drawn = np.interp(hazard, reached, self.timeline, right=np.inf)
+            time[rows] = drawn = np.maximum(drawn, entry[rows])
             below = np.cumsum(masses, axis=0)
             below = below[:, np.minimum(np.searchsorted(self.ends, drawn), self.ends.size - 1)]
             which[rows] = (below < rng.random(drawn.size) * below[-1]).sum(axis=0)
