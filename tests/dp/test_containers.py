@@ -40,6 +40,7 @@ PUBLIC = {
     ("evaluation/forecast_result", "cells"): "a forecast, which reads no record",
     ("survival/comparisons", "groups"): "groups of two fitted curves",
     ("survival/curves/kaplan_meier", "labels"): "labels that are stated",
+    ("survival/curves/life_table_curve", "X"): "made-up people",
     ("data/column_specifications", "table"): "a specification",
     ("data/public_steps", "value"): "a transformer",
 }
