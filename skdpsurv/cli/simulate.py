@@ -253,7 +253,10 @@ def simulate(
     published = load_release(release)
     known = None if table is None else load_release(table)
     lost = None if censoring is None else parse(censoring)
-    lost = load_release(Path(lost)) if isinstance(lost, str) else lost
+    if isinstance(lost, str):
+        says = "--censoring must be a rate, such as 0.0001, or the file of a release of curves."
+        require(Path(lost).is_file(), says)
+        lost = load_release(Path(lost))
     with refusals("parameter"):
         X, y = published.simulate(people, seed, table=known, censoring=lost)
     label = next(iter(published.target_names), "class")

@@ -97,7 +97,8 @@ class Guess:
 class SimulatedStudy(NamedTuple):
     """A study in public numbers. Epsilons rise to infinity, which means no privacy.
 
-    Curves have no columns. Without ``names`` rows are an array of numbers.
+    Curves have no columns. Without ``names`` rows are an array of numbers. ``table`` says the
+    planned scales of a regression.
     """
 
     n_records: int
@@ -106,6 +107,7 @@ class SimulatedStudy(NamedTuple):
     level: float
     columns: list[records.Column]
     names: Sequence[str] | None
+    table: Any = None
 
 
 def simulated(
@@ -117,6 +119,7 @@ def simulated(
     *,
     n_columns: int = 0,
     level: float = 0.95,
+    table: Any = None,
     n_jobs: int | None = None,
     verbose: int = 0,
 ) -> list[Run]:
@@ -135,6 +138,8 @@ def simulated(
         Number of columns of an estimator that does not describe them.
     level : float, default=0.95
         Coverage of the intervals of curves.
+    table : DPTableOne, default=None
+        Not fitted: the table of the same people that ``scales`` of the estimator are planned by.
     n_jobs, verbose
         As for :func:`~skdpsurv.forecast_accuracy`.
 
@@ -148,7 +153,7 @@ def simulated(
     if described is not None:
         columns, names = records.columns_within(described, shares), described._names()
     each = *sorted({*map(float, epsilons)}), math.inf
-    setting = SimulatedStudy(int(n_records), each, guess, level, columns, names)
+    setting = SimulatedStudy(int(n_records), each, guess, level, columns, names, table)
     seeds = np.random.SeedSequence(guess.random_state).spawn(int(guess.n_repeats))
     run = delayed(RUNS[takes])
     found = Parallel(n_jobs, return_as="generator")(run(estimator, setting, s) for s in seeds)
@@ -165,6 +170,18 @@ def _fitted(
         return model.fit(*records, **options)
 
 
+def _scaled(estimator: Any, table: Any, X: Any, rng: np.random.Generator) -> Any:
+    """Return a regression with the scales of a table of its people, as a study runs it."""
+    described = table.columns
+    own = records.SimulatedTable(records.columns_within(described, {}), described._names(), rng)
+    rows = own.rows(len(X), rng)[0]
+    both = [name for name in rows if name in X]  # a column of strata may be in no table
+    rows[both] = X[both]
+    release = _fitted(table, table.epsilon, rng, rows).release_
+    # Its own promise is void, as its noise has a seed; the planned one stays.
+    return clone(estimator).set_params(scales=replace(estimator.scales, release=release))
+
+
 def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSequence) -> Run:
     """Simulate one study of survival times or labels: ranking, absolute risk, standard errors."""
     rng = np.random.default_rng(seed)
@@ -177,6 +194,8 @@ def regression_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
     truth = pairs.truth(kind, z, setting.guess.concordance, *setting.guess._survival[:n_settings])
     firsts = truth.firsts(z, pairs)
     X, effects = table.rows(setting.n_records, rng)
+    if setting.table is not None:
+        estimator = _scaled(estimator, setting.table, X, rng)
     outcome: Any = truth.draw(effects / unit, rng)
     late: dict[str, FloatArray] = {}
     if survives:

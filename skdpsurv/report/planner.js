@@ -85,7 +85,7 @@ function figures(state) {
   const model = interpolated(GRID[state.delta ? "model_with_delta" : "model"], own("model"));
   const shown = model.finite >= GRID.least_finite && model.weight > 0;
   model.width = shown ? Math.exp(model.weighted_log_width / model.weight) : NaN;
-  const factor = Math.exp(state.epsilon), odds = factor * state.prior;
+  const factor = whole ? Math.exp(state.epsilon) : 1, odds = factor * state.prior;
   return {
     model, model_without: interpolated(GRID.model_without, state),
     curve: Math.min(interpolated(GRID.curves, own("curves")).half_width, 0.5),
@@ -109,7 +109,10 @@ function cards(f) {
     rows: [[-one, 0, one], [-other, 0, other]], ends: [-0.2, 0.2],
     label: (x) => `${x < 0 ? "−" : "+"} ${100 * Math.abs(x)} points`, rank: byRatio(one, other),
   });
-  const width = Number.isNaN(m.width) ? "Hardly any ends: they say nothing." : `Those that end are ${m.width.toFixed(1)} times as wide as without.`;
+  // Intervals of ratios are wider on the scale of logarithms.
+  const factor = Math.exp(m.width * Math.log(1.25)), [low, high] = [1 / factor, factor].map((x) => x.toFixed(2));
+  const width = Number.isNaN(m.width) ? "Hardly any ends: they say nothing."
+    : `Those that end are ${m.width.toFixed(1)} times as wide: ${low} to ${high} in place of 0.80 to 1.25.`;
   return {
     concordance: {
       big: m.concordance.toFixed(2), than: `${w.concordance.toFixed(2)} without privacy`,
@@ -166,26 +169,31 @@ function read() {
 
 const shownCards = (state) => Object.entries(cards(figures(state))).filter(([name]) => state[at(name).dataset.of]);
 
-// From which epsilon on nothing that is published is too noisy.
+// From which epsilon on nothing that is published is too noisy, and what is so just before.
 function answer(state) {
-  const worst = (epsilon) => Math.max(...shownCards({ ...state, epsilon }).map(([, one]) => one.rank));
+  const noisy = (place) => shownCards({ ...state, epsilon: epsilonOf(place) }).filter(([, one]) => one.rank === 2);
+  const named = (found) => found.map(([name]) => `“${at(name).querySelector("h3").textContent}”`).join(", ");
   if (!(state.table || state.curves || state.model)) return "Choose what you will publish.";
   let from = 101;
-  while (from > 0 && worst(epsilonOf(from - 1)) < 2) from--;
-  if (from > 100) return "At no epsilon up to 10 is all of this usable. More people, fewer columns or groups, or less to publish would help.";
-  return `<strong>From epsilon ${epsilonOf(from)} on</strong>, nothing here is too noisy.`;
+  while (from > 0 && !noisy(from - 1).length) from--;
+  if (from > 100) return `<strong>At no epsilon up to 10</strong> is all of this usable. Too noisy even there: ${named(noisy(100))}. More people, fewer columns or groups, or less to publish would help.`;
+  const last = from > 0 ? ` Just below, too noisy: ${named(noisy(from - 1))}.` : "";
+  return `<strong>From epsilon ${epsilonOf(from)} on</strong>, nothing here is too noisy.${last}`;
 }
 
 function protocol(state) {
   const by = state.groups > 1 ? '\nby = "group"' : "";
   const names = Array.from({ length: state.columns }, (_, i) => `"column_${i + 1}"`).join(", ");
+  const arms = state.groups > 1 ? '# For a hazard ratio of "group", add it to these columns; it counts as one more, or several.\n' : "";
   const parts = {
     table: `[[analyses]]\nkind = "table"${by}\n`, curves: `[[analyses]]\nkind = "curves"${by}\n`,
-    model: `[[analyses]]\nkind = "regression"\ncolumns = [${names}]\nshare = 3\nintervals = ${GRID.about.intervals}\n`,
+    model: `[[analyses]]\nkind = "regression"\n${arms}columns = [${names}]\nshare = 3\nintervals = ${GRID.about.intervals}\n`,
   };
   const analyses = Object.keys(parts).filter((one) => state[one]).map((one) => parts[one]).join("\n");
   const delta = state.delta ? `delta = ${smallDelta(state.people).toExponential()}\n` : "";
-  return `# Planned for ${state.people} people.\ntitle = "Title of the study"\ndataset = "name-of-the-data"\nowner = "Who is responsible"\n` +
+  if (!analyses) return "Choose what you will publish.";
+  const command = `skdpsurv study plan protocol.toml --n-people ${state.people} --event-rate ${state.events}`;
+  return `# Planned for ${state.people} people:\n# ${command}\ntitle = "Title of the study"\ndataset = "name-of-the-data"\nowner = "Who is responsible"\n` +
     `purpose = "Why it is done"\nschema = "columns.toml"\n\n[outcome]\ntime = "days"\nevent = "died"\nmax_time = 3650\nunit = "days"\n\n` +
     `[budget]\nepsilon = ${state.epsilon}\n${delta}\n${analyses}`;
 }

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
+from skdpsurv.dp.privacy_cost import Spend
 from skdpsurv.dp.references import phrase
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.forecast import RECORDS
@@ -175,11 +176,15 @@ class Scenario(Guess):
             names = ("max_time", "n_intervals", "breakpoints")
             own = {name: getattr(estimator, name) for name in names}
             estimator = DPKaplanMeierFitter(estimator.epsilon, **own)
+        table = None
+        if (scales := part.scales) is not None:
+            spend = Spend(scales.guarantee.epsilon, scales.guarantee.delta)
+            table = protocol.analysis(scales.analysis).estimator(protocol, spend)
         each = self._groups(part, n_groups)
-        return [one for group in each for one in guess._rows(part, estimator, *group)]
+        return [one for group in each for one in guess._rows(part, estimator, table, *group)]
 
     def _rows(
-        self, part: PlannedAnalysis, estimator: Any, words: str, n_people: int
+        self, part: PlannedAnalysis, estimator: Any, table: Any, words: str, n_people: int
     ) -> Iterator[Expected]:
         """Yield the measures of an estimator: at some multiples of the epsilon of the part."""
         n = min(n_people, OTHERS.get(estimator._card.takes, MOST))
@@ -189,13 +194,14 @@ class Scenario(Guess):
         shares = {name: one for name, one in self.shares.items() if name in own}
         if estimator._card.measure:
             RECORDS("n_records", n)
-        runs = simulated(estimator, n, epsilons, self, shares)
+        # The table's epsilon is that of the plan, at each multiple of the regression's.
+        runs = simulated(estimator, n, epsilons, self, shares, table=table)
         measures = [name for name in MEASURES if name in runs[0][math.inf]]
-        table, studies = summarised(runs, measures[-1]), by_study(runs)
+        summary, studies = summarised(runs, measures[-1]), by_study(runs)
         for name in measures:
             what, small = MEASURES[name]
             about = {"is_error": small is not None, "small": small or 0.0}
-            row = _row(table[name], studies[name], name == MEDIAN, what + words, **about)
+            row = _row(summary[name], studies[name], name == MEDIAN, what + words, **about)
             if name != MEDIAN or math.isfinite(row.private):
                 yield row
         yield from _terms(studies, columns)

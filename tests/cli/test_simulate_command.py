@@ -79,6 +79,7 @@ def test_wrong_options_are_named(published):
         (("--people", "0", "--seed", "1"), "--people must be a"),
         (("--people", "9", "--seed", "-1"), "--seed must be a"),
         ((*MADE, "--censoring", "0"), "--censoring must be"),
+        ((*MADE, "--censoring", "often"), "--censoring must be a rate"),
         ((*MADE, "--table", "@model.json"), "--table must be"),
     ):
         published.run("simulate", "@model.json", *wrong, "--out", "@made.csv", code=2, says=says)

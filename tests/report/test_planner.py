@@ -294,8 +294,31 @@ def test_the_answer_is_the_first_epsilon_that_is_not_too_noisy(page):
     worst = "e => Math.max(...shownCards({ ...read(), epsilon: e }).map(([, one]) => one.rank))"
     assert page.evaluate(worst, stated) < 2
     assert page.evaluate(worst, stated * 0.9) == 2
+    said = page.locator("#answer").text_content()
+    assert "A mean in Table 1" in said
+    assert "concordance" not in said
     move(page, people=0, columns=20, groups=8)
-    assert "At no epsilon" in page.locator("#answer").text_content()
+    said = page.locator("#answer").text_content()
+    assert "At no epsilon" in said
+    assert "A share in Table 1" in said
+    move(page, table=False, curves=False, groups=2, people=100, columns=2)
+    assert "Table 1" not in page.locator("#answer").text_content()
+
+
+def test_intervals_that_are_wider_have_an_example(page):
+    start(page)
+    shown = page.locator("#finite .more").text_content()
+    width, low, high = map(float, re.findall(r"\d+\.\d+", shown)[:3])
+    assert high == pytest.approx(1.25**width, rel=0.02)
+    assert low * high == pytest.approx(1.0, abs=0.02)
+
+
+def test_who_publishes_nothing_reveals_nothing_and_has_no_protocol(page):
+    start(page)
+    move(page, table=False, curves=False, model=False)
+    assert page.locator("#posterior").text_content() == "at most 10 %"
+    assert page.locator("#protocol").text_content() == "Choose what you will publish."
+    assert page.locator(".card:visible").count() == 0
 
 
 @pytest.mark.parametrize("width", [320, 360, 768, 1280])
@@ -332,6 +355,8 @@ def test_the_protocol_is_one_that_a_study_reads(page, tmp_path, groups, has_delt
     protocol = Protocol.from_toml(tmp_path / "protocol.toml")
     state = page.evaluate("read()")
     assert protocol.epsilon == state["epsilon"]
+    command = (tmp_path / "protocol.toml").read_text("utf-8").splitlines()[1]
+    assert command.endswith(f"--n-people {state['people']} --event-rate {state['events']}")
     assert protocol.delta == (small_delta(state["people"]) if has_delta else 0.0)
     kinds = {"table": "table", "curves": "curves", "model": "regression"}
     assert [one.kind for one in protocol.analyses] == [kinds[one] for one in parts]

@@ -7,10 +7,13 @@ import pytest
 
 from skdpsurv import PublicColumns, Release
 from skdpsurv.descriptive.released_moments import moments_of
+from skdpsurv.dp.privacy_cost import Spend
+from skdpsurv.evaluation.forecast_studies import _scaled
 from skdpsurv.priors import PlannedScales
 from skdpsurv.study import Analysis, StudyPlan
 from skdpsurv.study.folder import Folder
 from skdpsurv.study.run import _Run
+from skdpsurv.study.study_forecast import Scenario
 from skdpsurv.survival.hazards.life_table import LifeTable
 from skdpsurv.survival.hazards.spreads import RowMean
 
@@ -89,6 +92,37 @@ class TestPlan:
     def test_the_option_is_true_or_false(self):
         with pytest.raises(TypeError, match="scales must be True or False"):
             plan(replace(REGRESSION, options={"scales": "table"}))
+
+
+class TestForecast:
+    def test_a_simulated_regression_is_scaled_by_a_table_of_its_people(self):
+        part = plan(REGRESSION, TABLE).parts["regression"]
+        table = TABLE.estimator(protocol(), Spend(1e6))
+        columns = part.estimator.columns._names()
+        rows = FRAME[list(columns)].dropna().reset_index(drop=True)
+        found = _scaled(part.estimator, table, rows, np.random.default_rng(1)).scales
+        assert found.guarantee == part.scales.guarantee
+        moments = {one.name: said for one, said in moments_of(found.release._model)}
+        units = (rows["age"] - 62.5) / 32.5  # between bounds of 30 and 95
+        assert moments["age"][:2] == pytest.approx((units.mean(), units.var()), abs=0.003)
+
+    @pytest.mark.slow
+    def test_intervals_end_where_those_of_a_run_do(self):
+        columns = PublicColumns({f"x{i}": bool if i % 3 == 2 else (0, 100) for i in range(7)})
+        own = replace(REGRESSION, share=3.0, options={"intervals": 0.3})
+        about = {"columns": columns, "epsilon": 1.6, "evaluation_share": 0.0}
+        shown = []
+        for scales in (True, False):
+            each = replace(own, options={**own.options, "scales": scales})
+            found = StudyPlan.of(
+                protocol(analyses=(replace(TABLE, options={}), each), **about), 4000
+            )
+            shown.append(found.forecast(Scenario(event_rate=0.25, n_repeats=2)))
+        name = ("regression", "share of coefficients with an interval")
+        assert [one.loc[name, "in this study"] for one in shown] == pytest.approx([1, 1], abs=0.1)
+        name = ("regression", "relative width of intervals of coefficients")
+        scaled, unscaled = (one.loc[name, "in this study"] for one in shown)
+        assert scaled < 1.1 * unscaled
 
 
 class TestRun:
