@@ -124,7 +124,7 @@ function cards(f) {
       `On average. Events predicted for each that comes: ${m.calibration_low.toFixed(2)} to ${m.calibration_high.toFixed(2)}, in 8 of 10 studies.`),
     finite: {
       big: percent(m.finite), than: "100 % without privacy", more: width, rows: [[0, m.finite, m.finite], [0, 1, 1]],
-      ends: [0, 1], label: percent, rank: m.finite >= 0.9 && m.width <= 1.25 ? 0 : m.finite >= 0.5 ? 1 : 2,
+      ends: [0, 1], label: percent, rank: m.finite >= 0.9 && m.width <= 1.25 ? 0 : m.finite >= 0.5 && m.width <= 5 ? 1 : 2,
     },
     curve: half(f.curve, f.curve_without, "95 % interval, at the end of follow-up."),
     share: half(f.share, f.share_without, "95 % interval, of a share of one half."),
