@@ -605,7 +605,9 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
         pays(tree.cost, sequence(each), "the prices that the guarantee states")
     n = _people(inputs)
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
-    whole = {*tree.seen["n_records"]} <= {n} and tree.seen["levels"] == levels
+    whole = {*tree.seen["n_records"]} <= {n} and (
+        tree.seen["levels"] or [n] * bool(levels)
+    ) == levels
     need(whole, "n_records is not that of the fits")
     for name, found in (*tree.seen["runs"],) if "eta" in inputs else ():
         near = abs(inputs.number(name, -1.0) - Fraction(found)) <= 1e-9 * abs(found)
@@ -646,7 +648,7 @@ def _numbers(value: Any) -> list[Any]:
     return [n for one in value for n in _numbers(one)] if isinstance(value, list) else [value]
 
 
-def _check_values(values: Node, parameters: Node, tree: Tree, has_columns: bool) -> None:
+def check_values(values: Node, parameters: Node, tree: Tree, has_columns: bool) -> None:
     """Compare what is released with the measurements of it, none of which may be missing."""
     asked = Counter(one.replace("Histograms", "Histogram") for one in tree.seen["asked"])
     wanted = [one for name in (*values, *parameters) for one in _ASKED.get(name, "").split()]
@@ -668,6 +670,10 @@ def _check_values(values: Node, parameters: Node, tree: Tree, has_columns: bool)
     need(n or not fits, "fits whose coefficients have other names", NEW)
     long = n == sum(fit.n_params * fit.stated["models"] for fit in fits)
     need(long, "there are more or fewer coefficients than the fits have")
+
+
+def _check_losses(values: Node, parameters: Node, fits: list[_Fit]) -> None:
+    """Compare bounds, links and kinds of losses with those that predictions are made by."""
     own = Node({"max_cumulative_hazard": [None], "link": "logit", **values, **parameters}.items())
     for loss in (fit.loss for fit in fits):
         hazard = loss["kind"] == "hazard"
@@ -686,8 +692,8 @@ def _check_last(release: Node, tree: Tree, last: Tree) -> None:
     """Compare a last fit with the search that has paid for it."""
     promised, own = release.part("guarantee"), release.part("fit_guarantee")
     weaker = STATUSES.index(own["status"]) > STATUSES.index(promised["status"])
-    same = own["neighbours"] == promised["neighbours"] and not weaker
-    need(same, "a last fit has other neighbours, or a weaker status")
+    public = ["-same-group" in one["neighbours"] for one in (own, promised)]
+    need(public[0] == public[1] and not weaker, "a last fit has other neighbours or status")
     refit, candidates = tree.seen["trained"], tree.seen["candidates"]
     within = candidates and all(price.covers(last.cost) for price in refit or candidates)
     need(within, "a last fit costs more than a search has for it")
@@ -733,9 +739,9 @@ def check_release(source: str | Path | Node) -> Verdict:
         need(not trained and release.get("fit_plan") is None, "a last fit has no guarantee")
     empty = Node(())
     values = {**release.get("values", empty), **(release.get("released") or empty)}
-    _check_values(
-        Node(values.items()), release.get("parameters", empty), last, bool(release.get("columns"))
-    )
+    of_model = Node(values.items()), release.get("parameters", empty)
+    check_values(*of_model, last, bool(release.get("columns")))
+    _check_losses(*of_model, last.seen["fits"])
     same = is_evaluation or release.part("noise") == last.gives
     need(same, "the noise on values is not that of the plan")
     name = "an evaluation" if is_evaluation else release.have("estimator")

@@ -4,7 +4,12 @@ import json
 
 import pytest
 
-from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    PrivateSearchCV,
+    PrivateStackingClassifier,
+)
 from skdpsurv import verify as verifier
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.evaluation import private_survival_metrics
@@ -215,11 +220,21 @@ def test_a_last_fit_promises_what_the_search_does():
     group = search("repeat")
     group["fit_guarantee"]["neighbours"] += "-same-group"
     group["fit_guarantee"]["assumptions"].append("the group of each record is public")
-    person = search("repeat")
-    person["guarantee"]["neighbours"] += "-person"
-    person["guarantee"]["assumptions"].append("person names whose each record is")
-    for release in (weaker, group, person):
+    for release in (weaker, group):
         assert verify(json.dumps(release)).reason.startswith("a last fit has other neighbours")
+
+
+def test_a_search_among_people_and_a_stack_of_one_part_are_verified():
+    """A search reads one record of each person, so that its fits are of records."""
+    data = make_discrete_time_survival(60, 1, random_state=0)
+    y, person = data.y["event"].astype(int), [*range(30), *range(30)]
+    model = DPLogisticRegression(1.0, data_norm=1.0, classes=[0, 1])
+    found = PrivateSearchCV(model, {"alpha": [0.1, 1.0]}, refit=0.5).fit(data.X, y, person=person)
+    stack = PrivateStackingClassifier(
+        1.0, data_norm=1.0, classes=[0, 1], partition="samples", n_partitions=1
+    ).fit(data.X, y)
+    for release in (found.release_, stack.release_):
+        assert verify(release.to_json()).word == "verified", release.guarantee
 
 
 def test_a_last_fit_has_no_exact_answer():
