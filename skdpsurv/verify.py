@@ -472,14 +472,14 @@ class Tree:
         self.seen["rho"].append(value**2 / 2)
         return cost
 
-    def walk(self, node: Node) -> Spent:
+    def walk(self, node: Node, above: str = "") -> Spent:
         """Return the cost of a node, with all below it checked."""
         kind, sizes = node.have("node"), self.seen["n_records"]
         if kind == "measurement":
             return self.measured(node, self.price(node.part("price")))
         costs, before = [], [len(sizes)]
         for one in node.parts("nodes"):
-            costs.append(self.walk(one))
+            costs.append(self.walk(one, kind))
             before.append(len(sizes))
         if kind == "random number of runs":
             ((unit, spent),) = (one.size for one in costs)
@@ -492,7 +492,8 @@ class Tree:
             self.seen["runs"] += [("eta", eta), ("expected_runs", mean)]
             return Spent.of(unit, (2 + Fraction(eta)) * spent)
         if kind == "disjoint":
-            self.split([one.get("law") for one in node.parts("nodes")], costs, before)
+            laws = [above, *(one.get("law") for one in node.parts("nodes"))]
+            self.split(laws, costs, before)
             return disjoint(costs)
         need(kind in ("sequence", "choice"), f"a node of the kind {kind!r:.40}", NEW)
         found = sequence(costs)
@@ -510,9 +511,11 @@ class Tree:
         """
         self.seen["granted"].append("composition.md: the parts of a split share nobody")
         if "that of each fit" in laws:
-            first, *others = laws
-            known = others in (["laplace"], ["gaussian"], ["permute-and-flip"])
-            need(known and first == "that of each fit", "a search has candidates and one choice")
+            runs = [
+                ["random number of runs", "that of each fit", x] for x in ("laplace", "gaussian")
+            ]
+            known = (*runs, ["sequence", "that of each fit", "permute-and-flip"])
+            need(laws in known, "a search has candidates, and one choice of the best")
             pays(costs[0], costs[1], "what tells the best candidate")
             self.seen["candidates"].append(self.seen["trained"].pop())
         else:

@@ -214,6 +214,15 @@ def test_a_last_fit_to_all_records_is_paid_for():
     assert "has not paid for" in verify(settled(release)).reason
 
 
+def test_the_best_of_several_runs_costs_more_than_one_of_them():
+    """A sum of losses is measured of one candidate alone, a choice is one of all."""
+    release = search("repeat")
+    (runs,) = release["plan"]["nodes"]
+    release["plan"]["nodes"] = runs["nodes"]
+    with pytest.raises(verifier.EndError, match="one choice of the best"):
+        settled(release)
+
+
 def test_a_last_fit_promises_what_the_search_does():
     weaker = search("repeat")
     weaker["fit_guarantee"]["status"] = "asserted"
