@@ -534,7 +534,9 @@ class Tree:
         need(law in _LAWS, f"a measurement of the law {law!r:.60}", NEW)
         _, norm, theorem = _LAWS[law]
         self.seen["granted"].append(theorem)
-        self.seen["asked"].append(node.part("query").have("kind") if norm else law)
+        asked = node.part("query").have("kind") if norm else law
+        several = ["Histogram"] * len(node["query"]["units"]) if asked == "Histograms" else [asked]
+        self.seen["asked"] += several
         if norm:
             _check_query(node, price)
             self.seen["n_records"] += [n for key, n in node["query"].items() if key == "n_records"]
@@ -651,15 +653,25 @@ def _numbers(value: Any) -> list[Any]:
     return [n for one in value for n in _numbers(one)] if isinstance(value, list) else [value]
 
 
-def check_values(values: Node, parameters: Node, tree: Tree, has_columns: bool) -> None:
+def _of_model(release: Node) -> tuple[Node, Node]:
+    """Return released numbers, those of an evaluation, too, and parameters of predictions."""
+    values = {**release.get("values", {}), **(release.get("released") or {})}
+    return Node(values.items()), release.get("parameters", Node(()))
+
+
+def check_values(release: Node, tree: Tree) -> None:
     """Compare what is released with the measurements of it, none of which may be missing."""
-    asked = Counter(one.replace("Histograms", "Histogram") for one in tree.seen["asked"])
+    values, parameters = _of_model(release)
     wanted = [one for name in (*values, *parameters) for one in _ASKED.get(name, "").split()]
     by_cause = [one for one in values.get("recalibration_knots", []) if isinstance(one, list)]
     wanted += ["Histogram", "CellSums"] * (len(by_cause) - 1)
-    if not has_columns and any(values.get("row_center", [])):  # columns may have public centres
+    if "grid" in parameters:  # a table of each column, beside the one above
+        wanted += ["Histogram"] * (release["n_features_in"] - 1 - ("by" in parameters))
+    if not release.get("columns") and any(
+        values.get("row_center", [])
+    ):  # columns may have public centres
         wanted += ["MeanOfRows"] + ["Histogram"] * ("causes" in parameters)
-    missing = Counter(wanted) - asked
+    missing = Counter(wanted) - Counter(tree.seen["asked"])
     need(not missing, f"the plan has not all that is released: no {min(missing, default='')}")
     fits, split = tree.seen["fits"], sum(name.startswith("low_level_coef_") for name in values)
     same = split == len(tree.seen["parts"]) and (split or not tree.seen["levels"])
@@ -675,8 +687,9 @@ def check_values(values: Node, parameters: Node, tree: Tree, has_columns: bool) 
     need(long, "there are more or fewer coefficients than the fits have")
 
 
-def _check_losses(values: Node, parameters: Node, fits: list[_Fit]) -> None:
+def _check_losses(release: Node, fits: list[_Fit]) -> None:
     """Compare bounds, links and kinds of losses with those that predictions are made by."""
+    values, parameters = _of_model(release)
     own = Node({"max_cumulative_hazard": [None], "link": "logit", **values, **parameters}.items())
     for loss in (fit.loss for fit in fits):
         hazard = loss["kind"] == "hazard"
@@ -740,11 +753,8 @@ def check_release(source: str | Path | Node) -> Verdict:
     else:
         trained = tree.seen["trained"] + tree.seen["candidates"]
         need(not trained and release.get("fit_plan") is None, "a last fit has no guarantee")
-    empty = Node(())
-    values = {**release.get("values", empty), **(release.get("released") or empty)}
-    of_model = Node(values.items()), release.get("parameters", empty)
-    check_values(*of_model, last, bool(release.get("columns")))
-    _check_losses(*of_model, last.seen["fits"])
+    check_values(release, last)
+    _check_losses(release, last.seen["fits"])
     same = is_evaluation or release.part("noise") == last.gives
     need(same, "the noise on values is not that of the plan")
     name = "an evaluation" if is_evaluation else release.have("estimator")

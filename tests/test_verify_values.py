@@ -170,6 +170,16 @@ def test_models_that_are_no_stack_are_of_the_same_people():
     assert verify(settled(release)).reason.startswith("people are split for other models")
 
 
+def test_each_column_of_a_table_is_counted_once():
+    release = release_of("DPTableOne: raw columns by ward")
+    (node,) = measurements(release["plan"])
+    for name in ("scale", "sensitivity", "lattice"):
+        node[name] = node[name][1:2]
+    node["query"]["units"] = node["query"]["units"][1:2]
+    node["price"] = {"epsilon": node["sensitivity"][0] / node["scale"][0]}
+    assert verify(settled(release)).reason.endswith("no Histogram")
+
+
 @pytest.mark.parametrize("several_in_one", [True, False])
 def test_a_split_is_of_a_stack_and_each_part_has_its_number(several_in_one):
     release = release_of("DPDiscreteTimeSurvival: objective with a first look")
