@@ -610,10 +610,8 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
         pays(tree.cost, sequence(each), "the prices that the guarantee states")
     n = _people(inputs)
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
-    whole = {*tree.seen["n_records"]} <= {n} and (
-        tree.seen["levels"] or [n] * bool(levels)
-    ) == levels
-    need(whole, "n_records is not that of the fits")
+    split = tree.seen["levels"] or [n] * bool(levels)  # a stack may have one part
+    need({*tree.seen["n_records"]} <= {n} and split == levels, "n_records is not that of the fits")
     for name, found in (*tree.seen["runs"],) if "eta" in inputs else ():
         near = abs(inputs.number(name, -1.0) - Fraction(found)) <= 1e-9 * abs(found)
         need(near, f"{name} is not that of the runs")
@@ -654,9 +652,9 @@ def _numbers(value: Any) -> list[Any]:
 
 
 def _of_model(release: Node) -> tuple[Node, Node]:
-    """Return released numbers, those of an evaluation, too, and parameters of predictions."""
-    values = {**release.get("values", {}), **(release.get("released") or {})}
-    return Node(values.items()), release.get("parameters", Node(()))
+    """Return what is released, by a fit or by an evaluation, and parameters of predictions."""
+    values = release.get("values" if "estimator" in release else "released") or Node(())
+    return values, release.get("parameters", Node(()))
 
 
 def check_values(release: Node, tree: Tree) -> None:
@@ -667,9 +665,7 @@ def check_values(release: Node, tree: Tree) -> None:
     wanted += ["Histogram", "CellSums"] * (len(by_cause) - 1)
     if "grid" in parameters:  # a table of each column, beside the one above
         wanted += ["Histogram"] * (release["n_features_in"] - 1 - ("by" in parameters))
-    if not release.get("columns") and any(
-        values.get("row_center", [])
-    ):  # columns may have public centres
+    if any(values.get("row_center", [])) and not release.get("columns"):  # with public centres
         wanted += ["MeanOfRows"] + ["Histogram"] * ("causes" in parameters)
     missing = Counter(wanted) - Counter(tree.seen["asked"])
     need(not missing, f"the plan has not all that is released: no {min(missing, default='')}")
@@ -690,18 +686,18 @@ def check_values(release: Node, tree: Tree) -> None:
 def _check_losses(release: Node, fits: list[_Fit]) -> None:
     """Compare bounds, links and kinds of losses with those that predictions are made by."""
     values, parameters = _of_model(release)
-    own = Node({"max_cumulative_hazard": [None], "link": "logit", **values, **parameters}.items())
+    values = Node({"max_cumulative_hazard": [None], **values}.items())
     for loss in (fit.loss for fit in fits):
         hazard = loss["kind"] == "hazard"
         need(hazard == ("baseline_coef" in values), "coefficients are of another loss")
         need(not hazard or loss["weighted"] or "mean_weight" not in values, "rows are weighted")
         need(loss["data_norm"] >= 1, "rows that are not in units of their bound", NEW)
-        pairs = [("max_residual", "slope")]
-        if hazard:
-            pairs = [("max_cumulative_hazard", "caps"), ("link",) * 2, ("n_intervals",) * 2]
-        for name, of_loss in pairs:
-            same = loss[of_loss] in (own.have(name), *own.several(name))
-            need(same, f"{name} that is released is not that of the fits")
+        bounds = "max_cumulative_hazard" if hazard else "max_residual"
+        stated = (values.have(bounds), *values.several(bounds))
+        need(loss["caps" if hazard else "slope"] in stated, f"{bounds} is not that of the fits")
+        for name in ("link", "n_intervals") if hazard else ():
+            same = parameters.get(name, "logit") == loss[name]
+            need(same, f"{name} of predictions is not that of the fits")
 
 
 def _check_last(release: Node, tree: Tree, last: Tree) -> None:

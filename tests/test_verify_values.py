@@ -151,6 +151,13 @@ def test_a_fit_is_of_what_is_released(name, change, reason):
     release = release_of(name)
     text = calibrated(release, change if callable(change) else lambda loss: loss.update(change))
     assert verify(text).reason.startswith(reason)
+    other = json.loads(text)  # numbers that no prediction is made by
+    other["released"] = other["values"]
+    for name, value in (change if isinstance(change, dict) else {}).items():
+        names = {"caps": "max_cumulative_hazard", "slope": "max_residual"}
+        side = other["parameters"] if name in names else other["values"]
+        side[names.get(name, name)] = value
+    assert verify(json.dumps(other)).reason.startswith(reason)
 
 
 def test_each_model_has_its_price():
