@@ -16,7 +16,7 @@ import json
 import math
 import runpy
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Context, Decimal
@@ -58,6 +58,12 @@ _LINKS = {"logit": Fraction(0.25), "cloglog": Fraction(0.4128), "probit": Fracti
 _OF_FIT = {name: name for name in ("hessian_trace", "hessian_rank", "kappa", "n_steps", "link")}
 _OF_FIT |= {"n_intervals": "n_intervals", "n_strata": "n_strata", "prior_precision": "kappa"}
 _OF_FIT |= {"gradient_sensitivity": "sensitivity", "noise_scale": "scale", "max_residual": "slope"}
+#: Released numbers, and the queries or law without which there are none.
+_ASKED = {"recalibration_shift": "Histogram CellSums", "n_events": "Sum ladder", "lambda": "Sum"}
+_ASKED |= {"inference_covariance": "Histogram SecondMoments", "brier": "Sum", "tuning": "Sum Sum"}
+_ASKED |= {"curve": "Histogram Histogram Sums"}
+_ASKED |= dict.fromkeys(("counts", "entries", "follow_up", "table"), "Histogram")
+_ASKED |= dict.fromkeys(("risk_offsets", "time_offsets", "entry_offsets"), "CellSums")
 
 
 class EndError(Exception):
@@ -282,6 +288,7 @@ def _check_query(node: Node, price: Spent) -> None:
     else:
         ((move, variance), (largest,)), n = (_vectors(query, law), scales), 1
         moves, steps = [move], [_lattice(largest)]
+    need(all(moves), "a record moves no answer")
     for own, step in zip(node.each("lattice"), steps, strict=True):
         follows(own, step, "a lattice")
     for own, move in zip(node.each("sensitivity"), moves, strict=True):
@@ -465,12 +472,15 @@ class Tree:
         self.seen["rho"].append(value**2 / 2)
         return cost
 
-    def walk(self, node: Node) -> Spent:
+    def walk(self, node: Node, above: str = "") -> Spent:
         """Return the cost of a node, with all below it checked."""
-        kind, before = node.have("node"), len(self.seen["n_records"])
+        kind, sizes = node.have("node"), self.seen["n_records"]
         if kind == "measurement":
             return self.measured(node, self.price(node.part("price")))
-        costs = [self.walk(one) for one in node.parts("nodes")]
+        costs, before = [], [len(sizes)]
+        for one in node.parts("nodes"):
+            costs.append(self.walk(one, kind))
+            before.append(len(sizes))
         if kind == "random number of runs":
             ((unit, spent),) = (one.size for one in costs)
             need(unit == "epsilon", "the best of a random number of runs with a delta", NEW)
@@ -482,7 +492,8 @@ class Tree:
             self.seen["runs"] += [("eta", eta), ("expected_runs", mean)]
             return Spent.of(unit, (2 + Fraction(eta)) * spent)
         if kind == "disjoint":
-            self.split([one.get("law") for one in node.parts("nodes")], costs, before)
+            laws = [above, *(one.get("law") for one in node.parts("nodes"))]
+            self.split(laws, costs, before)
             return disjoint(costs)
         need(kind in ("sequence", "choice"), f"a node of the kind {kind!r:.40}", NEW)
         found = sequence(costs)
@@ -492,7 +503,7 @@ class Tree:
         pays(total, found, f"a {kind}")
         return total
 
-    def split(self, laws: list[Any], costs: list[Spent], before: int) -> None:
+    def split(self, laws: list[Any], costs: list[Spent], before: list[int]) -> None:
         """Look at parts that share nobody: those of a search, or those of a stack with its sizes.
 
         A search has candidates, and what tells the best. Other parts of an honest sum, declared to
@@ -500,15 +511,18 @@ class Tree:
         """
         self.seen["granted"].append("composition.md: the parts of a split share nobody")
         if "that of each fit" in laws:
-            first, *others = laws
-            known = others in (["laplace"], ["gaussian"], ["permute-and-flip"])
-            need(known and first == "that of each fit", "a search has candidates and one choice")
+            runs = [
+                ["random number of runs", "that of each fit", x] for x in ("laplace", "gaussian")
+            ]
+            known = (*runs, ["sequence", "that of each fit", "permute-and-flip"])
+            need(laws in known, "a search has candidates, and one choice of the best")
             pays(costs[0], costs[1], "what tells the best candidate")
             self.seen["candidates"].append(self.seen["trained"].pop())
         else:
-            parts = self.seen["n_records"][before:]
-            need(len(parts) == len(costs), "a part of a split does not state its n_records")
-            self.seen["n_records"][before:] = [sum(parts)]
+            own = before == [*range(before[0], before[0] + len(before))]
+            need(own, "a part of a split does not state its n_records")
+            parts = self.seen["n_records"][before[0] :]
+            self.seen["n_records"][before[0] :] = [sum(parts)]
             self.seen["levels"] += parts
 
     def measured(self, node: Node, price: Spent) -> Spent:
@@ -520,6 +534,9 @@ class Tree:
         need(law in _LAWS, f"a measurement of the law {law!r:.60}", NEW)
         _, norm, theorem = _LAWS[law]
         self.seen["granted"].append(theorem)
+        asked = node.part("query").have("kind") if norm else law
+        several = ["Histogram"] * len(node["query"]["units"]) if asked == "Histograms" else [asked]
+        self.seen["asked"] += several
         if norm:
             _check_query(node, price)
             self.seen["n_records"] += [n for key, n in node["query"].items() if key == "n_records"]
@@ -553,7 +570,12 @@ class Tree:
         n_records = [fit.n for fit in fits]
         self.seen["n_records"] += [sum(n_records)] if apart else {*n_records}
         self.seen["granted"] += ["stacking.md: the parts of the rows share nobody"] * apart
-        self.seen["fits"].append(fits[0])
+        self.seen["parts"] += stated * apart
+        self.seen["fits"] += fits
+
+
+def _people(inputs: Node) -> int:
+    return inputs.count("n_records" if "n_records" in inputs else "n_private")
 
 
 def check_total(promised: Node, cost: Spent) -> str:
@@ -586,10 +608,10 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
         names = [name for name in inputs if name.startswith(("epsilon_", "mu_"))]
         each = [Spent.of(name.split("_")[0], one) for name in names for one in inputs.each(name)]
         pays(tree.cost, sequence(each), "the prices that the guarantee states")
-    n = inputs.count("n_records" if "n_records" in inputs else "n_private")
+    n = _people(inputs)
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
-    whole = {*tree.seen["n_records"]} <= {n} and tree.seen["levels"] == levels
-    need(whole, "n_records is not that of the fits")
+    split = tree.seen["levels"] or [n] * bool(levels)  # a stack may have one part
+    need({*tree.seen["n_records"]} <= {n} and split == levels, "n_records is not that of the fits")
     for name, found in (*tree.seen["runs"],) if "eta" in inputs else ():
         near = abs(inputs.number(name, -1.0) - Fraction(found)) <= 1e-9 * abs(found)
         need(near, f"{name} is not that of the runs")
@@ -625,6 +647,79 @@ def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
     return tree, found
 
 
+def _numbers(value: Any) -> list[Any]:
+    return [n for one in value for n in _numbers(one)] if isinstance(value, list) else [value]
+
+
+def _of_model(release: Node) -> tuple[Node, Node]:
+    """Return what is released, by a fit or by an evaluation, and parameters of predictions."""
+    values = release.get("values" if "estimator" in release else "released") or Node(())
+    return values, release.get("parameters", Node(()))
+
+
+def check_values(release: Node, tree: Tree) -> None:
+    """Compare what is released with the measurements of it, none of which may be missing."""
+    values, parameters = _of_model(release)
+    wanted = [one for name in (*values, *parameters) for one in _ASKED.get(name, "").split()]
+    by_cause = [one for one in values.get("recalibration_knots", []) if isinstance(one, list)]
+    wanted += ["Histogram", "CellSums"] * (len(by_cause) - 1)
+    if "grid" in parameters:  # a table of each column, beside the one above
+        wanted += ["Histogram"] * (release["n_features_in"] - 1 - ("by" in parameters))
+    if any(values.get("row_center", [])) and not release.get("columns"):  # with public centres
+        wanted += ["MeanOfRows"] + ["Histogram"] * ("causes" in parameters)
+    missing = Counter(wanted) - Counter(tree.seen["asked"])
+    need(not missing, f"the plan has not all that is released: no {min(missing, default='')}")
+    fits, split = tree.seen["fits"], sum(name.startswith("low_level_coef_") for name in values)
+    same = split == len(tree.seen["parts"]) and (split or not tree.seen["levels"])
+    need(same, "people are split for other models than are released")
+    n = sum(
+        len(_numbers(value))
+        for name, value in values.items()
+        if ("coef" in name and not name.startswith("evidence_"))
+        or ("intercept" in name and (parameters.get("fit_intercept", True) or any(_numbers(value))))
+    )
+    need(n or not fits, "fits whose coefficients have other names", NEW)
+    long = n == sum(fit.n_params * fit.stated["models"] for fit in fits)
+    need(long, "there are more or fewer coefficients than the fits have")
+
+
+def _check_losses(release: Node, fits: list[_Fit]) -> None:
+    """Compare bounds, links and kinds of losses with those that predictions are made by."""
+    values, parameters = _of_model(release)
+    values = Node({"max_cumulative_hazard": [None], **values}.items())
+    for loss in (fit.loss for fit in fits):
+        hazard = loss["kind"] == "hazard"
+        need(hazard == ("baseline_coef" in values), "coefficients are of another loss")
+        need(not hazard or loss["weighted"] or "mean_weight" not in values, "rows are weighted")
+        need(loss["data_norm"] >= 1, "rows that are not in units of their bound", NEW)
+        bounds = "max_cumulative_hazard" if hazard else "max_residual"
+        stated = (values.have(bounds), *values.several(bounds))
+        need(loss["caps" if hazard else "slope"] in stated, f"{bounds} is not that of the fits")
+        for name in ("link", "n_intervals") if hazard else ():
+            same = parameters.get(name, "logit") == loss[name]
+            need(same, f"{name} of predictions is not that of the fits")
+
+
+def _check_last(release: Node, tree: Tree, last: Tree) -> None:
+    """Compare a last fit with the search that has paid for it."""
+    promised, own = release.part("guarantee"), release.part("fit_guarantee")
+    weaker = STATUSES.index(own["status"]) > STATUSES.index(promised["status"])
+    public = ["-same-group" in one["neighbours"] for one in (own, promised)]
+    need(public[0] == public[1] and not weaker, "a last fit has other neighbours or status")
+    refit, candidates = tree.seen["trained"], tree.seen["candidates"]
+    within = candidates and all(price.covers(last.cost) for price in refit or candidates)
+    need(within, "a last fit costs more than a search has for it")
+    need(not last.seen["trained"] + last.seen["candidates"], "a last fit has no noise")
+    need(not tree.seen["levels"], "a search is split as a stack")
+    n, inputs = _people(own.part("public_inputs")), promised.part("public_inputs")
+    left = _people(inputs) - (0 if refit else inputs.count("n_scored"))
+    need(
+        n == left if refit else n <= left, "a last fit is of people that a search has not paid for"
+    )
+    for kind in ("public", "granted", "fits"):
+        tree.seen[kind] += last.seen[kind]
+
+
 def verified(name: str, promised: Node, tree: Tree, found: str) -> Verdict:
     """Return the verdict on a guarantee that is that of a tree."""
     of_groups = "-same-group" in promised["neighbours"] or not tree.seen["public"]
@@ -647,15 +742,15 @@ def check_release(source: str | Path | Node) -> Verdict:
     version = 3 if is_evaluation else release.have("schema_version")
     need(version == 3, "the layout is not that of version 3", NEW)
     tree, found = _check_guarantee(release)
-    last, candidates = tree, tree.seen["candidates"]
-    trained = tree.seen["trained"] or candidates  # a fit to all records, or the best candidate
+    last = tree
     if release.get("fit_guarantee") is not None:  # of a search
         last, _ = _check_guarantee(release, "fit_")
-        within = candidates and all(price.covers(last.cost) for price in trained)
-        need(within, "a last fit costs more than a search has for it")
-        need(not last.seen["trained"] + last.seen["candidates"], "a last fit has no noise")
+        _check_last(release, tree, last)
     else:
+        trained = tree.seen["trained"] + tree.seen["candidates"]
         need(not trained and release.get("fit_plan") is None, "a last fit has no guarantee")
+    check_values(release, last)
+    _check_losses(release, last.seen["fits"])
     same = is_evaluation or release.part("noise") == last.gives
     need(same, "the noise on values is not that of the plan")
     name = "an evaluation" if is_evaluation else release.have("estimator")

@@ -42,6 +42,7 @@ def _check_pool(release: base.Node) -> base.Verdict:
     for node, entry in zip(nodes, entries, strict=True):
         tree = base.Tree(node)
         base.check_total(entry, tree.cost)
+        base.check_values(release, tree)
         n = entry.count("n_records")
         need({*tree.seen["n_records"]} <= {n}, "n_records of a part is another")
         for kind, found in tree.seen.items():

@@ -11,6 +11,7 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant, pool_releases
 from skdpsurv import verify as single
@@ -307,11 +308,27 @@ def test_a_pool_is_verified_by_both_files(tmp_path):
 def test_a_part_of_a_pool_hides_no_search():
     """The price of fits to come is taken on trust only where the last fit is there."""
     claimed = json.loads(pool_releases([site(1, 1.0), site(2, 2.0)]).to_json())
-    price = {"node": "measurement", "law": "that of each fit", "price": {"epsilon": 1.0}}
-    nodes, entries = claimed["plan"]["nodes"], claimed["guarantee"]["public_inputs"]["pooled"]
-    nodes[[entry["epsilon"] for entry in entries].index(1.0)] = price
-    claimed["noise"]["counts"]["variance"] -= 8.0
+    price = {"node": "measurement", "law": "that of each fit", "price": {"epsilon": 0.0}}
+    nodes = claimed["plan"]["nodes"]
+    nodes[0] = {"node": "sequence", "nodes": [nodes[0], price]}
     assert "last fit" in verify(json.dumps(claimed)).reason
+
+
+def test_a_part_of_a_pool_has_all_that_is_pooled():
+    """A table of entries that no plan has was verified, at the price of the counts."""
+    rng = np.random.default_rng(4)
+    model, entry = DPKaplanMeierFitter(1.0, max_time=10.0, n_intervals=4), np.zeros(100)
+    times, events = rng.exponential(4.0, (2, 100)), rng.random(100) < 0.7
+    sites = [clone(model).fit(own, events, entry=entry).release_ for own in times]
+    claimed = json.loads(pool_releases(sites).to_json())
+    assert verify(json.dumps(claimed)).word == "verified"
+    pooled = claimed["guarantee"]["public_inputs"]["pooled"]
+    for node, stated in zip(claimed["plan"]["nodes"], pooled, strict=True):
+        del node["nodes"][1], node["total"]
+        stated["epsilon"] = node["nodes"][0]["price"]["epsilon"]
+    claimed["guarantee"]["epsilon"] = max(stated["epsilon"] for stated in pooled)
+    del claimed["noise"]["entries"]
+    assert "no Histogram" in verify(json.dumps(claimed)).reason
 
 
 def test_a_pool_of_pools_is_not_covered():
