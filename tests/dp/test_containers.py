@@ -25,6 +25,7 @@ from skdpsurv.dp import containers
 ROOT = Path(skdpsurv.__file__).parent
 #: Rooms that see no record.
 PUBLIC_ROOMS = {"plotting", "pooling", "datasets", "priors", "report", "study", "cli", "release"}
+PUBLIC_ROOMS |= {"verify", "verify_study"}
 #: Names of private objects in the other rooms.
 ARGUMENTS = {"X", "y", "person", "durations", "event_observed"}
 PRIVATE = ARGUMENTS | {
@@ -38,6 +39,7 @@ PUBLIC = {
     ("hybrid/estimator", "values"): "released values",
     ("evaluation/forecast_result", "table"): "a forecast, which reads no record",
     ("evaluation/forecast_result", "cells"): "a forecast, which reads no record",
+    ("evaluation/forecast_studies", "X"): "simulated people",
     ("survival/comparisons", "groups"): "groups of two fitted curves",
     ("survival/curves/kaplan_meier", "labels"): "labels that are stated",
     ("survival/curves/life_table_curve", "X"): "made-up people",
