@@ -356,15 +356,13 @@ class DPCompetingRisks(
         return np.asarray(self.baseline_coef_ @ basis.T + shift + (slopes * risk)[:, :, None])
 
     def _cumulative_hazard(self, risk: FloatArray, stratum: Any = None) -> FloatArray:
-        log_odds = self._log_odds(risk)
-        return np.cumsum(np.logaddexp(np.logaddexp.reduce(log_odds, axis=1), 0.0), axis=1)
+        return np.cumsum(_of_surviving(self._log_odds(risk)), axis=1)
 
     def _draw_events(self, X: ArrayLike, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
         def drawn(log_odds: FloatArray) -> IndexArray:
-            total = np.logaddexp(np.logaddexp.reduce(log_odds, axis=1), 0.0)
-            survived = np.cumsum(total, axis=1) < rng.exponential(size=(len(total), 1))
-            place = survived.sum(axis=1)
-            at = log_odds[np.arange(len(total)), :, np.minimum(place, total.shape[1] - 1)]
+            hazard = np.cumsum(_of_surviving(log_odds), axis=1)
+            place = (hazard < rng.exponential(size=(len(hazard), 1))).sum(axis=1)
+            at = log_odds[np.arange(len(hazard)), :, np.minimum(place, hazard.shape[1] - 1)]
             # The largest sum with Gumbel noise is of each cause in proportion to its odds.
             return np.column_stack([place, 1 + (at + rng.gumbel(size=at.shape)).argmax(axis=1)])
 
@@ -401,7 +399,7 @@ class DPCompetingRisks(
 
         def incidence(risk: FloatArray, stratum: Any = None) -> FloatArray:
             log_odds = self._log_odds(risk)
-            total = np.logaddexp(np.logaddexp.reduce(log_odds, axis=1), 0.0)  # -log h_0
+            total = _of_surviving(log_odds)
             before = np.cumsum(total, axis=1) - total
             return np.cumsum(np.exp(log_odds[:, number] - total - before), axis=1)
 
@@ -445,3 +443,8 @@ class DPCompetingRisks(
 
     def _formula(self, script: Script) -> str:
         return cause_formula(self, script)
+
+
+def _of_surviving(log_odds: FloatArray) -> FloatArray:
+    """Return -log h_0 of each interval, of shape (n_samples, n_intervals)."""
+    return np.asarray(np.logaddexp(np.logaddexp.reduce(log_odds, axis=1), 0.0))
