@@ -8,17 +8,15 @@ too. No constant of it was found on these sets.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
-from benchmarks.data.causes import Competing, competing
+from benchmarks.data.causes import competing
 from benchmarks.harness import Case, Experiment, Row, Setting, seed
 from benchmarks.pages import Pages
-from benchmarks.studies.competing_risks import QUARTERS, aalen_johansen, quality
-from skdpsurv import DPCompetingRisks, PublicColumns
+from benchmarks.studies.competing_risks import QUARTERS, aalen_johansen, fitted, predicted, quality
 from skdpsurv.survival.hazards.causes import CausesFit
 from skdpsurv.survival.hazards.fit import HazardFit
 
@@ -39,35 +37,23 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
     order = np.random.default_rng(key).permutation(data.time.size)
     sizes = [min(n, int(s * order.size)) for n, s in zip(SIZES, SHARES, strict=True)]
     own, others, test = np.split(order[: sum(sizes)], np.cumsum(sizes)[:-1])
-    prior = _fit(data, others, key + 1).release_
-    models = {ALONE: _fit(data, own, key + 2), KEPT: _fit(data, own, key + 2, prior=prior)}
+    prior = fitted(data, others, EPSILON, key + 1).release_
+    models = {
+        ALONE: fitted(data, own, EPSILON, key + 2),
+        KEPT: fitted(data, own, EPSILON, key + 2, prior=prior),
+    }
     with patch.object(CausesFit, "posterior_mean", HazardFit.posterior_mean):
-        models[FREE] = _fit(data, own, key + 2, prior=prior)
-    X, rows = data.X.iloc[test], list[Row]()
+        models[FREE] = fitted(data, own, EPSILON, key + 2, prior=prior)
+    rows: list[Row] = []
     for name, model in models.items():
-        at = model.n_intervals * np.arange(1, QUARTERS + 1) // QUARTERS - 1
-        for j, cause in enumerate(data.causes):
-            curve = model.predict_cumulative_incidence_function(X, cause, return_array=True)
-            constant = aalen_johansen(data, others, cause)
-            found = quality(data, test, j, model.predict(X, cause), curve[:, at], constant)
+        for j, (risk, incidence) in enumerate(zip(*predicted(model, data, test), strict=True)):
+            constant = aalen_johansen(data, others, data.causes[j])
+            found = quality(data, test, j, risk, incidence, constant)
             each = {kind: _mean(found, kind) for kind in ("off", "gain")}
             rows.append(
                 {"fit": name, "n": own.size, "others": others.size, "c": found["c"], **each}
             )
     return rows
-
-
-def _fit(data: Competing, rows: np.ndarray, key: int, **options: Any) -> DPCompetingRisks:
-    model = DPCompetingRisks(
-        EPSILON,
-        causes=data.causes,
-        max_time=data.max_time,
-        n_intervals=data.n_intervals,
-        columns=PublicColumns(data.stated),
-        random_state=key,
-        **options,
-    )
-    return model.fit(data.X.iloc[rows], (data.cause[rows], data.time[rows]))
 
 
 def _mean(found: Row, kind: str) -> float:

@@ -65,23 +65,9 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
     if math.isinf(case["epsilon"]):
         found.append((LOGITS, *_logits(data, train, test)))
     with patch.object(competing_risks, "CAP_TIMES", case["cap"] or CAP_TIMES):
-        model = DPCompetingRisks(
-            case["epsilon"],
-            causes=data.causes,
-            max_time=data.max_time,
-            n_intervals=data.n_intervals,
-            columns=PublicColumns(data.stated),
-            recalibration_share=case["share"],
-            random_state=seed(*case.values(), repetition),
-        ).fit(data.X.iloc[train], (data.cause[train], data.time[train]))
-    at = model.n_intervals * np.arange(1, QUARTERS + 1) // QUARTERS - 1
-    X = data.X.iloc[test]
-    scores = np.array([model.predict(X, cause) for cause in data.causes])
-    curves = [
-        model.predict_cumulative_incidence_function(X, cause, return_array=True)[:, at]
-        for cause in data.causes
-    ]
-    found.append(("DPCompetingRisks", scores, np.array(curves)))
+        key = seed(*case.values(), repetition)
+        model = fitted(data, train, case["epsilon"], key, recalibration_share=case["share"])
+    found.append(("DPCompetingRisks", *predicted(model, data, test)))
     return [
         {
             "fit": name,
@@ -93,6 +79,36 @@ def measure(setting: Setting, case: Case, repetition: int) -> list[Row]:
         for name, risk, incidence in found
         for j in range(len(data.labels))
     ]
+
+
+def fitted(
+    data: Competing, rows: np.ndarray, epsilon: float, key: int, **options: Any
+) -> DPCompetingRisks:
+    """Return a fit to some records."""
+    model = DPCompetingRisks(
+        epsilon,
+        causes=data.causes,
+        max_time=data.max_time,
+        n_intervals=data.n_intervals,
+        columns=PublicColumns(data.stated),
+        random_state=key,
+        **options,
+    )
+    return model.fit(data.X.iloc[rows], (data.cause[rows], data.time[rows]))
+
+
+def predicted(
+    model: DPCompetingRisks, data: Competing, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return risks of each cause, and its incidences at the quarters of the horizon."""
+    at = model.n_intervals * np.arange(1, QUARTERS + 1) // QUARTERS - 1
+    X = data.X.iloc[rows]
+    scores = [model.predict(X, cause) for cause in data.causes]
+    curves = [
+        model.predict_cumulative_incidence_function(X, cause, return_array=True)[:, at]
+        for cause in data.causes
+    ]
+    return np.array(scores), np.array(curves)
 
 
 def aalen_johansen(data: Competing, rows: np.ndarray, cause: int) -> np.ndarray:
