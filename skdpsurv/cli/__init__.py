@@ -74,8 +74,11 @@ def main(
 
 
 # In the order of the work.
-COMMANDS = planner, plan, schema, table, fit, explain, verify, predict, evaluate, pool
-for each in (*COMMANDS, simulate, audit, demo):
+COMMANDS = (
+    *(planner, plan, schema, table, fit, explain, verify, predict, evaluate, pool),
+    *(simulate, audit, demo),
+)
+for each in COMMANDS:
     app.command()(each)
 app.add_typer(study_command.app, name="study")
 app.add_typer(ledger_command.app, name="ledger")
