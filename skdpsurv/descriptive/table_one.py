@@ -22,6 +22,8 @@ from skdpsurv.descriptive.column_tables import Cells, TableBlock
 from skdpsurv.descriptive.printed import Printed, markdown
 from skdpsurv.descriptive.released_moments import moments_of
 from skdpsurv.descriptive.rules import check_grid, check_points, check_sizes, require_columns
+from skdpsurv.descriptive.share_intervals import Estimated, Level, share
+from skdpsurv.descriptive.solution import Sizes, Solved
 from skdpsurv.descriptive.summary import Summary
 from skdpsurv.dp import PrivacyAccountant, checks
 from skdpsurv.dp.containers import is_frame
@@ -232,9 +234,33 @@ class DPTableOne(
         """Return the standard deviation of the noise in a cell, in records."""
         return Histograms((1,) * len(self._described_kinds())).deviation(self._price())
 
+    def _expected_share(self, in_group: int) -> Estimated:
+        """Return the share of a label that half of a group have, where it is least sure.
+
+        Labels of a column add up to the size of the group, which all columns tell: so the share of
+        a yes or no has half of the variance that the noise of a cell would give it.
+        """
+        n_groups, variance = max(len(self._groups()), 1), self._deviation() ** 2
+        cells = self._cells(self._points(n_groups * in_group))
+        sizes = Sizes.known(np.full(n_groups, in_group))
+        if not self.by_is_public:
+            tables = [np.zeros((n_groups, one.number)) for one in cells]
+            sizes = Sizes.solved(tables, variance, n_groups * in_group)
+        level, found = Level(0.95, isinstance(self._price(), float)), []
+        own = {(one.n_present, one.number) for one in cells if one.points is None}
+        for n_labels, n_cells in own or {(2, 2)}:
+            form, whole, counts = np.zeros((3, n_groups, n_cells))
+            form[0, 0], whole[0, :n_labels] = 1.0, 1.0
+            counts[:, :n_labels] = 0.5 * in_group / max(n_labels - 1, 1)
+            counts[:, 0] = 0.5 * in_group
+            found.append(share(Solved(counts, variance, sizes), form, whole, level))
+        return max(found, key=lambda one: one.population.high - one.population.low)
+
     def _uncertainty(self, n_records: int) -> float:
-        """Return half of a 95 % interval of a share, in groups of equal size."""
-        return 1.96 * self._deviation() * max(len(self._groups()), 1) / n_records
+        """Return half of a 95 % interval of a share, for these people in groups of equal size."""
+        n_groups = max(len(self._groups()), 1)
+        low, high = self._expected_share(max(n_records // n_groups, 1)).people
+        return 0.5 * (high - low)
 
     def _points(self, n_records: int) -> dict[str, list[float]]:
         """Return the points of each number and date, by public numbers."""
@@ -289,7 +315,7 @@ class DPTableOne(
             return found
         n_columns, n_groups = len(self._described_kinds()), max(len(self._groups()), 1)
         if (half := self._uncertainty(shape.n_records)) > MUCH:
-            stated = {"points": 100 * min(half, 1.0), "n_columns": n_columns, "n_groups": n_groups}
+            stated = {"points": 100 * half, "n_columns": n_columns, "n_groups": n_groups}
             found.append(phrase("uncertain_shares", **stated))
         return found
 

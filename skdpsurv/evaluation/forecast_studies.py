@@ -347,10 +347,10 @@ def evaluation_run(estimator: Any, setting: SimulatedStudy, seed: np.random.Seed
 
 
 def table_run(estimator: Any, setting: SimulatedStudy, seed: np.random.SeedSequence) -> Run:
-    """Return the width for a label that half of a group have, by the law of the noise."""
-    n, at_one = setting.n_records, estimator._deviation() * estimator.epsilon
-    errors = {e: math.hypot(math.sqrt(0.25 / n), at_one / e / n) for e in setting.epsilons}
-    return {e: {"share_width": min(3.92 * error, 1.0)} for e, error in errors.items()}
+    """Return the width for a label that half of a group have, as the table computes it."""
+    tables = {e: clone(estimator).set_params(epsilon=e) for e in setting.epsilons}
+    found = {e: one._expected_share(setting.n_records).population for e, one in tables.items()}
+    return {e: {"share_width": high - low} for e, (low, high) in found.items()}
 
 
 #: What is simulated, by what an estimator takes.

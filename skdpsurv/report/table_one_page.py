@@ -26,7 +26,7 @@ def table_one(model: Any) -> dict[str, Any] | None:
     notes = ["both", "clipped", *numbers, *(["smd"] if len(model.groups_) > 1 else [])]
     words = [WORDS["table_one"][name] for name in notes]
     if (half := model._uncertainty(model.n_records_)) > MUCH:
-        words.insert(0, WORDS["table_one"]["hidden"].format(min(half, 1.0)))
+        words.insert(0, WORDS["table_one"]["hidden"].format(half))
     caption = "Table 1" if model.by is None else f"Table 1, by {escape_hidden(model.by)}"
     return {
         "notes": words,

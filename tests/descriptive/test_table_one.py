@@ -257,6 +257,25 @@ class TestIntervals:
             ]
             assert widths[0] == pytest.approx(widths[1], rel=0.3)
 
+    @pytest.mark.parametrize("delta", [0.0, 1e-6])
+    @pytest.mark.parametrize("labels", [[False, True], ["I", "II", "III", "IV"]])
+    def test_the_expected_share_is_that_of_fits(self, labels, delta):
+        """Means of two groups in 6 fits, with a deviation of at most 0.5 % of the width."""
+        n, others = 1000, {f"x{place}": (0, 1) for place in range(5)}
+        of = {"arm": ["control", "open"], "label": bool if len(labels) == 2 else labels, **others}
+        X = pd.DataFrame(0.5, index=range(2 * n), columns=list(of))
+        X["arm"] = np.repeat(of["arm"], n)
+        X["label"] = np.resize([*labels, *labels[:1] * (len(labels) - 2)], 2 * n)
+        model, found = DPTableOne(1.0, columns=PublicColumns(of), by="arm", delta=delta), []
+        for seed in range(6):
+            table = model.set_params(random_state=seed).fit(X).table_.sort_index()
+            found += [table.loc["label", str(labels[0]), "share", arm] for arm in of["arm"]]
+        expected, found = model._expected_share(n), pd.DataFrame(found).mean()
+        for one in ("people", "population"):
+            low, high = getattr(expected, one)
+            width = found[f"{one}_high"] - found[f"{one}_low"]
+            assert width == pytest.approx(high - low, rel=0.03)
+
 
 def test_public_groups(records):
     table = DPTableOne(1.0, columns=COLUMNS, by="arm", by_is_public=True).fit(records)

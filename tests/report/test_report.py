@@ -421,7 +421,7 @@ class TestTableOne:
         assert said not in text_of(of("DPTableOne: raw columns, no privacy"))
         model = release.to_estimator()
         assert (model._uncertainty(model.n_records_) > 0.15) == (said in text_of(release))
-        assert model._uncertainty(300) == pytest.approx(model._uncertainty(3000) * 10)
+        assert model._uncertainty(300) > model._uncertainty(3000)
 
     def test_long_tables_are_cut(self, no_figures, monkeypatch):
         monkeypatch.setattr(table_one_page, "MOST_ROWS", 3)
