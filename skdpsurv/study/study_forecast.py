@@ -45,7 +45,7 @@ LEAST_EXCESS = 0.01
 MEASURES: dict[str, tuple[str, float | None]] = {
     "share_width": ("width of a 95 % interval of a share in a group", 0.1),
     "c_index_width": ("width of the 95 % interval of the C-index", 0.1),
-    "width_middle": ("width of a 95 % interval half-way", 0.1),
+    "width_horizon": ("width of a 95 % interval at the end of follow-up", 0.1),
     "largest_error": ("largest error of a curve", 0.03),
     MEDIAN: ("relative width of intervals of coefficients", 0.0),
     "risk_error": ("mean error of a predicted risk", 0.03),
