@@ -57,7 +57,7 @@ class Model:
     Parameters
     ----------
     schema : Path or None
-        TOML file that says what is publicly known of each column.
+        TOML file that says what is publicly known of each column, or a release that states it.
     max_time : float or None
         Public horizon, in the unit of the times; later ones count as censored there.
     drop : list of str

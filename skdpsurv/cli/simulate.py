@@ -57,7 +57,7 @@ def plan(
     columns : int or None
         Number of columns; 8 by default.
     schema : Path or None
-        In place of --columns: TOML file that describes them.
+        In place of --columns: TOML file, or a release, that describes them.
     event_rate : float, default=0.3
         Share of records with an event before the horizon; for a classifier, of the second class.
     concordance : float or None

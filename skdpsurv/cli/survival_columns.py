@@ -9,6 +9,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command
 from skdpsurv.cli.printing import save, show
@@ -111,15 +113,32 @@ def _guess(cells: Any) -> str:
 
 
 def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:
-    """Read a description of columns, and add texts that mean missing."""
+    """Read a description of columns, or that in a release, and add texts that mean missing."""
     from skdpsurv.data import PublicColumns
 
     message = f"there is no schema {path}. Make one: skdpsurv schema DATA"
     require(path.is_file(), message, "description")
     with refusals("description"):
-        columns = PublicColumns.from_toml(path)
+        read = _columns_of_release if path.suffix == ".json" else PublicColumns.from_toml
+        columns = read(path)
         coded = dict.fromkeys([*columns.missing_values, *missing_values])
         return columns.set_params(missing_values=list(coded))
+
+
+def _columns_of_release(path: Path) -> PublicColumns:
+    """Return the columns that a release states, and say what is taken of it."""
+    from skdpsurv.data import PublicColumns
+    from skdpsurv.release import Release
+
+    stated = Release.load(path).transformer()
+    message = f"{path} states no columns as a schema does: fit with --schema, or give a TOML file."
+    require(isinstance(stated, PublicColumns), message, "description")
+    parameters = stated.get_params(deep=False)
+    parameters.pop("strata", None)  # an option of the fit, whose category is among the columns
+    found = PublicColumns(**parameters)
+    text = f"of {path} the schema has the columns {few(found._names())}, and nothing else"
+    typer.echo(f"skdpsurv: {text}: no option of its fit.", err=True)
+    return found
 
 
 def split_names(given: Sequence[str], names: Sequence[str]) -> list[str]:

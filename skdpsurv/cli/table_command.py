@@ -28,7 +28,8 @@ class Described:
     Parameters
     ----------
     schema : Path
-        TOML file that says what is publicly known of each column, also of that of --by.
+        TOML file that says what is publicly known of each column, also of that of --by; or a
+        release that states it.
     by : str or None
         Column of the schema whose categories are the groups.
     by_is_public : bool, default=False

@@ -413,3 +413,20 @@ def test_what_means_missing_is_part_of_the_schema_and_of_the_release(study):
         study.run(*given, code=0)
     read = [(study.folder / f"{name}_out.csv").read_text() for name in ("coded", "study")]
     assert read[0] == read[1]
+
+
+def test_a_schema_may_be_that_of_a_release(study):
+    """Of a release the columns are taken alone, and not its strata."""
+    fits = {"a": (), "b": ("--strata", "stage"), "c": (), "d": ()}
+    schemas = {"a": "@columns.toml", "b": "@a.json", "c": "@b.json", "d": "@a.json"}
+    said = {}
+    for name, more in fits.items():
+        files = {"out": f"@{name}.json", "schema": schemas[name]}
+        said[name] = study.survival(*SEED, *more, **files, code=0).stderr
+    assert study.release("a") == study.release("c") == study.release("d") != study.release("b")
+    taken = "has the columns age, stage, smoking, diagnosed, treated, and nothing else"
+    assert [taken in text for text in said.values()] == [False, True, True, True]
+    study.km("--group", "stage", "--groups", "I,II,III", code=0)
+    (study.folder / "no.json").write_text("{}")
+    for name, says in (("km", "states no columns as a schema does"), ("no", "description")):
+        study.survival(out="@x.json", schema=f"@{name}.json", code=4, says=says)
