@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -45,7 +46,7 @@ from skdpsurv.dp.looking import looking
 from skdpsurv.dp.plan import Plan, all_drawn
 from skdpsurv.dp.privacy_cost import rho_for
 from skdpsurv.dp.proofs import status_of
-from skdpsurv.dp.references import phrase
+from skdpsurv.dp.references import WORDS, phrase
 from skdpsurv.dp.stated_noise import noise_of
 from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release.release import Release
@@ -106,6 +107,8 @@ class PrivateEstimator(Released, released=False):
     accountant: PrivacyAccountant | None
     epsilon: float
     random_state: int | None
+    #: Whether the file of the records says, by a column of its header, that nobody is in it.
+    _made_up: bool = False
 
     def _caveats(self, shape: Any) -> list[Caveat]:
         """Return why a fit with a finite epsilon is not proved; shape is None before counting."""
@@ -309,6 +312,9 @@ class PrivateEstimator(Released, released=False):
         if plan.unproved:  # classes of others may hold what no release can state
             all_drawn(plan.tree)
         guarantee = plan.guarantee(self._status(shape), people=people)
+        if self._made_up:
+            told = WORDS["assumptions"]["made_up"], *guarantee.assumptions
+            guarantee = replace(guarantee, assumptions=told)
         if guarantee.delta and math.isfinite(guarantee.epsilon):
             require_delta(guarantee.epsilon, guarantee.delta)
         return plan, guarantee

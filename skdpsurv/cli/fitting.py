@@ -215,6 +215,7 @@ def spend(
     from skdpsurv.base.prepared import looking_for
 
     estimator._check_parameters()
+    estimator._made_up = table.made_up
     if not spending.dry_run:
         printing.reserve(out)
     estimator.accountant = ledger = open_ledger(spending)

@@ -32,6 +32,8 @@ BLOCK_BYTES = 64 * 2**20
 _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
+#: Name of the column that marks each row of made-up people.
+MADE_UP = "made_up"
 #: Functions of pandas for files of other programs.
 READERS = {".xlsx": "read_excel", ".dta": "read_stata", ".sas7bdat": "read_sas"}
 
@@ -52,6 +54,8 @@ class RecordFile:
         code in one column and a time in another.
     missing : collection of str
         Texts that mean missing in the others, by their description.
+    made_up : bool
+        Whether a column that is not read marks people as made up.
     """
 
     path: Path
@@ -59,6 +63,7 @@ class RecordFile:
     labels: Mapping[str, Collection[str]] = field(default_factory=dict)
     target: Collection[str] = ()
     missing: Collection[str] = ()
+    made_up: bool = False
 
 
 def column_names(path: Path, form: FileFormat) -> list[str]:

@@ -12,6 +12,7 @@ from skdpsurv.cli.failures import AS_JSON, WORDS, refusals, require
 from skdpsurv.cli.fitting import Kind, estimator_class, make
 from skdpsurv.cli.options import NONE, command, parse
 from skdpsurv.cli.printing import reserve, rich_table, save, show, working
+from skdpsurv.cli.record_files import MADE_UP
 from skdpsurv.cli.releases import load_release
 from skdpsurv.cli.survival_columns import public_columns
 
@@ -261,12 +262,12 @@ def simulate(
         X, y = published.simulate(people, seed, table=known, censoring=lost)
     label = next(iter(published.target_names), "class")
     outcome = pd.DataFrame({label: y} if y is not None and not y.dtype.names else y)
-    taken = sorted({*X} & {*outcome, "made_up"})
+    taken = sorted({*X} & {*outcome, MADE_UP})
     message = f"the file would have two columns {', '.join(taken)}: use Release.simulate in Python."
     require(not taken, message, "description")
     rows = X.join(outcome)
-    save(csv_text(rows.assign(made_up=True)), out)
-    about: dict[str, Any] = {"out": str(out.resolve()), **X.attrs, "columns": [*rows, "made_up"]}
+    save(csv_text(rows.assign(**{MADE_UP: True})), out)
+    about: dict[str, Any] = {"out": str(out.resolve()), **X.attrs, "columns": [*rows, MADE_UP]}
     lines = [f"{people:,} made-up people: {X.attrs['made_up']}."]
     lines += [f"Margin of {name}: {source}" for name, source in X.attrs.get("margins", {}).items()]
     show(about, [*lines, f"File: {out}"])

@@ -14,7 +14,7 @@ from skdpsurv.cli.failures import AS_JSON, CommandError, refusals, require
 from skdpsurv.cli.ledger_command import ledger_line, ledger_state, opened
 from skdpsurv.cli.options import NONE, FileFormat, command, parse
 from skdpsurv.cli.printing import guarantee_line, reserve, rich_table, save, show, working
-from skdpsurv.cli.record_files import RecordFile, read_table
+from skdpsurv.cli.record_files import MADE_UP, RecordFile, read_table
 from skdpsurv.cli.releases import read_appetite, read_protocol, write_acro
 from skdpsurv.cli.survival_columns import other_columns, table_of
 
@@ -262,7 +262,10 @@ def table_of_study(protocol: Protocol, data: Path, form: FileFormat) -> RecordFi
     if protocol.dates is not None:
         time, entry, dates = None, None, protocol.dates.columns
     others = other_columns(time, protocol.event, protocol.person, labels, entry, dates)
-    return table_of(data, form, columns._names(), columns, others, (), None, protocol)
+    table = table_of(data, form, columns._names(), columns, others, (), None, protocol)
+    message = f"{data} has made-up people, as its column {MADE_UP} says: rehearse with fit."
+    require(not table.made_up, message, "data")
+    return table
 
 
 def _count(protocol: Protocol, data: Path, form: FileFormat) -> int:

@@ -14,7 +14,14 @@ import typer
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command
 from skdpsurv.cli.printing import save, show
-from skdpsurv.cli.record_files import RecordFile, column_names, few, read_table, require_columns
+from skdpsurv.cli.record_files import (
+    MADE_UP,
+    RecordFile,
+    column_names,
+    few,
+    read_table,
+    require_columns,
+)
 
 if TYPE_CHECKING:
     from skdpsurv.data import PublicColumns
@@ -201,7 +208,8 @@ def table_of(
     texts = {n: labels for n, labels in more.items() if labels is not None and n not in features}
     texts |= {k.column: k.labels for k in getattr(described, "_kinds", tuple)() if k.reads_text}
     columns = tuple(name for name in names if name in used)
-    return RecordFile(path, columns, texts, list(more), getattr(described, "missing_values", ()))
+    missing, made_up = getattr(described, "missing_values", ()), MADE_UP in {*names} - {*used}
+    return RecordFile(path, columns, texts, list(more), missing, made_up)
 
 
 def other_columns(

@@ -8,6 +8,7 @@ from skdpsurv import DPDiscreteTimeSurvival, PublicColumns
 from tests.cli.study import HORIZON, TARGET
 
 MADE = ("--people", "200", "--seed", "1")
+MARK = "the people are made up"
 
 
 @pytest.fixture
@@ -33,6 +34,26 @@ def test_made_up_people_are_marked_and_can_be_fitted(published):
         "fit", "survival", "@made.csv", *again, "--epsilon", "1", "--out", "@again.json", code=0
     )
     study.run(*given, code=7)  # nothing is written over
+    assert not study.release().guarantee.assumptions[0].startswith(MARK)
+    assert study.release("again").guarantee.assumptions[0].startswith(MARK)
+    study.run("explain", "@again.json", code=0, says=MARK)
+
+
+def test_whatever_reads_made_up_people_says_so(published):
+    """The mark is a name in the header: what stands below it is not read."""
+    study, given = published, ("--schema", "@columns.toml", "--epsilon", "1")
+    study.write(study.frame.drop(columns="id").assign(made_up=""), "made.csv")
+    study.km(data="@made.csv", code=0)
+    drop = ("--drop", "days,died,made_up")
+    study.run("table", "@made.csv", *given, *drop, "--out", "@table.json", code=0)
+    for name in ("km", "table"):
+        assert study.release(name).guarantee.assumptions[0].startswith(MARK)
+    held = (*TARGET, "--drop", "made_up", "--epsilon", "1", "--out", "@e.json")
+    found = study.json("evaluate", "@model.json", "@made.csv", *held)
+    assert found["guarantee"]["assumptions"][0].startswith(MARK)
+    study.km(out="@km2.json", code=0)
+    study.run("pool", "@km.json", "@km2.json", "--out", "@pool.json", code=0)
+    assert any(one.startswith(MARK) for one in study.release("pool").guarantee.assumptions)
 
 
 def test_margins_and_censoring_come_from_other_releases(published):

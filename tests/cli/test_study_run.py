@@ -41,6 +41,13 @@ def signed(study):
     return study
 
 
+def test_a_study_of_made_up_people_is_refused(signed):
+    PrivacyAccountant(5.0, path=signed.path("l.sqlite"))
+    signed.write(signed.frame.assign(made_up=True), "made.csv")
+    signed.run_study(data="@made.csv", code=3, says="made-up people, as its column made_up says")
+    assert spent(signed) == 0.0
+
+
 @pytest.mark.slow
 def test_a_study_from_the_command_line(signed):
     signed.run_study(code=6, says="no privacy ledger")
