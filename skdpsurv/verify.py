@@ -585,7 +585,12 @@ def check_total(promised: Node, cost: Spent) -> str:
     need(right, "delta is above 0 where noise is Gaussian, and else 0")
     spent = epsilon_of(cost, delta)
     follows(spent, epsilon, "the cost of all", ROUNDING, _UNSPENT)
-    return f"epsilon {float(spent):.9g}" + (f" at delta {float(delta):.3g}" if delta else "")
+    return cost_in_words(spent, delta)
+
+
+def cost_in_words(epsilon: Fraction, delta: Fraction) -> str:
+    need(delta < 1, "a delta of 1 promises nothing")
+    return f"epsilon {float(epsilon):.9g}" + f" at delta {float(delta):.3g}" * (delta > 0)
 
 
 def _check_inputs(inputs: Node, tree: Tree) -> None:
@@ -775,7 +780,7 @@ def judged(check: Callable[..., Verdict], *arguments: Any) -> Verdict:
         return check(*arguments)
     except EndError as error:
         return Verdict(*error.args)
-    except (OSError, ValueError, TypeError, LookupError, ArithmeticError, RecursionError) as error:
+    except Exception as error:
         return Verdict("refuted", f"no file as the program writes it ({type(error).__name__})")
 
 
@@ -806,12 +811,11 @@ def report(found: list[tuple[str, Verdict]]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check files; what needs more, by the file beside this one."""
-    found = [(shown(str(one)), judged(check_release, Path(one))) for one in arguments]
+    """Check files, by the file beside this one if it is there."""
     beside = Path(__file__).with_name("verify_study.py")
-    if beside.is_file() and any(verdict.reason == BESIDE for _, verdict in found):
-        found = [*runpy.run_path(str(beside))["checked"](arguments)]
-    return report(found)
+    if beside.is_file():  # which knows pools and folders, too
+        return report([*runpy.run_path(str(beside))["checked"](arguments)])
+    return report([(shown(str(one)), judged(check_release, Path(one))) for one in arguments])
 
 
 if __name__ == "__main__":

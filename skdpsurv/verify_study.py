@@ -12,7 +12,7 @@ import json
 import sqlite3
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -43,8 +43,8 @@ def _check_pool(release: base.Node) -> base.Verdict:
         tree = base.Tree(node)
         base.check_total(entry, tree.cost)
         base.check_values(release, tree)
-        n = entry.count("n_records")
-        need({*tree.seen["n_records"]} <= {n}, "n_records of a part is another")
+        same = {*tree.seen["n_records"]} <= {entry.count("n_records")}
+        need(same, "n_records of a part is another")
         for kind, found in tree.seen.items():
             whole.seen[kind] += found
         whole.seen["granted"].append(f"the release {entry['sha256'][:16]} states this plan")
@@ -68,15 +68,14 @@ def _check_pool(release: base.Node) -> base.Verdict:
     _check_noise(release, whole)
     whole.seen["granted"] += ["pooling.md: nobody is in two of the data sets"] * (how is max)
     whole.seen["granted"].append("the values of the pool follow from those of its releases")
-    words = f"epsilon {float(promised['epsilon']):.9g}"
+    words = base.cost_in_words(promised.number("epsilon"), promised.number("delta"))
     return base.verified(release["estimator"], promised, whole, words)
 
 
 def _check_noise(release: base.Node, tree: base.Tree) -> None:
     """Compare the noise on sums of tables, which alone has a law, with that of the plans."""
     noise, mechanism = release.part("noise"), release.part("guarantee")["mechanism"]
-    summed = mechanism.startswith("sum of tables")
-    need(summed == bool(noise), "the noise on sums of tables is missing")
+    need(mechanism.startswith("sum of tables") == bool(noise), "noise on sums of tables is missing")
     for name in noise:
         own = noise.part(name)
         need(own == own | {"law": "sum"}, f"the noise on {name} is that of a sum")
@@ -104,6 +103,10 @@ def verify(text: str) -> base.Verdict:
 
 
 # ---- The folder of a study: what its releases cost together, and the ledger.
+#: Kinds of lines of a journal: each needs the one before it, of the same charge and analysis.
+_STEPS = ("study", "intent", "charged", "started", "released")
+
+
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -115,47 +118,50 @@ def _digest(content: Any) -> str:
 def _own_text(path: Path) -> str:
     """Return the text of a file of a folder, which is there itself."""
     need(path.is_file() and not path.is_symlink(), f"{path.name} is no file of its own")
-    return path.read_text(encoding="utf-8")
+    return path.read_bytes().decode()
 
 
 def _journal(text: str) -> defaultdict[str, list[base.Node]]:
     """Return the lines of a journal by kind; each has a hash of itself and of that before it."""
+    need(text.endswith("\n"), "a run ended within a line of the journal: run it again", base.NEW)
     found: defaultdict[str, list[base.Node]] = defaultdict(list)
-    link = "skdpsurv study 1"
+    link, seen = "skdpsurv study 1", set[Any]()
     for number, line in enumerate(map(base.read, text.splitlines()), 1):
-        stated = line.pop("link", None)
+        stated, what = line.pop("link", None), line.have("what")
         link = _digest([link, line])
         need(link == stated, f"line {number} of the journal does not follow from that before it")
-        found[line.have("what")].append(line)
+        found[what].append(line)
+        if what != "published":  # an analysis that has started is released or lost, once
+            step = _STEPS.index("released" if what == "lost" else what)
+            of = [line.get(name) for name in ("nonce", "analysis")]
+            own, before = (step, *of[: (step + 1) // 2]), (step - 1, *of[: step // 2])
+            fits = own not in seen and (step == 0 or before in seen)
+            need(fits, f"line {number} of the journal, {what}, is there twice, or too early")
+            seen.add(own)
     return found
 
 
-def _entries(path: Path) -> tuple[Any, list[dict[str, Any]]]:
-    """Return how a ledger began, and its entries."""
-    try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
-            file.row_factory = sqlite3.Row
-            kinds = dict(file.execute("SELECT name, type FROM sqlite_master").fetchall())
-            stored = kinds.get("ledger") == kinds.get("entries") == "table"
-            need(stored, "a ledger's entries are not stored in it")  # a view may never end
-            (made,) = file.execute("SELECT * FROM ledger").fetchall()
-            return made, [*map(dict, file.execute("SELECT * FROM entries ORDER BY id"))]
-    except sqlite3.Error:
-        raise base.EndError("refuted", "no ledger as the program writes it") from None
-
-
-def _check_ledger(path: Path, charges: list[base.Node], dataset: str, name: str) -> str:
+def _check_ledger(path: Path, charges: list[base.Node], dataset: str, name: str, word: str) -> str:
     """Compare the charges of a study with a ledger, and return what that says of these people."""
-    made, rows = _entries(path)
-    counts = not made["rehearsal"] and not made["moved_to"]
-    need(counts, "a ledger of rehearsals, or one that was moved", base.NEW)
+    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as file:
+        file.row_factory = sqlite3.Row
+        kinds = dict(file.execute("SELECT name, type FROM sqlite_master").fetchall())
+        stored = kinds.get("ledger") == kinds.get("entries") == "table"
+        need(stored, "a ledger's entries are not stored in it")  # a view may never end
+        (made,) = file.execute("SELECT * FROM ledger").fetchall()
+        rows = [*map(dict, file.execute("SELECT * FROM entries ORDER BY id"))]
+    moved = made["moved_to"] or {row["status"] for row in rows[-1:]} & {"closed", "moved"}
+    counts = made["schema_version"] == 4 and not made["rehearsal"] and not moved
+    need(counts, "a ledger of another version, of rehearsals, or one that was moved", base.NEW)
     begun = [made[name] for name in ("identity", "epsilon", "delta")]
     begun += [False, bool(made["charge_refusals"]), made["composition"], made["renyi_order"]]
     links = [_digest(["skdpsurv ledger", 4, *begun])]
     for number, row in enumerate(rows, 1):
         key, nonce, *entry, link = row.values()
         links.append(_digest([links[-1], nonce, *entry]))
-        need(key == number and link == links[-1], f"entry {number} of the ledger was altered")
+        whole = key == number and link == links[-1] and row["epsilon"] >= 0 <= row["delta"]
+        need(whole, f"entry {number} of the ledger was altered")
+    known = set()
     for charge in charges:
         receipt, promised = charge.part("receipt"), charge.part("guarantee")
         number = receipt.count("entries", 1, len(rows))
@@ -165,43 +171,47 @@ def _check_ledger(path: Path, charges: list[base.Node], dataset: str, name: str)
         stated |= {"guarantee": _digest(promised), "dataset": dataset}
         same = stated.items() <= rows[number - 1].items()
         need(same, f"entry {number} of the ledger is another charge")
-    others = sum(row["estimator"].startswith(name) for row in rows)
-    need(others == len(charges), "the ledger has other charges for this protocol")
-    all_spent = sum(row["epsilon"] for row in rows if row["dataset"] == dataset)
-    return f"the ledger is that of all charges: {dataset}, epsilon {all_spent:.9g} in all"
+        known.add(number)
+    # A study that was refused for its records, and paid for that, may begin anew elsewhere.
+    own_rows = [row for row in rows if row["estimator"].startswith(name)]
+    others = {row["id"] for row in own_rows if row["mechanism"] != "none: refused"} != known
+    need(not others, "the ledger has other charges for this protocol", word)
+    of_people = [(row["epsilon"], row["delta"]) for row in rows if row["dataset"] == dataset]
+    epsilon, delta = map(sum, zip(*of_people, strict=True))
+    spent = f"epsilon {epsilon:.9g}" + f" and delta {delta:.3g}" * (delta > 0)
+    return f"the ledger is that of all charges: {dataset}, {spent} in all"
 
 
-def _check_charge(charge: base.Node, protocol: base.Node) -> str:
-    """Compare the first charge with what all analyses cost together (study.md)."""
+def _check_charge(charge: base.Node, protocol: base.Node, pairs: Mapping[str, str]) -> None:
+    """Compare the first charge with all it pays for (study.md); pairs say what is evaluated."""
     promised, budget = charge.part("guarantee"), protocol.part("budget")
+    base.check_words(promised)
+    inputs = promised.part("public_inputs")
     n, share = charge.count("n_people"), float(protocol.number("evaluation_share"))
     held_out = round(share * n)
     sizes = {"everybody": n, "training": n - held_out, "evaluation": held_out}
     spent = dict.fromkeys(sizes, base.Spent())
-    analyses = protocol.parts("analyses")
-    evaluated = [one["of"] for one in analyses if one.get("of")]
     relation = "replace-one" + "-person" * (protocol.part("outcome").get("person") is not None)
     relations, expected = {relation}, {"n_records": n, "n_held_out": held_out}
-    for one in analyses:
-        name, people = one["name"], "training" if one["name"] in evaluated else "everybody"
-        people = "evaluation" if one.get("of") else people
+    for name in charge["analyses"]:
+        people = "training" if name in pairs.values() else "everybody"
+        people = "evaluation" if name in pairs else people
         own = charge.part("planned").part(name)
-        epsilon, delta = own.positive("epsilon"), own.number("delta")
+        price, delta = ("epsilon", own.positive("epsilon")), own.number("delta")
         need(not delta or "rho" in own, f"{name} has a delta and no rho", base.NEW)
-        price = base.Spent.of("epsilon", epsilon)
-        if delta:
-            price = base.Spent.of("mu", base.root(2 * own.number("rho")))
-        spent[people] = base.sequence([spent[people], price])
+        price = ("mu", base.root(2 * own.number("rho"))) if delta else price
+        spent[people] = base.sequence([spent[people], base.Spent.of(*price)])
         relations.add(own["neighbours"])
-        stated = own.part("public_inputs").get("n_records") == sizes[people] > 0
-        need(stated, f"{name} is not of these people")
+        stated = own.part("public_inputs")
+        need(stated.get("n_records") == sizes[people] > 0, f"{name} is not of these people")
+        same = own["neighbours"] == relation or stated["by"] == inputs["by"]
+        need(same, f"{name} has other groups that are public")
         need(own["status"] == "proved", f"the status of {name} is {own['status']!r}", base.NEW)
         expected[f"epsilon_{name}"] = own["epsilon"]
         expected |= {f"delta_{name}": own["delta"]} if delta else {}
     public = relation + "-same-group"
     known = relations <= {relation, public} and promised["neighbours"] == max(relations, key=len)
     need(known and promised["status"] == "proved", "neighbours or status are not those of all")
-    inputs = promised.part("public_inputs")
     same = all(inputs.get(name) == value for name, value in expected.items())
     need(same, "the charge states other numbers than its analyses")
     epsilon, delta = promised.positive("epsilon"), promised.number("delta")
@@ -216,35 +226,38 @@ def _check_charge(charge: base.Node, protocol: base.Node) -> str:
     within = epsilon <= left and delta <= budget.number("delta")
     need(within, "more was charged than the protocol's budget")
     if "rho" in promised:
-        rho = max(one.rho for one in cost)
-        holds = promised.number("rho") >= rho * (1 - base.ULPS) and all(gaussian)
-        need(holds, "rho is less than that of all analyses")
+        rho = max(one.rho for one in cost) * (1 - base.ULPS)
+        need(all(gaussian) and promised.number("rho") >= rho, "rho is less than that of all")
     need("renyi" not in promised, "divergences are not those of a study")
-    return f" at delta {float(delta):.3g}" * bool(delta) + f", {promised['neighbours']}, proved"
 
 
-def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -> base.Verdict:
+def _check_study(
+    folder: Path, releases: Mapping[str, str], ledgers: Sequence[Path]
+) -> base.Verdict:
     """Compare releases with the journal, and this with the protocol and the ledger."""
-    text = _own_text(folder / "protocol.json")
+    text, lock = _own_text(folder / "protocol.json"), folder / "journal.lock"
     need(not (folder / "releases").is_symlink(), "the releases are in another folder")
-    need(all(one.suffix == ".json" for one in files), "a file of the releases is not of JSON")
-    releases = {one.stem: _own_text(one) for one in files}
+    need(not lock.exists() or not _own_text(lock), "journal.lock holds something")
     lines, sha256 = _journal(_own_text(folder / "journal")), _sha256(text)
-    protocol, intents, charges = base.read(text), lines["intent"], dict[str, base.Node]()
-    ((first,),) = (lines["study"],)
-    need(first["protocol"] == sha256, "the journal is of another protocol")
+    protocol, charges = base.read(text), dict[str, base.Node]()
+    intents = {one["nonce"]: one for one in lines["intent"]}
     for line in lines["charged"]:
-        (intent,) = (one for one in intents if one["nonce"] == line["nonce"])
-        own = {"protocol_sha256": sha256, "nonce": intent["nonce"]}
+        intent = intents[line["nonce"]]
+        own = {"protocol_sha256": sha256, "nonce": line["nonce"]}
         inputs = intent.part("guarantee").part("public_inputs")
         need(own.items() <= inputs.items(), "a charge is of another protocol, or of another nonce")
-        need(line["nonce"] not in charges, "a charge is noted twice")
         charges[line["nonce"]] = base.Node({**intent, "receipt": line["receipt"]}.items())
     need(charges, "nothing was charged", base.NEW)
+    need(lines["study"][0]["protocol"] == sha256, "the journal is of another protocol")
     whole, *again = charges.values()
+    ran = all(one["analyses"] for one in charges.values())
+    need(ran, "its records were refused, and it was charged for that", base.NEW)
     every = [one["name"] for one in protocol.parts("analyses")]
     need(whole["analyses"] == every == [*dict.fromkeys(every)], "not all analyses were charged")
-    found, total = _check_charge(whole, protocol), whole["guarantee"].number("epsilon")
+    pairs = {one["name"]: one["of"] for one in protocol.parts("analyses") if one.get("of")}
+    _check_charge(whole, protocol, pairs)
+    stated = whole.part("guarantee")
+    total, delta = stated.number("epsilon"), stated.number("delta")
     for charge in again:  # of an analysis whose release was lost
         (name,), promised = charge["analyses"], charge["guarantee"]
         planned, own = whole["planned"][name], {"protocol_sha256": sha256, "nonce": charge["nonce"]}
@@ -253,24 +266,26 @@ def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -
         need(same, f"{name} was charged again at another price")
         total += promised.number("epsilon")
     need(total <= protocol["budget"].number("epsilon"), "more was charged than the budget")
-    started = [(one["nonce"], one["analysis"]) for one in lines["started"]]
-    paid = all(name in charges[nonce]["analyses"] for nonce, name in started)
-    need(paid and len({*started}) == len(started), "an analysis ran without a charge of its own")
-    marks = {one["analysis"]: one for one in lines["released"]}
+    started, ended = lines["started"], lines["released"] + lines["lost"]
+    paid = all(one["analysis"] in charges[one["nonce"]]["analyses"] for one in started)
+    need(paid, "an analysis ran without a charge of its own")
+    marks = {f"{one['analysis']}.json": one for one in lines["released"]}
     known = {*marks} == {*releases} and len(marks) == len(lines["released"])
-    need(known, "the releases in the folder are not those that the journal marks, once each")
-    for name, mark in marks.items():
-        release, charge = base.read(releases[name]), charges[mark["nonce"]]
-        need((mark["nonce"], name) in started, f"{name} was released and never started")
-        need(mark["sha256"] == _sha256(releases[name]), f"{name} is not the file that was marked")
+    word = base.NEW if len(started) > len(ended) else "refuted"  # a run ended before its mark
+    need(known, "the releases in the folder are not those that the journal marks, once each", word)
+    for file, mark in marks.items():
+        name, release, charge = mark["analysis"], base.read(releases[file]), charges[mark["nonce"]]
+        need(mark["sha256"] == _sha256(releases[file]), f"{name} is not the file that was marked")
         same = release["guarantee"] == whole["planned"][name]
-        alone = "pooled" not in release["guarantee"]["public_inputs"]
-        need(alone, f"{name} is a pool, which says that its people are of several data sets")
+        need("pooled" not in release["guarantee"]["public_inputs"], f"{name} is a pool")
         need(same and release.get("receipt") == charge["receipt"], f"{name} is of another charge")
         about = {"protocol_sha256": sha256, "analysis": name}
         need(about.items() <= release["study"].items(), f"{name} is of another study")
-    granted = ["study.md: people were dealt by coins into two parts, once, and nobody knows how"]
-    granted *= whole["guarantee"]["public_inputs"]["n_held_out"] > 0
+        kind = name in pairs, name in pairs.values() and "baseline_coef" not in release["values"]
+        fits = kind == ("estimator" not in release, False)
+        need(fits, f"{name} is no evaluation, or no regression, and the protocol says so")
+    dealt = "study.md: people were dealt by coins into two parts, once, and nobody knows how: "
+    granted = [f"{dealt}{', '.join(pairs)} of those held out"] * bool(pairs)
     read = ("journal", "journal.lock", "protocol.json", "releases")
     others = ", ".join(sorted(path.name for path in folder.iterdir() if path.name not in read))
     granted += [f"not read, and not verified: {others} (never publish private)"] if others else []
@@ -280,11 +295,30 @@ def _check_study(folder: Path, files: Sequence[Path], ledgers: Sequence[Path]) -
         need(not charged, "the protocol names no ledger, and there is one")
     else:
         need(ledgers, "the charges are in a ledger: give its file, too", base.NEW)
+        word = base.NEW if len(intents) > len(charges) else "refuted"  # a run ended before its note
         for path in ledgers:
             name, dataset = f"Study {sha256[:16]}", protocol["dataset"]
-            granted.append(_check_ledger(path, [whole, *again], dataset, name))
+            granted.append(_check_ledger(path, [whole, *again], dataset, name, word))
     words = f"a study of {len(every)} analyses, of which {len(marks)} are here"
-    return base.Verdict("verified", f"{words}, epsilon {float(total):.9g}{found}", granted)
+    words += f", {base.cost_in_words(total, delta)}, {stated['neighbours']}, proved"
+    return base.Verdict("verified", words, granted)
+
+
+def _check_folder(folder: Path, ledgers: Sequence[Path]) -> Iterator[tuple[str, base.Verdict]]:
+    """Check each release of a study, which is read once, and then all of them together."""
+    texts = dict[str, str]()
+
+    def check(file: Path) -> base.Verdict:
+        texts[file.name] = _own_text(file)
+        return check_release(texts[file.name])
+
+    files = sorted((folder / "releases").glob("*"))
+    found = [base.judged(check, one) for one in files]
+    yield from ((base.shown(str(one)), own) for one, own in zip(files, found, strict=True))
+    whole = base.judged(_check_study, folder, texts, ledgers)
+    word = max((own.word for own in [whole, *found]), key=("verified", base.NEW, "refuted").index)
+    see = base.Verdict(word, "a release is: see above")
+    yield base.shown(str(folder)), whole if whole.word == word else see
 
 
 def checked(paths: Iterable[str | Path]) -> Iterator[tuple[str, base.Verdict]]:
@@ -292,22 +326,15 @@ def checked(paths: Iterable[str | Path]) -> Iterator[tuple[str, base.Verdict]]:
 
     A study that was charged to a ledger needs the ledger's file among the paths.
     """
-    given = [*map(Path, paths)]
-    ledgers = [p for p in given if p.is_file() and p.read_bytes()[:16] == b"SQLite format 3\0"]
-    for path in given:
-        if path.is_dir():
-            files = sorted((path / "releases").glob("*"))
-            found = [base.judged(lambda own: check_release(_own_text(own)), one) for one in files]
-            yield from ((base.shown(str(one)), own) for one, own in zip(files, found, strict=True))
-            whole = base.judged(_check_study, path, files, ledgers)
-            if code := base.worst([whole, *found]):
-                word = next(word for word, own in base.CODES.items() if own == code)
-                see = base.Verdict(word, "a release is: see above")
-                whole = whole if whole.word == word else see
-            yield base.shown(str(path)), whole
+    given = [(path, base.judged(check_release, path)) for path in map(Path, paths)]
+    folders = {path for path, _ in given if path.is_dir()}
+    ledgers = [path for path, own in given if own.reason == base.BESIDE and path not in folders]
+    for path, own in given:
+        if path in folders:
+            yield from _check_folder(path, ledgers)
         elif path not in ledgers:
-            yield base.shown(str(path)), base.judged(check_release, path)
-        elif len(given) > len(ledgers) and not any(one.is_dir() for one in given):
+            yield base.shown(str(path)), own
+        elif len(given) > len(ledgers) and not folders:
             alone = base.Verdict(base.NEW, "a ledger is of the folder of a study")
             yield base.shown(str(path)), alone
 

@@ -8,19 +8,22 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant, pool_releases
+from skdpsurv import DPDiscreteTimeSurvival, DPKaplanMeierFitter, PrivacyAccountant, pool_releases
 from skdpsurv import verify as single
 from skdpsurv import verify_study as verifier
+from skdpsurv.dp.ledger import linked, start
 from skdpsurv.report import curves, figures
+from skdpsurv.study import Analysis
 from skdpsurv.study.journal import _linked
 from skdpsurv.verify_study import checked, verify
 from tests.study.studies import ANALYSES
-from tests.study.test_run import LIGHT, Place, end_in
+from tests.study.test_run import FRAME, LIGHT, Place, end_at, end_in
 from tests.test_verify import at, forged, forgeries, leaves
 
 #: Fields on which nothing depends that a study promises.
@@ -44,10 +47,9 @@ def folder(made, tmp_path):
 
 
 def verdict(folder):
-    """Return what is said of the study as a whole, whose releases are verified elsewhere."""
-    files = sorted((folder / "out" / "releases").iterdir())
-    ledgers = [folder / "ledger.sqlite"]
-    return single.judged(verifier._check_study, folder / "out", files, ledgers)
+    """Return what is said of the study as a whole."""
+    *_, (_, found) = checked([folder / "out", folder / "ledger.sqlite"])
+    return found
 
 
 def lines_of(folder):
@@ -190,6 +192,33 @@ def other_file(folder):
     path.write_text(path.read_text() + "\n")
 
 
+def run_before_the_charge(folder):
+    lines = lines_of(folder)
+    (charged,) = (line for line in lines if line["what"] == "charged")
+    write(folder, [*(line for line in lines if line is not charged), charged])
+
+
+def turn_around(folder):
+    write(folder, lines_of(folder)[::-1])
+
+
+def hide_one_in_the_lock(folder):
+    release = folder / "out" / "releases" / "curves.json"
+    shutil.copy(release, folder / "out" / "journal.lock")
+
+
+def state_no_study(folder):
+    rewrite(folder, "curves", lambda one: one.update(study=None))
+
+
+def cover_less(folder):
+    lines = lines_of(folder)
+    lines[1]["guarantee"]["not_covered"] = ["whoever moved away"]
+    write(folder, lines)
+    text = json.dumps(lines[1]["guarantee"], separators=(",", ":"), sort_keys=True)
+    relink(folder, f"UPDATE entries SET guarantee = '{verifier._sha256(text)}'")
+
+
 def cut(folder):
     path = folder / "out" / "journal"
     path.write_text("".join(path.read_text().splitlines(keepends=True)[1:]))
@@ -197,7 +226,8 @@ def cut(folder):
 
 FORGERIES = (drop_a_charge, run_twice, release_twice, add_a_release, count_one_part, halve)
 FORGERIES += (add_a_file_of_the_same_name, put_a_release_elsewhere, put_a_pipe)
-FORGERIES += (other_receipt, other_protocol, other_file, cut)
+FORGERIES += (other_receipt, other_protocol, other_file, cut, run_before_the_charge, turn_around)
+FORGERIES += (hide_one_in_the_lock, state_no_study, cover_less)
 
 
 @pytest.mark.parametrize("forge", FORGERIES)
@@ -224,6 +254,55 @@ def test_forged_ledgers_are_refused(folder, change):
     with sqlite3.connect(folder / "ledger.sqlite") as ledger:
         ledger.executescript(change)
     assert verdict(folder).word != "verified"
+
+
+def relink(folder, change):
+    """Change a ledger, and write its hashes anew where they stand, as whoever may write can."""
+    with sqlite3.connect(folder / "ledger.sqlite") as ledger:
+        ledger.executescript(change)
+        row = ledger.execute("SELECT * FROM ledger").fetchone()
+        links = [start(row[1], [*row[2:4], *map(bool, row[4:6]), *row[6:8]]).hash]
+        for number, nonce, *entry, old in ledger.execute("SELECT * FROM entries").fetchall():
+            links.append(linked(links[-1], nonce, entry))
+            ledger.execute("UPDATE entries SET link = ? WHERE id = ?", (links[-1], number))
+            for path in [folder / "out" / "journal", *(folder / "out" / "releases").iterdir()]:
+                path.write_text(path.read_text().replace(old, links[-1]))
+    lines = lines_of(folder)
+    for line in lines:
+        if line["what"] == "released":
+            path = folder / "out" / "releases" / f"{line['analysis']}.json"
+            line["sha256"] = verifier._sha256(path.read_text())
+    write(folder, lines)
+
+
+ANOTHER = """INSERT INTO entries SELECT 2, nonce, "when", 'Another', mechanism, {}, {}, '{}',
+    dataset, renyi, neighbours, who, purpose, guarantee, 'none yet' FROM entries"""
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ("", "verified"),
+        (ANOTHER.format(1.0, 0.0, "proved"), "verified"),
+        (ANOTHER.format(-1.0, 0.0, "proved"), "refuted"),  # would be taken off what all cost
+        (ANOTHER.format(1.0, -1e-6, "proved"), "refuted"),
+        (ANOTHER.format(0.0, 0.0, "closed"), "not covered"),  # it went on elsewhere
+        ("UPDATE ledger SET schema_version = 5", "not covered"),
+        (  # the study's name on another charge than its own
+            ANOTHER.format(1.0, 0.0, "proved").replace("'Another'", "estimator")
+            + "; UPDATE entries SET estimator = 'Another' WHERE id = 1",
+            "refuted",
+        ),
+    ],
+)
+def test_a_ledger_whose_hashes_were_written_anew(folder, change, word):
+    relink(folder, change)
+    assert verdict(folder).word == word
+
+
+def test_what_all_charges_cost_has_a_delta_if_one_has(folder):
+    relink(folder, ANOTHER.format(1.5, 1e-6, "proved"))
+    assert "registry, epsilon 7.5 and delta 1e-06 in all" in " ".join(verdict(folder).granted)
 
 
 def test_another_charge_for_the_same_protocol_is_found(folder):
@@ -269,6 +348,116 @@ def test_a_lost_analysis_that_was_charged_again(tmp_path):
     assert "another price" in verdict(tmp_path).reason
 
 
+def end(folder, what):
+    """Return a study whose run was ended, with a reserve."""
+    place = Place(folder, **LIGHT, reserve=3.0, epsilon=9.0)
+    end_at(place, what)
+    return place
+
+
+def test_a_run_that_was_ended_is_not_refuted(tmp_path):
+    """It is verified as far as it came, or not covered until it was run again."""
+    expected = {"file protocol.json": 10, "study": 10, "intent": 10, "charge": 10, "charged": 0}
+    expected |= {"started curves": 0, "file curves.json": 10, "released curves": 0}
+    for number, (what, code) in enumerate(expected.items()):
+        (folder := tmp_path / str(number)).mkdir()
+        place = end(folder, what)
+        assert single.CODES[verdict(folder).word] == code, what
+        place.run()
+        assert verdict(folder).word == "verified"
+
+
+def test_a_line_that_was_torn_is_not_refuted(tmp_path):
+    end(tmp_path, "released curves")
+    path = tmp_path / "out" / "journal"
+    path.write_text(path.read_text()[:-20])
+    assert "within a line" in (found := verdict(tmp_path)).reason
+    assert found.word == "not covered"
+
+
+def test_a_charge_that_was_not_noted_is_not_refuted(tmp_path):
+    place = end(tmp_path, "started curves")
+    end_at(place, "charge")
+    assert verdict(tmp_path).word == "not covered"
+    place.run()
+    assert verdict(tmp_path).word == "verified"
+
+
+def test_a_refusal_that_was_charged_is_not_refuted(tmp_path):
+    """It ends the study in its folder, and not in another one."""
+    for number, (what, budget) in enumerate([("study", 12.0), ("released curves", 12.0)]):
+        (folder := tmp_path / str(number)).mkdir()
+        place = Place(folder, budget, charge_refusals=True, **LIGHT)
+        end_at(place, what)
+        with pytest.raises(ValueError, match="not negative"):
+            place.run(FRAME.assign(days=-1.0))
+        assert "records were refused" in (found := verdict(folder)).reason
+        assert found.word == "not covered"
+    place = Place(tmp_path, charge_refusals=True, **LIGHT)
+    with pytest.raises(ValueError, match="not negative"):
+        place.run(FRAME.assign(days=-1.0), tmp_path / "refused")
+    place.run()
+    assert verdict(tmp_path).word == "verified"
+    assert "epsilon 12 in all" in " ".join(verdict(tmp_path).granted)
+
+
+def settle(place, change):
+    """Change protocol, journal and releases of a study without a ledger; write all hashes anew."""
+    folder, path = place.out.parent, place.out / "protocol.json"
+    protocol, lines = json.loads(path.read_text()), lines_of(folder)
+    files = {one.stem: one for one in (place.out / "releases").iterdir()}
+    releases = {name: json.loads(file.read_text()) for name, file in files.items()}
+    change(protocol, lines[1], releases)
+    path.write_text(json.dumps(protocol))
+    sha256 = lines[0]["protocol"] = verifier._sha256(path.read_text())
+    lines[1]["guarantee"]["public_inputs"]["protocol_sha256"] = sha256
+    write(folder, lines)
+    for name, release in releases.items():
+        release["study"]["protocol_sha256"] = sha256
+        release["guarantee"] = lines[1]["planned"][name]
+        files[name].write_text(json.dumps(release))
+        rewrite(folder, name, lambda _: None)
+    *_, (_, found) = checked([place.out])
+    return found
+
+
+def test_only_an_evaluation_is_of_those_held_out(tmp_path):
+    """Two analyses of everybody would cost as much as one, if each were of half of the people."""
+    place = Place(tmp_path, None, **LIGHT)
+    place.run()
+
+    def split(protocol, intent, releases):
+        protocol["analyses"][1]["of"] = "curves"
+        protocol["evaluation_share"] = 0.5
+        intent["n_people"] = 240
+        intent["guarantee"]["public_inputs"] |= {"n_records": 240, "n_held_out": 120}
+        intent["guarantee"]["epsilon"] = 3.0
+
+    assert settle(place, lambda *_: None).word == "verified"
+    assert settle(place, split).reason.startswith("curves is no evaluation, or no regression")
+
+
+def test_groups_are_public_of_one_column_alone(tmp_path):
+    by = {"by": "stage", "by_is_public": True}
+    analyses = [Analysis("table", name, options=by) for name in ("first", "second")]
+    place = Place(tmp_path, None, analyses=tuple(analyses), evaluation_share=0.0)
+    place.run()
+    assert "-same-group" in settle(place, lambda *_: None).reason
+
+    def other(protocol, intent, releases):
+        intent["planned"]["second"]["public_inputs"]["by"] = "age"
+
+    assert settle(place, other).reason == "second has other groups that are public"
+
+
+def test_every_file_is_read_once(folder, monkeypatch):
+    """What is verified is what has the hash, whatever is written meanwhile."""
+    read, real = [], Path.read_bytes
+    monkeypatch.setattr(Path, "read_bytes", lambda own: (read.append(own), real(own))[1])
+    assert [*checked([folder / "out", folder / "ledger.sqlite"])][-1][1].word == "verified"
+    assert len(read) == len({*read}) == len(ANALYSES) + 4
+
+
 def site(seed, epsilon, **options):
     rng = np.random.default_rng(seed)
     model = DPKaplanMeierFitter(epsilon, max_time=10.0, n_intervals=4, **options)
@@ -295,6 +484,24 @@ def test_pools_are_verified_from_the_plans_in_them(disjoint):
     assert verify(json.dumps(claimed)).word == "refuted"
     claimed = json.loads(text)
     del claimed["guarantee"]["public_inputs"]["pooled"]
+    assert verify(json.dumps(claimed)).word == "refuted"
+
+
+@pytest.mark.parametrize("disjoint", [True, False])
+def test_the_verdict_on_a_pool_has_its_delta(disjoint):
+    rng, sites = np.random.default_rng(0), []
+    for delta in (1e-5, 1e-6):
+        rows = rng.uniform(-0.2, 0.2, (300, 20))
+        y = np.rec.fromarrays([rng.random(300) < 0.7, rng.exponential(4.0, 300)], names="e,t")
+        model = DPDiscreteTimeSurvival(3.0, delta=delta, max_time=10.0, n_intervals=4)
+        model.set_params(data_norm=1.0, inference_share=0.3)
+        sites.append(model.fit(rows, y).release_)
+    text = pool_releases(sites, disjoint=disjoint).to_json()
+    words = "epsilon 3 at delta 1e-05" if disjoint else "epsilon 6 at delta 1.1e-05"
+    assert words in verify(text).reason
+    claimed = json.loads(text)
+    for entry in claimed["guarantee"]["public_inputs"]["pooled"]:
+        entry["delta"] = 0.999
     assert verify(json.dumps(claimed)).word == "refuted"
 
 
