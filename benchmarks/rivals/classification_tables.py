@@ -38,9 +38,13 @@ class Report:
     ) -> None:
         self.pages = pages
         keys = ["data", "family", "epsilon", "setting"]
+        tables = {s: rows.pivot(index="repetition", columns=keys, values=s) for s in SCORES}
         self.scores = {
-            score: rows.pivot(index="repetition", columns=keys, values=score) for score in SCORES
+            score: {key: column.dropna() for key, column in table.items()}
+            for score, table in tables.items()
         }
+        #: What ``values`` has found: tables, counts and figures ask for the same.
+        self._found: dict[tuple, pd.Series] = {}
         self.sets = [name for name in sets if name in set(rows["data"])]
         self.epsilons = sorted({float(e) for e in rows["epsilon"] if np.isfinite(e)})
         families = set(rows["family"])
@@ -48,14 +52,18 @@ class Report:
 
     def values(self, method: Method, data: str, epsilon: float, score: str = "auc") -> pd.Series:
         """Return scores by repetition; of the setting with the best mean, if there are several."""
-        table = self.scores[score]
-        at = (data, method.family, epsilon)
-        known = [key[3] for key in table.columns if key[:3] == at]
-        if method.settings is None:
-            known = [name for name in known if name != NATIVE]
-        else:
-            known = [name for name in known if name in method.settings]
-        found = [table[(*at, name)].dropna() for name in known]
+        asked = (method, data, epsilon, score)
+        if asked not in self._found:
+            self._found[asked] = self._values(*asked)
+        return self._found[asked]
+
+    def _values(self, method: Method, data: str, epsilon: float, score: str) -> pd.Series:
+        at, settings = (data, method.family, epsilon), method.settings
+        found = [
+            column
+            for key, column in self.scores[score].items()
+            if key[:3] == at and (key[3] != NATIVE if settings is None else key[3] in settings)
+        ]
         if not found:
             return pd.Series(dtype=float)
         best = min if score == "log_loss" else max
@@ -107,7 +115,7 @@ class Report:
         """Return the mean AUC of a fit without privacy."""
         table = self.scores["auc"]
         at = (data, np.inf, setting)
-        found = [table[key].mean() for key in table.columns if (key[0], *key[2:]) == at]
+        found = [column.mean() for key, column in table.items() if (key[0], *key[2:]) == at]
         return float(found[0]) if found else float("nan")
 
     def table(self, name: str, judgement: str, note: str) -> None:

@@ -36,14 +36,19 @@ SETTINGS = {
 QUOTES = tomllib.loads((Path(__file__).parent / "quotes.toml").read_text())
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """Return a folder with all pages' parts, made anew from the rows."""
-    pages = Pages(tmp_path_factory.mktemp("pages"))
+class Undrawn(Pages):
+    """Pages that save no figure, which takes longer than all tables."""
+
+    def figure(self, name, drawn):
+        pass
+
+
+def made(pages):
+    """Return the folder with all pages' parts, made anew from the rows."""
     for entry in ENTRIES.values():
         report(entry, pages, RESULTS)
     write_first_page(pages)
-    return pages.folder / "tables"
+    return pages.folder
 
 
 def tables(page: Path) -> str:
@@ -59,11 +64,18 @@ def results(text: str) -> set[str]:
     return set(RESULT.findall(settings))
 
 
-def test_tables_are_what_reports_make_of_the_rows(made):
+def test_tables_are_what_reports_make_of_the_rows(tmp_path):
     here = {path.name: path.read_text() for path in (DOCS / "tables").iterdir()}
-    anew = {path.name: path.read_text() for path in made.iterdir()}
+    anew = {path.name: path.read_text() for path in (made(Undrawn(tmp_path)) / "tables").iterdir()}
     assert here.keys() == anew.keys()
     assert [name for name in anew if here[name] != anew[name]] == []
+
+
+@pytest.mark.slow
+def test_every_figure_is_drawn(tmp_path):
+    figures = (folder / "figures" for folder in (DOCS, made(Pages(tmp_path))))
+    here, anew = ({path.name for path in folder.iterdir()} for folder in figures)
+    assert here == anew
 
 
 def test_the_planner_has_the_grid_that_was_measured():
