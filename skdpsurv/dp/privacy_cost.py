@@ -41,6 +41,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, product
 from typing import Any, NamedTuple
 
@@ -160,6 +161,7 @@ def _minimum(function: Callable[[float], float], guess: float, width: float) -> 
     return optimize.minimize_scalar(function, **settings, options={"xatol": 1e-10})
 
 
+@lru_cache
 def rho_for(epsilon: float, delta: float) -> float:
     """Return the largest rho with :func:`epsilon_at` at most epsilon.
 
