@@ -27,7 +27,6 @@ from tests.support.registry import CHECKED, PRIVATE, SETTINGS
 
 every = checks.each(SETTINGS)
 private = checks.each(PRIVATE)
-of_its_plan = checks.each([setting for setting in SETTINGS if setting.one_of_its_plan])
 
 #: Checks that are expected to fail for some -> reason.
 CURVES = (DPAalenJohansenFitter, DPKaplanMeierFitter)
@@ -156,7 +155,7 @@ def test_parameters_are_refused_by_name_before_any_charge(setting):
         checks.check_nothing_kept(outcome)
 
 
-@of_its_plan
+@checks.each([setting for setting in SETTINGS if setting.one_of_its_plan])
 def test_names_of_columns_are_kept_and_checked(setting):
     data = setting.data()
     if np.ndim(data.X) != 2:

@@ -2,7 +2,6 @@
 
 import math
 import pickle
-from dataclasses import replace
 from io import StringIO
 
 import numpy as np
@@ -45,7 +44,7 @@ AGAIN = np.array([3, 3, 17, 40])
 WHOSE = np.concatenate([np.arange(N_RECORDS), AGAIN])
 
 of_tables = checks.each(
-    replace(setting, slow=setting.slow or not setting.representative)
+    setting
     for setting in tables.OF_TABLES
     if not setting.data().options
     # Which records it draws depends on where they are; their law does not.

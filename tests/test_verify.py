@@ -64,7 +64,7 @@ def expected(setting):
     return None
 
 
-@checks.each(PRIVATE)
+@checks.each(PRIVATE, checks.PLANS)
 def test_every_setting_is_verified_or_has_a_reason(setting):
     verdict, reason = verify(released(setting)), expected(setting)
     assert verdict.word == ("verified" if reason is None else "not covered"), verdict.reason

@@ -24,6 +24,7 @@ from skdpsurv.dp.plan import AdaptiveChoice, Disjoint, Sequential
 from skdpsurv.mechanisms import descent, joint_calibration, moments, sums
 from skdpsurv.model_selection.candidates import Candidate
 from tests.dp.test_plan import RECORDS, count
+from tests.support import checks
 from tests.support.planted_defects import (
     NoisySum,
     doubled_ladder,
@@ -53,7 +54,9 @@ def refuted(results):
     return "; ".join(said for result in results for said in result.refuted)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * ("Langevin" in n)) for n in CASES]
+)
 def test_every_measurement_passes_and_is_moved_by_more_than_half(name):
     """By the pairs that are made for it: so that half of a bound is refuted."""
     most = {}
@@ -66,11 +69,7 @@ def test_every_measurement_passes_and_is_moved_by_more_than_half(name):
     assert all(most[leaf] > 0.55 for leaf in names), most
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [s if s.representative else pytest.param(s, marks=pytest.mark.slow) for s in PROTECTED],
-    ids=str,
-)
+@checks.each(PROTECTED)
 def test_every_setting_passes(setting):
     """For some extreme neighbours; chains, too."""
     for data, neighbour in some_neighbours(setting):
@@ -96,7 +95,7 @@ TOO_SMALL = {
         "second moments of rows",
     ),
     "histogram": (half_of_histograms, "Kaplan-Meier", "in L1: 2 of 1", "Histogram: 2 of 1"),
-    "gradients": (half_of_gradients, "hazard", "gradients", "minimiser"),
+    "gradients": (half_of_gradients, "hazard", "gradients", "minimiser", "slow"),
     "gradients, output": (half_of_gradients, "hazard, output", "gradients", "minimiser", "slow"),
     "gradients, descent": (half_of_gradients, "hazard, descent", "gradients", "noisy", "slow"),
     "ladder": (doubled_ladder, "Weibull", "ladder, levels: 2 of 1", "ladder"),

@@ -25,8 +25,6 @@ from tests.support import checks
 from tests.support.extensions import extension
 from tests.support.registry import PRIVATE
 
-SETTINGS = [setting for setting in PRIVATE if not setting.slow]
-
 
 def one_after_another(costs):
     return [list(itertools.chain(*each)) for each in itertools.product(*costs)]
@@ -92,7 +90,7 @@ def check_noise(one):
             pytest.fail(f"unknown law {law}")
 
 
-@checks.each(SETTINGS, quick=True)
+@checks.each(PRIVATE, checks.PLANS)
 def test_the_guarantee_follows_from_what_is_stated(setting):
     content = json.loads(checks.seeded(setting).release_.to_json())
     guarantee, every = content["guarantee"], cost(content["plan"])

@@ -24,7 +24,7 @@ from skdpsurv.hybrid import SubsetSelection
 from tests.support import checks
 from tests.support.registry import N_PUBLIC, N_RECORDS, PROTECTED, SETTINGS, Setting, labelled
 
-every = checks.each(SETTINGS)
+every = checks.each(SETTINGS, checks.PLANS)
 
 
 def public_estimators():
@@ -105,7 +105,7 @@ def test_what_a_model_holds_and_shows_follows_from_its_release(setting):
         checks.check_rebuilt(setting, checks.fit_data(setting, data, random_state=3), data)
 
 
-@checks.each(PROTECTED)
+@checks.each(PROTECTED, checks.PLANS)
 def test_what_depends_on_records_has_noise(setting):
     """What may differ between neighbours depends on the noise, too: on six seeds, or on fewer."""
     data = setting.data()

@@ -34,7 +34,7 @@ def inner_kind(setting):
     return type(model)
 
 
-@checks.each(PRIVATE)
+@checks.each(PRIVATE, checks.PLANS)
 def test_a_plan_that_fails_says_the_same_of_all_records(setting, monkeypatch):
     def fails(self, shape):
         raise ValueError("no such plan.")
@@ -47,7 +47,7 @@ def test_a_plan_that_fails_says_the_same_of_all_records(setting, monkeypatch):
         assert outcome.charges == []
 
 
-@checks.each(PRIVATE)
+@checks.each(PRIVATE, checks.PLANS)
 def test_refusals_are_charged_where_the_ledger_says_so(setting):
     """Once, and at the price of the fit; what is accepted is charged once, too."""
     for X, y in faulty(setting):

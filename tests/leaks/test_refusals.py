@@ -11,13 +11,6 @@ from tests.support.combinations import thinned
 from tests.support.registry import NAME, NUMBER, REPRESENTATIVE, ROW, SETTINGS, labelled
 
 OTHERS = [setting for setting in SETTINGS if not setting.representative]
-every = pytest.mark.parametrize(
-    "setting",
-    [*REPRESENTATIVE, *(pytest.param(s, marks=pytest.mark.slow) for s in OTHERS)],
-    ids=str,
-)
-
-
 #: Methods of fitted models that look at private records, and whose results are private.
 OF_RECORDS = ("score", "estimand")
 
@@ -76,7 +69,7 @@ def test_a_refused_fit_tells_nothing_and_costs_nothing(setting, part):
     check_all(cases())
 
 
-@every
+@checks.each(SETTINGS)
 @pytest.mark.parametrize("part", [pytest.param("X", marks=pytest.mark.slow), "y"])
 def test_refused_predictions_and_scores_tell_nothing(setting, part):
     """Rows are predicted, and passed on to scores, whose targets may be at fault as well."""

@@ -1,7 +1,6 @@
 """Releases of every estimator, and what is on a page, for the tests of reports."""
 
 import re
-import warnings
 from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv import Release
+from tests.support import checks
 from tests.support.registry import Setting
 
 #: Elements without an end.
@@ -16,23 +16,9 @@ EMPTY = {"meta", "br", "wbr", "hr", "img", "link", "input"}
 LOADING = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "audio", "video"}
 
 
-#: Those that were made, by the names of their settings.
-MADE: dict[str, Release] = {}
-
-
 def seeded(setting: Setting) -> Release:
     """Return a release that is the same in every run."""
-    if str(setting) not in MADE:
-        MADE[str(setting)] = _made(setting)
-    return MADE[str(setting)]
-
-
-def _made(setting: Setting) -> Release:
-    data = setting.data()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = setting.make(random_state=0).fit(data.X, data.y, **data.options)
-    return fitted.release_
+    return checks.seeded(setting).release_
 
 
 def with_status(release: Release, status: str) -> Release:

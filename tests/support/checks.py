@@ -11,6 +11,7 @@ import types
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,16 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from tests.support.registry import N_FAULTY, NAME, ROW
 
+#: Which settings are quick: those that stand for their kind, those that stand for a plan, or all.
+KINDS, PLANS = attrgetter("representative"), attrgetter("one_of_its_plan")
+ALL = bool  # of any setting
 
-def each(settings, *, quick=False):
-    """Parametrize over settings, of which one a plan is quick, or all if ``quick`` says so."""
+
+def each(settings, quick=KINDS):
+    """Parametrize over settings, of which few are quick; tests of what leaks ask for ``PLANS``."""
 
     def marks(setting):
-        is_quick = not setting.slow and (quick or setting.one_of_its_plan)
-        return () if is_quick else pytest.mark.slow
+        return () if quick(setting) and not setting.slow else pytest.mark.slow
 
     values = [pytest.param(setting, marks=marks(setting)) for setting in settings]
     return pytest.mark.parametrize("setting", values, ids=str)
@@ -198,8 +202,13 @@ def fit(estimator, X, y, options=None):
     with listening(outcome):
         outcome.fitted = estimator.fit(X, y, **(options or {}))
     if isinstance(accountant, PrivacyAccountant):
-        outcome.charges = accountant.entries()["epsilon"].tolist()
+        outcome.charges = charged(accountant)
     return outcome
+
+
+def charged(accountant):
+    """Return the epsilons of a ledger; its frame takes as long as a small fit."""
+    return [entry.epsilon for entry in accountant._ledger.entries()]
 
 
 def fit_data(setting, data, random_state=None):

@@ -1,7 +1,8 @@
 """Every public estimator, in every setting, with a tiny data set: what the tests here walk over.
 
 A new public estimator, or a new word for one of its parameters, belongs in ``SETTINGS``; a test
-fails until it is there.
+fails until it is there. A new setting is slow in most tests (``checks.each``): that of a new
+estimator is ``representative``, and that of a new mechanism or sort of plan ``quick``.
 """
 
 import warnings
@@ -389,7 +390,7 @@ class Setting:
     attributes: tuple[str, ...]
     epsilon: float = 1.0
     representative: bool = False  # it stands for its kind where all would take too long
-    quick: bool = False  # it stands for a plan that no representative one has
+    quick: bool = False  # it stands for a plan that no representative one has, in tests of leaks
     diverges: bool = False  # a failure after the charge is documented
     slow: bool = False  # its fits take a tenth of a second
     #: Whether scikit-learn's checks are run on it; None: if it is representative.
@@ -400,7 +401,7 @@ class Setting:
 
     @property
     def one_of_its_plan(self):
-        """Whether quick tests look at it; slow ones look at all."""
+        """Whether quick tests of what leaks look at it; slow ones look at all."""
         return self.representative or self.quick
 
     @property
@@ -566,7 +567,7 @@ def _settings():
     own = {**errors, "also": (*errors["also"], "max_cumulative_hazard")}
     yield one("standard errors", survival, quick=True, epsilon=200.0, **own)
     by_class = {**own, "epsilon": 100.0, "recalibration_share": 0.0}
-    yield one("late entries with standard errors", late, quick=True, **by_class)
+    yield one("late entries with standard errors", late, **by_class)
     seen = (*estimated, "row_center", "row_scale", "evidence_")
     in_classes = {**wards, **by_class, "also": (*seen, *hidden, "inference_known")}
     yield one("raw columns with strata, standard errors", in_wards, **in_classes)
@@ -606,9 +607,9 @@ def _settings():
     )
     yield one("objective", competing, representative=True, checked=False)
     first = {"epsilon": 10.0, "also": (*rows, "max_cumulative_hazard", "evidence_error")}
-    yield one("objective with a first look", competing, quick=True, **first)
+    yield one("objective with a first look", competing, **first)
     elsewhere = DPCompetingRisks(max_time=MAX_TIME, epsilon=50.0, **stated)
-    yield one("prior", competing, prior=prior_release(elsewhere, competing), quick=True, **first)
+    yield one("prior", competing, prior=prior_release(elsewhere, competing), **first)
     yield one("late entries", late_competing, **first)
     tables = {"epsilon": 200.0, "also": (*first["also"], "recalibration_")}
     tables |= {"recalibration_share": 0.35}

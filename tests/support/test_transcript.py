@@ -20,6 +20,7 @@ from skdpsurv.mechanisms import newton, perturbation, semidefinite_noise, sums, 
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival.hazards import fit_plan
+from tests.support import checks
 from tests.support.asked_source import INSTEAD, AskedSource, asked_instead
 from tests.support.draw_ratio import log_exponential_mechanism, log_permute_and_flip
 from tests.support.registry import PROTECTED
@@ -98,7 +99,7 @@ def less_noise(place, how):
         yield seen
 
 
-SLOW = ("hazard, ", "Weibull, corrected", "rows", "search", "evaluation")
+SLOW = ("hazard", "competing", "Weibull, corrected", "rows", "search", "evaluation")
 
 
 def named(*slow):
@@ -151,7 +152,7 @@ def test_half_of_the_noise_in_any_one_part_is_refuted(name):
         assert seen != (number in unmoved), place
 
 
-@named(*SLOW, "hazard")
+@named(*SLOW)
 def test_no_noise_in_any_one_part_is_refuted(name):
     """Whether the pair moves the part or not."""
     case = CASES[name]
@@ -250,15 +251,7 @@ def test_chains_are_refused(sampler):
             transcript_audit(chain, *data)
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        setting if setting.representative else pytest.param(setting, marks=pytest.mark.slow)
-        for setting in PROTECTED
-        if not setting.name.split(": ")[1].startswith(CHAINS)
-    ],
-    ids=str,
-)
+@checks.each([s for s in PROTECTED if not s.name.split(": ")[1].startswith(CHAINS)])
 def test_every_setting_passes(setting):
     """For some extreme neighbours: each draw is known, and none is too dear."""
     for data, neighbour in some_neighbours(setting):
