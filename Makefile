@@ -10,9 +10,10 @@ BIN := $(VENV)/bin
 UV := .uv/bin/uv
 INSTALL = $(UV) pip install --quiet --python $(VENV) --constraints constraints.txt
 
-# Tests run in several processes, so each of them keeps to one BLAS thread.
+# Tests run in several processes, so each of them keeps to one BLAS thread; and bytecode is kept, as
+# processes that tests start import the package, too.
 WORKERS ?= auto
-PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg \
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg \
 	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help

@@ -208,10 +208,8 @@ class TestRefusals:
         self.refuse("finite", statistic=lambda fitted: math.nan)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [n if n == "noise in floats" else pytest.param(n, marks=pytest.mark.slow) for n in PLANTED],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLANTED)
 def test_planted_defect_is_found(name):
     case = PLANTED[name]
     options = {"n_trials": case.n_trials, "statistic": case.statistic, "confidence": CONFIDENCE}

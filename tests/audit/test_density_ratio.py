@@ -75,9 +75,8 @@ class TestMinimisers:
         assert result.passed
         assert result.largest > 0.5
 
-    @pytest.mark.parametrize(
-        "epsilon", [1.0, *(pytest.param(one, marks=pytest.mark.slow) for one in (0.1, 8.0))]
-    )
+    @pytest.mark.slow
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
     def test_hazards_of_competing_causes_as_one_vector(self, epsilon):
         """An event or none; and the event of one cause for that of the other."""
         model = causes(epsilon)
@@ -163,7 +162,9 @@ class TestPlantedDefects:
         assert not result.passed
         assert "REFUTED" in repr(result)
 
-    @pytest.mark.parametrize("kind", [Logistic, DiscreteHazard, CompetingHazard])
+    @pytest.mark.parametrize(
+        "kind", [Logistic, DiscreteHazard, pytest.param(CompetingHazard, marks=pytest.mark.slow)]
+    )
     def test_half_of_the_sensitivity(self, kind):
         model, data = {
             Logistic: (logistic(alpha=60.0), FLIPPED),

@@ -91,6 +91,7 @@ class TestSimulated:
         assert found.estimate == pytest.approx(exact, rel=0.3)
         assert found.lower <= exact
 
+    @pytest.mark.slow
     def test_capped_residuals(self):
         """Half of the noise needs a thousand times the delta."""
         model = logistic(max_residual=0.5, alpha=60.0)

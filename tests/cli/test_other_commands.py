@@ -279,7 +279,7 @@ def test_an_entry_of_a_registry_needs_what_the_publisher_knows(study):
 # ---- plan
 
 
-@pytest.mark.parametrize("kind", ["survival", "weibull", "km", "logistic"])
+@pytest.mark.parametrize("kind", ["km", "logistic", *slow])
 def test_a_plan_is_a_forecast(study, kind):
     arguments = ("plan", kind, "--records", "200", "--epsilon", "1", "--repeats", "2")
     given = {"epsilons": [1.0], "n_repeats": 2, "random_state": 0}

@@ -29,10 +29,16 @@ from tests.cli.study import SCHEMA, Study, records
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 COMMAND_LINE = ROOT / "docs" / "user_guide" / "command_line.md"
-#: Pages that take more than a few seconds.
+#: Pages that take more than two seconds.
 SLOW = {
-    f"docs/user_guide/{page}.md" for page in ("audit", "choosing_epsilon", "evaluation", "weibull")
-} | {"docs/coming_from/scikit_learn.md"}
+    f"docs/{page}.md"
+    for page in (
+        *("coming_from/scikit_learn", "tutorials/cross_validation", "user_guide/audit"),
+        *("user_guide/choosing_epsilon", "user_guide/competing_risks", "user_guide/curved_terms"),
+        *("user_guide/evaluation", "user_guide/reports", "user_guide/several_sites"),
+        *("user_guide/study", "user_guide/weibull"),
+    )
+}
 #: What a shell is told that is not run: to install, and to make.
 OTHER_COMMANDS = {"make", "pip", "python"}
 #: What may be in a fence. Others, such as "py" and "bash", would not be found here.

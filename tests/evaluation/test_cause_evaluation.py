@@ -261,8 +261,7 @@ def neighbours(n_pairs):
 
 
 @pytest.mark.parametrize(
-    ("edges", "n_pairs"),
-    [(GIVEN, 1000), pytest.param(GIVEN, 10_000, marks=pytest.mark.slow), ({}, 300)],
+    ("edges", "n_pairs"), [pytest.param(GIVEN, 10_000, marks=pytest.mark.slow), ({}, 300)]
 )
 def test_what_is_asked_of_neighbours_is_within_its_bounds(edges, n_pairs):
     """For each measurement and the same results before it; and each bound is nearly reached."""

@@ -81,6 +81,7 @@ def test_losses_shrink_as_epsilon_grows(kind):
     assert table["calibration"].iloc[-1] == pytest.approx(1.0, abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["km", "weibull"])
 def test_curves_come_nearer_as_epsilon_grows(kind):
     table = forecast_accuracy(kind, 2000, event_rate=0.7, epsilons=[0.03, 3.0], **QUICK).table
@@ -137,6 +138,7 @@ def test_expected_concordance_is_that_of_drawn_outcomes():
     assert (lifetimes > 0.5).mean() == pytest.approx(survival, abs=0.015)
 
 
+@pytest.mark.slow
 def test_standard_errors_without_privacy_are_those_of_cox_regression():
     from lifelines import CoxPHFitter
 

@@ -11,6 +11,9 @@ slow = pytest.mark.slow
 epsilons = pytest.mark.parametrize(
     "epsilon", [1.0, *(pytest.param(epsilon, marks=slow) for epsilon in (0.1, 8.0))]
 )
+links = pytest.mark.parametrize(
+    "name", ["logit", *(pytest.param(name, marks=slow) for name in ("cloglog", "probit"))]
+)
 
 
 @epsilons
@@ -25,7 +28,7 @@ def test_log_ratio_is_below_epsilon_and_not_far(name, cap, epsilon):
 
 
 @epsilons
-@pytest.mark.parametrize("name", ["logit", "cloglog", "probit"])
+@links
 def test_log_ratio_is_below_epsilon_and_not_far_with_late_entries(name, epsilon):
     largest, bound = largest_log_ratio(name, 1.0, epsilon, late=True)
     assert bound < epsilon
@@ -33,9 +36,7 @@ def test_log_ratio_is_below_epsilon_and_not_far_with_late_entries(name, epsilon)
 
 
 @epsilons
-@pytest.mark.parametrize(
-    "name", ["logit", *(pytest.param(name, marks=slow) for name in ("cloglog", "probit"))]
-)
+@links
 def test_too_small_a_sensitivity_is_caught(name, epsilon):
     constants = make_likelihood(name, 1.0).constants
     small = replace(constants, gradient_sensitivity=constants.gradient_sensitivity / 3)

@@ -91,6 +91,7 @@ def test_a_regression_of_competing_events_has_each_cause_side_by_side(tmp_path):
             protocol(analyses=(*one, Analysis("evaluation", "e", options=options)), **labels)
 
 
+@pytest.mark.slow
 def test_one_cause_of_a_regression_of_competing_events_is_evaluated(tmp_path):
     of = {"of": "causes", "cause": "death"}
     analyses = (
@@ -110,6 +111,7 @@ def test_one_cause_of_a_regression_of_competing_events_is_evaluated(tmp_path):
         protocol(analyses=analyses, entry="seen", **labels)
 
 
+@pytest.mark.slow
 def test_a_regression_of_competing_events_may_have_intervals(tmp_path):
     options = {"columns": ["age"], "intervals": 0.3}
     one = (Analysis("competing_regression", "causes", options=options),)

@@ -206,6 +206,7 @@ class TestRun:
             replace(scales, guarantee=others).after(table)
 
 
+@pytest.mark.slow
 def test_a_regression_with_strata_promises_what_was_planned(tmp_path):
     by_stage = {"strata": "stage"}
     place = Place(

@@ -106,6 +106,7 @@ class TestWorth:
             assert own.standard_errors()[3:] == pytest.approx(error, rel=0.12)
             assert (np.abs(own.estimate[3:] - estimate) < 0.5 * error).all()
 
+    @pytest.mark.slow
     def test_whoever_another_cause_takes_away_tells_less(self):
         """Those with high columns have the first event early: with one rate for all of that,
         errors of the other cause would be three quarters of what they are."""

@@ -307,6 +307,7 @@ class TestFitted:
         assert model.inference_.estimate.size == 3 * 3 + 3
         assert model.test(["x", "z"]).degrees_of_freedom == 2
 
+    @pytest.mark.slow
     def test_many_strata_have_them_as_fast_as_few(self, monkeypatch):
         """Only the parts that a step moves are asked again: a count, not a time."""
         counted = []

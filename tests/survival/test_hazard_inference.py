@@ -151,9 +151,8 @@ class TestCost:
 
 
 class TestWorth:
-    @pytest.mark.parametrize(
-        "method", ["obj_pert", pytest.param("out_pert", marks=pytest.mark.slow)]
-    )
+    @pytest.mark.slow
+    @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
     def test_intervals_hold_the_truth(self, method):
         """95 % are to, one by one; errors of three independent columns are taken as independent.
 
@@ -184,6 +183,7 @@ class TestWorth:
             found = estimator(epsilon, random_state=1).fit(X, y).summary["se(coef)"]
             assert (found < times * exact).all()
 
+    @pytest.mark.slow
     def test_labels_beside_a_rare_one_have_the_errors_of_cox(self):
         """Few of the first label have an event, with which all others are compared."""
         rng = np.random.default_rng(2)
@@ -198,6 +198,7 @@ class TestWorth:
         theirs = CoxPHFitter().fit(seen, "time", "event").summary
         assert ours["se(coef)"].to_numpy() == pytest.approx(theirs["se(coef)"], rel=0.1)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("late", [(0, 1), ["no", "yes"]])
     def test_a_group_with_short_follow_up_has_the_errors_of_cox(self, late):
         """As a late cohort: without exposures, its error is half of Cox's."""
@@ -215,6 +216,7 @@ class TestWorth:
         errors = model.summary["se(coef)"].to_numpy()
         assert errors == pytest.approx(theirs.standard_errors_.to_numpy(), rel=0.1)
 
+    @pytest.mark.slow
     def test_with_hardly_any_noise_they_are_those_of_cox(self):
         X, y = people(20_000, 3)
         ours = estimator(epsilon=1e5, n_intervals=1000, random_state=0).fit(X, y).summary
@@ -255,6 +257,7 @@ def said(model, capsys):
 class TestHowToRead:
     """What is said beside coefficients follows from public and released numbers."""
 
+    @pytest.mark.slow
     def test_long_rows_count_less_in_private_fits(self, fitted, capsys):
         X, y = people(600, 0)
         for model, clipped in (
