@@ -128,6 +128,7 @@ def test_hazards_of_strata_and_other_links_come_back():
         assert_near(again.coef_[0], model.coef_[0], errors)
 
 
+@pytest.mark.slow
 def test_causes_come_back():
     for labels in ((0, 1, 2), ("alive", "relapse", "death"), (0, "relapse", "death")):
         how = {"causes": list(labels[1:]), "censored": labels[0], "n_intervals": 24}

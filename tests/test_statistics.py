@@ -146,6 +146,7 @@ class TestLogRank:
             rejected += multivariate_logrank_test(fitter).p_value < 0.05
         assert 15 < rejected < 90
 
+    @pytest.mark.slow
     def test_of_any_cause(self):
         """Groups differ in one of two causes: each test is of the cause that it names."""
         rng, n = np.random.default_rng(0), 6000
@@ -199,6 +200,7 @@ class TestComparisons:
         row = compare_restricted_means(a, b, 1.0, n_resamples=4000).loc["difference"]
         assert row["upper"] - row["lower"] == pytest.approx(both, rel=0.12)
 
+    @pytest.mark.slow
     def test_weibull_laws(self):
         time, event, treated = simulated(4000, ratio=2.0)
         model = DPWeibullFitter(3.0, max_time=1.5, random_state=0)

@@ -40,6 +40,9 @@ MODELS = [
 ]
 
 
+SOLVE_MUCH = (DPKaplanMeierFitter, DPAalenJohansenFitter, PrivateSearchCV)
+
+
 def arguments(subject, pair):
     return [subject.fit_arguments(data, "data") for data in pair[1:]]
 
@@ -59,7 +62,14 @@ def test_pairs_are_neighbours_with_names_of_their_own(model):
             assert private.sum() == n
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model",
+    [
+        # Of curves, each fit solves for a mode; a search fits many models.
+        pytest.param(m, marks=[pytest.mark.slow] * isinstance(m, SOLVE_MUCH))
+        for m in MODELS
+    ],
+)
 def test_estimators_accept_them(model):
     n = 8 if isinstance(model, PrivateSearchCV) else 3
     subject = Subject.of(model)

@@ -370,6 +370,7 @@ def test_evidence_of_it_is_a_prior_for_the_same_columns(key, model):
     assert np.isfinite(again.coef_).all()
 
 
+@pytest.mark.slow
 def test_accuracy_is_forecast_by_cells_that_it_reads(key):
     for missing in ways(key):
         described = columns_of(key, missing=missing)

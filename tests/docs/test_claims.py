@@ -65,6 +65,7 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 
+@cache
 def anchors(page: str) -> set[str]:
     return {slug(h) for h in re.findall(r"^#{1,3} (.+)$", read(page), flags=re.MULTILINE)}
 

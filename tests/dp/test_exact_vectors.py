@@ -37,7 +37,6 @@ from skdpsurv.mechanisms.vector_noise import (
     draw_noise,
 )
 from tests.support import checks
-from tests.support.combinations import thinned
 from tests.support.registry import PROTECTED
 
 #: Each statistical test is seeded; a p-value below this is an alarm, false at this rate.
@@ -130,7 +129,8 @@ def test_longer_vectors_have_no_law():
     assert 10**5 < SecondMoments(100, width, 1.0).distribution(1.0).dimension <= MOST_COORDINATES
 
 
-@pytest.mark.parametrize(("setting", "most"), thinned(PROTECTED, [1, 4, 9]))
+@pytest.mark.parametrize("most", [1, pytest.param(4, marks=pytest.mark.slow), 9])
+@checks.each(PROTECTED, checks.PLANS)
 def test_what_is_too_long_is_refused_before_it_is_charged(setting, most, monkeypatch):
     """With a theorem about few numbers nothing is charged and then refused.
 

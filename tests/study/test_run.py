@@ -24,6 +24,7 @@ from skdpsurv.study.parts import EVALUATION, EVERYBODY, TRAINING
 from skdpsurv.study.people import People, raw_columns
 from skdpsurv.study.run import run
 from skdpsurv.study.study_plan import StudyPlan
+from tests.support.combinations import thinned
 
 from .studies import ANALYSES, COLUMNS, NAMES, protocol, records
 from .witness import KilledError, everything, replaced
@@ -241,8 +242,7 @@ def test_the_deal_of_an_intent_that_was_void_does_not_come_back(place):
 # ---- What is promised.
 
 
-@pytest.mark.parametrize("person", ["id", None])
-@pytest.mark.parametrize("delta", [0.0, 1e-6])
+@pytest.mark.parametrize(("person", "delta"), thinned(["id", None], [0.0, 1e-6]))
 def test_each_kind_promises_what_was_planned(person, delta):
     kinds = ("curves", "competing", "weibull", "competing_regression")
     more = [Analysis(kind, f"more_{kind}") for kind in kinds]

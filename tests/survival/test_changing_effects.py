@@ -116,6 +116,7 @@ class TestWithoutPrivacy:
 
 
 class TestPrivate:
+    @pytest.mark.slow
     @pytest.mark.parametrize("kind", sorted(KINDS))
     def test_with_hardly_any_noise_errors_are_those_of_person_periods(self, kind):
         X, y = people(8000)
