@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -48,6 +50,11 @@ class Found:
 
     rows: pd.DataFrame
 
+    @cached_property
+    def each(self) -> dict[Any, pd.DataFrame]:
+        """Rows of each data set and epsilon, by repetition."""
+        return dict(iter(self.rows.sort_values("repetition").groupby(["data", "epsilon"])))
+
     @property
     def names(self) -> list[str]:
         return [name for name in SETS if name in set(self.rows.data)]
@@ -62,8 +69,9 @@ class Found:
 
     def of(self, name: str, epsilon: float, score: str, method: str) -> np.ndarray:
         """Return all repetitions, or none."""
-        here = self.rows[(self.rows.data == name) & (self.rows.epsilon == epsilon)]
-        if method == HINDSIGHT and len(here):
+        if (here := self.each.get((name, epsilon))) is None:
+            return np.zeros(0)
+        if method == HINDSIGHT:
             settings = [one for one in SETTINGS if one != PROGRAM]
             if score == "error":
                 method = min(settings, key=lambda one: here[f"error {one}"].median())
@@ -72,7 +80,7 @@ class Found:
         column = f"{score} {method}"
         if column not in here:
             return np.zeros(0)
-        return here.sort_values("repetition")[column].dropna().to_numpy(dtype=float)
+        return here[column].dropna().to_numpy(dtype=float)
 
 
 def report(rows: pd.DataFrame, pages: Pages) -> None:
