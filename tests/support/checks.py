@@ -23,9 +23,8 @@ from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from tests.support.registry import N_FAULTY, NAME, ROW
 
-#: Which settings are quick: those that stand for their kind, those that stand for a plan, or all.
+#: Which settings are quick: those that stand for their kind, or those that stand for a plan.
 KINDS, PLANS = attrgetter("representative"), attrgetter("one_of_its_plan")
-ALL = bool  # of any setting
 
 
 def each(settings, quick=KINDS):
