@@ -11,24 +11,6 @@ import skdpsurv.survival.weibull.fitter as weibull
 from skdpsurv import PublicInputWarning
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.py"))
-#: Those that take more than three seconds, run as below. The documentation's build runs all.
-SLOW = {
-    "attack",
-    "calibration_flchain",
-    "choosing_epsilon",
-    "eight_sites",
-    "eight_sites_odds",
-    "chunks_of_a_file",
-    "first_model",
-    "hazard_ratios_flchain",
-    "how_many_records",
-    "paid_search",
-}
-
-
-def _marked(script: Path):
-    marks = (pytest.mark.slow,) if script.stem in SLOW else ()
-    return pytest.param(script, id=script.stem, marks=marks)
 
 
 def _shorter(source: str) -> str:
@@ -48,7 +30,8 @@ def test_they_read_as_pages():
         assert "random_state" not in source, "a seeded fit is not private"
 
 
-@pytest.mark.parametrize("script", [_marked(script) for script in EXAMPLES])
+@pytest.mark.slow  # the documentation's build runs them all
+@pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.stem)
 def test_runs_and_draws(script, tmp_path, monkeypatch, capsys, recwarn):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")
