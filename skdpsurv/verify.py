@@ -33,8 +33,6 @@ BESIDE = "a pool, a ledger or a folder needs verify_study.py beside this file"
 #: others, for what a tree may leave unspent (a missing measurement leaves more), and for a solver.
 ULPS, ROUNDING, NEAR = Fraction(1, 2**48), Fraction(1, 2**40), Fraction(1, 10**11)
 _UNSPENT, _SOLVER = Fraction(1, 10**6), Fraction(1, 50)
-#: The program hides a solver by at least so much noise, which may cost less than its price.
-_LEAST_NOISE = 1.001e-9
 _DIGITS, _PAD, ZERO = Context(prec=60), Fraction(1, 10**50), Fraction(0)
 STATUSES = ("proved", "asymptotic", "asserted", "seeded", "none")
 _SAID = {"-person": "person names whose", "-same-group": "the group of each record"}
@@ -59,11 +57,20 @@ _OF_FIT = {name: name for name in ("hessian_trace", "hessian_rank", "kappa", "n_
 _OF_FIT |= {"n_intervals": "n_intervals", "n_strata": "n_strata", "prior_precision": "kappa"}
 _OF_FIT |= {"gradient_sensitivity": "sensitivity", "noise_scale": "scale", "max_residual": "slope"}
 #: Released numbers, and the queries or law without which there are none.
-_ASKED = {"recalibration_shift": "Histogram CellSums", "n_events": "Sum ladder", "lambda": "Sum"}
-_ASKED |= {"inference_covariance": "Histogram SecondMoments", "brier": "Sum", "tuning": "Sum Sum"}
-_ASKED |= {"curve": "Histogram Histogram Sums"}
-_ASKED |= dict.fromkeys(("counts", "entries", "follow_up", "table"), "Histogram")
+_ASKED = {"recalibration_shift": "Histogram CellSums", "tuning": "Sum Sum"}
+_ASKED |= {"inference_covariance": "Histogram SecondMoments", "integrated_brier": "Histogram Sum"}
+_ASKED |= {"group_sizes": "none", "n_events": "ladder", "lambda": "Sum", "rho": "Sum"}
+_ASKED |= dict.fromkeys(("counts", "entries", "follow_up", "n_bins"), "Histogram")
 _ASKED |= dict.fromkeys(("risk_offsets", "time_offsets", "entry_offsets"), "CellSums")
+#: Other released numbers, which follow from these or are public; and the fields of a file.
+_KNOWN = """brier curve edges evidence_coef evidence_error inference_estimate inference_hidden table
+    inference_known log_covariance max_cumulative_hazard max_residual mean_weight n_cells weights
+    public_index recalibration_knots recalibration_slope risk_edges row_center row_radius row_scale
+    signed time_edges"""
+_FIELDS = """columns estimator feature_names_in fit_guarantee fit_plan guarantee made_with noise
+    n_features_in parameters plan receipt schema_version study target_names values"""
+_OF_EVALUATION = """c_index cause expected_observed groups guarantee integrated_brier level max_time
+    plan receipt released study times uncensored"""
 
 
 class EndError(Exception):
@@ -118,9 +125,8 @@ class Node(dict[str, Any]):
     def positive(self, name: str) -> Fraction:
         return self.number(name, 5e-324)
 
-    def count(self, name: str, least: int = 1, most: float = math.inf) -> int:
-        good = type(self.have(name)) is int and self[name] <= most
-        need(good, f"{name} is no integer up to {most:g}")
+    def count(self, name: str, least: float = 1, most: float = math.inf) -> int:
+        need(type(self.have(name)) is int and self[name] <= most, f"{name} is no such integer")
         return int(self.number(name, least))
 
     def several(self, name: str) -> list[Any]:
@@ -138,6 +144,9 @@ class Node(dict[str, Any]):
         need(not isinstance(self.have(name), list), f"{name} is no object")
         return self.parts(name)[0]
 
+    def n_people(self) -> int:
+        return self.count("n_records" if "n_records" in self else "n_private")
+
 
 def _log(value: Fraction) -> Fraction:
     exact = _DIGITS.divide(Decimal(value.numerator), Decimal(value.denominator))
@@ -149,9 +158,7 @@ def root(value: Fraction | int) -> Fraction:
     return Fraction(math.isqrt(math.ceil(value * 2**400)) + 1, 2**200)
 
 
-def follows(
-    own: Fraction, found: Fraction, what: str, above: Any = NEAR, below: Any = ULPS
-) -> None:
+def follows(own: Any, found: Any, what: str, above: Any = NEAR, below: Any = ULPS) -> None:
     """Compare a stated number with what it follows as: it may be hardly less, or more."""
     holds = found * (1 - below) <= own <= found * (1 + above)
     need(holds, f"{what} is {float(own):.12g}, and follows as {float(found):.12g}")
@@ -161,7 +168,6 @@ def follows(
 class Spent(NamedTuple):
     """Prices of measurements of the same people, one after another, added up."""
 
-    n_prices: int = 0
     epsilon: Fraction = ZERO  # of those without a delta
     rho: Fraction = ZERO  # of all, as an epsilon is worth as much as a mu
     rho_of_mu: Fraction = ZERO  # of those with a delta
@@ -169,7 +175,7 @@ class Spent(NamedTuple):
     @classmethod
     def of(cls, unit: str, value: Fraction) -> Spent:
         rho = value**2 / 2
-        return cls(1, ZERO, rho, rho) if unit == "mu" else cls(1, value, rho)
+        return cls(ZERO, rho, rho) if unit == "mu" else cls(value, rho)
 
     @property
     def size(self) -> tuple[str, Fraction]:
@@ -177,7 +183,7 @@ class Spent(NamedTuple):
 
     def covers(self, other: Spent) -> bool:
         """Say whether this allows the other, in each unit, or all of it as a mu."""
-        each = zip(self[1:], other[1:], strict=True)
+        each = zip(self, other, strict=True)
         pairs = (*each,), ((self.rho_of_mu, other.rho),)
         return any(all(own <= most * (1 + ROUNDING) ** 2 for most, own in some) for some in pairs)
 
@@ -224,25 +230,25 @@ def epsilon_of(spent: Spent, delta: Fraction) -> Fraction:
 # ---- Queries.
 def _integers(query: Node, law: str) -> tuple[list[Fraction], list[Fraction]]:
     """Return the sensitivity, in L1 or in L2, and the lattice of each part of an answer."""
-    kind, step = query.have("kind"), Fraction(1)
-    if "exponent" in query:
-        step = Fraction(2) ** query.count("exponent", -1000, 1000)
+    kind = query.have("kind")
+    step = Fraction(2) ** (query.count("exponent", -1000, 1000) if "exponent" in query else 0)
     if kind in ("Histogram", "Histograms"):  # a record leaves one cell, and is in another
         one = kind == "Histogram"
         units = [query.number("sensitivity") / 2] if one else query.each("units")
         need(all(u >= 1 == u.denominator for u in units), "units of a histogram are no integers")
         moves = [2 * u if law == "laplace" else u * root(2) for u in units]
-        return moves, [step] if one else [1 / u for u in units]
+        return moves, [Fraction(1)] if one else [1 / u for u in units]
     if kind == "Sum":
-        far = apart = query.number("high", -math.inf) - query.number("low", -math.inf)
+        far = apart = Fraction(query.count("high", -math.inf) - query.count("low", -math.inf))
     elif kind == "Sums":
-        n, each = query.number("number"), query.number("each")
-        far, apart = n * each, root(n) * each
+        n, each = query.count("number", most=1000), query.count("each")
+        need(each * step >= 1, "a record moves each sum by less than a loss may be")
+        far, apart = Fraction(n * each), root(n) * each
     else:
         need(kind == "CellSums", f"a query of the kind {kind!r:.40}", NEW)
         far = apart = Fraction(2 * round(query.positive("size") / step))
         if query.get("distance") is not None:
-            apart = Fraction(round(query.positive("distance") / step) + 2)
+            apart = Fraction(round(query.number("distance", query["size"]) / step) + 2)
     return [far if law == "laplace" else apart], [step]
 
 
@@ -256,13 +262,15 @@ def _vectors(query: Node, law: str) -> tuple[Fraction, Fraction]:
     elif kind == "ColumnMoments":
         columns, squares = query.count("n_columns"), query.count("n_squares", 0)
         squared, d = query.count("squared_move"), columns + squares
-        need(squares <= columns and squared <= 4 * columns, "a column moves by at most 2")
-        fits = squares == 0 or query.number("square_weight") <= Fraction(1665, 1000)
-        need(fits, "a column and its square move by more than 2")
+        least = 4 * squares + min(8, 4 * (columns - squares))  # noise.md: if others are one group
+        need(4 * squares <= least <= squared <= 4 * columns, "a column moves by at most 2")
+        need(
+            not squares or query.number("square_weight") <= Fraction(1.665), "squares move by more"
+        )
         move = (root(squared) + 2 * root(d) * error) / n
     else:
         need(kind == "SecondMoments", f"a query of the kind {kind!r:.40}", NEW)
-        w, norm = query.count("width"), query.positive("norm")
+        w, norm = query.count("width"), query.number("norm", 1.0)
         d = w * (w + 1) // 2
         move = (norm + root(w) / 2**16) ** 2 + w * root(w) * n / 2**50
         if law == "semidefinite laplace":
@@ -276,7 +284,7 @@ def _lattice(scale: Fraction) -> Fraction:
     return Fraction(2) ** (math.frexp(scale / 256)[1] - 1)
 
 
-def _check_query(node: Node, price: Spent) -> None:
+def _check_query(node: Node, price: Spent, shown: bool) -> None:
     """Compare sensitivity, lattice, variance and price of an answer with its query and scale."""
     law, query, scales = node["law"], node.part("query"), node.each("scale")
     unit, norm, _ = _LAWS[law]
@@ -288,7 +296,8 @@ def _check_query(node: Node, price: Spent) -> None:
     else:
         ((move, variance), (largest,)), n = (_vectors(query, law), scales), 1
         moves, steps = [move], [_lattice(largest)]
-    need(all(moves), "a record moves no answer")
+    seen = not shown or all(move * step >= 1 for move, step in zip(moves, steps, strict=True))
+    need(seen and all(moves), "a record moves no answer, or by less than it may")
     for own, step in zip(node.each("lattice"), steps, strict=True):
         follows(own, step, "a lattice")
     for own, move in zip(node.each("sensitivity"), moves, strict=True):
@@ -313,19 +322,19 @@ def _curvature(link: str, slope: Fraction) -> Fraction:
     return Fraction(min(y * (y - low), 1.0)) * (1 - 10 * NEAR)
 
 
-def _constants(loss: Node) -> tuple[Fraction, Fraction, int, int]:
-    """Return S, tau and r, and the number of parameters (discrete_hazard.md, linear.md)."""
+def _constants(loss: Node) -> tuple[Fraction, Fraction, int, list[tuple[str, int]]]:
+    """Return S, tau, r and rows of coefficients, by name and length (discrete_hazard.md)."""
     norm, d = loss.positive("data_norm"), loss.count("n_features", 0)
     need(loss.have("kind") in ("hazard", "LogisticLoss"), f"a loss of the kind {loss['kind']}", NEW)
     if loss["kind"] == "LogisticLoss":
         slope, bend = loss.positive("slope"), Fraction(1, 4)
         need(slope <= 1 and loss.number("curvature") == bend, "a logistic loss is not as steep")
-        return 2 * slope * norm, bend * norm**2, 1, d
+        return 2 * slope * norm, bend * norm**2, 1, [("coef", d)]
     slope, radius, diameter = map(loss.positive, ("event_slope", "radius", "diameter"))
     q, n_basis, link = loss.count("n_intervals"), loss.count("n_basis"), loss.have("link")
     known = link in _LINKS and (slope == 1 or link == "probit")
     need(diameter <= 2 * radius and known, "radius, diameter, link and slope do not fit together")
-    strata = loss.count("n_strata") if "n_strata" in loss else 1
+    strata = loss.count("n_strata", most=10**4) if "n_strata" in loss else 1
     diameter = max(diameter, root(2 * radius**2)) if strata > 1 else diameter
     caps = [slope * (q if cap is None else number_of(cap, "a cap")) for cap in loss.several("caps")]
     need(link == "logit" or None not in loss["caps"], "without a cap a gradient has no bound")
@@ -357,9 +366,10 @@ def _constants(loss: Node) -> tuple[Fraction, Fraction, int, int]:
         for sign in (1, -1)
         for c, c2 in product(range(len(caps) + 1), repeat=2)
     )
-    n_params = (len(caps) if strata == 1 else strata) * n_basis + len(caps) * d + n_terms
+    rows = [("baseline_coef", n_basis)] * (len(caps) if strata == 1 else strata)
+    rows += [("coef", d)] * len(caps) + [("over_time_coef", n_terms)] * (n_terms > 0)
     trace = bends * (radius**2 + norm**2 * (1 + reach**2))
-    return root(square), trace, len(caps) * min(q, n_basis + n_functions), n_params
+    return root(square), trace, len(caps) * min(q, n_basis + n_functions), rows
 
 
 def _units(loss: Node) -> tuple[Fraction, Fraction]:
@@ -383,7 +393,8 @@ class _Fit:
         self.stated, self.loss, self.n = stated, stated.part("loss"), stated.count("n_records")
         self.S, self.tau = stated.number("sensitivity"), stated.number("hessian_trace")
         self.r, self.kappa = stated.count("hessian_rank"), stated.positive("kappa")
-        S, tau, r, self.n_params = _constants(self.loss)
+        S, tau, r, self.rows = _constants(self.loss)
+        self.n_params = sum(n for _, n in self.rows)
         hazard = self.loss["kind"] == "hazard"  # whose published sensitivity is larger
         digits = 100 * NEAR if self.loss.get("link") == "probit" else NEAR
         follows(self.S, S, "the sensitivity of a gradient", 1000 if published and hazard else NEAR)
@@ -398,8 +409,7 @@ class _Fit:
                 noise = stated.part(f"{name}_noise")
                 unit, norm, _ = _LAWS.get(noise.have("law"), ("", "", ""))
                 need(norm == "L2", f"{name} perturbed by noise of another law", NEW)
-                long = noise.count("dimension") == self.n_params
-                need(long, "noise is not as long as the parameters")
+                need(noise.count("dimension") == self.n_params, "noise is not as long as a fit")
                 self.noise[name] = unit, noise.positive("scale")
         (_, first), *_ = self.noise.values()
         self.known = {**self.loss, **stated, "scale": first}
@@ -451,8 +461,8 @@ class _Fit:
 class Tree:
     """A plan that a release states: its cost, the noise on values, and what else was seen in it."""
 
-    def __init__(self, plan: Node, published: bool = False) -> None:
-        self.published = published
+    def __init__(self, plan: Node, estimator: str = "") -> None:
+        self.estimator, self.published = estimator, estimator.startswith("Published")
         self.gives: dict[str, Any] = {}
         self.seen: defaultdict[str, list[Any]] = defaultdict(list)
         self.cost = self.walk(plan)
@@ -476,7 +486,7 @@ class Tree:
         """Return the cost of a node, with all below it checked."""
         kind, sizes = node.have("node"), self.seen["n_records"]
         if kind == "measurement":
-            return self.measured(node, self.price(node.part("price")))
+            return self.measured(node, self.price(node.part("price")), above == "disjoint")
         costs, before = [], [len(sizes)]
         for one in node.parts("nodes"):
             costs.append(self.walk(one, kind))
@@ -486,13 +496,12 @@ class Tree:
             need(unit == "epsilon", "the best of a random number of runs with a delta", NEW)
             eta, gamma = float(node.number("eta", -1.0)), float(node.positive("gamma"))
             need(-1 < eta <= 1 and gamma <= 1, "eta or gamma is beyond its range")
-            odds, mean = -math.log(gamma), 1.0
-            if odds:  # gamma is below 1
-                mean = (eta / -math.expm1(-eta * odds) if eta else 1 / odds) * (1 - gamma) / gamma
+            odds = max(-math.log(gamma), 1e-12)  # one run, if gamma is 1
+            mean = (eta / -math.expm1(-eta * odds) if eta else 1 / odds) * math.expm1(odds)
             self.seen["runs"] += [("eta", eta), ("expected_runs", mean)]
             return Spent.of(unit, (2 + Fraction(eta)) * spent)
         if kind == "disjoint":
-            laws = [above, *(one.get("law") for one in node.parts("nodes"))]
+            laws = [above, *(one["node"] == "measurement" and one["law"] for one in node["nodes"])]
             self.split(laws, costs, before)
             return disjoint(costs)
         need(kind in ("sequence", "choice"), f"a node of the kind {kind!r:.40}", NEW)
@@ -504,50 +513,47 @@ class Tree:
         return total
 
     def split(self, laws: list[Any], costs: list[Spent], before: list[int]) -> None:
-        """Look at parts that share nobody: those of a search, or those of a stack with its sizes.
-
-        A search has candidates, and what tells the best. Other parts of an honest sum, declared to
-        be of different people, would count the largest alone.
-        """
+        """Look at parts that share nobody: those of a search, or of a stack with its sizes."""
         self.seen["granted"].append("composition.md: the parts of a split share nobody")
         if "that of each fit" in laws:
-            runs = [
-                ["random number of runs", "that of each fit", x] for x in ("laplace", "gaussian")
-            ]
-            known = (*runs, ["sequence", "that of each fit", "permute-and-flip"])
-            need(laws in known, "a search has candidates, and one choice of the best")
+            best = {"random number of runs": "laplace gaussian", "sequence": "permute-and-flip"}
+            one = laws[1:-1] == ["that of each fit"] and laws[-1] in best.get(laws[0], "").split()
+            need(one, "a search has candidates, and one choice of the best")
             pays(costs[0], costs[1], "what tells the best candidate")
             self.seen["candidates"].append(self.seen["trained"].pop())
         else:
+            # Other parts of an honest sum, said to share nobody, would count the largest alone.
             own = before == [*range(before[0], before[0] + len(before))]
             need(own, "a part of a split does not state its n_records")
             parts = self.seen["n_records"][before[0] :]
             self.seen["n_records"][before[0] :] = [sum(parts)]
             self.seen["levels"] += parts
 
-    def measured(self, node: Node, price: Spent) -> Spent:
+    def measured(self, node: Node, price: Spent, shown: bool) -> Spent:
         law, (unit, most) = node.have("law"), price.size
         if law == "none" and not most:
             need(not {"query", "gives", "fits"} & {*node}, "an answer about records has no noise")
+            self.seen["asked"].append(law)
             self.seen["public"].append(f"public, and no answer about records: {node.have('name')}")
             return price
         need(law in _LAWS, f"a measurement of the law {law!r:.60}", NEW)
         _, norm, theorem = _LAWS[law]
         self.seen["granted"].append(theorem)
-        asked = node.part("query").have("kind") if norm else law
-        several = ["Histogram"] * len(node["query"]["units"]) if asked == "Histograms" else [asked]
-        self.seen["asked"] += several
         if norm:
-            _check_query(node, price)
-            self.seen["n_records"] += [n for key, n in node["query"].items() if key == "n_records"]
+            _check_query(node, price, shown or "gives" in node)
+            query, n = node["query"], len(node.several("scale"))
+            kind = query["kind"].replace("Histograms", "Histogram")
+            self.seen["asked"] += [kind] * (query["number"] if kind == "Sums" else n)
+            self.seen["n_records"] += [n for key, n in query.items() if key == "n_records"]
         elif law == "that of each fit":
             self.seen["trained"].append(price)
         elif law in ("permute-and-flip", "ladder"):
             spent = node.each("epsilon")
+            self.seen["asked"] += [law] * len(spent)
             if law != "ladder":  # a loss up to 1, or evaluation.md: ranks of quartiles and of bands
                 n, moves = len(spent), node.each("sensitivity")
-                known = moves in ([2**30] * n, [4, 2, 4], [n + 1] * n)
-                need(known and len(moves) == n, "a record moves a loss by another number")
+                known = [2**30] * n, *([] if self.estimator else ([4, 2, 4], [n + 1] * n))
+                need(moves in known and len(moves) == n, "a record moves a loss by another number")
             pays(price, sequence(Spent.of(unit, one) for one in spent), law)
         else:
             self.perturbed(node, price)
@@ -562,20 +568,13 @@ class Tree:
         need(alone, "models of one part that share what a record moves (stacking.md)", NEW)
         fits = [_Fit(one, self.published) for one in stated]
         costs = [sequence([fit.cost(law)] * fit.stated.count("models", most=1000)) for fit in fits]
-        tiny = any(fit.noise.get("output", ("", 1))[1] <= _LEAST_NOISE for fit in fits)
-        unspent = Fraction(1) if self.published else _SOLVER if tiny else _UNSPENT
         for found in costs if apart else [sequence(costs)]:
-            need(found.n_prices == price.n_prices, "there is not a price for each model")
-            pays(price, found, law, unspent)
-        n_records = [fit.n for fit in fits]
-        self.seen["n_records"] += [sum(n_records)] if apart else {*n_records}
+            need(not self.published or price.covers(found), "a price by the rows of a basis", NEW)
+            pays(price, found, law, 1 if self.published else _SOLVER)
+        self.seen["n_records"] += [sum(fit.n for fit in fits)] if apart else {fit.n for fit in fits}
         self.seen["granted"] += ["stacking.md: the parts of the rows share nobody"] * apart
         self.seen["parts"] += stated * apart
         self.seen["fits"] += fits
-
-
-def _people(inputs: Node) -> int:
-    return inputs.count("n_records" if "n_records" in inputs else "n_private")
 
 
 def check_total(promised: Node, cost: Spent) -> str:
@@ -600,8 +599,7 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
         if unit in ("epsilon", "mu", "rho"):
             known = tree.seen[unit] + [ZERO] * name.endswith(("_center", "_recalibration"))
             for stated in inputs.each(name):
-                near = any(abs(stated - one) <= NEAR * one for one in known)
-                need(near, f"no measurement costs {name}, {float(stated):.9g}")
+                need(any(abs(stated - one) <= NEAR * one for one in known), f"nothing costs {name}")
         if of_fit in _OF_FIT and tree.seen["fits"]:
             own = tree.seen["fits"][0 if name == of_fit else -1].known.get(_OF_FIT[of_fit])
             if not isinstance(value, Node):
@@ -609,11 +607,7 @@ def _check_inputs(inputs: Node, tree: Tree) -> None:
             elif name != "n_steps":  # which neither end bounds
                 low, high = sorted(map(value.number, ("from", "to")))
                 need(0.95 * low <= own <= 1.05 * high, f"{name} of a fit")
-    if {"epsilon_fit", "mu_fit"} & {*inputs}:
-        names = [name for name in inputs if name.startswith(("epsilon_", "mu_"))]
-        each = [Spent.of(name.split("_")[0], one) for name in names for one in inputs.each(name)]
-        pays(tree.cost, sequence(each), "the prices that the guarantee states")
-    n = _people(inputs)
+    n = inputs.n_people()
     levels = [inputs[name] for name in ("n_low_level", "n_high_level") if inputs.get(name)]
     split = tree.seen["levels"] or [n] * bool(levels)  # a stack may have one part
     need({*tree.seen["n_records"]} <= {n} and split == levels, "n_records is not that of the fits")
@@ -642,7 +636,7 @@ def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
     promised = release.part(f"{of}guarantee")
     check_words(promised)
     need(release.get(f"{of}plan") is not None, "no plan is stated, as by older versions", NEW)
-    tree = Tree(release.part(f"{of}plan"), str(release.get("estimator")).startswith("Published"))
+    tree = Tree(release.part(f"{of}plan"), str(release.get("estimator", "")))
     found = check_total(promised, tree.cost)
     if tree.cost.rho_of_mu:
         follows(promised.number("rho"), tree.cost.rho, "rho")
@@ -652,57 +646,68 @@ def _check_guarantee(release: Node, of: str = "") -> tuple[Tree, str]:
     return tree, found
 
 
-def _numbers(value: Any) -> list[Any]:
-    return [n for one in value for n in _numbers(one)] if isinstance(value, list) else [value]
+def _rows(value: Any) -> list[Any]:
+    nested = any(isinstance(one, list) for one in value)
+    return [row for one in value for row in _rows(one)] if nested else [value]
 
 
 def _of_model(release: Node) -> tuple[Node, Node]:
     """Return what is released, by a fit or by an evaluation, and parameters of predictions."""
-    values = release.get("values" if "estimator" in release else "released") or Node(())
-    return values, release.get("parameters", Node(()))
+    kind = "values" if "estimator" in release else "released"
+    return release.part(kind), release.get("parameters", Node(()))
 
 
 def check_values(release: Node, tree: Tree) -> None:
     """Compare what is released with the measurements of it, none of which may be missing."""
     values, parameters = _of_model(release)
-    wanted = [one for name in (*values, *parameters) for one in _ASKED.get(name, "").split()]
-    by_cause = [one for one in values.get("recalibration_knots", []) if isinstance(one, list)]
-    wanted += ["Histogram", "CellSums"] * (len(by_cause) - 1)
-    if "grid" in parameters:  # a table of each column, beside the one above
-        wanted += ["Histogram"] * (release["n_features_in"] - 1 - ("by" in parameters))
+    ends = [name for name in values if name.endswith("intercept")]
+    fitted = [name for name in values if "coef" in name and name != "evidence_coef"]
+    fields = _FIELDS if "estimator" in release else _OF_EVALUATION
+    new = {*values} - {*_ASKED, *ends, *fitted, *_KNOWN.split()} | {*release} - {*fields.split()}
+    need(not new, f"no rule for {min(new, default='')}, which is released", NEW)
+    wanted = " ".join(_ASKED.get(name, "") for name in (*values, *parameters, *release)).split()
+    wanted += ["Histogram", "CellSums"] * (len(_rows(values.get("recalibration_knots", []))) - 1)
+    if "grid" in parameters or release.get("estimator") == "DPTableOne":
+        columns = release.part("columns").part("parameters").parts("columns")
+        by = len(values["counts"]) > 1  # and there is one above
+        wanted += ["Histogram"] * (sum("interaction" not in one for one in columns) - by - 1)
+    if parameters.get("method") == "subset":  # an order, counts of candidates, and one choice
+        inputs = (release.get("fit_guarantee") or release["guarantee"])["public_inputs"]
+        wanted += ["Histogram"] * (1 + len(inputs.several("candidate_sizes")))
+        wanted += ["Sums"] * len(values.get("curve", [])) or ["permute-and-flip"]
     if any(values.get("row_center", [])) and not release.get("columns"):  # with public centres
         wanted += ["MeanOfRows"] + ["Histogram"] * ("causes" in parameters)
+    elif "causes" in parameters and len({*values.get("max_cumulative_hazard", [])}) > 1:
+        wanted += ["Histogram"]  # caps of causes follow from a life table
     missing = Counter(wanted) - Counter(tree.seen["asked"])
     need(not missing, f"the plan has not all that is released: no {min(missing, default='')}")
     fits, split = tree.seen["fits"], sum(name.startswith("low_level_coef_") for name in values)
     same = split == len(tree.seen["parts"]) and (split or not tree.seen["levels"])
     need(same, "people are split for other models than are released")
-    n = sum(
-        len(_numbers(value))
-        for name, value in values.items()
-        if ("coef" in name and not name.startswith("evidence_"))
-        or ("intercept" in name and (parameters.get("fit_intercept", True) or any(_numbers(value))))
-    )
-    need(n or not fits, "fits whose coefficients have other names", NEW)
-    long = n == sum(fit.n_params * fit.stated["models"] for fit in fits)
+    one = bool(ends and parameters.get("fit_intercept", True))
+    rows = ((name, row) for name in fitted for row in _rows(values[name]))
+    found = Counter(("coef" if "_level_" in name else name, one + len(row)) for name, row in rows)
+    models = [row for fit in fits for row in fit.rows * fit.stated["models"]]
+    numbers = [n for name in ends for row in _rows([values[name]]) for n in row]
+    long = found == Counter(models) and (len(numbers) == len(models) if one else not any(numbers))
     need(long, "there are more or fewer coefficients than the fits have")
 
 
-def _check_losses(release: Node, fits: list[_Fit]) -> None:
+def _check_losses(release: Node, tree: Tree) -> None:
     """Compare bounds, links and kinds of losses with those that predictions are made by."""
     values, parameters = _of_model(release)
     values = Node({"max_cumulative_hazard": [None], **values}.items())
-    for loss in (fit.loss for fit in fits):
+    for loss in (fit.loss for fit in tree.seen["fits"]):
         hazard = loss["kind"] == "hazard"
-        need(hazard == ("baseline_coef" in values), "coefficients are of another loss")
+        ends = not (hazard or tree.published) and parameters.get("fit_intercept", True)
+        last = parameters.number("intercept_scaling") if ends else 0  # a constant column
         need(not hazard or loss["weighted"] or "mean_weight" not in values, "rows are weighted")
-        need(loss["data_norm"] >= 1, "rows that are not in units of their bound", NEW)
+        need(loss["data_norm"] ** 2 >= (1 + last**2) * (1 - NEAR), "rows beyond their bound", NEW)
         bounds = "max_cumulative_hazard" if hazard else "max_residual"
         stated = (values.have(bounds), *values.several(bounds))
         need(loss["caps" if hazard else "slope"] in stated, f"{bounds} is not that of the fits")
         for name in ("link", "n_intervals") if hazard else ():
-            same = parameters.get(name, "logit") == loss[name]
-            need(same, f"{name} of predictions is not that of the fits")
+            need(parameters.get(name, "logit") == loss[name], f"{name} of predictions is another")
 
 
 def _check_last(release: Node, tree: Tree, last: Tree) -> None:
@@ -716,11 +721,9 @@ def _check_last(release: Node, tree: Tree, last: Tree) -> None:
     need(within, "a last fit costs more than a search has for it")
     need(not last.seen["trained"] + last.seen["candidates"], "a last fit has no noise")
     need(not tree.seen["levels"], "a search is split as a stack")
-    n, inputs = _people(own.part("public_inputs")), promised.part("public_inputs")
-    left = _people(inputs) - (0 if refit else inputs.count("n_scored"))
-    need(
-        n == left if refit else n <= left, "a last fit is of people that a search has not paid for"
-    )
+    n, inputs = own.part("public_inputs").n_people(), promised.part("public_inputs")
+    left = inputs.n_people() - (0 if refit else inputs.count("n_scored"))
+    need(n == left if refit else n <= left, "a last fit is of people that it has not paid for")
     for kind in ("public", "granted", "fits"):
         tree.seen[kind] += last.seen[kind]
 
@@ -741,11 +744,10 @@ def verified(name: str, promised: Node, tree: Tree, found: str) -> Verdict:
 def check_release(source: str | Path | Node) -> Verdict:
     """Check a release, or an evaluation, which has no estimator and no noise on values."""
     release = read(source)
-    is_evaluation = "integrated_brier" in release and not {"estimator", "noise"} & {*release}
+    is_evaluation = "estimator" not in release and "integrated_brier" in release
     promised = release.part("guarantee")
     need("pooled" not in promised.part("public_inputs"), BESIDE, NEW)
-    version = 3 if is_evaluation else release.have("schema_version")
-    need(version == 3, "the layout is not that of version 3", NEW)
+    need(is_evaluation or release.have("schema_version") == 3, "a layout of another version", NEW)
     tree, found = _check_guarantee(release)
     last = tree
     if release.get("fit_guarantee") is not None:  # of a search
@@ -755,11 +757,9 @@ def check_release(source: str | Path | Node) -> Verdict:
         trained = tree.seen["trained"] + tree.seen["candidates"]
         need(not trained and release.get("fit_plan") is None, "a last fit has no guarantee")
     check_values(release, last)
-    _check_losses(release, last.seen["fits"])
-    same = is_evaluation or release.part("noise") == last.gives
-    need(same, "the noise on values is not that of the plan")
-    name = "an evaluation" if is_evaluation else release.have("estimator")
-    return verified(name, promised, tree, found)
+    _check_losses(release, last)
+    need(is_evaluation or release.part("noise") == last.gives, "the noise on values is another")
+    return verified(str(release.get("estimator", "an evaluation")), promised, tree, found)
 
 
 def read(source: str | Path | Node) -> Node:

@@ -9,6 +9,7 @@ from skdpsurv import (
     DPLogisticRegression,
     PrivateSearchCV,
     PrivateStackingClassifier,
+    published,
 )
 from skdpsurv import verify as verifier
 from skdpsurv.datasets import make_discrete_time_survival
@@ -18,6 +19,7 @@ from tests.support.registry import PRIVATE
 from tests.test_verify import at, released, search
 
 STRATA = "DPDiscreteTimeSurvival: raw columns with strata"
+CURVES = "DPDiscreteTimeSurvival: curves with standard errors"
 CLASSES = "DPLogisticRegression: three classes of words"
 
 
@@ -47,6 +49,7 @@ def settled(release, which=""):
         promised["epsilon"] *= 1.0 + 1e-12
         promised["rho"] = float(cost.rho)
     sizes = ("n_records", "n_private", "n_scored", "n_low_level", "n_high_level")
+    sizes += ("candidate_sizes",)
     inputs = promised["public_inputs"]
     promised["public_inputs"] = {name: inputs[name] for name in sizes if name in inputs}
     drawn = measurements(release["fit_plan"] or release["plan"])
@@ -61,14 +64,14 @@ def calibrated(release, change):
         for fit in node.get("fits", ()):
             change(fit["loss"])
             loss = verifier.read(json.dumps(fit["loss"]))
-            S, tau, fit["hessian_rank"], n_params = verifier._constants(loss)
+            S, tau, fit["hessian_rank"], rows = verifier._constants(loss)
             fit["sensitivity"], fit["hessian_trace"] = (float(x) * (1 + 1e-13) for x in (S, tau))
             fit["rounding"], fit["predictor_rounding"] = map(float, verifier._units(loss))
             for noise in ("objective_noise", "output_noise"):
-                fit.get(noise, {})["dimension"] = n_params
+                fit.get(noise, {})["dimension"] = sum(length for _, length in rows)
             with pytest.raises(verifier.EndError) as error:
                 verifier._Fit(verifier.read(json.dumps(fit | {"tolerance": 0.0})), False).solver()
-            fit["tolerance"] = float(error.value.args[1].split()[-1])
+            fit["tolerance"] = float(error.value.args[1].split()[-1]) * (1 + 4e-12)
             found = verifier._Fit(verifier.read(json.dumps(fit)), False).cost(node["law"])
             node["price"] = {"epsilon": float(found.epsilon)}
     return settled(release)
@@ -90,7 +93,12 @@ def calibrated(release, change):
         ("DPWeibullFitter: ladder", (2, 0, 1)),
         ("DPWeibullFitter: ladder", (1,)),
         ("PublishedWeibullFitter: exact levels", (1,)),
+        ("HybridMEstimator: curve", (0,)),
         ("HybridMEstimator: curve", (1,)),
+        ("HybridMEstimator: subset", (0,)),
+        ("HybridMEstimator: subset", (1,)),
+        ("HybridMEstimator: subset", (2,)),
+        ("DPCompetingRisks: raw columns with standard errors", (0, 0)),  # caps follow from it
     ],
 )
 def test_what_was_asked_for_a_value_is_in_the_plan(name, way):
@@ -123,6 +131,22 @@ def no_terms(loss):
         del loss[name]
 
 
+def short_basis(loss):
+    """State columns of a baseline as columns of records: then the rank is smaller."""
+    loss["n_features"] += loss.get("n_strata", 1) * (loss["n_basis"] - 1)
+    loss["n_basis"] = 1
+
+
+def many_strata(loss):
+    loss["n_strata"] = loss.get("n_strata", 1) * loss["n_basis"]
+    loss["n_basis"] = 1
+
+
+def of_constant_effects(loss):
+    loss["n_features"] += loss["n_terms"]
+    no_terms(loss)
+
+
 def logistic(loss):
     n = loss["n_features"] + loss["n_basis"]
     loss.clear()
@@ -137,9 +161,14 @@ def logistic(loss):
         (STRATA, {"caps": [0.1]}, "max_cumulative_hazard"),
         (STRATA, {"n_intervals": 2}, "n_intervals"),
         (STRATA, {"link": "cloglog"}, "link"),
-        (STRATA, {"data_norm": 0.2}, "rows that are not in units"),
+        (STRATA, {"data_norm": 0.2}, "rows beyond their bound"),
         (f"{STRATA}, standard errors", {"weighted": False}, "rows are weighted"),
-        ("DPDiscreteTimeSurvival: objective", logistic, "coefficients are of another loss"),
+        ("DPDiscreteTimeSurvival: objective", logistic, "there are more or fewer"),
+        ("DPDiscreteTimeSurvival: objective", short_basis, "there are more or fewer"),
+        (STRATA, short_basis, "there are more or fewer"),
+        (CURVES, many_strata, "there are more or fewer"),
+        (f"{STRATA}, late entries, effects over time", of_constant_effects, "there are more or"),
+        ("DPLogisticRegression: output", {"data_norm": 1.0}, "rows beyond their bound"),
         (f"{STRATA}, late entries, effects over time", no_terms, "there are more or fewer"),
         ("DPCompetingRisks: objective", {"caps": [0.4]}, "there are more or fewer"),
         ("DPLogisticRegression: objective", {"n_features": 2}, "there are more or fewer"),
@@ -152,12 +181,11 @@ def test_a_fit_is_of_what_is_released(name, change, reason):
     text = calibrated(release, change if callable(change) else lambda loss: loss.update(change))
     assert verify(text).reason.startswith(reason)
     other = json.loads(text)  # numbers that no prediction is made by
-    other["released"] = other["values"]
     for name, value in (change if isinstance(change, dict) else {}).items():
         names = {"caps": "max_cumulative_hazard", "slope": "max_residual"}
         side = other["parameters"] if name in names else other["values"]
         side[names.get(name, name)] = value
-    assert verify(json.dumps(other)).reason.startswith(reason)
+    assert verify(json.dumps(other)).reason.startswith((reason, "no rule for"))
 
 
 def test_each_model_has_its_price():
@@ -165,6 +193,17 @@ def test_each_model_has_its_price():
     node = next(measurements(release["plan"]))
     node["fits"][0]["models"], node["price"] = 1, node["price"]["sequence"][0]
     assert verify(settled(release)).reason.startswith("there are more or fewer")
+    text = calibrated(release, lambda loss: loss.update(n_features=3 * loss["n_features"]))
+    assert verify(text).reason.startswith("there are more or fewer")
+
+
+def test_an_intercept_is_of_its_fit():
+    for name, value in (("intercept", [0.5, 0.5]), ("my_intercept", [0.5])):
+        release = release_of("DPLogisticRegression: objective")
+        release["values"][name] = value
+        assert verify(json.dumps(release)).word == "refuted"
+    release["parameters"]["fit_intercept"] = False
+    assert verify(json.dumps(release)).word == "refuted"
 
 
 def test_models_that_are_no_stack_are_of_the_same_people():
@@ -184,6 +223,10 @@ def test_each_column_of_a_table_is_counted_once():
         node[name] = node[name][1:2]
     node["query"]["units"] = node["query"]["units"][1:2]
     node["price"] = {"epsilon": node["sensitivity"][0] / node["scale"][0]}
+    assert verify(settled(release)).reason.endswith("no Histogram")
+    release["n_features_in"] = 1
+    assert verify(settled(release)).reason.endswith("no Histogram")
+    del release["parameters"]["grid"]
     assert verify(settled(release)).reason.endswith("no Histogram")
 
 
@@ -279,3 +322,131 @@ def test_coefficients_by_names_that_nobody_knows_are_not_covered():
 
 def test_what_a_last_fit_takes_for_granted_is_said():
     assert any("rounding.md" in one for one in verify(json.dumps(search("repeat"))).granted)
+
+
+def asked(release, change):
+    """Return a forgery whose queries are changed, and then have the numbers that follow."""
+    for node in measurements(release["plan"]):
+        if "query" not in node or change(node) is False:
+            continue
+        stated, law = verifier.read(json.dumps(node)), node["law"]
+        scales, (unit, norm, _) = stated.each("scale"), verifier._LAWS[law]
+        if law in ("laplace", "gaussian"):
+            moves, steps = verifier._integers(stated.part("query"), law)
+            sizes, variance = steps, 2 if law == "laplace" else 1
+        else:
+            move, variance = verifier._vectors(stated.part("query"), law)
+            moves, steps, sizes = [move], [verifier._lattice(scales[0])], [1]
+        several = len(scales) // len(moves)
+        largest = max(a * b for a, b in zip(scales, sizes * several, strict=True))
+        node["variance"], node["lattice"] = float(variance * largest**2), [*map(float, steps)]
+        square = 2 if norm == "squared L2" else 1
+        node["sensitivity"] = [float(move**square) * (1 + 1e-13) for move in moves]
+        prices = zip(moves * several, scales, strict=True)
+        node["price"] = {"sequence": [{unit: float(a / b) * (1 + 1e-13)} for a, b in prices]}
+    return settled(release)
+
+
+def of_kind(kind, **changes):
+    def change(node):
+        return node["query"]["kind"] == kind and node["query"].update(changes)
+
+    return change
+
+
+def one_answer_less(node):
+    if isinstance(node["scale"], list):
+        node["scale"].pop()
+        node["query"] |= {"units": node["query"].get("units", [])[:-1]}
+
+
+GAUSSIAN = "DPDiscreteTimeSurvival: descent with standard errors"
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("DPWeibullFitter: ladder", of_kind("Sum", low=0, high=1, exponent=-30)),
+        ("DPWeibullFitter: ladder", of_kind("Sum", low=0, high=1e-9)),
+        ("HybridMEstimator: curve", of_kind("Sums", number=1)),
+        ("HybridMEstimator: curve", of_kind("Sums", number=0.001)),
+        ("HybridMEstimator: curve", of_kind("Sums", each=2**29)),
+        ("HybridMEstimator: curve", one_answer_less),
+        ("HybridMEstimator: subset", one_answer_less),
+        (CURVES, of_kind("ColumnMoments", squared_move=1)),
+        (CURVES, of_kind("SecondMoments", norm=0.1)),
+        (GAUSSIAN, of_kind("CellSums", distance=0.1)),
+        ("LaplaceWeibullFitter: Laplace", one_answer_less),
+        ("SampleAggregateWeibullFitter: blocks", one_answer_less),
+    ],
+)
+def test_a_query_is_of_what_is_released(name, change):
+    """A record would move less, or the same noise be less, than the values can mean."""
+    release = release_of(name)
+    assert verify(asked(json.loads(json.dumps(release)), lambda node: None)).word == "verified"
+    found = verifier.judged(lambda: verify(asked(release, change)))
+    assert found.word == "refuted"
+    assert "no file" not in found.reason
+
+
+def test_counts_are_no_parts_of_counts():
+    """Noise of a count's millionth would show each record."""
+    release = release_of("DPKaplanMeierFitter: everybody")
+    for node in measurements(release["plan"]):
+        node["query"]["exponent"] = -20
+        node["lattice"] *= 2.0**-20
+        node["variance"] *= 2.0**-40
+    release["noise"]["counts"]["variance"] *= 2.0**-40
+    assert verify(json.dumps(release)).reason.startswith("a lattice is")
+
+
+@pytest.mark.parametrize("name", ["my_counts", "coun\u0442s", "evidence_counts", "fit_values"])
+def test_what_no_rule_is_about_is_not_covered(name, evaluation):
+    release = release_of("DPKaplanMeierFitter: everybody")
+    for text, part in ((json.dumps(release), "values"), (evaluation, "released")):
+        for where in (None, part):
+            other = json.loads(text)
+            (other[where] if where else other)[name] = [12, 35]
+            assert verify(json.dumps(other)).word == "not covered"
+
+
+def test_sizes_of_groups_are_public():
+    release = release_of("DPTableOne: raw columns by ward")
+    release["values"]["group_sizes"] = [10, 20, 17]
+    assert verify(json.dumps(release)).word == "refuted"
+
+
+def test_measures_follow_from_sums_in_the_plan(evaluation):
+    other = json.loads(evaluation)
+    other["released"], other["plan"]["nodes"] = {}, other["plan"]["nodes"][:2]
+    cost = verifier.Tree(verifier.read(json.dumps(other["plan"]))).cost
+    other["guarantee"]["epsilon"] = float(cost.epsilon)
+    assert "the plan has not all" in verify(json.dumps(other)).reason
+    del other["released"]
+    assert verify(json.dumps(other)).word == "not covered"
+
+
+@pytest.mark.parametrize("name", ["HybridMEstimator: subset", "PrivateSearchCV: split"])
+def test_a_loss_is_one_at_most(name):
+    release = release_of(name)
+    for node in measurements(release["plan"]):
+        if node["law"] == "permute-and-flip":
+            node["sensitivity"] = [2]  # of a rank, in the units of an evaluation
+    assert verify(json.dumps(release)).reason == "a record moves a loss by another number"
+
+
+def test_a_sum_of_losses_tells_the_best():
+    release = search("repeat")
+    (sums,) = (node for node in measurements(release["plan"]) if "query" in node)
+    sums["query"]["high"] = 1
+    sums |= {"sensitivity": 1, "scale": sums["scale"] * 2.0**-30}
+    sums["variance"] *= 2.0**-60
+    assert verify(json.dumps(release)).reason.startswith("a record moves no answer")
+
+
+def test_a_published_price_of_curvature_is_not_covered():
+    """It follows from the length of each row of a basis, which no release states."""
+    data = make_discrete_time_survival(50, 1, random_state=0)
+    model = published.PublishedDiscreteTimeSurvival(0.01, max_time=1.0, n_intervals=8)
+    text = model.fit(data.X, data.y).release_.to_json()
+    assert verify(text).word == "not covered"
